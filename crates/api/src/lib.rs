@@ -1,0 +1,7 @@
+//! Every built-in kind as a plain typed value: `k8s-openapi` re-exported, and where each kind lives in the API.
+//!
+//! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
+
+pub mod resources;
+
+pub use k8s_openapi::{self, api::*, apimachinery};

@@ -1,0 +1,65 @@
+//! What a kind does to its objects on their way into the store. Every function is pure and sees the whole object as a DOM.
+
+use corten_meta::Violation;
+use serde_json::Value;
+
+/// The server calls, for a create: `default`, `prepare_create`, (admission), `validate`; for an update or patch: `default`,
+/// `prepare_update`, (admission), `validate`, `validate_update`. What holds for every kind (names, labels, finalizers, owner
+/// references, uid, timestamps, generation) the server does itself; a policy holds what is particular to its kind.
+pub trait Policy: Send + Sync {
+    /// Fills in what the author left out. Must be idempotent.
+    fn default(&self, _object: &mut Value) {}
+
+    /// Drops what a creator may not set. By default: `status`.
+    fn prepare_create(&self, object: &mut Value) {
+        if let Some(object) = object.as_object_mut() {
+            object.shift_remove("status");
+        }
+    }
+
+    /// Puts back what an update of the main resource may not change. By default: `status`.
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        keep(new, old, "status");
+    }
+
+    /// Puts back what an update of `status` may not change: everything but `status` and some metadata, which the server
+    /// handles for all kinds. Seldom overridden.
+    fn prepare_status_update(&self, _new: &mut Value, _old: &Value) {}
+
+    /// Which grammar names follow.
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        corten_meta::field::dns1123_subdomain(name)
+    }
+
+    fn validate(&self, _object: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// Checks a change that `validate` cannot see: immutable fields.
+    fn validate_update(&self, _new: &Value, _old: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// The grace period, in seconds, a delete without one gets; 0 for kinds that go at once.
+    fn default_grace_seconds(&self, _object: &Value) -> i64 {
+        0
+    }
+
+    /// Does `metadata.generation` count this kind's spec changes?
+    fn has_generation(&self) -> bool {
+        true
+    }
+}
+
+/// Makes `field` of `new` what it is in `old`.
+pub fn keep(new: &mut Value, old: &Value, field: &str) {
+    let Some(new) = new.as_object_mut() else { return };
+    match old.get(field) {
+        Some(value) => {
+            new.insert(field.to_owned(), value.clone());
+        }
+        None => {
+            new.shift_remove(field);
+        }
+    }
+}

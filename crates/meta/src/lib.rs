@@ -1,0 +1,22 @@
+//! The nouns every object shares: names, metadata, time, quantities, selectors, and the one error on the wire.
+//!
+//! Nothing here does I/O, reads a clock or knows a single kind.
+
+pub mod field;
+mod key;
+mod object_meta;
+pub mod quantity;
+mod resource;
+pub mod selector;
+mod status;
+mod time;
+mod violation;
+
+pub use key::Key;
+pub use object_meta::{Named, ObjectMeta, ObjectReference, OwnerReference};
+pub use quantity::Quantity;
+pub use resource::Resource;
+pub use selector::{FieldSelector, LabelSelector, Selector};
+pub use status::{Cause, Details, Retry, Status};
+pub use time::{MicroTime, Time};
+pub use violation::{Rule, Violation};

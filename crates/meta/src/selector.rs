@@ -1,0 +1,264 @@
+//! Label and field selectors: their text form, their object form, and matching.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One requirement on one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    DoesNotExist(String),
+    GreaterThan(String, i64),
+    LessThan(String, i64),
+}
+
+impl Requirement {
+    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let number = |key: &String| labels.get(key).and_then(|it| it.parse::<i64>().ok());
+        match self {
+            Self::In(key, values) => labels.get(key).is_some_and(|it| values.contains(it)),
+            Self::NotIn(key, values) => labels.get(key).is_none_or(|it| !values.contains(it)),
+            Self::Exists(key) => labels.contains_key(key),
+            Self::DoesNotExist(key) => !labels.contains_key(key),
+            Self::GreaterThan(key, bound) => number(key).is_some_and(|it| it > *bound),
+            Self::LessThan(key, bound) => number(key).is_some_and(|it| it < *bound),
+        }
+    }
+}
+
+/// A conjunction of requirements; the empty one matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector(pub Vec<Requirement>);
+
+impl Selector {
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.0.iter().all(|it| it.holds(labels))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reads the `labelSelector` query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+    ///
+    /// # Errors
+    /// A sentence that says which part cannot be read.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        split_outside_parentheses(text)
+            .into_iter()
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+            .map(parse_requirement)
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+}
+
+fn split_outside_parentheses(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0_usize, 0);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn parse_requirement(part: &str) -> Result<Requirement, String> {
+    if let Some(key) = part.strip_prefix('!') {
+        return Ok(Requirement::DoesNotExist(label_key(key)?));
+    }
+    if let Some(open) = part.find('(') {
+        return parse_set(part, open);
+    }
+    for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
+        if let Some((key, value)) = part.split_once(operator) {
+            let (key, value) = (label_key(key)?, label_value(value)?);
+            return Ok(if negated { Requirement::NotIn(key, vec![value]) } else { Requirement::In(key, vec![value]) });
+        }
+    }
+    for (operator, greater) in [('>', true), ('<', false)] {
+        if let Some((key, value)) = part.split_once(operator) {
+            let bound = value.trim().parse().map_err(|_| format!("{value:?} in {part:?} is not an integer"))?;
+            let key = label_key(key)?;
+            return Ok(if greater { Requirement::GreaterThan(key, bound) } else { Requirement::LessThan(key, bound) });
+        }
+    }
+    label_key(part).map(Requirement::Exists)
+}
+
+fn parse_set(part: &str, open: usize) -> Result<Requirement, String> {
+    let values = part[open + 1..].trim_end().strip_suffix(')').ok_or_else(|| format!("missing ')' in {part:?}"))?;
+    let values = values.split(',').map(label_value).collect::<Result<Vec<_>, _>>()?;
+    let head = part[..open].trim();
+    let (key, operator) =
+        head.rsplit_once(char::is_whitespace).ok_or_else(|| format!("missing operator in {part:?}"))?;
+    let key = label_key(key)?;
+    match operator {
+        "in" => Ok(Requirement::In(key, values)),
+        "notin" => Ok(Requirement::NotIn(key, values)),
+        other => Err(format!("found {other:?} in {part:?}, expected: in, notin")),
+    }
+}
+
+fn label_key(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match crate::field::qualified_name(text).first() {
+        None => Ok(text.to_owned()),
+        Some(reason) => Err(format!("key: Invalid value: {text:?}: {reason}")),
+    }
+}
+
+fn label_value(text: &str) -> Result<String, String> {
+    let text = text.trim();
+    match crate::field::label_value(text).first() {
+        None => Ok(text.to_owned()),
+        Some(reason) => Err(format!("values: Invalid value: {text:?}: {reason}")),
+    }
+}
+
+/// `metav1.LabelSelector`, the form inside objects. Absent matches nothing, empty matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelSelector {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelSelectorRequirement>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LabelSelectorRequirement {
+    pub key: String,
+    pub operator: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl LabelSelector {
+    /// As requirements. An operator that validation would have refused matches nothing.
+    pub fn selector(&self) -> Selector {
+        let labels = self.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), vec![value.clone()]));
+        let expressions = self.match_expressions.iter().map(|it| match &*it.operator {
+            "NotIn" => Requirement::NotIn(it.key.clone(), it.values.clone()),
+            "Exists" => Requirement::Exists(it.key.clone()),
+            "DoesNotExist" => Requirement::DoesNotExist(it.key.clone()),
+            "In" => Requirement::In(it.key.clone(), it.values.clone()),
+            _ => Requirement::In(it.key.clone(), Vec::new()),
+        });
+        Selector(labels.chain(expressions).collect())
+    }
+
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.selector().matches(labels)
+    }
+}
+
+/// `fieldSelector`: equalities on the few fields a kind makes selectable.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector(pub Vec<FieldRequirement>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRequirement {
+    pub path: String,
+    pub value: String,
+    pub negated: bool,
+}
+
+impl FieldSelector {
+    /// Reads `a.b=c,d!=e`; a backslash keeps a comma, equals sign or backslash.
+    ///
+    /// # Errors
+    /// A sentence that says which part cannot be read.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts = split_unescaped(text);
+        parts.iter().filter(|it| !it.is_empty()).map(|it| parse_field(it)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Does `lookup`, which gives the value of a path, satisfy every requirement?
+    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> &'a str) -> bool {
+        self.0.iter().all(|it| (lookup(&it.path) == it.value) != it.negated)
+    }
+
+    /// The value that `path` must equal, if one is asked for: what an index can serve.
+    pub fn exact(&self, path: &str) -> Option<&str> {
+        self.0.iter().find(|it| it.path == path && !it.negated).map(|it| &*it.value)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn split_unescaped(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, byte) in text.bytes().enumerate() {
+        if byte == b',' && !escaped {
+            parts.push(&text[start..at]);
+            start = at + 1;
+        }
+        escaped = byte == b'\\' && !escaped;
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+fn parse_field(part: &str) -> Result<FieldRequirement, String> {
+    for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
+        if let Some((path, value)) = part.split_once(operator) {
+            let value = value.replace("\\,", ",").replace("\\=", "=").replace("\\\\", "\\");
+            return Ok(FieldRequirement { path: path.to_owned(), value, negated });
+        }
+    }
+    Err(format!("invalid selector: '{part}'; can't understand '{part}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn label_selectors_match() {
+        let labels: BTreeMap<String, String> =
+            [("app", "web"), ("tier", "front"), ("n", "5")].map(|(k, v)| (k.into(), v.into())).into();
+        for (text, expected) in [
+            ("", true),
+            ("app=web", true),
+            ("app==web,tier!=back", true),
+            ("app in (web, db),tier", true),
+            ("app notin (web)", false),
+            ("!app", false),
+            ("!missing", true),
+            ("missing!=x", true),
+            ("n>4", true),
+            ("n<5", false),
+            ("app=db", false),
+        ] {
+            assert_eq!(Selector::parse(text).expect(text).matches(&labels), expected, "{text}");
+        }
+        for text in ["app in (web", "a b", "app~web", "=x", "n>x", "app of (x)"] {
+            assert!(Selector::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn field_selectors_match() {
+        let selector = FieldSelector::parse("spec.nodeName=n1,status.phase!=Failed").expect("valid");
+        let lookup = |phase: &'static str| move |path: &str| if path == "spec.nodeName" { "n1" } else { phase };
+        assert!(selector.matches(lookup("Running")));
+        assert!(!selector.matches(lookup("Failed")));
+        assert_eq!(selector.exact("spec.nodeName"), Some("n1"));
+        assert!(FieldSelector::parse("nonsense").is_err());
+    }
+}

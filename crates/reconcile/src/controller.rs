@@ -1,0 +1,94 @@
+//! A controller: what it is called, what it watches, what it may write, and the one function that decides.
+
+use std::{any::Any, sync::Arc};
+
+use corten_meta::{Key, ObjectMeta, Resource, Time};
+
+use crate::{Plan, Seen, View};
+
+/// A loop that is asked about one key at a time. See the crate's documentation.
+pub trait Controller: Send + Sync + 'static {
+    /// The lower-case, dashed name: journal, metrics and logs use it. The loop's identity at the API server is
+    /// `system:serviceaccount:kube-system:<name>-controller`.
+    fn name(&self) -> &'static str;
+
+    fn watches(&self) -> Vec<Watch>;
+
+    /// What its plans may do; the runner refuses anything else.
+    fn writes(&self) -> &'static [Write];
+
+    /// Decides about `key`. Called whenever something that maps to the key changed, at [`Plan::wake_at`], after an
+    /// effect failed (with back-off) and at every resync. Never called while the view lacks what the last plan wrote.
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan;
+}
+
+/// Which keys a change of an object wakes. An update wakes for the old and the new object.
+#[derive(Clone, Copy)]
+pub enum Wake {
+    /// The object's own key.
+    Itself,
+    /// The object's controlling owner, where that is of this kind (`"ReplicaSet"`), in the same namespace.
+    Controller(&'static str),
+    /// Anything else. The view already holds the change.
+    With(fn(&View, &ObjectMeta) -> Vec<Key>),
+    /// The object is read but wakes nobody.
+    Nobody,
+}
+
+/// A resource to be kept in the view, through a projection, and whom its changes wake.
+#[derive(Clone)]
+pub struct Watch {
+    pub resource: Resource,
+    /// Limits the watch at the server, for example `spec.nodeName=n1`. Empty: everything.
+    pub field_selector: String,
+    pub wake: Wake,
+    decode: Decode,
+}
+
+type Decode = fn(&[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error>;
+
+impl Watch {
+    pub fn new<T: Seen>(wake: Wake) -> Self {
+        Self::of::<T>(T::RESOURCE, wake)
+    }
+
+    /// As [`Watch::new`], for one projection that serves many resources.
+    pub fn of<T>(resource: Resource, wake: Wake) -> Self
+    where
+        T: corten_meta::Named + serde::de::DeserializeOwned + Send + Sync + 'static,
+    {
+        fn decode<T>(bytes: &[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error>
+        where
+            T: corten_meta::Named + serde::de::DeserializeOwned + Send + Sync + 'static,
+        {
+            let object: T = serde_json::from_slice(bytes)?;
+            Ok((object.meta().clone(), Arc::new(object)))
+        }
+        Self { resource, field_selector: String::new(), wake, decode: decode::<T> }
+    }
+
+    /// Decodes the JSON of one object into this watch's projection.
+    ///
+    /// # Errors
+    /// The object does not have the projection's shape.
+    pub fn decode(&self, bytes: &[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error> {
+        (self.decode)(bytes)
+    }
+}
+
+/// What an effect does, as far as declarations go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Create,
+    Patch,
+    Delete,
+}
+
+/// One thing a controller may do to one resource; for a patch, the top-level paths it may touch.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub verb: Verb,
+    pub resource: Resource,
+    /// `["status"]`, `["spec.replicas", "metadata.annotations"]`; only for patches. `["*"]` for any.
+    pub fields: &'static [&'static str],
+}

@@ -1,0 +1,81 @@
+//! What a mind can want done. An effect says everything that is needed to do it; the runner adds nothing but the caller.
+
+use std::fmt;
+
+use corten_meta::{Key, ObjectReference, Resource};
+use serde_json::Value;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Creates `object`, whose metadata carries namespace and name (or generateName).
+    Create { resource: Resource, object: Value },
+    /// A JSON merge patch (RFC 7386). Put `metadata.uid` and `metadata.resourceVersion` into it to make it conditional.
+    Patch { resource: Resource, key: Key, subresource: Option<&'static str>, patch: Value },
+    /// Deletes the object with this uid; already gone is success.
+    Delete { resource: Resource, key: Key, uid: String, propagation: Propagation, grace_seconds: Option<i64> },
+    /// Tells users what happened. Repetitions are counted into one Event.
+    Event { about: ObjectReference, event_type: EventType, reason: &'static str, message: String },
+    /// Reads the live object past the cache; the answer is in a later [`crate::View`].
+    Ask { resource: Resource, key: Key },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    Normal,
+    Warning,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    #[default]
+    Background,
+    Foreground,
+    Orphan,
+}
+
+impl EventType {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+impl Propagation {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
+}
+
+impl fmt::Display for Effect {
+    /// One line, as fixtures and the journal show it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create { resource, object } => {
+                let meta = &object["metadata"];
+                let name = meta["name"].as_str().map(str::to_owned);
+                let name =
+                    name.or_else(|| meta["generateName"].as_str().map(|it| format!("{it}*"))).unwrap_or_default();
+                let key = Key::new(meta["namespace"].as_str().unwrap_or_default(), name);
+                write!(f, "create {} {key}", resource.kind)
+            }
+            Self::Patch { resource, key, subresource, patch } => {
+                write!(f, "patch {} {key}", resource.kind)?;
+                if let Some(subresource) = subresource {
+                    write!(f, "/{subresource}")?;
+                }
+                write!(f, " {patch}")
+            }
+            Self::Delete { resource, key, .. } => write!(f, "delete {} {key}", resource.kind),
+            Self::Event { about, event_type, reason, message } => {
+                write!(f, "event {} {}/{} {reason}: {message}", event_type.as_str(), about.kind, about.name)
+            }
+            Self::Ask { resource, key } => write!(f, "ask {} {key}", resource.kind),
+        }
+    }
+}

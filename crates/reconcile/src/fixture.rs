@@ -1,0 +1,1 @@
+//! Text worlds for tests of minds.

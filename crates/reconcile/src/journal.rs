@@ -1,0 +1,74 @@
+//! What each loop last decided about each object: the API kind `Journal` (`corten.dev/v1`) that `corten why` reads.
+
+use corten_meta::{ObjectMeta, Time};
+use serde::{Deserialize, Serialize};
+
+use crate::Wait;
+
+/// The answer to "what do the loops say of this object?". Named `<resource>.<name>`: `pods.web-1`, `deployments.apps.web`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Journal {
+    pub api_version: String,
+    pub kind: String,
+    pub metadata: ObjectMeta,
+    /// One for each loop that has looked at the object, in name order.
+    pub decisions: Vec<Decision>,
+}
+
+/// The newest decision of one loop about one object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// `deployment`, `scheduler`, `kubelet`.
+    pub by: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+    /// What it did, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<Wait>,
+    /// The named steps it takes the object through, in order, where it has any (scheduler, kubelet).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// The last effect's failure, and how often it has failed in a row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// One named step in an object's life: `scheduled`, `network`, `volumes`, `image user`, `container user`, `ready`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    pub name: String,
+    pub state: StepState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Time>,
+    /// One line: what was done or is being done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What blocks it, where it is blocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Wait>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StepState {
+    /// An earlier step must end first.
+    Pending,
+    Running,
+    /// It cannot go on; `wait` says why.
+    Blocked,
+    Done,
+    Failed,
+}

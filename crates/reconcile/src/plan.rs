@@ -1,0 +1,58 @@
+//! What a mind answers: effects to carry out now, waits with names, and when to be asked again.
+
+use corten_meta::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::Effect;
+
+#[derive(Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Carried out in order; the first failure stops the rest, and the key is asked again after a back-off.
+    pub effects: Vec<Effect>,
+    /// Why the object is not yet what its spec wants. Empty: nothing is waited for.
+    pub waits: Vec<Wait>,
+    /// Ask again at this time even if nothing changes.
+    pub wake_at: Option<Time>,
+}
+
+/// One thing that something waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    /// CamelCase and stable, for programs: `ReplicaSetPodsNotReady`, `ImagePullBackOff`.
+    pub reason: String,
+    /// A sentence for people, lower case, no full stop: what is missing.
+    pub message: String,
+    /// What it waits for, as `kind/name`, where that is an object: `corten why` goes on there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
+    pub actor: Actor,
+    /// Filled in by whoever keeps the journal: when this reason was first seen in an unbroken row of plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+}
+
+/// Who must act for a wait to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Actor {
+    /// The cluster itself: it goes on by itself.
+    Cluster,
+    /// Whoever wrote the object: its spec must change.
+    Author,
+    /// Whoever runs the cluster: a node, an image store, a quota, a permission.
+    Operator,
+    /// A program outside the cluster.
+    External,
+}
+
+impl Wait {
+    pub fn new(reason: &str, message: impl Into<String>, actor: Actor) -> Self {
+        Self { reason: reason.into(), message: message.into(), on: None, actor, since: None }
+    }
+
+    #[must_use]
+    pub fn on(mut self, kind: &str, name: &str) -> Self {
+        self.on = Some(format!("{}/{name}", kind.to_lowercase()));
+        self
+    }
+}

@@ -1,0 +1,156 @@
+//! What a mind sees: projections of objects, by key, by namespace and by owner, and answers to what it asked.
+//!
+//! One view belongs to one controller. The runner feeds it from informers; between two calls of `reconcile` it may
+//! change, during one it never does. Iteration is always in key order, so plans are deterministic.
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use corten_meta::{Key, Named, ObjectMeta, Resource};
+use serde::de::DeserializeOwned;
+
+/// A projection: the fields of one kind that one mind reads.
+///
+/// ```text
+/// #[derive(Deserialize)] struct Pod { metadata: ObjectMeta, #[serde(default)] status: PodStatus }
+/// ```
+pub trait Seen: Named + DeserializeOwned + Send + Sync + 'static {
+    const RESOURCE: Resource;
+}
+
+/// What the runner found when a mind asked for the live object with [`crate::Effect::Ask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is there, with this uid.
+    Found {
+        uid: String,
+    },
+    Missing,
+}
+
+type Object = Arc<dyn Any + Send + Sync>;
+
+#[derive(Default)]
+struct Table {
+    objects: BTreeMap<Key, (ObjectMeta, Object)>,
+    by_owner: BTreeMap<String, BTreeSet<Key>>,
+}
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct View {
+    tables: BTreeMap<Resource, Table>,
+    answers: BTreeMap<(Resource, Key), Answer>,
+}
+
+impl View {
+    pub fn get<T: Seen>(&self, key: &Key) -> Option<&T> {
+        self.get_in(&T::RESOURCE, key)
+    }
+
+    /// All objects of a kind, in key order.
+    pub fn list<T: Seen>(&self) -> impl Iterator<Item = &T> {
+        self.list_in(&T::RESOURCE)
+    }
+
+    pub fn in_namespace<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
+        let table = self.tables.get(&T::RESOURCE);
+        let from = Key::new(namespace, "");
+        table
+            .into_iter()
+            .flat_map(move |it| it.objects.range(from.clone()..))
+            .take_while(move |(key, _)| key.namespace == namespace)
+            .filter_map(|(_, (_, object))| object.downcast_ref())
+    }
+
+    /// The objects that name `uid` among their owners, in key order.
+    pub fn owned_by<'a, T: Seen>(&'a self, uid: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let table = self.tables.get(&T::RESOURCE);
+        let keys = table.and_then(|it| it.by_owner.get(uid));
+        keys.into_iter().flatten().filter_map(move |it| self.get(it))
+    }
+
+    /// As [`View::get`], for minds that see many resources through one projection.
+    pub fn get_in<T: 'static>(&self, resource: &Resource, key: &Key) -> Option<&T> {
+        self.tables.get(resource)?.objects.get(key)?.1.downcast_ref()
+    }
+
+    pub fn list_in<'a, T: 'static>(&'a self, resource: &Resource) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let table = self.tables.get(resource);
+        table.into_iter().flat_map(|it| it.objects.values()).filter_map(|(_, object)| object.downcast_ref())
+    }
+
+    /// Every object of any resource that names `uid` among its owners.
+    pub fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
+        self.tables.iter().flat_map(move |(resource, table)| {
+            let keys = table.by_owner.get(uid).into_iter().flatten();
+            keys.filter_map(move |key| table.objects.get(key).map(|it| (resource, &it.0)))
+        })
+    }
+
+    /// The metadata of one object of any resource.
+    pub fn meta(&self, resource: &Resource, key: &Key) -> Option<&ObjectMeta> {
+        self.tables.get(resource)?.objects.get(key).map(|it| &it.0)
+    }
+
+    /// The metadata of every object of every resource, resource by resource, in key order.
+    pub fn all_meta(&self) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
+        self.tables.iter().flat_map(|(resource, it)| it.objects.values().map(move |(meta, _)| (resource, meta)))
+    }
+
+    /// The resources this view holds a table for.
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        self.tables.keys()
+    }
+
+    /// What was found when this was last asked, if it was asked since the object's last change in this view.
+    pub fn answer(&self, resource: &Resource, key: &Key) -> Option<&Answer> {
+        self.answers.get(&(resource.clone(), key.clone()))
+    }
+
+    // ---- for the runner and for fixtures ----
+
+    /// Makes an empty table, so that a resource without objects is known to be watched.
+    pub fn declare(&mut self, resource: &Resource) {
+        self.tables.entry(resource.clone()).or_default();
+    }
+
+    /// Puts one object in place of what its key held before.
+    pub fn insert(&mut self, resource: &Resource, meta: ObjectMeta, object: Object) {
+        let key = meta.key();
+        self.remove(resource, &key);
+        let table = self.tables.entry(resource.clone()).or_default();
+        for owner in &meta.owner_references {
+            table.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        table.objects.insert(key, (meta, object));
+    }
+
+    /// Takes one object out and gives its metadata back.
+    pub fn remove(&mut self, resource: &Resource, key: &Key) -> Option<ObjectMeta> {
+        self.answers.remove(&(resource.clone(), key.clone()));
+        let table = self.tables.get_mut(resource)?;
+        let (meta, _) = table.objects.remove(key)?;
+        for owner in &meta.owner_references {
+            if let Some(keys) = table.by_owner.get_mut(&owner.uid) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    table.by_owner.remove(&owner.uid);
+                }
+            }
+        }
+        Some(meta)
+    }
+
+    pub fn record_answer(&mut self, resource: Resource, key: Key, answer: Answer) {
+        self.answers.insert((resource, key), answer);
+    }
+
+    /// Forgets every answer: the runner does so before each resync, so that none outlives it.
+    pub fn forget_answers(&mut self) {
+        self.answers.clear();
+    }
+}

@@ -1,0 +1,138 @@
+//! Revisioned key-value storage with watch: etcd's data model behind one trait.
+//!
+//! Every commit gets the next revision of one counter; a key's value carries the revision that created and that last
+//! changed it. Only the API server speaks to a store.
+
+use std::{future::Future, ops::Bound, pin::Pin};
+
+use bytes::Bytes;
+
+pub type Revision = u64;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One key at one revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub key: Bytes,
+    pub value: Bytes,
+    pub create_revision: Revision,
+    pub mod_revision: Revision,
+}
+
+/// All comparisons hold, then all operations are done, or nothing is.
+#[derive(Clone, Debug, Default)]
+pub struct Txn {
+    pub compares: Vec<Compare>,
+    pub operations: Vec<Operation>,
+}
+
+/// `key` was last changed at `mod_revision`; 0 says it must not exist.
+#[derive(Clone, Debug)]
+pub struct Compare {
+    pub key: Bytes,
+    pub mod_revision: Revision,
+}
+
+#[derive(Clone, Debug)]
+pub enum Operation {
+    Put { key: Bytes, value: Bytes },
+    Delete { key: Bytes },
+}
+
+/// What became of a transaction. A commit is durable before it is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Committed(Revision),
+    /// A comparison failed; nothing was changed. The entry that stands there now, if any.
+    Conflict(Option<Entry>),
+}
+
+/// Keys from `start` (inclusive) to `end` (exclusive).
+#[derive(Clone, Debug)]
+pub struct Range {
+    pub start: Bytes,
+    pub end: Bound<Bytes>,
+}
+
+impl Range {
+    pub fn prefix(prefix: impl Into<Bytes>) -> Self {
+        let start = prefix.into();
+        let mut end = start.to_vec();
+        while let Some(last) = end.pop() {
+            if last < u8::MAX {
+                end.push(last + 1);
+                return Self { start, end: Bound::Excluded(end.into()) };
+            }
+        }
+        Self { start, end: Bound::Unbounded }
+    }
+}
+
+/// The entries of a range at one revision, in key order.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub entries: Vec<Entry>,
+    /// The store's revision the page was read at.
+    pub revision: Revision,
+    /// There are more keys in the range.
+    pub more: bool,
+}
+
+/// One change, in commit order. Changes of one transaction share a revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub revision: Revision,
+    pub key: Bytes,
+    /// The new entry; `None` for a deletion.
+    pub entry: Option<Entry>,
+    /// What stood there before this change, if anything.
+    pub previous: Option<Entry>,
+}
+
+/// A stream of changes in batches, each in revision order. Dropping it ends the watch.
+pub trait Changes: Send {
+    /// The next changes. A transaction's changes are never split over two batches.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] once the watch has fallen behind what the store keeps; [`Error::Closed`] at shutdown.
+    fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, Error>>;
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The revision asked for is no longer kept.
+    #[error("revision {asked} has been compacted, the oldest is {oldest}")]
+    Compacted { asked: Revision, oldest: Revision },
+    /// The revision asked for has not been reached.
+    #[error("revision {asked} is in the future, the newest is {newest}")]
+    Future { asked: Revision, newest: Revision },
+    #[error("the store is closed")]
+    Closed,
+    /// The medium failed (disk full, I/O error). It is not known whether the write is durable.
+    #[error("the store cannot write: {0}")]
+    Io(String),
+}
+
+/// One contract, many engines; `conformance` holds the suite that each must pass.
+pub trait Store: Send + Sync + 'static {
+    /// The newest committed revision. A new store is at revision 1, as etcd is.
+    fn revision(&self) -> Revision;
+
+    fn get(&self, key: &[u8]) -> BoxFuture<'_, Result<Option<Entry>, Error>>;
+
+    /// At most `limit` entries (0: all) of a range, at `revision` (`None`: the newest).
+    fn range(&self, range: Range, revision: Option<Revision>, limit: usize) -> BoxFuture<'_, Result<Page, Error>>;
+
+    /// Answers after the commit is durable. A transaction without operations is refused as a conflict or answered with
+    /// the current revision.
+    fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>>;
+
+    /// Changes in a range after (not at) `revision`.
+    fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>>;
+
+    /// Forgets history before `revision`; live keys stay.
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>>;
+
+    /// Ends every watch, finishes what is queued, and closes the files.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}

@@ -1,3 +1,27 @@
 //! What a schema lets you do to an object: check types, find unknown fields, prune, and patch (JSON, merge, strategic merge).
+//!
+//! The types of all built-in kinds are a constant table that `cargo xtask codegen` writes; nothing is built at start-up.
 
-pub mod types;
+mod check;
+mod cursor;
+mod duplicates;
+pub mod patch;
+pub mod proto;
+mod prune;
+mod shape;
+mod table;
+
+pub use check::{Findings, WrongType, check};
+pub use cursor::{Cursor, violations};
+pub use duplicates::duplicates;
+pub use prune::prune;
+pub use shape::{Apply, Field, Merge, Patch, Shape, Type};
+pub use table::TYPES;
+
+/// The type named `io.k8s.api.core.v1.Pod`.
+pub fn find(name: &str) -> Option<&'static Type> {
+    TYPES.binary_search_by(|it| it.name.cmp(name)).ok().map(|at| TYPES[at])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! One walk over an object that finds wrong types and unknown fields, in the words of Kubernetes's own decoder.
+
+use std::fmt::Write;
+
+use serde_json::{Number, Value};
+
+use crate::{Shape, Type, find};
+
+/// What is wrong with an object before any rule of its kind is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Findings {
+    /// In document order. Kubernetes reports the first.
+    pub wrong_types: Vec<WrongType>,
+    /// In document order: `unknown field "spec.containers[0].foo"`.
+    pub unknown_fields: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrongType {
+    /// `spec.containers[0].image`.
+    pub path: String,
+    /// `json: cannot unmarshal number into Go struct field Container.spec.containers.image of type string`.
+    pub message: String,
+}
+
+impl Findings {
+    pub fn is_empty(&self) -> bool {
+        self.wrong_types.is_empty() && self.unknown_fields.is_empty()
+    }
+}
+
+/// Checks `value` against the type. Nulls are fine everywhere: they mean absent. A type the table lacks allows anything.
+pub fn check(type_name: &str, value: &Value) -> Findings {
+    let mut walk = Walk { findings: Findings::default(), path: String::new(), names: Vec::new(), within: "" };
+    if let Some(of) = find(type_name) {
+        walk.object(of, value);
+    }
+    walk.findings
+}
+
+struct Walk<'v> {
+    findings: Findings,
+    /// With indexes, for people and for unknown fields.
+    path: String,
+    /// Names of struct fields only, without indexes and keys of maps, as Go's decoder keeps them.
+    names: Vec<&'v str>,
+    /// The struct that holds the current field.
+    within: &'static str,
+}
+
+impl<'v> Walk<'v> {
+    fn value(&mut self, shape: &Shape, value: &'v Value) {
+        match (shape, value) {
+            (_, Value::Null) | (Shape::Any, _) => {}
+            (Shape::Object(of), _) => self.object(of, value),
+            (Shape::List(of), Value::Array(items)) => self.list(of, items),
+            (Shape::Map(of), Value::Object(entries)) => {
+                for (key, value) in entries {
+                    let length = self.path.len();
+                    self.lengthen(key);
+                    self.value(of, value);
+                    self.path.truncate(length);
+                }
+            }
+            (Shape::String | Shape::Bytes | Shape::Quantity | Shape::IntOrString, Value::String(text)) => {
+                self.text(shape, text);
+            }
+            (Shape::Time | Shape::MicroTime, Value::String(text)) => self.text(shape, text),
+            (Shape::Boolean, Value::Bool(_)) | (Shape::Number, Value::Number(_)) => {}
+            (Shape::Int32 | Shape::Int64 | Shape::IntOrString | Shape::Quantity, Value::Number(number)) => {
+                self.number(shape, number);
+            }
+            _ => self.wrong(shape, value),
+        }
+    }
+
+    fn object(&mut self, of: &'static Type, value: &'v Value) {
+        let entries = match value {
+            Value::Object(entries) => entries,
+            Value::Null => return,
+            _ => return self.wrong(&Shape::Object(of), value),
+        };
+        for (name, value) in entries {
+            let length = self.path.len();
+            let outer = std::mem::replace(&mut self.within, of.short_name());
+            self.lengthen(name);
+            self.names.push(name);
+            match of.field(name) {
+                Some(field) => self.value(&field.shape, value),
+                None => self.findings.unknown_fields.push(format!("unknown field {:?}", self.path)),
+            }
+            self.names.pop();
+            self.path.truncate(length);
+            self.within = outer;
+        }
+    }
+
+    fn list(&mut self, of: &Shape, items: &'v [Value]) {
+        for (at, item) in items.iter().enumerate() {
+            let length = self.path.len();
+            let _ = write!(self.path, "[{at}]");
+            self.value(of, item);
+            self.path.truncate(length);
+        }
+    }
+
+    fn text(&mut self, shape: &Shape, text: &str) {
+        let complaint = match shape {
+            Shape::Bytes => invalid_base64(text).map(|at| format!("illegal base64 data at input byte {at}")),
+            Shape::Quantity => text.parse::<corten_meta::Quantity>().err().map(|it| it.to_string()),
+            // The empty text is the zero time.
+            Shape::Time if !text.is_empty() && text.parse::<corten_meta::Time>().is_err() => {
+                Some(unreadable_time(text, "2006-01-02T15:04:05Z07:00"))
+            }
+            Shape::MicroTime if !text.is_empty() && text.parse::<corten_meta::MicroTime>().is_err() => {
+                Some(unreadable_time(text, "2006-01-02T15:04:05.000000Z07:00"))
+            }
+            _ => None,
+        };
+        if let Some(message) = complaint {
+            self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+        }
+    }
+
+    fn number(&mut self, shape: &Shape, number: &Number) {
+        let fits = match shape {
+            Shape::Int32 | Shape::IntOrString => number.as_i64().is_some_and(|it| i32::try_from(it).is_ok()),
+            Shape::Int64 => number.as_i64().is_some(),
+            _ => true,
+        };
+        if !fits {
+            self.cannot(&format!("number {number}"), shape);
+        }
+    }
+
+    fn wrong(&mut self, shape: &Shape, value: &Value) {
+        match shape {
+            Shape::Quantity => {
+                let message = corten_meta::quantity::InvalidQuantity.to_string();
+                self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+            }
+            _ => self.cannot(go_kind(value), shape),
+        }
+    }
+
+    fn cannot(&mut self, what: &str, shape: &Shape) {
+        let message = match shape {
+            // These types decode themselves, apart from the struct around them.
+            Shape::Time | Shape::MicroTime => format!("json: cannot unmarshal {what} into Go value of type string"),
+            Shape::IntOrString => format!("json: cannot unmarshal {what} into Go value of type int32"),
+            _ if self.names.is_empty() => {
+                format!("json: cannot unmarshal {what} into Go value of type {}", shape.go_name())
+            }
+            _ => format!(
+                "json: cannot unmarshal {what} into Go struct field {}.{} of type {}",
+                self.within,
+                self.names.join("."),
+                shape.go_name()
+            ),
+        };
+        self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+    }
+
+    fn lengthen(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+}
+
+fn go_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn unreadable_time(text: &str, layout: &str) -> String {
+    format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")
+}
+
+/// Where standard padded base64 breaks. Line breaks are skipped, as Go's decoder skips them.
+fn invalid_base64(text: &str) -> Option<usize> {
+    let (mut digits, mut padding) = (0_usize, 0_usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'\r' | b'\n' => {}
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if padding == 0 => digits += 1,
+            b'=' if digits % 4 >= 2 && padding < 4 - digits % 4 => padding += 1,
+            _ => return Some(at),
+        }
+    }
+    // An unfinished group of four is reported where it begins, missing padding where the text ends.
+    match (digits + padding) % 4 {
+        0 => None,
+        open if padding == 0 => Some(text.len() - open),
+        _ => Some(text.len()),
+    }
+}

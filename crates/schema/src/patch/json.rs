@@ -1,0 +1,59 @@
+//! RFC 6902, bounded: few operations, and no growth beyond what a request body could have carried anyway.
+
+use json_patch::{Patch, PatchOperation};
+use serde_json::Value;
+
+use super::PatchError;
+
+const OPERATIONS_MAX: usize = 10_000;
+/// The largest object that `copy` and `add` may build, by an estimate of its JSON text; equal to the body limit of the server.
+const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+/// Applies a JSON patch given as text.
+///
+/// # Errors
+/// `Malformed` where it is no JSON patch, `TooLarge` for too many operations or too large a result, `Unprocessable` where an
+/// operation fails (a missing path, a `test` that does not hold).
+pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
+    let operations: Vec<Value> = serde_json::from_slice(patch)
+        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+    if operations.len() > OPERATIONS_MAX {
+        let message =
+            format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
+        return Err(PatchError::TooLarge(message));
+    }
+    let patch: Patch = serde_json::from_value(Value::Array(operations))
+        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+    let mut result = original;
+    let mut size_max = size(&result);
+    for operation in patch.0 {
+        size_max += growth(&operation, &result);
+        if size_max > RESULT_BYTES_MAX {
+            let message = format!("the patched object would be larger than {RESULT_BYTES_MAX} bytes");
+            return Err(PatchError::TooLarge(message));
+        }
+        json_patch::patch(&mut result, &[operation]).map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+    }
+    Ok(result)
+}
+
+/// What the operation adds at most.
+fn growth(operation: &PatchOperation, document: &Value) -> usize {
+    match operation {
+        PatchOperation::Add(it) => size(&it.value),
+        PatchOperation::Replace(it) => size(&it.value),
+        PatchOperation::Copy(it) => document.pointer(it.from.as_str()).map_or(0, size),
+        _ => 0,
+    }
+}
+
+/// About as many bytes as the value's JSON text, without writing it.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() + 3,
+        Value::Array(items) => 2 + items.iter().map(size).sum::<usize>(),
+        Value::Object(entries) => 2 + entries.iter().map(|(key, value)| key.len() + 4 + size(value)).sum::<usize>(),
+    }
+}

@@ -1,0 +1,127 @@
+//! The shape of the type table. Rows are `static`s that point at each other, so a walk over an object never looks a name up.
+
+use std::fmt;
+
+/// One named type of the API.
+pub struct Type {
+    /// `io.k8s.api.core.v1.PodSpec`.
+    pub name: &'static str,
+    /// Sorted by name.
+    pub fields: &'static [Field],
+    /// Server-side apply treats it as one value.
+    pub atomic: bool,
+}
+
+pub struct Field {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub required: bool,
+    pub merge: &'static Merge,
+    /// Its protobuf field number, after the numbers of the embedded structs it lies in. Empty: unknown.
+    pub number: &'static [u8],
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    String,
+    Int32,
+    Int64,
+    Number,
+    Boolean,
+    /// RFC 3339 text.
+    Time,
+    MicroTime,
+    /// Text or a plain number.
+    Quantity,
+    IntOrString,
+    /// Base64 text.
+    Bytes,
+    /// Any JSON (RawExtension, FieldsV1, JSONSchemaProps' JSON).
+    Any,
+    Object(&'static Type),
+    List(&'static Shape),
+    Map(&'static Shape),
+}
+
+/// How two values of one field become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merge {
+    pub apply: Apply,
+    pub patch: Patch,
+    /// Strategic merge: a patch may carry `$retainKeys`.
+    pub retain_keys: bool,
+}
+
+/// How server-side apply merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apply {
+    /// Objects and maps, field by field.
+    Deep,
+    /// Replaced as one value.
+    Atomic,
+    /// Lists of objects told apart by these fields.
+    ByKeys(&'static [&'static str]),
+    /// Lists of scalars as sets.
+    Set,
+}
+
+/// How strategic merge patch merges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patch {
+    /// Objects and maps, field by field.
+    Deep,
+    /// Replaced as one value.
+    Replace,
+    /// Lists of objects told apart by this field.
+    ByKey(&'static str),
+    /// Lists of scalars as sets.
+    Set,
+}
+
+impl Type {
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.binary_search_by(|it| it.name.cmp(name)).ok().map(|at| &self.fields[at])
+    }
+
+    /// As Go prints it: `v1.Container`.
+    pub fn go_name(&self) -> String {
+        let mut segments = self.name.rsplit('.');
+        let (name, package) = (segments.next().unwrap_or_default(), segments.next().unwrap_or_default());
+        // The one package whose Go name is not the last segment of its schema's name in a way that shows here.
+        format!("{package}.{name}")
+    }
+
+    /// `PodSpec`.
+    pub fn short_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or_default()
+    }
+}
+
+impl Shape {
+    /// As Go prints it: `[]v1.Container`, `map[string]string`, `int32`.
+    pub fn go_name(&self) -> String {
+        match self {
+            Self::String => "string".into(),
+            Self::Int32 => "int32".into(),
+            Self::Int64 => "int64".into(),
+            Self::Number => "float64".into(),
+            Self::Boolean => "bool".into(),
+            Self::Time => "v1.Time".into(),
+            Self::MicroTime => "v1.MicroTime".into(),
+            Self::Quantity => "resource.Quantity".into(),
+            Self::IntOrString => "intstr.IntOrString".into(),
+            Self::Bytes => "[]uint8".into(),
+            Self::Any => "interface {}".into(),
+            Self::Object(of) => of.go_name(),
+            Self::List(of) => format!("[]{}", of.go_name()),
+            Self::Map(of) => format!("map[string]{}", of.go_name()),
+        }
+    }
+}
+
+impl fmt::Debug for Type {
+    /// The name alone: types refer to themselves.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}

@@ -1,0 +1,328 @@
+//! The types of `io.k8s.api.admissionregistration.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static APPLY_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ApplyConfiguration",
+    atomic: false,
+    fields: &[field("expression", String)],
+};
+
+pub(super) static AUDIT_ANNOTATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.AuditAnnotation",
+    atomic: false,
+    fields: &[field("key", String).required().at(&[1]), field("valueExpression", String).required().at(&[2])],
+};
+
+pub(super) static EXPRESSION_WARNING: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ExpressionWarning",
+    atomic: false,
+    fields: &[field("fieldRef", String).required().at(&[2]), field("warning", String).required().at(&[3])],
+};
+
+pub(super) static JSON_PATCH: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.JSONPatch",
+    atomic: false,
+    fields: &[field("expression", String)],
+};
+
+pub(super) static MATCH_CONDITION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MatchCondition",
+    atomic: false,
+    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+};
+
+pub(super) static MATCH_RESOURCES: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MatchResources",
+    atomic: true,
+    fields: &[
+        field("excludeResourceRules", List(&Object(&super::admissionregistration_v1::NAMED_RULE_WITH_OPERATIONS)))
+            .at(&[4]),
+        field("matchPolicy", String).at(&[7]),
+        field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[1]),
+        field("objectSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[2]),
+        field("resourceRules", List(&Object(&super::admissionregistration_v1::NAMED_RULE_WITH_OPERATIONS))).at(&[3]),
+    ],
+};
+
+pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_SPEC)),
+    ],
+};
+
+pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBinding",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)),
+    ],
+};
+
+pub(super) static MUTATING_ADMISSION_POLICY_BINDING_SPEC: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec",
+    atomic: false,
+    fields: &[
+        field("matchResources", Object(&super::admissionregistration_v1::MATCH_RESOURCES)),
+        field("paramRef", Object(&super::admissionregistration_v1::PARAM_REF)),
+        field("policyName", String),
+    ],
+};
+
+pub(super) static MUTATING_ADMISSION_POLICY_SPEC: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec",
+    atomic: false,
+    fields: &[
+        field("failurePolicy", String),
+        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION))).merged(&Merge {
+            apply: ByKeys(&["name"]),
+            patch: ByKey("name"),
+            retain_keys: false,
+        }),
+        field("matchConstraints", Object(&super::admissionregistration_v1::MATCH_RESOURCES)),
+        field("mutations", List(&Object(&super::admissionregistration_v1::MUTATION))),
+        field("paramKind", Object(&super::admissionregistration_v1::PARAM_KIND)),
+        field("reinvocationPolicy", String),
+        field("variables", List(&Object(&super::admissionregistration_v1::VARIABLE))),
+    ],
+};
+
+pub(super) static MUTATING_WEBHOOK: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingWebhook",
+    atomic: false,
+    fields: &[
+        field("admissionReviewVersions", List(&String)).required().at(&[8]),
+        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG)).required().at(&[2]),
+        field("failurePolicy", String).at(&[4]),
+        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[12]),
+        field("matchPolicy", String).at(&[9]),
+        field("name", String).required().at(&[1]),
+        field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[5]),
+        field("objectSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[11]),
+        field("reinvocationPolicy", String).at(&[10]),
+        field("rules", List(&Object(&super::admissionregistration_v1::RULE_WITH_OPERATIONS))).at(&[3]),
+        field("sideEffects", String).required().at(&[6]),
+        field("timeoutSeconds", Int32).at(&[7]),
+    ],
+};
+
+pub(super) static MUTATING_WEBHOOK_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("webhooks", List(&Object(&super::admissionregistration_v1::MUTATING_WEBHOOK)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[2]),
+    ],
+};
+
+pub(super) static MUTATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.Mutation",
+    atomic: false,
+    fields: &[
+        field("applyConfiguration", Object(&super::admissionregistration_v1::APPLY_CONFIGURATION)),
+        field("jsonPatch", Object(&super::admissionregistration_v1::JSON_PATCH)),
+        field("patchType", String).required(),
+    ],
+};
+
+pub(super) static NAMED_RULE_WITH_OPERATIONS: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.NamedRuleWithOperations",
+    atomic: true,
+    fields: &[
+        field("apiGroups", List(&String)).at(&[2, 2, 1]),
+        field("apiVersions", List(&String)).at(&[2, 2, 2]),
+        field("operations", List(&String)).at(&[2, 1]),
+        field("resourceNames", List(&String)).at(&[1]),
+        field("resources", List(&String)).at(&[2, 2, 3]),
+        field("scope", String).at(&[2, 2, 4]),
+    ],
+};
+
+pub(super) static PARAM_KIND: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ParamKind",
+    atomic: true,
+    fields: &[field("apiVersion", String).at(&[1]), field("kind", String).at(&[2])],
+};
+
+pub(super) static PARAM_REF: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ParamRef",
+    atomic: true,
+    fields: &[
+        field("name", String).at(&[1]),
+        field("namespace", String).at(&[2]),
+        field("parameterNotFoundAction", String).at(&[4]),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[3]),
+    ],
+};
+
+pub(super) static RULE_WITH_OPERATIONS: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.RuleWithOperations",
+    atomic: false,
+    fields: &[
+        field("apiGroups", List(&String)).at(&[2, 1]),
+        field("apiVersions", List(&String)).at(&[2, 2]),
+        field("operations", List(&String)).at(&[1]),
+        field("resources", List(&String)).at(&[2, 3]),
+        field("scope", String).at(&[2, 4]),
+    ],
+};
+
+pub(super) static SERVICE_REFERENCE: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ServiceReference",
+    atomic: false,
+    fields: &[
+        field("name", String).required().at(&[2]),
+        field("namespace", String).required().at(&[1]),
+        field("path", String).at(&[3]),
+        field("port", Int32).at(&[4]),
+    ],
+};
+
+pub(super) static TYPE_CHECKING: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.TypeChecking",
+    atomic: false,
+    fields: &[field("expressionWarnings", List(&Object(&super::admissionregistration_v1::EXPRESSION_WARNING))).at(&[1])],
+};
+
+pub(super) static VALIDATING_ADMISSION_POLICY: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_SPEC)).at(&[2]),
+        field("status", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static VALIDATING_ADMISSION_POLICY_BINDING: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBinding",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_BINDING_SPEC))
+            .required()
+            .at(&[2]),
+    ],
+};
+
+pub(super) static VALIDATING_ADMISSION_POLICY_BINDING_SPEC: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
+    atomic: false,
+    fields: &[
+        field("matchResources", Object(&super::admissionregistration_v1::MATCH_RESOURCES)).at(&[3]),
+        field("paramRef", Object(&super::admissionregistration_v1::PARAM_REF)).at(&[2]),
+        field("policyName", String).required().at(&[1]),
+        field("validationActions", List(&String))
+            .required()
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[4]),
+    ],
+};
+
+pub(super) static VALIDATING_ADMISSION_POLICY_SPEC: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicySpec",
+    atomic: false,
+    fields: &[
+        field("auditAnnotations", List(&Object(&super::admissionregistration_v1::AUDIT_ANNOTATION))).at(&[5]),
+        field("failurePolicy", String).at(&[4]),
+        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[6]),
+        field("matchConstraints", Object(&super::admissionregistration_v1::MATCH_RESOURCES)).at(&[2]),
+        field("paramKind", Object(&super::admissionregistration_v1::PARAM_KIND)).at(&[1]),
+        field("validations", List(&Object(&super::admissionregistration_v1::VALIDATION))).at(&[3]),
+        field("variables", List(&Object(&super::admissionregistration_v1::VARIABLE)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[7]),
+    ],
+};
+
+pub(super) static VALIDATING_ADMISSION_POLICY_STATUS: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyStatus",
+    atomic: false,
+    fields: &[
+        field("conditions", List(&Object(&super::meta_v1::CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
+            .at(&[3]),
+        field("observedGeneration", Int64).at(&[1]),
+        field("typeChecking", Object(&super::admissionregistration_v1::TYPE_CHECKING)).at(&[2]),
+    ],
+};
+
+pub(super) static VALIDATING_WEBHOOK: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingWebhook",
+    atomic: false,
+    fields: &[
+        field("admissionReviewVersions", List(&String)).required().at(&[8]),
+        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG)).required().at(&[2]),
+        field("failurePolicy", String).at(&[4]),
+        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[11]),
+        field("matchPolicy", String).at(&[9]),
+        field("name", String).required().at(&[1]),
+        field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[5]),
+        field("objectSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[10]),
+        field("rules", List(&Object(&super::admissionregistration_v1::RULE_WITH_OPERATIONS))).at(&[3]),
+        field("sideEffects", String).required().at(&[6]),
+        field("timeoutSeconds", Int32).at(&[7]),
+    ],
+};
+
+pub(super) static VALIDATING_WEBHOOK_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("webhooks", List(&Object(&super::admissionregistration_v1::VALIDATING_WEBHOOK)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[2]),
+    ],
+};
+
+pub(super) static VALIDATION: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.Validation",
+    atomic: false,
+    fields: &[
+        field("expression", String).required().at(&[1]),
+        field("message", String).at(&[2]),
+        field("messageExpression", String).at(&[4]),
+        field("reason", String).at(&[3]),
+    ],
+};
+
+pub(super) static VARIABLE: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.Variable",
+    atomic: true,
+    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+};
+
+pub(super) static WEBHOOK_CLIENT_CONFIG: Type = Type {
+    name: "io.k8s.api.admissionregistration.v1.WebhookClientConfig",
+    atomic: false,
+    fields: &[
+        field("caBundle", Bytes).at(&[2]),
+        field("service", Object(&super::admissionregistration_v1::SERVICE_REFERENCE)).at(&[1]),
+        field("url", String).at(&[3]),
+    ],
+};

@@ -1,0 +1,55 @@
+//! The types of `io.k8s.kube-aggregator.pkg.apis.apiregistration.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static API_SERVICE: Type = Type {
+    name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apiregistration_v1::API_SERVICE_SPEC)).at(&[2]),
+        field("status", Object(&super::apiregistration_v1::API_SERVICE_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static API_SERVICE_CONDITION: Type = Type {
+    name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[3]),
+        field("message", String).at(&[5]),
+        field("reason", String).at(&[4]),
+        field("status", String).required().at(&[2]),
+        field("type", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static API_SERVICE_SPEC: Type = Type {
+    name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec",
+    atomic: false,
+    fields: &[
+        field("caBundle", Bytes).at(&[5]),
+        field("group", String).at(&[2]),
+        field("groupPriorityMinimum", Int32).required().at(&[7]),
+        field("insecureSkipTLSVerify", Boolean).at(&[4]),
+        field("service", Object(&super::apiregistration_v1::SERVICE_REFERENCE)).at(&[1]),
+        field("version", String).at(&[3]),
+        field("versionPriority", Int32).required().at(&[8]),
+    ],
+};
+
+pub(super) static API_SERVICE_STATUS: Type = Type {
+    name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus",
+    atomic: false,
+    fields: &[field("conditions", List(&Object(&super::apiregistration_v1::API_SERVICE_CONDITION)))
+        .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+        .at(&[1])],
+};
+
+pub(super) static SERVICE_REFERENCE: Type = Type {
+    name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference",
+    atomic: false,
+    fields: &[field("name", String).at(&[2]), field("namespace", String).at(&[1]), field("port", Int32).at(&[3])],
+};

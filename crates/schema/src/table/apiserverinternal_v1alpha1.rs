@@ -1,0 +1,59 @@
+//! The types of `io.k8s.api.apiserverinternal.v1alpha1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static SERVER_STORAGE_VERSION: Type = Type {
+    name: "io.k8s.api.apiserverinternal.v1alpha1.ServerStorageVersion",
+    atomic: false,
+    fields: &[
+        field("apiServerID", String).required().at(&[1]),
+        field("decodableVersions", List(&String))
+            .required()
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[3]),
+        field("encodingVersion", String).required().at(&[2]),
+        field("servedVersions", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[4]),
+    ],
+};
+
+pub(super) static STORAGE_VERSION: Type = Type {
+    name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersion",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_SPEC)).at(&[2]),
+        field("status", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static STORAGE_VERSION_CONDITION: Type = Type {
+    name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[4]),
+        field("message", String).required().at(&[6]),
+        field("observedGeneration", Int64).at(&[3]),
+        field("reason", String).required().at(&[5]),
+        field("status", String).required().at(&[2]),
+        field("type", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static STORAGE_VERSION_SPEC: Type =
+    Type { name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionSpec", atomic: false, fields: &[] };
+
+pub(super) static STORAGE_VERSION_STATUS: Type = Type {
+    name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionStatus",
+    atomic: false,
+    fields: &[
+        field("commonEncodingVersion", String),
+        field("conditions", List(&Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false }),
+        field("storageVersions", List(&Object(&super::apiserverinternal_v1alpha1::SERVER_STORAGE_VERSION)))
+            .merged(&Merge { apply: ByKeys(&["apiServerID"]), patch: Replace, retain_keys: false }),
+    ],
+};

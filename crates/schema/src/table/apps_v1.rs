@@ -1,0 +1,300 @@
+//! The types of `io.k8s.api.apps.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static CONTROLLER_REVISION: Type = Type {
+    name: "io.k8s.api.apps.v1.ControllerRevision",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("data", Any).required().at(&[2]),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("revision", Int64).at(&[3]),
+    ],
+};
+
+pub(super) static DAEMON_SET: Type = Type {
+    name: "io.k8s.api.apps.v1.DaemonSet",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apps_v1::DAEMON_SET_SPEC)).required().at(&[2]),
+        field("status", Object(&super::apps_v1::DAEMON_SET_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static DAEMON_SET_CONDITION: Type = Type {
+    name: "io.k8s.api.apps.v1.DaemonSetCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[3]),
+        field("message", String).at(&[5]),
+        field("reason", String).at(&[4]),
+        field("status", String).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static DAEMON_SET_SPEC: Type = Type {
+    name: "io.k8s.api.apps.v1.DaemonSetSpec",
+    atomic: false,
+    fields: &[
+        field("minReadySeconds", Int32).at(&[4]),
+        field("revisionHistoryLimit", Int32).at(&[6]),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[1]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[2]),
+        field("updateStrategy", Object(&super::apps_v1::DAEMON_SET_UPDATE_STRATEGY)).at(&[3]),
+    ],
+};
+
+pub(super) static DAEMON_SET_STATUS: Type = Type {
+    name: "io.k8s.api.apps.v1.DaemonSetStatus",
+    atomic: false,
+    fields: &[
+        field("collisionCount", Int32).at(&[9]),
+        field("conditions", List(&Object(&super::apps_v1::DAEMON_SET_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[10]),
+        field("currentNumberScheduled", Int32).required().at(&[1]),
+        field("desiredNumberScheduled", Int32).required().at(&[3]),
+        field("numberAvailable", Int32).at(&[7]),
+        field("numberMisscheduled", Int32).required().at(&[2]),
+        field("numberReady", Int32).required().at(&[4]),
+        field("numberUnavailable", Int32).at(&[8]),
+        field("observedGeneration", Int64).at(&[5]),
+        field("updatedNumberScheduled", Int32).at(&[6]),
+    ],
+};
+
+pub(super) static DAEMON_SET_UPDATE_STRATEGY: Type = Type {
+    name: "io.k8s.api.apps.v1.DaemonSetUpdateStrategy",
+    atomic: false,
+    fields: &[
+        field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_DAEMON_SET)).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static DEPLOYMENT: Type = Type {
+    name: "io.k8s.api.apps.v1.Deployment",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apps_v1::DEPLOYMENT_SPEC)).required().at(&[2]),
+        field("status", Object(&super::apps_v1::DEPLOYMENT_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static DEPLOYMENT_CONDITION: Type = Type {
+    name: "io.k8s.api.apps.v1.DeploymentCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[7]),
+        field("lastUpdateTime", Time).at(&[6]),
+        field("message", String).at(&[5]),
+        field("reason", String).at(&[4]),
+        field("status", String).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static DEPLOYMENT_SPEC: Type = Type {
+    name: "io.k8s.api.apps.v1.DeploymentSpec",
+    atomic: false,
+    fields: &[
+        field("minReadySeconds", Int32).at(&[5]),
+        field("paused", Boolean).at(&[7]),
+        field("progressDeadlineSeconds", Int32).at(&[9]),
+        field("replicas", Int32).at(&[1]),
+        field("revisionHistoryLimit", Int32).at(&[6]),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
+        field("strategy", Object(&super::apps_v1::DEPLOYMENT_STRATEGY))
+            .merged(&Merge { apply: Apply::Deep, patch: Patch::Deep, retain_keys: true })
+            .at(&[4]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[3]),
+    ],
+};
+
+pub(super) static DEPLOYMENT_STATUS: Type = Type {
+    name: "io.k8s.api.apps.v1.DeploymentStatus",
+    atomic: false,
+    fields: &[
+        field("availableReplicas", Int32).at(&[4]),
+        field("collisionCount", Int32).at(&[8]),
+        field("conditions", List(&Object(&super::apps_v1::DEPLOYMENT_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[6]),
+        field("observedGeneration", Int64).at(&[1]),
+        field("readyReplicas", Int32).at(&[7]),
+        field("replicas", Int32).at(&[2]),
+        field("terminatingReplicas", Int32).at(&[9]),
+        field("unavailableReplicas", Int32).at(&[5]),
+        field("updatedReplicas", Int32).at(&[3]),
+    ],
+};
+
+pub(super) static DEPLOYMENT_STRATEGY: Type = Type {
+    name: "io.k8s.api.apps.v1.DeploymentStrategy",
+    atomic: false,
+    fields: &[
+        field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_DEPLOYMENT)).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static REPLICA_SET: Type = Type {
+    name: "io.k8s.api.apps.v1.ReplicaSet",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apps_v1::REPLICA_SET_SPEC)).required().at(&[2]),
+        field("status", Object(&super::apps_v1::REPLICA_SET_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static REPLICA_SET_CONDITION: Type = Type {
+    name: "io.k8s.api.apps.v1.ReplicaSetCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[3]),
+        field("message", String).at(&[5]),
+        field("reason", String).at(&[4]),
+        field("status", String).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static REPLICA_SET_SPEC: Type = Type {
+    name: "io.k8s.api.apps.v1.ReplicaSetSpec",
+    atomic: false,
+    fields: &[
+        field("minReadySeconds", Int32).at(&[4]),
+        field("replicas", Int32).at(&[1]),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).at(&[3]),
+    ],
+};
+
+pub(super) static REPLICA_SET_STATUS: Type = Type {
+    name: "io.k8s.api.apps.v1.ReplicaSetStatus",
+    atomic: false,
+    fields: &[
+        field("availableReplicas", Int32).at(&[5]),
+        field("conditions", List(&Object(&super::apps_v1::REPLICA_SET_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[6]),
+        field("fullyLabeledReplicas", Int32).at(&[2]),
+        field("observedGeneration", Int64).at(&[3]),
+        field("readyReplicas", Int32).at(&[4]),
+        field("replicas", Int32).required().at(&[1]),
+        field("terminatingReplicas", Int32).at(&[7]),
+    ],
+};
+
+pub(super) static ROLLING_UPDATE_DAEMON_SET: Type = Type {
+    name: "io.k8s.api.apps.v1.RollingUpdateDaemonSet",
+    atomic: false,
+    fields: &[field("maxSurge", IntOrString).at(&[2]), field("maxUnavailable", IntOrString).at(&[1])],
+};
+
+pub(super) static ROLLING_UPDATE_DEPLOYMENT: Type = Type {
+    name: "io.k8s.api.apps.v1.RollingUpdateDeployment",
+    atomic: false,
+    fields: &[field("maxSurge", IntOrString).at(&[2]), field("maxUnavailable", IntOrString).at(&[1])],
+};
+
+pub(super) static ROLLING_UPDATE_STATEFUL_SET_STRATEGY: Type = Type {
+    name: "io.k8s.api.apps.v1.RollingUpdateStatefulSetStrategy",
+    atomic: false,
+    fields: &[field("maxUnavailable", IntOrString).at(&[2]), field("partition", Int32).at(&[1])],
+};
+
+pub(super) static STATEFUL_SET: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSet",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::apps_v1::STATEFUL_SET_SPEC)).required().at(&[2]),
+        field("status", Object(&super::apps_v1::STATEFUL_SET_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static STATEFUL_SET_CONDITION: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetCondition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).at(&[3]),
+        field("message", String).at(&[5]),
+        field("reason", String).at(&[4]),
+        field("status", String).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};
+
+pub(super) static STATEFUL_SET_ORDINALS: Type =
+    Type { name: "io.k8s.api.apps.v1.StatefulSetOrdinals", atomic: false, fields: &[field("start", Int32).at(&[1])] };
+
+pub(super) static STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
+    atomic: false,
+    fields: &[field("whenDeleted", String).at(&[1]), field("whenScaled", String).at(&[2])],
+};
+
+pub(super) static STATEFUL_SET_SPEC: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetSpec",
+    atomic: false,
+    fields: &[
+        field("minReadySeconds", Int32).at(&[9]),
+        field("ordinals", Object(&super::apps_v1::STATEFUL_SET_ORDINALS)).at(&[11]),
+        field(
+            "persistentVolumeClaimRetentionPolicy",
+            Object(&super::apps_v1::STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY),
+        )
+        .at(&[10]),
+        field("podManagementPolicy", String).at(&[6]),
+        field("replicas", Int32).at(&[1]),
+        field("revisionHistoryLimit", Int32).at(&[8]),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
+        field("serviceName", String).at(&[5]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[3]),
+        field("updateStrategy", Object(&super::apps_v1::STATEFUL_SET_UPDATE_STRATEGY)).at(&[7]),
+        field("volumeClaimTemplates", List(&Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM))).at(&[4]),
+    ],
+};
+
+pub(super) static STATEFUL_SET_STATUS: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetStatus",
+    atomic: false,
+    fields: &[
+        field("availableReplicas", Int32).at(&[11]),
+        field("collisionCount", Int32).at(&[9]),
+        field("conditions", List(&Object(&super::apps_v1::STATEFUL_SET_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[10]),
+        field("currentReplicas", Int32).at(&[4]),
+        field("currentRevision", String).at(&[6]),
+        field("observedGeneration", Int64).at(&[1]),
+        field("readyReplicas", Int32).at(&[3]),
+        field("replicas", Int32).required().at(&[2]),
+        field("updateRevision", String).at(&[7]),
+        field("updatedReplicas", Int32).at(&[5]),
+    ],
+};
+
+pub(super) static STATEFUL_SET_UPDATE_STRATEGY: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetUpdateStrategy",
+    atomic: false,
+    fields: &[
+        field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_STATEFUL_SET_STRATEGY)).at(&[2]),
+        field("type", String).at(&[1]),
+    ],
+};

@@ -1,0 +1,69 @@
+//! The types of `io.k8s.api.autoscaling.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static CROSS_VERSION_OBJECT_REFERENCE: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.CrossVersionObjectReference",
+    atomic: true,
+    fields: &[
+        field("apiVersion", String).at(&[3]),
+        field("kind", String).required().at(&[1]),
+        field("name", String).required().at(&[2]),
+    ],
+};
+
+pub(super) static HORIZONTAL_POD_AUTOSCALER: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_SPEC)).required().at(&[2]),
+        field("status", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static HORIZONTAL_POD_AUTOSCALER_SPEC: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec",
+    atomic: false,
+    fields: &[
+        field("maxReplicas", Int32).required().at(&[3]),
+        field("minReplicas", Int32).at(&[2]),
+        field("scaleTargetRef", Object(&super::autoscaling_v1::CROSS_VERSION_OBJECT_REFERENCE)).required().at(&[1]),
+        field("targetCPUUtilizationPercentage", Int32).at(&[4]),
+    ],
+};
+
+pub(super) static HORIZONTAL_POD_AUTOSCALER_STATUS: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerStatus",
+    atomic: false,
+    fields: &[
+        field("currentCPUUtilizationPercentage", Int32).at(&[5]),
+        field("currentReplicas", Int32).required().at(&[3]),
+        field("desiredReplicas", Int32).required().at(&[4]),
+        field("lastScaleTime", Time).at(&[2]),
+        field("observedGeneration", Int64).at(&[1]),
+    ],
+};
+
+pub(super) static SCALE: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.Scale",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::autoscaling_v1::SCALE_SPEC)).at(&[2]),
+        field("status", Object(&super::autoscaling_v1::SCALE_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static SCALE_SPEC: Type =
+    Type { name: "io.k8s.api.autoscaling.v1.ScaleSpec", atomic: false, fields: &[field("replicas", Int32).at(&[1])] };
+
+pub(super) static SCALE_STATUS: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.ScaleStatus",
+    atomic: false,
+    fields: &[field("replicas", Int32).required().at(&[1]), field("selector", String).at(&[2])],
+};

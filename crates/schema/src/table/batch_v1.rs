@@ -1,0 +1,190 @@
+//! The types of `io.k8s.api.batch.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static CRON_JOB: Type = Type {
+    name: "io.k8s.api.batch.v1.CronJob",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::batch_v1::CRON_JOB_SPEC)).required().at(&[2]),
+        field("status", Object(&super::batch_v1::CRON_JOB_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static CRON_JOB_SPEC: Type = Type {
+    name: "io.k8s.api.batch.v1.CronJobSpec",
+    atomic: false,
+    fields: &[
+        field("concurrencyPolicy", String).at(&[3]),
+        field("failedJobsHistoryLimit", Int32).at(&[7]),
+        field("jobTemplate", Object(&super::batch_v1::JOB_TEMPLATE_SPEC)).required().at(&[5]),
+        field("schedule", String).required().at(&[1]),
+        field("startingDeadlineSeconds", Int64).at(&[2]),
+        field("successfulJobsHistoryLimit", Int32).at(&[6]),
+        field("suspend", Boolean).at(&[4]),
+        field("timeZone", String).at(&[8]),
+    ],
+};
+
+pub(super) static CRON_JOB_STATUS: Type = Type {
+    name: "io.k8s.api.batch.v1.CronJobStatus",
+    atomic: false,
+    fields: &[
+        field("active", List(&Object(&super::core_v1::OBJECT_REFERENCE))).at(&[1]),
+        field("lastScheduleTime", Time).at(&[4]),
+        field("lastSuccessfulTime", Time).at(&[5]),
+    ],
+};
+
+pub(super) static JOB: Type = Type {
+    name: "io.k8s.api.batch.v1.Job",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::batch_v1::JOB_SPEC)).at(&[2]),
+        field("status", Object(&super::batch_v1::JOB_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static JOB_CONDITION: Type = Type {
+    name: "io.k8s.api.batch.v1.JobCondition",
+    atomic: false,
+    fields: &[
+        field("lastProbeTime", Time).at(&[3]),
+        field("lastTransitionTime", Time).at(&[4]),
+        field("message", String).at(&[6]),
+        field("reason", String).at(&[5]),
+        field("status", String).required().at(&[2]),
+        field("type", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static JOB_SCHEDULING_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.batch.v1.JobSchedulingConfiguration",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_DISRUPTION_MODE)),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_RESOURCE_CLAIM))),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static JOB_SPEC: Type = Type {
+    name: "io.k8s.api.batch.v1.JobSpec",
+    atomic: false,
+    fields: &[
+        field("activeDeadlineSeconds", Int64).at(&[3]),
+        field("backoffLimit", Int32).at(&[7]),
+        field("backoffLimitPerIndex", Int32).at(&[12]),
+        field("completionMode", String).at(&[9]),
+        field("completions", Int32).at(&[2]),
+        field("managedBy", String).at(&[15]),
+        field("manualSelector", Boolean).at(&[5]),
+        field("maxFailedIndexes", Int32).at(&[13]),
+        field("parallelism", Int32).at(&[1]),
+        field("podFailurePolicy", Object(&super::batch_v1::POD_FAILURE_POLICY)).at(&[11]),
+        field("podReplacementPolicy", String).at(&[14]),
+        field("scheduling", Object(&super::batch_v1::JOB_SCHEDULING_CONFIGURATION)),
+        field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
+        field("successPolicy", Object(&super::batch_v1::SUCCESS_POLICY)).at(&[16]),
+        field("suspend", Boolean).at(&[10]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[6]),
+        field("ttlSecondsAfterFinished", Int32).at(&[8]),
+    ],
+};
+
+pub(super) static JOB_STATUS: Type = Type {
+    name: "io.k8s.api.batch.v1.JobStatus",
+    atomic: false,
+    fields: &[
+        field("active", Int32).at(&[4]),
+        field("completedIndexes", String).at(&[7]),
+        field("completionTime", Time).at(&[3]),
+        field("conditions", List(&Object(&super::batch_v1::JOB_CONDITION)))
+            .merged(&Merge { apply: Atomic, patch: ByKey("type"), retain_keys: false })
+            .at(&[1]),
+        field("failed", Int32).at(&[6]),
+        field("failedIndexes", String).at(&[10]),
+        field("ready", Int32).at(&[9]),
+        field("startTime", Time).at(&[2]),
+        field("succeeded", Int32).at(&[5]),
+        field("terminating", Int32).at(&[11]),
+        field("uncountedTerminatedPods", Object(&super::batch_v1::UNCOUNTED_TERMINATED_PODS)).at(&[8]),
+    ],
+};
+
+pub(super) static JOB_TEMPLATE_SPEC: Type = Type {
+    name: "io.k8s.api.batch.v1.JobTemplateSpec",
+    atomic: false,
+    fields: &[
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
+        field("spec", Object(&super::batch_v1::JOB_SPEC)).at(&[2]),
+    ],
+};
+
+pub(super) static POD_FAILURE_POLICY: Type = Type {
+    name: "io.k8s.api.batch.v1.PodFailurePolicy",
+    atomic: false,
+    fields: &[field("rules", List(&Object(&super::batch_v1::POD_FAILURE_POLICY_RULE))).required().at(&[1])],
+};
+
+pub(super) static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Type = Type {
+    name: "io.k8s.api.batch.v1.PodFailurePolicyOnExitCodesRequirement",
+    atomic: false,
+    fields: &[
+        field("containerName", String).at(&[1]),
+        field("operator", String).required().at(&[2]),
+        field("values", List(&Int32))
+            .required()
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[3]),
+    ],
+};
+
+pub(super) static POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN: Type = Type {
+    name: "io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern",
+    atomic: false,
+    fields: &[field("status", String).at(&[2]), field("type", String).required().at(&[1])],
+};
+
+pub(super) static POD_FAILURE_POLICY_RULE: Type = Type {
+    name: "io.k8s.api.batch.v1.PodFailurePolicyRule",
+    atomic: false,
+    fields: &[
+        field("action", String).required().at(&[1]),
+        field("onExitCodes", Object(&super::batch_v1::POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT)).at(&[2]),
+        field("onPodConditions", List(&Object(&super::batch_v1::POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN)))
+            .at(&[3]),
+    ],
+};
+
+pub(super) static SUCCESS_POLICY: Type = Type {
+    name: "io.k8s.api.batch.v1.SuccessPolicy",
+    atomic: false,
+    fields: &[field("rules", List(&Object(&super::batch_v1::SUCCESS_POLICY_RULE))).required().at(&[1])],
+};
+
+pub(super) static SUCCESS_POLICY_RULE: Type = Type {
+    name: "io.k8s.api.batch.v1.SuccessPolicyRule",
+    atomic: false,
+    fields: &[field("succeededCount", Int32).at(&[2]), field("succeededIndexes", String).at(&[1])],
+};
+
+pub(super) static UNCOUNTED_TERMINATED_PODS: Type = Type {
+    name: "io.k8s.api.batch.v1.UncountedTerminatedPods",
+    atomic: false,
+    fields: &[
+        field("failed", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[2]),
+        field("succeeded", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[1]),
+    ],
+};

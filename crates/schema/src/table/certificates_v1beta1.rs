@@ -1,0 +1,65 @@
+//! The types of `io.k8s.api.certificates.v1beta1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
+    name: "io.k8s.api.certificates.v1beta1.ClusterTrustBundle",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::certificates_v1beta1::CLUSTER_TRUST_BUNDLE_SPEC)).required().at(&[2]),
+    ],
+};
+
+pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
+    name: "io.k8s.api.certificates.v1beta1.ClusterTrustBundleSpec",
+    atomic: false,
+    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).required().at(&[2])],
+};
+
+pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
+    name: "io.k8s.api.certificates.v1beta1.PodCertificateRequest",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_SPEC)).required().at(&[2]),
+        field("status", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
+    name: "io.k8s.api.certificates.v1beta1.PodCertificateRequestSpec",
+    atomic: false,
+    fields: &[
+        field("maxExpirationSeconds", Int32).at(&[8]),
+        field("nodeName", String).required().at(&[6]),
+        field("nodeUID", String).required().at(&[7]),
+        field("pkixPublicKey", Bytes).at(&[9]),
+        field("podName", String).required().at(&[2]),
+        field("podUID", String).required().at(&[3]),
+        field("proofOfPossession", Bytes).at(&[10]),
+        field("serviceAccountName", String).required().at(&[4]),
+        field("serviceAccountUID", String).required().at(&[5]),
+        field("signerName", String).required().at(&[1]),
+        field("stubPKCS10Request", Bytes).required(),
+        field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
+    ],
+};
+
+pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
+    name: "io.k8s.api.certificates.v1beta1.PodCertificateRequestStatus",
+    atomic: false,
+    fields: &[
+        field("beginRefreshAt", Time).at(&[5]),
+        field("certificateChain", String).at(&[2]),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[1]),
+        field("notAfter", Time).at(&[6]),
+        field("notBefore", Time).at(&[4]),
+    ],
+};

@@ -1,0 +1,76 @@
+//! The types of `io.k8s.api.discovery.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static ENDPOINT: Type = Type {
+    name: "io.k8s.api.discovery.v1.Endpoint",
+    atomic: false,
+    fields: &[
+        field("addresses", List(&String))
+            .required()
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[1]),
+        field("conditions", Object(&super::discovery_v1::ENDPOINT_CONDITIONS)).at(&[2]),
+        field("deprecatedTopology", Map(&String)).at(&[5]),
+        field("hints", Object(&super::discovery_v1::ENDPOINT_HINTS)).at(&[8]),
+        field("hostname", String).at(&[3]),
+        field("nodeName", String).at(&[6]),
+        field("targetRef", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[4]),
+        field("zone", String).at(&[7]),
+    ],
+};
+
+pub(super) static ENDPOINT_CONDITIONS: Type = Type {
+    name: "io.k8s.api.discovery.v1.EndpointConditions",
+    atomic: false,
+    fields: &[
+        field("ready", Boolean).at(&[1]),
+        field("serving", Boolean).at(&[2]),
+        field("terminating", Boolean).at(&[3]),
+    ],
+};
+
+pub(super) static ENDPOINT_HINTS: Type = Type {
+    name: "io.k8s.api.discovery.v1.EndpointHints",
+    atomic: false,
+    fields: &[
+        field("forNodes", List(&Object(&super::discovery_v1::FOR_NODE))).at(&[2]),
+        field("forZones", List(&Object(&super::discovery_v1::FOR_ZONE))).at(&[1]),
+    ],
+};
+
+pub(super) static ENDPOINT_PORT: Type = Type {
+    name: "io.k8s.api.discovery.v1.EndpointPort",
+    atomic: true,
+    fields: &[
+        field("appProtocol", String).at(&[4]),
+        field("name", String).at(&[1]),
+        field("port", Int32).at(&[3]),
+        field("protocol", String).at(&[2]),
+    ],
+};
+
+pub(super) static ENDPOINT_SLICE: Type = Type {
+    name: "io.k8s.api.discovery.v1.EndpointSlice",
+    atomic: false,
+    fields: &[
+        field("addressType", String).required().at(&[4]),
+        field("apiVersion", String),
+        field("endpoints", List(&Object(&super::discovery_v1::ENDPOINT))).at(&[2]),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("ports", List(&Object(&super::discovery_v1::ENDPOINT_PORT))).at(&[3]),
+    ],
+};
+
+pub(super) static FOR_NODE: Type = Type {
+    name: "io.k8s.api.discovery.v1.ForNode",
+    atomic: false,
+    fields: &[field("name", String).required().at(&[1])],
+};
+
+pub(super) static FOR_ZONE: Type = Type {
+    name: "io.k8s.api.discovery.v1.ForZone",
+    atomic: false,
+    fields: &[field("name", String).required().at(&[1])],
+};

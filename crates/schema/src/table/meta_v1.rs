@@ -1,0 +1,253 @@
+//! The types of `io.k8s.apimachinery.pkg.apis.meta.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static API_GROUP: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("name", String).required().at(&[1]),
+        field("preferredVersion", Object(&super::meta_v1::GROUP_VERSION_FOR_DISCOVERY)).at(&[3]),
+        field("serverAddressByClientCIDRs", List(&Object(&super::meta_v1::SERVER_ADDRESS_BY_CLIENT_CIDR))).at(&[4]),
+        field("versions", List(&Object(&super::meta_v1::GROUP_VERSION_FOR_DISCOVERY))).required().at(&[2]),
+    ],
+};
+
+pub(super) static API_GROUP_LIST: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("groups", List(&Object(&super::meta_v1::API_GROUP))).required().at(&[1]),
+        field("kind", String),
+    ],
+};
+
+pub(super) static API_RESOURCE: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.APIResource",
+    atomic: false,
+    fields: &[
+        field("categories", List(&String)).at(&[7]),
+        field("group", String).at(&[8]),
+        field("kind", String).required().at(&[3]),
+        field("name", String).required().at(&[1]),
+        field("namespaced", Boolean).required().at(&[2]),
+        field("shortNames", List(&String)).at(&[5]),
+        field("singularName", String).required().at(&[6]),
+        field("storageVersionHash", String).at(&[10]),
+        field("verbs", List(&String)).required().at(&[4]),
+        field("version", String).at(&[9]),
+    ],
+};
+
+pub(super) static API_RESOURCE_LIST: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("groupVersion", String).required().at(&[1]),
+        field("kind", String),
+        field("resources", List(&Object(&super::meta_v1::API_RESOURCE))).required().at(&[2]),
+    ],
+};
+
+pub(super) static API_VERSIONS: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("serverAddressByClientCIDRs", List(&Object(&super::meta_v1::SERVER_ADDRESS_BY_CLIENT_CIDR)))
+            .required()
+            .at(&[2]),
+        field("versions", List(&String)).required().at(&[1]),
+    ],
+};
+
+pub(super) static CONDITION: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.Condition",
+    atomic: false,
+    fields: &[
+        field("lastTransitionTime", Time).required().at(&[4]),
+        field("message", String).required().at(&[6]),
+        field("observedGeneration", Int64).at(&[3]),
+        field("reason", String).required().at(&[5]),
+        field("status", String).required().at(&[2]),
+        field("type", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static DELETE_OPTIONS: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("dryRun", List(&String)).at(&[5]),
+        field("gracePeriodSeconds", Int64).at(&[1]),
+        field("ignoreStoreReadErrorWithClusterBreakingPotential", Boolean).at(&[6]),
+        field("kind", String),
+        field("orphanDependents", Boolean).at(&[3]),
+        field("preconditions", Object(&super::meta_v1::PRECONDITIONS)).at(&[2]),
+        field("propagationPolicy", String).at(&[4]),
+    ],
+};
+
+pub(super) static FIELD_SELECTOR_REQUIREMENT: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement",
+    atomic: false,
+    fields: &[
+        field("key", String).required().at(&[1]),
+        field("operator", String).required().at(&[2]),
+        field("values", List(&String)).at(&[3]),
+    ],
+};
+
+pub(super) static GROUP_RESOURCE: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.GroupResource",
+    atomic: false,
+    fields: &[field("group", String).required().at(&[1]), field("resource", String).required().at(&[2])],
+};
+
+pub(super) static GROUP_VERSION_FOR_DISCOVERY: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery",
+    atomic: false,
+    fields: &[field("groupVersion", String).required().at(&[1]), field("version", String).required().at(&[2])],
+};
+
+pub(super) static LABEL_SELECTOR: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector",
+    atomic: true,
+    fields: &[
+        field("matchExpressions", List(&Object(&super::meta_v1::LABEL_SELECTOR_REQUIREMENT))).at(&[2]),
+        field("matchLabels", Map(&String)).at(&[1]),
+    ],
+};
+
+pub(super) static LABEL_SELECTOR_REQUIREMENT: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
+    atomic: false,
+    fields: &[
+        field("key", String).required().at(&[1]),
+        field("operator", String).required().at(&[2]),
+        field("values", List(&String)).at(&[3]),
+    ],
+};
+
+pub(super) static LIST_META: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta",
+    atomic: false,
+    fields: &[
+        field("continue", String).at(&[3]),
+        field("remainingItemCount", Int64).at(&[4]),
+        field("resourceVersion", String).at(&[2]),
+        field("selfLink", String).at(&[1]),
+        field("shardInfo", Object(&super::meta_v1::SHARD_INFO)),
+    ],
+};
+
+pub(super) static MANAGED_FIELDS_ENTRY: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String).at(&[3]),
+        field("fieldsType", String).at(&[6]),
+        field("fieldsV1", Any).at(&[7]),
+        field("manager", String).at(&[1]),
+        field("operation", String).at(&[2]),
+        field("subresource", String).at(&[8]),
+        field("time", Time).at(&[4]),
+    ],
+};
+
+pub(super) static OBJECT_META: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
+    atomic: false,
+    fields: &[
+        field("annotations", Map(&String)).at(&[12]),
+        field("creationTimestamp", Time).at(&[8]),
+        field("deletionGracePeriodSeconds", Int64).at(&[10]),
+        field("deletionTimestamp", Time).at(&[9]),
+        field("finalizers", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Patch::Set, retain_keys: false })
+            .at(&[14]),
+        field("generateName", String).at(&[2]),
+        field("generation", Int64).at(&[7]),
+        field("labels", Map(&String)).at(&[11]),
+        field("managedFields", List(&Object(&super::meta_v1::MANAGED_FIELDS_ENTRY))).at(&[17]),
+        field("name", String).at(&[1]),
+        field("namespace", String).at(&[3]),
+        field("ownerReferences", List(&Object(&super::meta_v1::OWNER_REFERENCE)))
+            .merged(&Merge { apply: ByKeys(&["uid"]), patch: ByKey("uid"), retain_keys: false })
+            .at(&[13]),
+        field("resourceVersion", String).at(&[6]),
+        field("selfLink", String).at(&[4]),
+        field("uid", String).at(&[5]),
+    ],
+};
+
+pub(super) static OWNER_REFERENCE: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
+    atomic: true,
+    fields: &[
+        field("apiVersion", String).required().at(&[5]),
+        field("blockOwnerDeletion", Boolean).at(&[7]),
+        field("controller", Boolean).at(&[6]),
+        field("kind", String).required().at(&[1]),
+        field("name", String).required().at(&[3]),
+        field("uid", String).required().at(&[4]),
+    ],
+};
+
+pub(super) static PRECONDITIONS: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.Preconditions",
+    atomic: false,
+    fields: &[field("resourceVersion", String).at(&[2]), field("uid", String).at(&[1])],
+};
+
+pub(super) static SERVER_ADDRESS_BY_CLIENT_CIDR: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
+    atomic: false,
+    fields: &[field("clientCIDR", String).required().at(&[1]), field("serverAddress", String).required().at(&[2])],
+};
+
+pub(super) static SHARD_INFO: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo",
+    atomic: false,
+    fields: &[field("selector", String).required()],
+};
+
+pub(super) static STATUS: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.Status",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("code", Int32).at(&[6]),
+        field("details", Object(&super::meta_v1::STATUS_DETAILS)).at(&[5]),
+        field("kind", String),
+        field("message", String).at(&[3]),
+        field("metadata", Object(&super::meta_v1::LIST_META)).required().at(&[1]),
+        field("reason", String).at(&[4]),
+        field("status", String).at(&[2]),
+    ],
+};
+
+pub(super) static STATUS_CAUSE: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause",
+    atomic: false,
+    fields: &[field("field", String).at(&[3]), field("message", String).at(&[2]), field("reason", String).at(&[1])],
+};
+
+pub(super) static STATUS_DETAILS: Type = Type {
+    name: "io.k8s.apimachinery.pkg.apis.meta.v1.StatusDetails",
+    atomic: false,
+    fields: &[
+        field("causes", List(&Object(&super::meta_v1::STATUS_CAUSE))).at(&[4]),
+        field("group", String).at(&[2]),
+        field("kind", String).at(&[3]),
+        field("name", String).at(&[1]),
+        field("retryAfterSeconds", Int32).at(&[5]),
+        field("uid", String).at(&[6]),
+    ],
+};

@@ -1,0 +1,477 @@
+//! The types of `io.k8s.api.resource.v1beta2`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static ALLOCATED_DEVICE_STATUS: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.AllocatedDeviceStatus",
+    atomic: false,
+    fields: &[
+        field("conditions", List(&Object(&super::meta_v1::CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
+            .at(&[4]),
+        field("data", Any).at(&[5]),
+        field("device", String).required().at(&[3]),
+        field("driver", String).required().at(&[1]),
+        field("networkData", Object(&super::resource_v1beta2::NETWORK_DEVICE_DATA)).at(&[6]),
+        field("pool", String).required().at(&[2]),
+        field("shareID", String).at(&[7]),
+    ],
+};
+
+pub(super) static ALLOCATION_RESULT: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.AllocationResult",
+    atomic: false,
+    fields: &[
+        field("allocationTimestamp", Time).at(&[5]),
+        field("devices", Object(&super::resource_v1beta2::DEVICE_ALLOCATION_RESULT)).at(&[1]),
+        field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[3]),
+    ],
+};
+
+pub(super) static CEL_DEVICE_SELECTOR: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.CELDeviceSelector",
+    atomic: false,
+    fields: &[field("expression", String).required().at(&[1])],
+};
+
+pub(super) static CAPACITY_REQUEST_POLICY: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.CapacityRequestPolicy",
+    atomic: false,
+    fields: &[
+        field("default", Quantity).at(&[1]),
+        field("validRange", Object(&super::resource_v1beta2::CAPACITY_REQUEST_POLICY_RANGE)).at(&[4]),
+        field("validValues", List(&Quantity)).at(&[3]),
+    ],
+};
+
+pub(super) static CAPACITY_REQUEST_POLICY_RANGE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.CapacityRequestPolicyRange",
+    atomic: false,
+    fields: &[
+        field("max", Quantity).at(&[2]),
+        field("min", Quantity).required().at(&[1]),
+        field("step", Quantity).at(&[3]),
+    ],
+};
+
+pub(super) static CAPACITY_REQUIREMENTS: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.CapacityRequirements",
+    atomic: false,
+    fields: &[field("requests", Map(&Quantity)).at(&[1])],
+};
+
+pub(super) static COUNTER: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.Counter",
+    atomic: false,
+    fields: &[field("value", Quantity).required().at(&[1])],
+};
+
+pub(super) static COUNTER_SET: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.CounterSet",
+    atomic: false,
+    fields: &[
+        field("counters", Map(&Object(&super::resource_v1beta2::COUNTER))).required().at(&[2]),
+        field("name", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.Device",
+    atomic: false,
+    fields: &[
+        field("allNodes", Boolean).at(&[7]),
+        field("allowMultipleAllocations", Boolean).at(&[12]),
+        field("attributes", Map(&Object(&super::resource_v1beta2::DEVICE_ATTRIBUTE))).at(&[2]),
+        field("bindingConditions", List(&String)).at(&[10]),
+        field("bindingFailureConditions", List(&String)).at(&[11]),
+        field("bindsToNode", Boolean).at(&[9]),
+        field("capacity", Map(&Object(&super::resource_v1beta2::DEVICE_CAPACITY))).at(&[3]),
+        field("consumesCounters", List(&Object(&super::resource_v1beta2::DEVICE_COUNTER_CONSUMPTION))).at(&[4]),
+        field("name", String).required().at(&[1]),
+        field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta2::NODE_ALLOCATABLE_RESOURCE))),
+        field("nodeName", String).at(&[5]),
+        field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[6]),
+        field("taints", List(&Object(&super::resource_v1beta2::DEVICE_TAINT))).at(&[8]),
+    ],
+};
+
+pub(super) static DEVICE_ALLOCATION_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceAllocationConfiguration",
+    atomic: false,
+    fields: &[
+        field("opaque", Object(&super::resource_v1beta2::OPAQUE_DEVICE_CONFIGURATION)).at(&[3, 1]),
+        field("requests", List(&String)).at(&[2]),
+        field("source", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_ALLOCATION_RESULT: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceAllocationResult",
+    atomic: false,
+    fields: &[
+        field("config", List(&Object(&super::resource_v1beta2::DEVICE_ALLOCATION_CONFIGURATION))).at(&[2]),
+        field("results", List(&Object(&super::resource_v1beta2::DEVICE_REQUEST_ALLOCATION_RESULT))).at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_ATTRIBUTE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceAttribute",
+    atomic: false,
+    fields: &[
+        field("bool", Boolean).at(&[3]),
+        field("bools", List(&Boolean)),
+        field("int", Int64).at(&[2]),
+        field("ints", List(&Int64)),
+        field("string", String).at(&[4]),
+        field("strings", List(&String)),
+        field("version", String).at(&[5]),
+        field("versions", List(&String)),
+    ],
+};
+
+pub(super) static DEVICE_CAPACITY: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceCapacity",
+    atomic: false,
+    fields: &[
+        field("requestPolicy", Object(&super::resource_v1beta2::CAPACITY_REQUEST_POLICY)).at(&[2]),
+        field("value", Quantity).required().at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_CLAIM: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceClaim",
+    atomic: false,
+    fields: &[
+        field("config", List(&Object(&super::resource_v1beta2::DEVICE_CLAIM_CONFIGURATION))).at(&[3]),
+        field("constraints", List(&Object(&super::resource_v1beta2::DEVICE_CONSTRAINT))).at(&[2]),
+        field("requests", List(&Object(&super::resource_v1beta2::DEVICE_REQUEST))).at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_CLAIM_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceClaimConfiguration",
+    atomic: false,
+    fields: &[
+        field("opaque", Object(&super::resource_v1beta2::OPAQUE_DEVICE_CONFIGURATION)).at(&[2, 1]),
+        field("requests", List(&String)).at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_CLASS: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceClass",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::DEVICE_CLASS_SPEC)).at(&[2]),
+    ],
+};
+
+pub(super) static DEVICE_CLASS_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceClassConfiguration",
+    atomic: false,
+    fields: &[field("opaque", Object(&super::resource_v1beta2::OPAQUE_DEVICE_CONFIGURATION)).at(&[1, 1])],
+};
+
+pub(super) static DEVICE_CLASS_SPEC: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceClassSpec",
+    atomic: false,
+    fields: &[
+        field("config", List(&Object(&super::resource_v1beta2::DEVICE_CLASS_CONFIGURATION))).at(&[2]),
+        field("extendedResourceName", String).at(&[4]),
+        field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_CONSTRAINT: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceConstraint",
+    atomic: false,
+    fields: &[
+        field("distinctAttribute", String).at(&[3]),
+        field("matchAttribute", String).at(&[2]),
+        field("requests", List(&String)).at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceCounterConsumption",
+    atomic: false,
+    fields: &[
+        field("compatibilityGroups", List(&String)),
+        field("counterSet", String).required().at(&[1]),
+        field("counters", Map(&Object(&super::resource_v1beta2::COUNTER))).required().at(&[2]),
+    ],
+};
+
+pub(super) static DEVICE_DERIVED_ATTRIBUTE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceDerivedAttribute",
+    atomic: false,
+    fields: &[field("expression", String).required(), field("name", String).required()],
+};
+
+pub(super) static DEVICE_REQUEST: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceRequest",
+    atomic: false,
+    fields: &[
+        field("exactly", Object(&super::resource_v1beta2::EXACT_DEVICE_REQUEST)).at(&[2]),
+        field("firstAvailable", List(&Object(&super::resource_v1beta2::DEVICE_SUB_REQUEST))).at(&[3]),
+        field("name", String).required().at(&[1]),
+    ],
+};
+
+pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceRequestAllocationResult",
+    atomic: false,
+    fields: &[
+        field("adminAccess", Boolean).at(&[5]),
+        field("bindingConditions", List(&String)).at(&[7]),
+        field("bindingFailureConditions", List(&String)).at(&[8]),
+        field("consumedCapacity", Map(&Quantity)).at(&[10]),
+        field("device", String).required().at(&[4]),
+        field("driver", String).required().at(&[2]),
+        field("pool", String).required().at(&[3]),
+        field("request", String).required().at(&[1]),
+        field("shareID", String).at(&[9]),
+        field("skipNodeOperations", List(&String)),
+        field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
+    ],
+};
+
+pub(super) static DEVICE_SELECTOR: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceSelector",
+    atomic: false,
+    fields: &[field("cel", Object(&super::resource_v1beta2::CEL_DEVICE_SELECTOR)).at(&[1])],
+};
+
+pub(super) static DEVICE_SUB_REQUEST: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceSubRequest",
+    atomic: false,
+    fields: &[
+        field("allocationMode", String).at(&[4]),
+        field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
+        field("count", Int64).at(&[5]),
+        field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
+        field("deviceClassName", String).required().at(&[2]),
+        field("name", String).required().at(&[1]),
+        field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[3]),
+        field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
+    ],
+};
+
+pub(super) static DEVICE_TAINT: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceTaint",
+    atomic: false,
+    fields: &[
+        field("effect", String).required().at(&[3]),
+        field("key", String).required().at(&[1]),
+        field("timeAdded", Time).at(&[4]),
+        field("value", String).at(&[2]),
+    ],
+};
+
+pub(super) static DEVICE_TAINT_RULE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceTaintRule",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_SPEC)).required(),
+        field("status", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_STATUS)),
+    ],
+};
+
+pub(super) static DEVICE_TAINT_RULE_SPEC: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceTaintRuleSpec",
+    atomic: false,
+    fields: &[
+        field("deviceSelector", Object(&super::resource_v1beta2::DEVICE_TAINT_SELECTOR)),
+        field("taint", Object(&super::resource_v1beta2::DEVICE_TAINT)).required(),
+    ],
+};
+
+pub(super) static DEVICE_TAINT_RULE_STATUS: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceTaintRuleStatus",
+    atomic: false,
+    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION))).merged(&Merge {
+        apply: ByKeys(&["type"]),
+        patch: ByKey("type"),
+        retain_keys: false,
+    })],
+};
+
+pub(super) static DEVICE_TAINT_SELECTOR: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceTaintSelector",
+    atomic: false,
+    fields: &[field("device", String), field("driver", String), field("pool", String)],
+};
+
+pub(super) static DEVICE_TOLERATION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.DeviceToleration",
+    atomic: false,
+    fields: &[
+        field("effect", String).at(&[4]),
+        field("key", String).at(&[1]),
+        field("operator", String).at(&[2]),
+        field("tolerationSeconds", Int64).at(&[5]),
+        field("value", String).at(&[3]),
+    ],
+};
+
+pub(super) static EXACT_DEVICE_REQUEST: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ExactDeviceRequest",
+    atomic: false,
+    fields: &[
+        field("adminAccess", Boolean).at(&[5]),
+        field("allocationMode", String).at(&[3]),
+        field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
+        field("count", Int64).at(&[4]),
+        field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
+        field("deviceClassName", String).required().at(&[1]),
+        field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[2]),
+        field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
+    ],
+};
+
+pub(super) static NETWORK_DEVICE_DATA: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.NetworkDeviceData",
+    atomic: false,
+    fields: &[
+        field("hardwareAddress", String).at(&[3]),
+        field("interfaceName", String).at(&[1]),
+        field("ips", List(&String)).at(&[2]),
+    ],
+};
+
+pub(super) static NODE_ALLOCATABLE_MAPPING: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.NodeAllocatableMapping",
+    atomic: false,
+    fields: &[field("capacityKey", String), field("capacityMultiplier", Quantity), field("deviceMultiplier", Quantity)],
+};
+
+pub(super) static NODE_ALLOCATABLE_OVERHEAD: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.NodeAllocatableOverhead",
+    atomic: false,
+    fields: &[field("perContainer", Quantity), field("perPod", Quantity)],
+};
+
+pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.NodeAllocatableResource",
+    atomic: false,
+    fields: &[
+        field("mapping", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_MAPPING)),
+        field("overhead", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_OVERHEAD)),
+    ],
+};
+
+pub(super) static OPAQUE_DEVICE_CONFIGURATION: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.OpaqueDeviceConfiguration",
+    atomic: false,
+    fields: &[field("driver", String).required().at(&[1]), field("parameters", Any).required().at(&[2])],
+};
+
+pub(super) static RESOURCE_CLAIM: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaim",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).at(&[2]),
+        field("status", Object(&super::resource_v1beta2::RESOURCE_CLAIM_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaimConsumerReference",
+    atomic: false,
+    fields: &[
+        field("apiGroup", String).at(&[1]),
+        field("name", String).required().at(&[4]),
+        field("resource", String).required().at(&[3]),
+        field("uid", String).required().at(&[5]),
+    ],
+};
+
+pub(super) static RESOURCE_CLAIM_SPEC: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaimSpec",
+    atomic: false,
+    fields: &[field("devices", Object(&super::resource_v1beta2::DEVICE_CLAIM)).at(&[1])],
+};
+
+pub(super) static RESOURCE_CLAIM_STATUS: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaimStatus",
+    atomic: false,
+    fields: &[
+        field("allocation", Object(&super::resource_v1beta2::ALLOCATION_RESULT)).at(&[1]),
+        field("devices", List(&Object(&super::resource_v1beta2::ALLOCATED_DEVICE_STATUS)))
+            .merged(&Merge {
+                apply: ByKeys(&["driver", "device", "pool", "shareID"]),
+                patch: Replace,
+                retain_keys: false,
+            })
+            .at(&[4]),
+        field("reservedFor", List(&Object(&super::resource_v1beta2::RESOURCE_CLAIM_CONSUMER_REFERENCE)))
+            .merged(&Merge { apply: ByKeys(&["uid"]), patch: ByKey("uid"), retain_keys: false })
+            .at(&[2]),
+    ],
+};
+
+pub(super) static RESOURCE_CLAIM_TEMPLATE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaimTemplate",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_TEMPLATE_SPEC)).at(&[2]),
+    ],
+};
+
+pub(super) static RESOURCE_CLAIM_TEMPLATE_SPEC: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceClaimTemplateSpec",
+    atomic: false,
+    fields: &[
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).at(&[2]),
+    ],
+};
+
+pub(super) static RESOURCE_POOL: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourcePool",
+    atomic: false,
+    fields: &[
+        field("generation", Int64).required().at(&[2]),
+        field("name", String).required().at(&[1]),
+        field("resourceSliceCount", Int64).required().at(&[3]),
+    ],
+};
+
+pub(super) static RESOURCE_SLICE: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceSlice",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_SLICE_SPEC)).required().at(&[2]),
+    ],
+};
+
+pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
+    name: "io.k8s.api.resource.v1beta2.ResourceSliceSpec",
+    atomic: false,
+    fields: &[
+        field("allNodes", Boolean).at(&[5]),
+        field("devices", List(&Object(&super::resource_v1beta2::DEVICE))).at(&[6]),
+        field("driver", String).required().at(&[1]),
+        field("nodeName", String).at(&[3]),
+        field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
+        field("partitionTypeAttribute", String),
+        field("perDeviceNodeSelection", Boolean).at(&[7]),
+        field("pool", Object(&super::resource_v1beta2::RESOURCE_POOL)).required().at(&[2]),
+        field("sharedCounters", List(&Object(&super::resource_v1beta2::COUNTER_SET))).at(&[8]),
+        field("skipNodeOperations", List(&String)),
+    ],
+};

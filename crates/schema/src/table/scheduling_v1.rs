@@ -1,0 +1,17 @@
+//! The types of `io.k8s.api.scheduling.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static PRIORITY_CLASS: Type = Type {
+    name: "io.k8s.api.scheduling.v1.PriorityClass",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("description", String).at(&[4]),
+        field("globalDefault", Boolean).at(&[3]),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("preemptionPolicy", String).at(&[5]),
+        field("value", Int32).at(&[2]),
+    ],
+};

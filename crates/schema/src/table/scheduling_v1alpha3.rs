@@ -1,0 +1,288 @@
+//! The types of `io.k8s.api.scheduling.v1alpha3`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static ALL_COMPOSITE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.AllCompositeDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static ALL_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.AllDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static BASIC_SCHEDULING_POLICY: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.BasicSchedulingPolicy", atomic: false, fields: &[] };
+
+pub(super) static COMPOSITE_BASIC_SCHEDULING_POLICY: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.CompositeBasicSchedulingPolicy", atomic: false, fields: &[] };
+
+pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositeDisruptionMode",
+    atomic: false,
+    fields: &[
+        field("all", Object(&super::scheduling_v1alpha3::ALL_COMPOSITE_DISRUPTION_MODE)),
+        field("single", Object(&super::scheduling_v1alpha3::SINGLE_COMPOSITE_DISRUPTION_MODE)),
+    ],
+};
+
+pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositeGangSchedulingPolicy",
+    atomic: false,
+    fields: &[field("minGroupCount", Int32).required()],
+};
+
+pub(super) static COMPOSITE_POD_GROUP: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroup",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SPEC)).required(),
+        field("status", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_STATUS)),
+    ],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSchedulingConstraints",
+    atomic: false,
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSchedulingPolicy",
+    atomic: false,
+    fields: &[
+        field("basic", Object(&super::scheduling_v1alpha3::COMPOSITE_BASIC_SCHEDULING_POLICY)),
+        field("gang", Object(&super::scheduling_v1alpha3::COMPOSITE_GANG_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_SPEC: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSpec",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)),
+        field("parentCompositePodGroupName", String),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
+            .required(),
+        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).required(),
+    ],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_STATUS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupStatus",
+    atomic: false,
+    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION)))],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupTemplate",
+    atomic: false,
+    fields: &[
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE))),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)),
+        field("name", String).required(),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
+            .required(),
+    ],
+};
+
+pub(super) static DISRUPTION_MODE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.DisruptionMode",
+    atomic: false,
+    fields: &[
+        field("all", Object(&super::scheduling_v1alpha3::ALL_DISRUPTION_MODE)),
+        field("single", Object(&super::scheduling_v1alpha3::SINGLE_DISRUPTION_MODE)),
+    ],
+};
+
+pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.GangSchedulingPolicy",
+    atomic: false,
+    fields: &[field("minCount", Int32).required()],
+};
+
+pub(super) static POD_GROUP: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroup",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::scheduling_v1alpha3::POD_GROUP_SPEC)).required(),
+        field("status", Object(&super::scheduling_v1alpha3::POD_GROUP_STATUS)),
+    ],
+};
+
+pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaim",
+    atomic: false,
+    fields: &[
+        field("name", String).required(),
+        field("resourceClaimName", String),
+        field("resourceClaimTemplateName", String),
+    ],
+};
+
+pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaimStatus",
+    atomic: false,
+    fields: &[field("name", String).required(), field("resourceClaimName", String)],
+};
+
+pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupSchedulingConstraints",
+    atomic: false,
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+};
+
+pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupSchedulingPolicy",
+    atomic: false,
+    fields: &[
+        field("basic", Object(&super::scheduling_v1alpha3::BASIC_SCHEDULING_POLICY)),
+        field("gang", Object(&super::scheduling_v1alpha3::GANG_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static POD_GROUP_SPEC: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupSpec",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)),
+        field("parentCompositePodGroupName", String),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)),
+    ],
+};
+
+pub(super) static POD_GROUP_STATUS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupStatus",
+    atomic: false,
+    fields: &[
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
+        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM_STATUS))),
+    ],
+};
+
+pub(super) static POD_GROUP_TEMPLATE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.PodGroupTemplate",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)),
+        field("name", String).required(),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).required(),
+    ],
+};
+
+pub(super) static SINGLE_COMPOSITE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.SingleCompositeDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static SINGLE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.SingleDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.TopologyConstraint",
+    atomic: false,
+    fields: &[field("key", String).required()],
+};
+
+pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.TypedLocalObjectReference",
+    atomic: false,
+    fields: &[field("apiGroup", String), field("kind", String).required(), field("name", String).required()],
+};
+
+pub(super) static WORKLOAD: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.Workload",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::scheduling_v1alpha3::WORKLOAD_SPEC)).required(),
+    ],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_ALL_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupAllDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static WORKLOAD_POD_GROUP_BASIC_SCHEDULING_POLICY: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupBasicSchedulingPolicy", atomic: false, fields: &[] };
+
+pub(super) static WORKLOAD_POD_GROUP_DISRUPTION_MODE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupDisruptionMode",
+    atomic: false,
+    fields: &[
+        field("all", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_ALL_DISRUPTION_MODE)),
+        field("single", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SINGLE_DISRUPTION_MODE)),
+    ],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_GANG_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupGangSchedulingPolicy",
+    atomic: false,
+    fields: &[field("minCount", Int32)],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_RESOURCE_CLAIM: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupResourceClaim",
+    atomic: false,
+    fields: &[
+        field("name", String).required(),
+        field("resourceClaimName", String),
+        field("resourceClaimTemplateName", String),
+    ],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingConstraints",
+    atomic: false,
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingPolicy",
+    atomic: false,
+    fields: &[
+        field("basic", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_BASIC_SCHEDULING_POLICY)),
+        field("gang", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_GANG_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static WORKLOAD_POD_GROUP_SINGLE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSingleDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static WORKLOAD_REFERENCE: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadReference",
+    atomic: false,
+    fields: &[field("templateName", String).required(), field("workloadName", String).required()],
+};
+
+pub(super) static WORKLOAD_SPEC: Type = Type {
+    name: "io.k8s.api.scheduling.v1alpha3.WorkloadSpec",
+    atomic: false,
+    fields: &[
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE))),
+        field("controllerRef", Object(&super::scheduling_v1alpha3::TYPED_LOCAL_OBJECT_REFERENCE)),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))),
+    ],
+};

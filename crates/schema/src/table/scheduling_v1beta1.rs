@@ -1,0 +1,204 @@
+//! The types of `io.k8s.api.scheduling.v1beta1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static ALL_COMPOSITE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.AllCompositeDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static ALL_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.AllDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static BASIC_SCHEDULING_POLICY: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.BasicSchedulingPolicy", atomic: false, fields: &[] };
+
+pub(super) static COMPOSITE_BASIC_SCHEDULING_POLICY: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.CompositeBasicSchedulingPolicy", atomic: false, fields: &[] };
+
+pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositeDisruptionMode",
+    atomic: false,
+    fields: &[
+        field("all", Object(&super::scheduling_v1beta1::ALL_COMPOSITE_DISRUPTION_MODE)),
+        field("single", Object(&super::scheduling_v1beta1::SINGLE_COMPOSITE_DISRUPTION_MODE)),
+    ],
+};
+
+pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositeGangSchedulingPolicy",
+    atomic: false,
+    fields: &[field("minGroupCount", Int32).required()],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupSchedulingConstraints",
+    atomic: false,
+    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT)))],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupSchedulingPolicy",
+    atomic: false,
+    fields: &[
+        field("basic", Object(&super::scheduling_v1beta1::COMPOSITE_BASIC_SCHEDULING_POLICY)),
+        field("gang", Object(&super::scheduling_v1beta1::COMPOSITE_GANG_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupTemplate",
+    atomic: false,
+    fields: &[
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
+        field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)),
+        field("name", String).required(),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_POLICY)).required(),
+    ],
+};
+
+pub(super) static DISRUPTION_MODE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.DisruptionMode",
+    atomic: false,
+    fields: &[
+        field("all", Object(&super::scheduling_v1beta1::ALL_DISRUPTION_MODE)),
+        field("single", Object(&super::scheduling_v1beta1::SINGLE_DISRUPTION_MODE)),
+    ],
+};
+
+pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.GangSchedulingPolicy",
+    atomic: false,
+    fields: &[field("minCount", Int32).required()],
+};
+
+pub(super) static POD_GROUP: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroup",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).required(),
+        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)),
+    ],
+};
+
+pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaim",
+    atomic: false,
+    fields: &[
+        field("name", String).required(),
+        field("resourceClaimName", String),
+        field("resourceClaimTemplateName", String),
+    ],
+};
+
+pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaimStatus",
+    atomic: false,
+    fields: &[field("name", String).required(), field("resourceClaimName", String)],
+};
+
+pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupSchedulingConstraints",
+    atomic: false,
+    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT)))],
+};
+
+pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupSchedulingPolicy",
+    atomic: false,
+    fields: &[
+        field("basic", Object(&super::scheduling_v1beta1::BASIC_SCHEDULING_POLICY)),
+        field("gang", Object(&super::scheduling_v1beta1::GANG_SCHEDULING_POLICY)),
+    ],
+};
+
+pub(super) static POD_GROUP_SPEC: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupSpec",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)),
+        field("parentCompositePodGroupName", String),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("workloadRef", Object(&super::scheduling_v1beta1::WORKLOAD_REFERENCE)),
+    ],
+};
+
+pub(super) static POD_GROUP_STATUS: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupStatus",
+    atomic: false,
+    fields: &[
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
+        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM_STATUS))),
+    ],
+};
+
+pub(super) static POD_GROUP_TEMPLATE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.PodGroupTemplate",
+    atomic: false,
+    fields: &[
+        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)),
+        field("name", String).required(),
+        field("preemptionPolicy", String),
+        field("priority", Int32),
+        field("priorityClassName", String),
+        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).required(),
+    ],
+};
+
+pub(super) static SINGLE_COMPOSITE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.SingleCompositeDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static SINGLE_DISRUPTION_MODE: Type =
+    Type { name: "io.k8s.api.scheduling.v1beta1.SingleDisruptionMode", atomic: false, fields: &[] };
+
+pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.TopologyConstraint",
+    atomic: false,
+    fields: &[field("key", String).required()],
+};
+
+pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.TypedLocalObjectReference",
+    atomic: false,
+    fields: &[field("apiGroup", String), field("kind", String).required(), field("name", String).required()],
+};
+
+pub(super) static WORKLOAD: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.Workload",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).required(),
+    ],
+};
+
+pub(super) static WORKLOAD_REFERENCE: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.WorkloadReference",
+    atomic: false,
+    fields: &[field("templateName", String).required(), field("workloadName", String).required()],
+};
+
+pub(super) static WORKLOAD_SPEC: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.WorkloadSpec",
+    atomic: false,
+    fields: &[
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
+        field("controllerRef", Object(&super::scheduling_v1beta1::TYPED_LOCAL_OBJECT_REFERENCE)),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))),
+    ],
+};

@@ -1,0 +1,197 @@
+//! The types of `io.k8s.api.storage.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static CSI_DRIVER: Type = Type {
+    name: "io.k8s.api.storage.v1.CSIDriver",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::storage_v1::CSI_DRIVER_SPEC)).required().at(&[2]),
+    ],
+};
+
+pub(super) static CSI_DRIVER_SPEC: Type = Type {
+    name: "io.k8s.api.storage.v1.CSIDriverSpec",
+    atomic: false,
+    fields: &[
+        field("attachRequired", Boolean).at(&[1]),
+        field("fsGroupPolicy", String).at(&[5]),
+        field("nodeAllocatableUpdatePeriodSeconds", Int64).at(&[9]),
+        field("podInfoOnMount", Boolean).at(&[2]),
+        field("preventPodSchedulingIfMissing", Boolean),
+        field("requiresRepublish", Boolean).at(&[7]),
+        field("seLinuxMount", Boolean).at(&[8]),
+        field("serviceAccountTokenInSecrets", Boolean).at(&[10]),
+        field("storageCapacity", Boolean).at(&[4]),
+        field("tokenRequests", List(&Object(&super::storage_v1::TOKEN_REQUEST))).at(&[6]),
+        field("volumeLifecycleModes", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[3]),
+    ],
+};
+
+pub(super) static CSI_NODE: Type = Type {
+    name: "io.k8s.api.storage.v1.CSINode",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::storage_v1::CSI_NODE_SPEC)).required().at(&[2]),
+        field("status", Object(&super::storage_v1::CSI_NODE_STATUS)),
+    ],
+};
+
+pub(super) static CSI_NODE_DRIVER: Type = Type {
+    name: "io.k8s.api.storage.v1.CSINodeDriver",
+    atomic: false,
+    fields: &[
+        field("allocatable", Object(&super::storage_v1::VOLUME_NODE_RESOURCES)).at(&[4]),
+        field("name", String).required().at(&[1]),
+        field("nodeID", String).required().at(&[2]),
+        field("topologyKeys", List(&String)).at(&[3]),
+    ],
+};
+
+pub(super) static CSI_NODE_SPEC: Type = Type {
+    name: "io.k8s.api.storage.v1.CSINodeSpec",
+    atomic: false,
+    fields: &[field("drivers", List(&Object(&super::storage_v1::CSI_NODE_DRIVER)))
+        .required()
+        .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+        .at(&[1])],
+};
+
+pub(super) static CSI_NODE_STATUS: Type = Type {
+    name: "io.k8s.api.storage.v1.CSINodeStatus",
+    atomic: false,
+    fields: &[field("storageHealth", List(&Object(&super::storage_v1::STORAGE_HEALTH)))],
+};
+
+pub(super) static CSI_STORAGE_CAPACITY: Type = Type {
+    name: "io.k8s.api.storage.v1.CSIStorageCapacity",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("capacity", Quantity).at(&[4]),
+        field("kind", String),
+        field("maximumVolumeSize", Quantity).at(&[5]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("nodeTopology", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[2]),
+        field("storageClassName", String).required().at(&[3]),
+    ],
+};
+
+pub(super) static STORAGE_CLASS: Type = Type {
+    name: "io.k8s.api.storage.v1.StorageClass",
+    atomic: false,
+    fields: &[
+        field("allowVolumeExpansion", Boolean).at(&[6]),
+        field("allowedTopologies", List(&Object(&super::core_v1::TOPOLOGY_SELECTOR_TERM))).at(&[8]),
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("mountOptions", List(&String)).at(&[5]),
+        field("parameters", Map(&String)).at(&[3]),
+        field("provisioner", String).required().at(&[2]),
+        field("reclaimPolicy", String).at(&[4]),
+        field("volumeBindingMode", String).at(&[7]),
+    ],
+};
+
+pub(super) static STORAGE_HEALTH: Type = Type {
+    name: "io.k8s.api.storage.v1.StorageHealth",
+    atomic: false,
+    fields: &[
+        field("healthConditions", List(&Object(&super::storage_v1::STORAGE_HEALTH_CONDITION))),
+        field("name", String).required(),
+    ],
+};
+
+pub(super) static STORAGE_HEALTH_CONDITION: Type = Type {
+    name: "io.k8s.api.storage.v1.StorageHealthCondition",
+    atomic: false,
+    fields: &[
+        field("accessMode", String),
+        field("lastTransitionTime", Time),
+        field("message", String),
+        field("reason", String).required(),
+        field("status", String).required(),
+        field("volumeMode", String),
+    ],
+};
+
+pub(super) static TOKEN_REQUEST: Type = Type {
+    name: "io.k8s.api.storage.v1.TokenRequest",
+    atomic: false,
+    fields: &[field("audience", String).required().at(&[1]), field("expirationSeconds", Int64).at(&[2])],
+};
+
+pub(super) static VOLUME_ATTACHMENT: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeAttachment",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("spec", Object(&super::storage_v1::VOLUME_ATTACHMENT_SPEC)).required().at(&[2]),
+        field("status", Object(&super::storage_v1::VOLUME_ATTACHMENT_STATUS)).at(&[3]),
+    ],
+};
+
+pub(super) static VOLUME_ATTACHMENT_SOURCE: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeAttachmentSource",
+    atomic: false,
+    fields: &[
+        field("inlineVolumeSpec", Object(&super::core_v1::PERSISTENT_VOLUME_SPEC)).at(&[2]),
+        field("persistentVolumeName", String).at(&[1]),
+    ],
+};
+
+pub(super) static VOLUME_ATTACHMENT_SPEC: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeAttachmentSpec",
+    atomic: false,
+    fields: &[
+        field("attacher", String).required().at(&[1]),
+        field("nodeName", String).required().at(&[3]),
+        field("source", Object(&super::storage_v1::VOLUME_ATTACHMENT_SOURCE)).required().at(&[2]),
+    ],
+};
+
+pub(super) static VOLUME_ATTACHMENT_STATUS: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeAttachmentStatus",
+    atomic: false,
+    fields: &[
+        field("attachError", Object(&super::storage_v1::VOLUME_ERROR)).at(&[3]),
+        field("attached", Boolean).required().at(&[1]),
+        field("attachmentMetadata", Map(&String)).at(&[2]),
+        field("detachError", Object(&super::storage_v1::VOLUME_ERROR)).at(&[4]),
+    ],
+};
+
+pub(super) static VOLUME_ATTRIBUTES_CLASS: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeAttributesClass",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("driverName", String).required().at(&[2]),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("parameters", Map(&String)).at(&[3]),
+    ],
+};
+
+pub(super) static VOLUME_ERROR: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeError",
+    atomic: false,
+    fields: &[field("errorCode", Int32).at(&[3]), field("message", String).at(&[2]), field("time", Time).at(&[1])],
+};
+
+pub(super) static VOLUME_NODE_RESOURCES: Type = Type {
+    name: "io.k8s.api.storage.v1.VolumeNodeResources",
+    atomic: false,
+    fields: &[field("count", Int32).at(&[1])],
+};

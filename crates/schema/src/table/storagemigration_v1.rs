@@ -1,0 +1,27 @@
+//! The types of `io.k8s.api.storagemigration.v1`. Written by `cargo xtask codegen`; not to be edited.
+
+use super::build::*;
+
+pub(super) static STORAGE_VERSION_MIGRATION: Type = Type {
+    name: "io.k8s.api.storagemigration.v1.StorageVersionMigration",
+    atomic: false,
+    fields: &[
+        field("apiVersion", String),
+        field("kind", String),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
+        field("spec", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_SPEC)),
+        field("status", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_STATUS)),
+    ],
+};
+
+pub(super) static STORAGE_VERSION_MIGRATION_SPEC: Type = Type {
+    name: "io.k8s.api.storagemigration.v1.StorageVersionMigrationSpec",
+    atomic: false,
+    fields: &[field("resource", Object(&super::meta_v1::GROUP_RESOURCE)).required()],
+};
+
+pub(super) static STORAGE_VERSION_MIGRATION_STATUS: Type = Type {
+    name: "io.k8s.api.storagemigration.v1.StorageVersionMigrationStatus",
+    atomic: false,
+    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION))), field("resourceVersion", String)],
+};

@@ -1,0 +1,243 @@
+//! The table as a whole, and every boundary of the crate that is not a patch.
+
+use std::{io::Read, path::Path};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
+
+#[test]
+fn the_table_is_sorted_and_whole() {
+    assert!(TYPES.windows(2).all(|it| it[0].name < it[1].name));
+    for of in TYPES {
+        assert!(of.fields.windows(2).all(|it| it[0].name < it[1].name), "{}", of.name);
+        for field in of.fields {
+            let (Patch::ByKey(key), Shape::List(Shape::Object(element))) = (field.merge.patch, field.shape) else {
+                continue;
+            };
+            assert!(element.field(key).is_some(), "{}.{} merges by {key}", of.name, field.name);
+        }
+    }
+    let spec = find("io.k8s.api.core.v1.PodSpec").expect("a type");
+    let merge = |name: &str| *spec.field(name).expect("a field").merge;
+    let by_name = Merge { apply: Apply::ByKeys(&["name"]), patch: Patch::ByKey("name"), retain_keys: false };
+    assert_eq!(merge("containers"), by_name);
+    assert_eq!(merge("volumes"), Merge { retain_keys: true, ..by_name });
+    assert_eq!(merge("tolerations"), Merge { apply: Apply::Atomic, patch: Patch::Replace, retain_keys: false });
+    assert!(find("io.k8s.api.core.v1.Nothing").is_none());
+}
+
+#[test]
+fn wrong_types_are_named_as_go_names_them() {
+    for (object, path, message) in [
+        (
+            json!({"spec": {"replicas": "3"}}),
+            "spec.replicas",
+            "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"spec": {"template": {"spec": {"containers": "x"}}}}),
+            "spec.template.spec.containers",
+            "json: cannot unmarshal string into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container",
+        ),
+        (
+            json!({"spec": {"template": {"spec": {"containers": [{}, {"env": [{"value": 3}]}]}}}}),
+            "spec.template.spec.containers[1].env[0].value",
+            "json: cannot unmarshal number into Go struct field EnvVar.spec.template.spec.containers.env.value of type string",
+        ),
+        (
+            json!({"spec": {"replicas": 3_000_000_000_u64}}),
+            "spec.replicas",
+            "json: cannot unmarshal number 3000000000 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"spec": {"replicas": 1.5}}),
+            "spec.replicas",
+            "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32",
+        ),
+        (
+            json!({"metadata": {"labels": {"a": true}}}),
+            "metadata.labels.a",
+            "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": []}}}}),
+            "spec.strategy.rollingUpdate.maxSurge",
+            "json: cannot unmarshal array into Go value of type int32",
+        ),
+        (
+            json!({"metadata": {"creationTimestamp": "yesterday"}}),
+            "metadata.creationTimestamp",
+            "parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\"",
+        ),
+        (
+            json!({"spec": {"template": {"spec": {"containers": [{"resources": {"limits": {"cpu": "x"}}}]}}}}),
+            "spec.template.spec.containers[0].resources.limits.cpu",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (json!([]), "", "json: cannot unmarshal array into Go value of type v1.Deployment"),
+    ] {
+        let findings = check(DEPLOYMENT, &object);
+        let expected = WrongType { path: path.into(), message: message.into() };
+        assert_eq!(findings, Findings { wrong_types: vec![expected], unknown_fields: vec![] });
+    }
+    let secret = check("io.k8s.api.core.v1.Secret", &json!({"data": {"a": "aGVsbG8=", "b": "aGVsbG8", "c": "a*"}}));
+    let messages: Vec<&str> = secret.wrong_types.iter().map(|it| &*it.message).collect();
+    assert_eq!(messages, ["illegal base64 data at input byte 4", "illegal base64 data at input byte 1"]);
+}
+
+#[test]
+fn unknown_fields_are_found_and_pruned() {
+    let mut object = json!({
+        "kind": "Deployment",
+        "Metadata": {},
+        "metadata": {"name": "web", "labels": {"a": null}, "annotations": {}, "ownerReferences": [],
+            "creationTimestamp": "2026-11-20T12:57:29.5+02:00"},
+        "spec": {"replicas": 0, "paused": null, "template": {"spec": {
+            "containers": [{"name": "a", "foo": 1, "args": ["x", null],
+                "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}],
+            "volumes": [{"name": "v", "emptyDir": {}}, null]}}}});
+    let findings = check(DEPLOYMENT, &object);
+    assert_eq!(
+        findings.unknown_fields,
+        [r#"unknown field "Metadata""#, r#"unknown field "spec.template.spec.containers[0].foo""#]
+    );
+    assert!(findings.wrong_types.is_empty(), "{findings:?}");
+    prune(DEPLOYMENT, &mut object);
+    let expected = json!({
+        "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"a": ""}, "creationTimestamp": "2026-11-20T10:57:29Z"},
+        "spec": {"replicas": 0, "template": {"spec": {
+            "containers": [{"name": "a", "args": ["x", ""],
+                "resources": {"limits": {"cpu": "500m", "memory": "1Gi"}}}],
+            "volumes": [{"name": "v", "emptyDir": {}}, {}]}}}});
+    assert_eq!(object, expected);
+}
+
+#[test]
+fn duplicate_fields_are_found_in_the_text() {
+    let text = br#"{"spec":{"replicas":1,"a":[{"b":1,"b":2,"b":3}],"replicas":2},"c":{"x":1},"d":{"x":1},"c":null}"#;
+    assert_eq!(
+        duplicates(text),
+        [r#"duplicate field "spec.a[0].b""#, r#"duplicate field "spec.replicas""#, r#"duplicate field "c""#]
+    );
+    assert_eq!(duplicates(b"{\"a\":1,\"a\":"), [r#"duplicate field "a""#]);
+    let deep = "[".repeat(100_000);
+    assert!(duplicates(deep.as_bytes()).is_empty());
+}
+
+#[test]
+fn cursors_report_with_paths() {
+    let object = json!({"spec": {"replicas": -1, "containers": [{"name": "a"}, {"name": ""}]}, "data": {"x y": "v"}});
+    let found = violations(&object, |object| {
+        let spec = object.at("spec");
+        spec.at("replicas").non_negative_int();
+        for container in spec.list("containers") {
+            container.at("name").required();
+            container.at("image").required();
+        }
+        for (_, value) in object.at("data").entries() {
+            value.one_of(&["b", "a"]);
+        }
+    });
+    let sentences: Vec<String> = found.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        sentences,
+        [
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+            "spec.containers[0].image: Required value",
+            "spec.containers[1].name: Required value",
+            "spec.containers[1].image: Required value",
+            r#"data[x y]: Unsupported value: "v": supported values: "a", "b""#,
+        ]
+    );
+}
+
+#[test]
+fn json_patches_are_bounded() {
+    let object = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"replicas": 1}});
+    let apply = |patch: &str| patch::json(object.clone(), patch.as_bytes());
+    let patched = apply(
+        r#"[{"op":"test","path":"/spec/replicas","value":1},{"op":"replace","path":"/spec/replicas","value":2},
+        {"op":"add","path":"/metadata/labels/x~1y","value":"z"},{"op":"remove","path":"/metadata/labels/a"}]"#,
+    );
+    assert_eq!(patched, Ok(json!({"metadata": {"labels": {"x/y": "z"}}, "spec": {"replicas": 2}})));
+    let code = |patch: &str| apply(patch).map_err(|it| it.status().code);
+    assert_eq!(code(r#"[{"op":"test","path":"/spec/replicas","value":5}]"#), Err(422));
+    assert_eq!(code(r#"[{"op":"remove","path":"/nothing"}]"#), Err(422));
+    assert_eq!(code(r#"[{"op":"jump","path":"/a"}]"#), Err(400));
+    assert_eq!(code("{"), Err(400));
+    let many = format!("[{}]", vec![r#"{"op":"remove","path":"/spec"}"#; 10_001].join(","));
+    assert_eq!(code(&many), Err(413));
+    // Each copy doubles the object: thirty of them would make gigabytes.
+    let bomb = format!(
+        "[{}]",
+        (0..30).map(|at| format!(r#"{{"op":"copy","from":"","path":"/c{at}"}}"#)).collect::<Vec<_>>().join(",")
+    );
+    assert_eq!(code(&bomb), Err(413));
+}
+
+#[test]
+fn merge_patches_follow_the_rfc() {
+    for (original, patch, expected) in [
+        (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+        (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+        (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+        (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+        (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+        (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+        (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+        (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+        (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+    ] {
+        assert_eq!(patch::merge(original, &patch), expected);
+    }
+}
+
+/// One object of each kind with every field set, where the data is at hand.
+#[test]
+fn every_golden_object_fits_its_type() {
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden/api-objects.tar.gz");
+    let Ok(bytes) = std::fs::read(&archive) else {
+        eprintln!("skipped: no golden objects at {}", archive.display());
+        return;
+    };
+    let mut tar = Vec::new();
+    flate2::read::GzDecoder::new(&*bytes).read_to_end(&mut tar).expect("gzip");
+    let mut checked = 0;
+    for (name, text) in files(&tar) {
+        let Some(of) = name.strip_suffix(".json").and_then(golden_type) else { continue };
+        let object: Value = serde_json::from_slice(text).expect("JSON");
+        assert_eq!(check(of.name, &object), Findings::default(), "{name}");
+        let mut pruned = object.clone();
+        prune(of.name, &mut pruned);
+        assert_eq!(pruned, object, "{name}");
+        checked += 1;
+    }
+    assert!(checked >= 100, "only {checked} golden objects were checked");
+}
+
+/// `HEAD/apps.v1.Deployment` is `io.k8s.api.apps.v1.Deployment`.
+fn golden_type(name: &str) -> Option<&'static Type> {
+    let name = name.rsplit('/').next()?;
+    let (rest, kind) = name.rsplit_once('.')?;
+    let (group, version) = rest.rsplit_once('.')?;
+    find(&format!("io.k8s.api.{}.{version}.{kind}", group.split('.').next()?))
+}
+
+/// The plain files of a tar archive: a header of 512 bytes with name and octal size, the content, padding.
+fn files(tar: &[u8]) -> Vec<(&str, &[u8])> {
+    let (mut files, mut rest) = (Vec::new(), tar);
+    let text = |bytes: &'_ [u8]| bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
+    while let Some((header, after)) = rest.split_at_checked(512) {
+        let name = std::str::from_utf8(&header[..text(&header[..100])]).expect("a name");
+        let octal = std::str::from_utf8(&header[124..135]).expect("a size").trim_matches(['\0', ' ']);
+        let Ok(size) = usize::from_str_radix(octal, 8) else { break };
+        files.push((name, &after[..size]));
+        rest = &after[size.div_ceil(512) * 512..];
+    }
+    files.retain(|it| !it.1.is_empty());
+    files
+}

@@ -40,7 +40,7 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
-    /// The grace period, in seconds, a delete without one gets; 0 for kinds that go at once.
+    /// The grace period, in seconds, a delete without one gets. 0: the object goes at once, whatever the delete asks for.
     fn default_grace_seconds(&self, _object: &Value) -> i64 {
         0
     }

@@ -17,9 +17,25 @@ pub struct Kind {
     pub schema: &'static str,
     /// Paths a field selector may name beside `metadata.name` and `metadata.namespace`: `spec.nodeName`.
     pub selectable_fields: &'static [&'static str],
-    /// The columns of `kubectl get` between Name (always first) and nothing: Age is a column like others.
+    /// The columns of `kubectl get` after Name; Age is a column like others. A row that has a column called Name (events have)
+    /// places it there instead of first.
     pub columns: &'static [Column],
     pub policy: &'static dyn Policy,
+}
+
+impl Kind {
+    /// Are there objects of this kind in the store? Reviews and journals are answered without one.
+    pub fn is_stored(&self) -> bool {
+        self.allows(Verb::List)
+    }
+
+    pub fn allows(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
+    }
+
+    pub fn has(&self, subresource: Subresource) -> bool {
+        self.subresources.contains(&subresource)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +51,23 @@ pub enum Verb {
 }
 
 impl Verb {
+    pub const ALL: &'static [Self] = &[
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+    /// Namespaces are deleted one by one.
+    pub const WITHOUT_COLLECTION: &'static [Self] =
+        &[Self::Create, Self::Delete, Self::Get, Self::List, Self::Patch, Self::Update, Self::Watch];
+    /// Reviews: answered, never stored.
+    pub const CREATE_ONLY: &'static [Self] = &[Self::Create];
+    pub const GET_ONLY: &'static [Self] = &[Self::Get];
+
     /// As discovery and RBAC write it.
     pub fn as_str(self) -> &'static str {
         match self {

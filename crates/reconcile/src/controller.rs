@@ -17,6 +17,12 @@ pub trait Controller: Send + Sync + 'static {
     /// What its plans may do; the runner refuses anything else.
     fn writes(&self) -> &'static [Write];
 
+    /// The resource whose objects its keys name; its decisions stand in their journals. By default that of the first
+    /// watch that wakes itself; a controller with other keys (the garbage collector's are uids) has none.
+    fn about(&self) -> Option<Resource> {
+        self.watches().into_iter().find(|it| matches!(it.wake, Wake::Itself)).map(|it| it.resource)
+    }
+
     /// Decides about `key`. Called whenever something that maps to the key changed, at [`Plan::wake_at`], after an
     /// effect failed (with back-off) and at every resync. Never called while the view lacks what the last plan wrote.
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan;

@@ -3,6 +3,9 @@
 //! One view belongs to one controller. The runner feeds it from informers; between two calls of `reconcile` it may
 //! change, during one it never does. Iteration is always in key order, so plans are deterministic.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
@@ -11,6 +14,8 @@ use std::{
 
 use corten_meta::{Key, Named, ObjectMeta, Resource};
 use serde::de::DeserializeOwned;
+
+use crate::Effect;
 
 /// A projection: the fields of one kind that one mind reads.
 ///
@@ -31,12 +36,23 @@ pub enum Answer {
     Missing,
 }
 
+/// The effect that failed when a key's last plan was carried out, and what the API server said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    pub effect: Effect,
+    pub message: String,
+}
+
 type Object = Arc<dyn Any + Send + Sync>;
 
 #[derive(Default)]
 struct Table {
     objects: BTreeMap<Key, (ObjectMeta, Object)>,
     by_owner: BTreeMap<String, BTreeSet<Key>>,
+    /// The objects that no owner controls.
+    uncontrolled: BTreeSet<Key>,
+    /// The objects that are being deleted, by uid: few at any time.
+    deleting: BTreeMap<String, Key>,
 }
 
 /// See the module's documentation.
@@ -44,6 +60,7 @@ struct Table {
 pub struct View {
     tables: BTreeMap<Resource, Table>,
     answers: BTreeMap<(Resource, Key), Answer>,
+    failures: BTreeMap<Key, Failure>,
 }
 
 impl View {
@@ -57,8 +74,18 @@ impl View {
     }
 
     pub fn in_namespace<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
-        let table = self.tables.get(&T::RESOURCE);
+        self.in_namespace_of(&T::RESOURCE, namespace)
+    }
+
+    /// As [`View::in_namespace`], for minds that see many resources through one projection.
+    pub fn in_namespace_of<'a, T: 'static>(
+        &'a self,
+        resource: &Resource,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let table = self.tables.get(resource);
         let from = Key::new(namespace, "");
+        let namespace = namespace.to_owned();
         table
             .into_iter()
             .flat_map(move |it| it.objects.range(from.clone()..))
@@ -71,6 +98,25 @@ impl View {
         let table = self.tables.get(&T::RESOURCE);
         let keys = table.and_then(|it| it.by_owner.get(uid));
         keys.into_iter().flatten().filter_map(move |it| self.get(it))
+    }
+
+    /// The objects of a namespace that no owner controls, in key order: what may be adopted.
+    pub fn uncontrolled<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
+        let table = self.tables.get(&T::RESOURCE);
+        let from = Key::new(namespace, "");
+        table
+            .into_iter()
+            .flat_map(move |it| it.uncontrolled.range(from.clone()..))
+            .take_while(move |key| key.namespace == namespace)
+            .filter_map(|key| self.get(key))
+    }
+
+    /// The object with this uid, of any resource, if it is being deleted.
+    pub fn deleting(&self, uid: &str) -> Option<(&Resource, &ObjectMeta)> {
+        self.tables.iter().find_map(|(resource, table)| {
+            let (meta, _) = table.objects.get(table.deleting.get(uid)?)?;
+            Some((resource, meta))
+        })
     }
 
     /// As [`View::get`], for minds that see many resources through one projection.
@@ -111,6 +157,11 @@ impl View {
         self.answers.get(&(resource.clone(), key.clone()))
     }
 
+    /// What failed when this controller's last plan for `key` was carried out; nothing, if all of it succeeded.
+    pub fn failure(&self, key: &Key) -> Option<&Failure> {
+        self.failures.get(key)
+    }
+
     // ---- for the runner and for fixtures ----
 
     /// Makes an empty table, so that a resource without objects is known to be watched.
@@ -126,6 +177,12 @@ impl View {
         for owner in &meta.owner_references {
             table.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
+        if meta.controller().is_none() {
+            table.uncontrolled.insert(key.clone());
+        }
+        if meta.is_deleting() {
+            table.deleting.insert(meta.uid.clone(), key.clone());
+        }
         table.objects.insert(key, (meta, object));
     }
 
@@ -134,6 +191,8 @@ impl View {
         self.answers.remove(&(resource.clone(), key.clone()));
         let table = self.tables.get_mut(resource)?;
         let (meta, _) = table.objects.remove(key)?;
+        table.uncontrolled.remove(key);
+        table.deleting.remove(&meta.uid);
         for owner in &meta.owner_references {
             if let Some(keys) = table.by_owner.get_mut(&owner.uid) {
                 keys.remove(key);
@@ -147,6 +206,14 @@ impl View {
 
     pub fn record_answer(&mut self, resource: Resource, key: Key, answer: Answer) {
         self.answers.insert((resource, key), answer);
+    }
+
+    /// Keeps what failed of the key's plan; the next plan that succeeds as a whole is recorded as `None`.
+    pub fn record_failure(&mut self, key: &Key, failure: Option<Failure>) {
+        match failure {
+            Some(failure) => drop(self.failures.insert(key.clone(), failure)),
+            None => drop(self.failures.remove(key)),
+        }
     }
 
     /// Forgets every answer: the runner does so before each resync, so that none outlives it.

@@ -1,0 +1,5 @@
+//! Workloads: `apps`.
+
+pub(crate) mod deployment;
+pub(crate) mod replica_set;
+mod workload;

@@ -1,0 +1,3 @@
+//! `authentication.k8s.io`: reviews that are answered, never stored.
+
+pub(crate) mod self_subject_review;

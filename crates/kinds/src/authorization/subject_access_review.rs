@@ -1,0 +1,42 @@
+//! Answers "may they?".
+
+use corten_api::resources::SUBJECT_ACCESS_REVIEWS;
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::Value;
+
+use crate::{Kind, Policy, Verb, columns::CREATED_AT};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: SUBJECT_ACCESS_REVIEWS,
+    singular: "subjectaccessreview",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::CREATE_ONLY,
+    subresources: &[],
+    schema: "io.k8s.api.authorization.v1.SubjectAccessReview",
+    selectable_fields: &[],
+    columns: &[CREATED_AT],
+    policy: &SubjectAccessReview,
+};
+
+struct SubjectAccessReview;
+
+/// The server answers in `status`; whatever the caller put there is dropped.
+impl Policy for SubjectAccessReview {
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |review| spec(review.at("spec")))
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+fn spec(spec: Cursor<'_>) {
+    super::attributes(spec);
+    if spec.at("user").is_empty() && spec.at("groups").is_empty() {
+        spec.at("user").invalid_as("", "at least one of user or group must be specified");
+    }
+}

@@ -1,0 +1,118 @@
+//! The columns that several kinds have, and what their cells share.
+
+use corten_meta::{LabelSelector, Time, selector::Requirement};
+use serde_json::{Value, json};
+
+use crate::{Cell, Column};
+
+pub(crate) const AGE: Column =
+    column("Age", "How long ago the object was created.", |object, now| json!(age_of(object, now)));
+/// What kinds without a printer of their own show instead of an age.
+pub(crate) const CREATED_AT: Column = Column {
+    column_type: "date",
+    ..column("Created At", "When the object was created.", |object, _| object["metadata"]["creationTimestamp"].clone())
+};
+pub(crate) const CONTAINERS: Column =
+    wide("Containers", "The names of the template's containers.", |object, _| json!(of_containers(object, "name")));
+pub(crate) const IMAGES: Column =
+    wide("Images", "The images of the template's containers.", |object, _| json!(of_containers(object, "image")));
+pub(crate) const SELECTOR: Column =
+    wide("Selector", "Which Pods it counts as its own.", |object, _| json!(selector_text(&object["spec"]["selector"])));
+
+pub(crate) const fn column(name: &'static str, description: &'static str, cell: Cell) -> Column {
+    Column { name, column_type: "string", format: "", description, priority: 0, cell }
+}
+
+pub(crate) const fn integer(name: &'static str, description: &'static str, cell: Cell) -> Column {
+    Column { column_type: "integer", ..column(name, description, cell) }
+}
+
+/// Shown with `-o wide`.
+pub(crate) const fn wide(name: &'static str, description: &'static str, cell: Cell) -> Column {
+    Column { priority: 1, ..column(name, description, cell) }
+}
+
+/// The number at `pointer`, or zero.
+pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
+    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// The text at `pointer`, or the empty one.
+pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+pub(crate) fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// How many entries the map at `pointer` has.
+pub(crate) fn entries(object: &Value, pointer: &str) -> usize {
+    object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+}
+
+pub(crate) fn or_none(text: &str) -> &str {
+    if text.is_empty() { "<none>" } else { text }
+}
+
+pub(crate) fn age_of(object: &Value, now: Time) -> String {
+    since(text(object, "/metadata/creationTimestamp"), now)
+}
+
+/// How long ago a time was, as `kubectl get` says it.
+pub(crate) fn since(time: &str, now: Time) -> String {
+    match time.parse::<Time>() {
+        Ok(time) => human_duration((now.unix_millis() - time.unix_millis()).div_euclid(1000)),
+        Err(_) => "<unknown>".into(),
+    }
+}
+
+/// Two units at most, the second only while it matters: `90s`, `5m12s`, `3h`, `2d4h`, `400d`.
+pub fn human_duration(seconds: i64) -> String {
+    let with_rest = |whole: i64, unit: &str, rest: i64, rest_unit: &str| match rest {
+        0 => format!("{whole}{unit}"),
+        rest => format!("{whole}{unit}{rest}{rest_unit}"),
+    };
+    let (minutes, hours) = (seconds / 60, seconds / 3600);
+    match () {
+        () if seconds < -1 => "<invalid>".into(),
+        () if seconds < 0 => "0s".into(),
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => with_rest(minutes, "m", seconds % 60, "s"),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => with_rest(hours, "h", minutes % 60, "m"),
+        () if hours < 48 => format!("{hours}h"),
+        () if hours < 24 * 8 => with_rest(hours / 24, "d", hours % 24, "h"),
+        () if hours < 24 * 365 * 2 => format!("{}d", hours / 24),
+        () if hours < 24 * 365 * 8 => with_rest(hours / 24 / 365, "y", hours / 24 % 365, "d"),
+        () => format!("{}y", hours / 24 / 365),
+    }
+}
+
+fn of_containers(object: &Value, field: &str) -> String {
+    let containers = items(object, "/spec/template/spec/containers");
+    containers.iter().map(|it| it[field].as_str().unwrap_or_default()).collect::<Vec<_>>().join(",")
+}
+
+/// `app=web,tier in (a,b)`, sorted by key.
+pub(crate) fn selector_text(selector: &Value) -> String {
+    let selector: LabelSelector = serde::Deserialize::deserialize(selector).unwrap_or_default();
+    let labels = selector.match_labels.iter().map(|(key, value)| (key.clone(), format!("{key}={value}")));
+    let expressions = LabelSelector { match_labels: Default::default(), ..selector.clone() }.selector().0;
+    let set = |mut values: Vec<String>| {
+        values.sort();
+        values.join(",")
+    };
+    let expressions = expressions.into_iter().map(|it| match it {
+        Requirement::In(key, values) => (key.clone(), format!("{key} in ({})", set(values))),
+        Requirement::NotIn(key, values) => (key.clone(), format!("{key} notin ({})", set(values))),
+        Requirement::DoesNotExist(key) => (key.clone(), format!("!{key}")),
+        Requirement::Exists(key) | Requirement::GreaterThan(key, _) | Requirement::LessThan(key, _) => {
+            (key.clone(), key)
+        }
+    });
+    let mut parts: Vec<(String, String)> = labels.chain(expressions).collect();
+    parts.sort_by(|a, b| a.0.cmp(&b.0));
+    let text = parts.into_iter().map(|it| it.1).collect::<Vec<_>>().join(",");
+    or_none(&text).to_owned()
+}

@@ -1,0 +1,46 @@
+//! Says who holds a role and until when.
+
+use corten_api::resources::LEASES;
+
+use corten_meta::Violation;
+use corten_schema::violations;
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, column, text},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: LEASES,
+    singular: "lease",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.coordination.v1.Lease",
+    selectable_fields: &[],
+    columns: &[column("Holder", "Who holds it.", |object, _| json!(text(object, "/spec/holderIdentity"))), AGE],
+    policy: &Lease,
+};
+
+struct Lease;
+
+impl Policy for Lease {
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |lease| {
+            let spec = lease.at("spec");
+            if spec.at("leaseDurationSeconds").exists() {
+                spec.at("leaseDurationSeconds").positive_int();
+            }
+            spec.at("leaseTransitions").non_negative_int();
+            if !spec.at("preferredHolder").is_empty() && spec.at("strategy").is_empty() {
+                spec.at("preferredHolder").forbidden("may only be specified when `strategy` is defined");
+            }
+        })
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,114 @@
+//! Keeps configuration that Pods read as files and environment.
+
+use corten_api::resources::CONFIG_MAPS;
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, column, entries},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: CONFIG_MAPS,
+    singular: "configmap",
+    short_names: &["cm"],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.core.v1.ConfigMap",
+    selectable_fields: &[],
+    columns: &[
+        column("Data", "How many entries it has.", |object, _| {
+            json!(entries(object, "/data") + entries(object, "/binaryData"))
+        }),
+        AGE,
+    ],
+    policy: &ConfigMap,
+};
+
+struct ConfigMap;
+
+/// As many bytes as all values of a ConfigMap or Secret may have together.
+pub(super) const DATA_BYTES_MAX: usize = 1024 * 1024;
+const IMMUTABLE: &str = "field is immutable when `immutable` is set";
+
+impl Policy for ConfigMap {
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |object| {
+            let (data, binary) = (object.at("data"), object.at("binaryData"));
+            let mut bytes = 0;
+            for (key, value) in data.entries() {
+                data_key(value, key);
+                if binary.value().get(key).is_some() {
+                    value.invalid_as(key, "duplicate of key present in binaryData");
+                }
+                bytes += value.str().len();
+            }
+            for (key, value) in binary.entries() {
+                data_key(value, key);
+                bytes += decoded_len(value.str());
+            }
+            if bytes > DATA_BYTES_MAX {
+                object.report(Violation::too_long("", DATA_BYTES_MAX));
+            }
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |new| immutable_data(new, old, &["data", "binaryData"]))
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+/// Once `immutable` is set, neither it nor the data may change.
+pub(super) fn immutable_data<'a>(new: Cursor<'a>, old: &Value, fields: &[&'a str]) {
+    if old["immutable"] != true {
+        return;
+    }
+    if !new.at("immutable").bool() {
+        new.at("immutable").forbidden(IMMUTABLE);
+    }
+    let empty = json!({});
+    let or_empty = |value: &Value| if value.is_null() { empty.clone() } else { value.clone() };
+    for field in fields {
+        if or_empty(new.at(field).value()) != or_empty(&old[*field]) {
+            new.at(field).forbidden(IMMUTABLE);
+        }
+    }
+}
+
+/// The key of an entry must do as the name of a file.
+pub(super) fn data_key(entry: Cursor<'_>, key: &str) {
+    for reason in data_key_reasons(key) {
+        entry.invalid_as(key, &reason);
+    }
+}
+
+pub(super) fn data_key_reasons(key: &str) -> Vec<String> {
+    const GRAMMAR: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+    let mut reasons = Vec::new();
+    if key.len() > 253 {
+        reasons.push("must be no more than 253 characters".to_owned());
+    }
+    if key.is_empty() || !key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it)) {
+        reasons.push(GRAMMAR.to_owned());
+    }
+    match key {
+        "." | ".." => reasons.push(format!("must not be '{key}'")),
+        _ if key.starts_with("..") => reasons.push("must not start with '..'".to_owned()),
+        _ => {}
+    }
+    reasons
+}
+
+/// How many bytes base64 text stands for.
+pub(super) fn decoded_len(base64: &str) -> usize {
+    let digits = base64.bytes().filter(|it| !matches!(it, b'=' | b'\r' | b'\n')).count();
+    digits * 3 / 4
+}

@@ -1,0 +1,148 @@
+//! A machine that runs Pods.
+
+use corten_api::resources::NODES;
+
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::{AGE, column, items, or_none, text, wide},
+    fill::{inner, is_absent},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: NODES,
+    singular: "node",
+    short_names: &["no"],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[Subresource::Status],
+    schema: "io.k8s.api.core.v1.Node",
+    selectable_fields: &["spec.unschedulable"],
+    columns: &[
+        column("Status", "Ready or not, and whether it takes new Pods.", |object, _| json!(status(object))),
+        column("Roles", "What it is for.", |object, _| json!(roles(object))),
+        AGE,
+        column("Version", "The version of its kubelet.", |object, _| {
+            json!(text(object, "/status/nodeInfo/kubeletVersion"))
+        }),
+        wide("Internal-IP", "Its address in the cluster.", |object, _| json!(address(object, "InternalIP"))),
+        wide("External-IP", "Its address for the world.", |object, _| json!(address(object, "ExternalIP"))),
+        wide("OS-Image", "Its operating system.", |object, _| json!(info(object, "/status/nodeInfo/osImage"))),
+        wide("Kernel-Version", "The version of its kernel.", |object, _| {
+            json!(info(object, "/status/nodeInfo/kernelVersion"))
+        }),
+        wide("Container-Runtime", "What runs its containers.", |object, _| {
+            json!(info(object, "/status/nodeInfo/containerRuntimeVersion"))
+        }),
+    ],
+    policy: &Node,
+};
+
+struct Node;
+
+fn status(node: &Value) -> String {
+    let ready = items(node, "/status/conditions").iter().find(|it| it["type"] == "Ready");
+    let mut status = match ready {
+        None => "Unknown".to_owned(),
+        Some(it) if it["status"] == "True" => "Ready".to_owned(),
+        Some(_) => "NotReady".to_owned(),
+    };
+    if node["spec"]["unschedulable"] == true {
+        status.push_str(",SchedulingDisabled");
+    }
+    status
+}
+
+fn roles(node: &Value) -> String {
+    let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
+    let mut roles: Vec<&str> = labels
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            None if key == "kubernetes.io/role" => value.as_str(),
+            role => role,
+        })
+        .filter(|it| !it.is_empty())
+        .collect();
+    roles.sort_unstable();
+    roles.dedup();
+    or_none(&roles.join(",")).to_owned()
+}
+
+fn address<'v>(node: &'v Value, kind: &str) -> &'v str {
+    let found = items(node, "/status/addresses").iter().find(|it| it["type"] == kind);
+    or_none(found.and_then(|it| it["address"].as_str()).unwrap_or_default())
+}
+
+fn info<'v>(node: &'v Value, pointer: &str) -> &'v str {
+    match text(node, pointer) {
+        "" => "<unknown>",
+        known => known,
+    }
+}
+
+impl Policy for Node {
+    fn default(&self, object: &mut Value) {
+        let Some(status) = object.as_object_mut().and_then(|it| inner(it, "status")) else { return };
+        if is_absent(status, "allocatable")
+            && let Some(capacity) = status.get("capacity").cloned()
+        {
+            status.insert("allocatable".into(), capacity);
+        }
+    }
+
+    /// A kubelet registers its node with a status.
+    fn prepare_create(&self, _object: &mut Value) {}
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |node| {
+            let spec = node.at("spec");
+            let mut seen = Vec::new();
+            for taint in spec.list("taints") {
+                self::taint(taint);
+                let identity = (taint.at("key").str(), taint.at("effect").str());
+                if seen.contains(&identity) {
+                    taint.duplicate();
+                }
+                seen.push(identity);
+            }
+            for resources in ["capacity", "allocatable"] {
+                for (_, quantity) in node.at("status").at(resources).entries() {
+                    if quantity.quantity().is_some_and(corten_meta::Quantity::is_negative) {
+                        quantity.invalid("must be greater than or equal to 0");
+                    }
+                }
+            }
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |node| {
+            let spec = node.at("spec");
+            let set_once = |field: &'static str, detail: &str| {
+                let before = &old["spec"][field];
+                if !before.is_null() && before != "" && spec.at(field).value() != before {
+                    spec.at(field).forbidden(detail);
+                }
+            };
+            set_once("podCIDR", "node updates may not change podCIDR except from \"\" to valid");
+            set_once("podCIDRs", "node updates may not change podCIDR except from \"\" to valid");
+            set_once("providerID", "node updates may not change providerID except from \"\" to valid");
+        })
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+fn taint(taint: Cursor<'_>) {
+    if taint.at("key").required() {
+        taint.at("key").follows(field::qualified_name);
+    }
+    taint.at("value").follows(field::label_value);
+    if taint.at("effect").required() {
+        taint.at("effect").one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"]);
+    }
+}

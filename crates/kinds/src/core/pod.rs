@@ -1,0 +1,119 @@
+//! Containers that run together on one node.
+
+mod columns;
+mod update;
+
+use corten_api::resources::PODS;
+use corten_meta::Violation;
+use corten_schema::violations;
+use serde_json::{Value, json};
+
+use super::pod_spec;
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::text,
+    fill::{inner, made},
+    keep,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: PODS,
+    singular: "pod",
+    short_names: &["po"],
+    categories: &["all"],
+    verbs: Verb::ALL,
+    subresources: &[
+        Subresource::Attach,
+        Subresource::Binding,
+        Subresource::Eviction,
+        Subresource::Exec,
+        Subresource::Log,
+        Subresource::PortForward,
+        Subresource::Status,
+    ],
+    schema: "io.k8s.api.core.v1.Pod",
+    selectable_fields: &[
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ],
+    columns: columns::COLUMNS,
+    policy: &Pod,
+};
+
+const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+
+struct Pod;
+
+impl Policy for Pod {
+    fn default(&self, object: &mut Value) {
+        if let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) {
+            pod_spec::default(spec);
+            pod_spec::default_requests(spec);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        let mut status = json!({"phase": "Pending", "qosClass": pod_spec::qos_class(object)});
+        if object["spec"]["schedulingGates"].as_array().is_some_and(|it| !it.is_empty()) {
+            status["conditions"] = json!([
+                {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": GATED}]);
+        }
+        if let Some(object) = object.as_object_mut() {
+            object.insert("status".into(), status);
+        }
+    }
+
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        if let Some(class) = old["status"].get("qosClass")
+            && let Some(status) = new.as_object_mut().and_then(|it| inner(it, "status"))
+        {
+            status.insert("qosClass".into(), class.clone());
+        }
+        // Only the Pod's owner and the garbage collector say whose it is.
+        let Some(metadata) = new.as_object_mut().and_then(|it| it.get_mut("metadata")) else { return };
+        keep(metadata, &old["metadata"], "ownerReferences");
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |pod| {
+            pod_spec::validate(pod.at("spec"));
+            // They come by a subresource of their own, to Pods that run.
+            if !pod.at("spec").at("ephemeralContainers").is_empty() {
+                pod.at("spec").at("ephemeralContainers").forbidden("cannot be set on create");
+            }
+            for list in ["containers", "initContainers"] {
+                for image in pod.at("spec").list(list).map(|it| it.at("image")) {
+                    if image.str().trim() != image.str() {
+                        image.invalid("must not have leading or trailing whitespace");
+                    }
+                }
+            }
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        update::violations_of(new, old)
+    }
+
+    /// A Pod that no node runs, or that has ended, has nothing to end gracefully.
+    fn default_grace_seconds(&self, object: &Value) -> i64 {
+        if text(object, "/spec/nodeName").is_empty() || is_terminal(object) {
+            return 0;
+        }
+        let seconds = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+        if seconds < 0 { 1 } else { seconds }
+    }
+}
+
+fn is_terminal(pod: &Value) -> bool {
+    matches!(text(pod, "/status/phase"), "Succeeded" | "Failed")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What may change in the life of a Pod: images, tolerations (more of them), the deadline (sooner), gates (fewer).
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::Value;
+
+use crate::fill::means_the_same;
+
+const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
+
+pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
+    violations(new, |pod| {
+        let (spec, before) = (pod.at("spec"), &old["spec"]);
+        for list in ["containers", "initContainers"] {
+            if spec.at(list).items().len() != before[list].as_array().map_or(0, Vec::len) {
+                return spec.at(list).forbidden("pod updates may not add or remove containers");
+            }
+        }
+        deadline(spec.at("activeDeadlineSeconds"), &before["activeDeadlineSeconds"]);
+        tolerations(spec.at("tolerations"), &before["tolerations"]);
+        let was_gated = before["schedulingGates"].as_array().is_some_and(|it| !it.is_empty());
+        gates(spec.at("schedulingGates"), &before["schedulingGates"]);
+        let allowed = with_allowed_changes(spec.value(), before, was_gated);
+        if !means_the_same(&allowed, before) {
+            spec.forbidden(&format!("{ONLY}\n{}", difference(before, &allowed)));
+        }
+    })
+}
+
+fn deadline(new: Cursor<'_>, old: &Value) {
+    let Some(old) = old.as_i64() else { return };
+    if !new.exists() {
+        new.invalid("must not update from a positive integer to nil value");
+    } else if new.int() > old {
+        new.invalid("must be less than or equal to previous value");
+    }
+}
+
+/// Old ones stay, though `tolerationSeconds` may change.
+fn tolerations(new: Cursor<'_>, old: &Value) {
+    let same =
+        |a: &Value, b: &Value| ["key", "operator", "value", "effect"].iter().all(|it| means_the_same(&a[*it], &b[*it]));
+    let kept = |old: &Value| new.items().iter().any(|it| same(it, old));
+    if !old.as_array().is_none_or(|it| it.iter().all(kept)) {
+        new.forbidden("existing toleration can not be modified except its tolerationSeconds");
+    }
+}
+
+fn gates(new: Cursor<'_>, old: &Value) {
+    let old = old.as_array().map_or(&[][..], Vec::as_slice);
+    for gate in new.each() {
+        if !old.iter().any(|it| it["name"] == *gate.at("name").value()) {
+            let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.at("name").str());
+            gate.forbidden(&detail);
+        }
+    }
+}
+
+/// The new spec with everything that may change as it was before.
+fn with_allowed_changes(new: &Value, old: &Value, was_gated: bool) -> Value {
+    let mut spec = new.clone();
+    for list in ["containers", "initContainers"] {
+        let before = old[list].as_array().map_or(&[][..], Vec::as_slice);
+        for (at, image) in before.iter().map(|it| &it["image"]).enumerate() {
+            spec[list][at]["image"] = image.clone();
+        }
+    }
+    let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
+    if was_gated {
+        // Until the scheduler may see it, a Pod can still be told where not to go.
+        free.extend(["nodeSelector", "affinity"]);
+    }
+    let grace = "terminationGracePeriodSeconds";
+    if spec[grace] == 1 && old[grace].as_i64().is_some_and(|it| it < 0) {
+        free.push(grace);
+    }
+    for field in free {
+        crate::keep(&mut spec, old, field);
+    }
+    spec
+}
+
+/// One line for each value that differs, as `path: old -> new`.
+fn difference(old: &Value, new: &Value) -> String {
+    let mut lines = Vec::new();
+    differ("spec", old, new, &mut lines);
+    lines.join("\n")
+}
+
+fn differ(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
+    match (old, new) {
+        (old, new) if means_the_same(old, new) => {}
+        (Value::Object(old), Value::Object(new)) => {
+            let names = old.keys().chain(new.keys().filter(|it| !old.contains_key(*it)));
+            for name in names {
+                let (old, new) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
+                differ(&format!("{path}.{name}"), old, new, lines);
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (at, (old, new)) in old.iter().zip(new).enumerate() {
+                differ(&format!("{path}[{at}]"), old, new, lines);
+            }
+        }
+        (old, new) => lines.push(format!("{path}: {old} -> {new}")),
+    }
+}

@@ -1,0 +1,155 @@
+//! The rules of one container.
+
+use std::collections::BTreeSet;
+
+use corten_meta::Violation;
+use corten_schema::Cursor;
+
+use super::{environment, handlers, names, resources, security};
+
+/// Which of the three lists a container stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Regular,
+    Init,
+    Ephemeral,
+}
+
+pub(super) fn validate(container: Cursor<'_>, role: Role, volumes: &BTreeSet<&str>) {
+    container.at("image").required();
+    if role != Role::Ephemeral {
+        restart_policy(container, role);
+        resources::validate(container.at("resources"));
+    }
+    if container.at("terminationMessagePolicy").required() {
+        container.at("terminationMessagePolicy").one_of(&["File", "FallbackToLogsOnError"]);
+    }
+    if container.at("imagePullPolicy").required() {
+        container.at("imagePullPolicy").one_of(&["Always", "IfNotPresent", "Never"]);
+    }
+    ports(container);
+    environment::validate(container);
+    mounts(container, volumes);
+    devices(container, volumes);
+    security::of_container(container.at("securityContext"));
+    handlers::lifecycle(container.at("lifecycle"));
+    handlers::probes(container);
+}
+
+/// An init container that ends takes no probes or hooks; one that goes on beside the others (a sidecar) does.
+fn restart_policy(container: Cursor<'_>, role: Role) {
+    let policy = container.at("restartPolicy");
+    if policy.exists() {
+        policy.one_of(&["Always", "OnFailure", "Never"]);
+    }
+    if role == Role::Init && policy.str() != "Always" {
+        for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
+            if container.at(field).exists() {
+                container.at(field).forbidden("may not be set for init containers without restartPolicy=Always");
+            }
+        }
+    }
+}
+
+fn ports(container: Cursor<'_>) {
+    let mut seen = BTreeSet::new();
+    for port in container.list("ports") {
+        let name = port.at("name");
+        if !name.is_empty() {
+            let reasons = names::port_name(name.str());
+            if !reasons.is_empty() {
+                name.invalid_all(reasons);
+            } else if !seen.insert(name.str()) {
+                name.duplicate();
+            }
+        }
+        if port.at("containerPort").int() == 0 {
+            port.at("containerPort").missing("");
+        } else {
+            port.at("containerPort").int_between(1, 65535);
+        }
+        if port.at("hostPort").int() != 0 {
+            port.at("hostPort").int_between(1, 65535);
+        }
+        if port.at("protocol").required() {
+            port.at("protocol").one_of(&["SCTP", "TCP", "UDP"]);
+        }
+    }
+}
+
+fn mounts(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
+    let mut seen = BTreeSet::new();
+    let devices: Vec<&str> = container.list("volumeDevices").map(|it| it.at("devicePath").str()).collect();
+    for mount in container.list("volumeMounts") {
+        let (name, path) = (mount.at("name"), mount.at("mountPath"));
+        if name.required() && !volumes.contains(name.str()) {
+            name.not_found();
+        }
+        path.required();
+        if !seen.insert(path.str()) {
+            path.invalid("must be unique");
+        }
+        if devices.contains(&path.str()) {
+            path.invalid("must not already exist in volumeDevices");
+        }
+        let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
+        local_path(sub);
+        local_path(expression);
+        if !sub.is_empty() && !expression.is_empty() {
+            expression.invalid("subPathExpr and subPath are mutually exclusive");
+        }
+        let propagation = mount.at("mountPropagation");
+        if propagation.exists() {
+            propagation.one_of(&["Bidirectional", "HostToContainer", "None"]);
+            let privileged = container.at("securityContext").at("privileged").bool();
+            if propagation.str() == "Bidirectional" && !privileged {
+                propagation.forbidden("Bidirectional mount propagation is available only to privileged containers");
+            }
+        }
+    }
+}
+
+fn devices(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
+    let mut seen = BTreeSet::new();
+    for device in container.list("volumeDevices") {
+        let (name, path) = (device.at("name"), device.at("devicePath"));
+        if name.required() && !volumes.contains(name.str()) {
+            name.not_found();
+        }
+        path.required();
+        if !seen.insert(path.str()) {
+            path.invalid("must be unique");
+        }
+    }
+}
+
+/// A path below something: not absolute, and never up.
+pub(super) fn local_path(path: Cursor<'_>) {
+    if path.str().starts_with('/') {
+        path.invalid("must be a relative path");
+    }
+    no_way_up(path);
+}
+
+pub(super) fn no_way_up(path: Cursor<'_>) {
+    if path.str().split('/').any(|it| it == "..") {
+        path.invalid("must not contain '..'");
+    }
+}
+
+/// No two containers may want the same port of the node.
+pub(super) fn host_ports<'a>(containers: impl Iterator<Item = Cursor<'a>>) {
+    let mut seen = BTreeSet::new();
+    for port in containers.flat_map(|it| it.list("ports")) {
+        let number = port.at("hostPort").int();
+        if number == 0 {
+            continue;
+        }
+        let place = format!("{}/{}/{number}", port.at("protocol").str(), port.at("hostIP").str());
+        if seen.contains(&place) {
+            let path = port.at("hostPort").path();
+            port.report(Violation::duplicate(path, format!("{place:?}")));
+        }
+        seen.insert(place);
+    }
+}

@@ -1,0 +1,197 @@
+//! What decides where a Pod may run: node selectors, affinity, tolerations, spreading.
+
+use std::collections::BTreeSet;
+
+use corten_meta::field;
+use corten_schema::Cursor;
+
+use super::names;
+
+pub(super) fn validate(spec: Cursor<'_>) {
+    names::labels(spec.at("nodeSelector"));
+    node_affinity(spec.at("affinity").at("nodeAffinity"));
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let affinity = spec.at("affinity").at(kind);
+        affinity.list("requiredDuringSchedulingIgnoredDuringExecution").for_each(pod_term);
+        for preferred in affinity.list("preferredDuringSchedulingIgnoredDuringExecution") {
+            weight(preferred.at("weight"));
+            pod_term(preferred.at("podAffinityTerm"));
+        }
+    }
+    spec.list("tolerations").for_each(toleration);
+    spread(spec);
+    let mut seen = BTreeSet::new();
+    for gate in spec.list("schedulingGates").map(|it| it.at("name")) {
+        gate.follows(field::qualified_name);
+        if !seen.insert(gate.str()) {
+            gate.duplicate();
+        }
+    }
+}
+
+fn weight(weight: Cursor<'_>) {
+    if !(1..=100).contains(&weight.int()) {
+        weight.invalid("must be in the range 1-100");
+    }
+}
+
+fn node_affinity(affinity: Cursor<'_>) {
+    let required = affinity.at("requiredDuringSchedulingIgnoredDuringExecution");
+    if required.exists() {
+        let terms = required.at("nodeSelectorTerms");
+        if terms.is_empty() {
+            terms.missing("must have at least one node selector term");
+        }
+        terms.each().for_each(node_term);
+    }
+    for preferred in affinity.list("preferredDuringSchedulingIgnoredDuringExecution") {
+        weight(preferred.at("weight"));
+        node_term(preferred.at("preference"));
+    }
+}
+
+fn node_term(term: Cursor<'_>) {
+    for requirement in term.list("matchExpressions") {
+        requirement.at("key").follows(field::qualified_name);
+        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        match operator.str() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    values.missing("must be specified when `operator` is 'In' or 'NotIn'");
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+                }
+            }
+            "Gt" | "Lt" => {
+                if values.items().len() != 1 {
+                    values.missing("must be specified single value when `operator` is 'Lt' or 'Gt'");
+                }
+            }
+            _ => operator.invalid("not a valid selector operator"),
+        }
+    }
+    for requirement in term.list("matchFields") {
+        let values = requirement.at("values");
+        if values.items().len() != 1 {
+            values.missing("must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
+        }
+        if !matches!(requirement.at("operator").str(), "In" | "NotIn") {
+            requirement.at("operator").invalid("not a valid selector operator");
+        }
+        if requirement.at("key").str() != "metadata.name" {
+            requirement.at("key").invalid("not a valid field selector key");
+        }
+    }
+}
+
+fn pod_term(term: Cursor<'_>) {
+    label_selector(term.at("labelSelector"));
+    label_selector(term.at("namespaceSelector"));
+    for namespace in term.list("namespaces") {
+        namespace.follows(field::dns1123_label);
+    }
+    let topology = term.at("topologyKey");
+    if topology.is_empty() {
+        topology.missing("can not be empty");
+    }
+    topology.follows(field::qualified_name);
+}
+
+/// `metav1.LabelSelector`; an absent one is fine.
+pub(crate) fn label_selector(selector: Cursor<'_>) {
+    names::labels(selector.at("matchLabels"));
+    for requirement in selector.list("matchExpressions") {
+        let (operator, values) = (requirement.at("operator"), requirement.at("values"));
+        match operator.str() {
+            "In" | "NotIn" => {
+                if values.is_empty() {
+                    values.missing("must be specified when `operator` is 'In' or 'NotIn'");
+                }
+            }
+            "Exists" | "DoesNotExist" => {
+                if !values.is_empty() {
+                    values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+                }
+            }
+            _ => operator.invalid("not a valid selector operator"),
+        }
+        requirement.at("key").follows(field::qualified_name);
+        for value in values.each() {
+            value.follows(field::label_value);
+        }
+    }
+}
+
+fn toleration(toleration: Cursor<'_>) {
+    let (key, operator, value) = (toleration.at("key"), toleration.at("operator"), toleration.at("value"));
+    let effect = toleration.at("effect");
+    if !key.is_empty() {
+        key.follows(field::qualified_name);
+    }
+    if key.is_empty() && operator.str() != "Exists" {
+        operator.invalid_as(
+            operator.str(),
+            "operator must be Exists when `key` is empty, which means \"match all values and all keys\"",
+        );
+    }
+    if toleration.at("tolerationSeconds").exists() && effect.str() != "NoExecute" {
+        effect.invalid_as(effect.str(), "effect must be 'NoExecute' when `tolerationSeconds` is set");
+    }
+    match operator.str() {
+        "" | "Equal" => {
+            for reason in field::label_value(value.str()) {
+                operator.invalid_as(value.str(), &reason);
+            }
+        }
+        "Exists" => {
+            if !value.is_empty() {
+                operator.invalid_as(value.str(), "value must be empty when `operator` is 'Exists'");
+            }
+        }
+        _ => operator.unsupported(&["Equal", "Exists"]),
+    }
+    if !effect.is_empty() {
+        effect.one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"]);
+    }
+}
+
+fn spread(spec: Cursor<'_>) {
+    let mut seen = BTreeSet::new();
+    for constraint in spec.list("topologySpreadConstraints") {
+        let (skew, key, when) =
+            (constraint.at("maxSkew"), constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
+        skew.positive_int();
+        if key.is_empty() {
+            key.missing("can not be empty");
+        } else {
+            key.follows(field::qualified_name);
+        }
+        when.one_of(&["DoNotSchedule", "ScheduleAnyway"]);
+        if !seen.insert((key.str(), when.str())) {
+            let pair = format!("{{{}, {}}}", key.str(), when.str());
+            constraint.report(corten_meta::Violation::duplicate(
+                format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path()),
+                format!("{pair:?}"),
+            ));
+        }
+        label_selector(constraint.at("labelSelector"));
+        let domains = constraint.at("minDomains");
+        if domains.exists() {
+            domains.positive_int();
+            if when.str() != "DoNotSchedule" {
+                domains.invalid(&format!(
+                    "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",
+                    when.str()
+                ));
+            }
+        }
+        for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"].map(|it| constraint.at(it)) {
+            if policy.exists() {
+                policy.one_of(&["Honor", "Ignore"]);
+            }
+        }
+    }
+}

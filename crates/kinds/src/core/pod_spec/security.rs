@@ -1,0 +1,77 @@
+//! Security contexts of Pods and containers.
+
+use corten_meta::Violation;
+use corten_schema::Cursor;
+
+const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
+
+pub(super) fn of_pod(context: Cursor<'_>) {
+    user_and_group(context);
+    if context.at("fsGroup").exists() {
+        context.at("fsGroup").int_between(0, i64::from(i32::MAX));
+    }
+    for group in context.list("supplementalGroups") {
+        group.int_between(0, i64::from(i32::MAX));
+    }
+    if context.at("fsGroupChangePolicy").exists() {
+        context.at("fsGroupChangePolicy").one_of(&["OnRootMismatch", "Always"]);
+    }
+    let mut seen = Vec::new();
+    for sysctl in context.list("sysctls") {
+        let name = sysctl.at("name");
+        if name.required() && seen.contains(&name.str()) {
+            name.duplicate();
+        }
+        seen.push(name.str());
+    }
+    profiles(context);
+}
+
+pub(super) fn of_container(context: Cursor<'_>) {
+    if !context.exists() {
+        return;
+    }
+    user_and_group(context);
+    profiles(context);
+    if context.at("procMount").exists() {
+        context.at("procMount").one_of(&["Default", "Unmasked"]);
+    }
+    let (escalation, privileged) = (context.at("allowPrivilegeEscalation"), context.at("privileged").bool());
+    if escalation.exists() && !escalation.bool() {
+        if privileged {
+            context.invalid("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
+        }
+        let added = context.at("capabilities").at("add").items();
+        if added.iter().any(|it| it == "CAP_SYS_ADMIN") {
+            context.invalid("cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+        }
+    }
+}
+
+fn user_and_group(context: Cursor<'_>) {
+    for id in ["runAsUser", "runAsGroup"].map(|it| context.at(it)) {
+        if id.exists() {
+            id.int_between(0, i64::from(i32::MAX));
+        }
+    }
+}
+
+fn profiles(context: Cursor<'_>) {
+    for profile in ["seccompProfile", "appArmorProfile"].map(|it| context.at(it)) {
+        if !profile.exists() {
+            continue;
+        }
+        let (kind, local) = (profile.at("type"), profile.at("localhostProfile"));
+        if !kind.required() || !kind.one_of(&PROFILES) {
+            continue;
+        }
+        if kind.str() == "Localhost" {
+            if local.is_empty() {
+                local.missing("must be set when type is Localhost");
+            }
+        } else if local.exists() {
+            let detail = "can only be set when type is Localhost";
+            local.report(Violation::invalid(local.path(), local.value(), detail));
+        }
+    }
+}

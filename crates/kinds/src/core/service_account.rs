@@ -1,0 +1,26 @@
+//! The identity of processes in Pods.
+
+use corten_api::resources::SERVICE_ACCOUNTS;
+
+use crate::{Kind, Policy, Verb, columns::AGE};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: SERVICE_ACCOUNTS,
+    singular: "serviceaccount",
+    short_names: &["sa"],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.core.v1.ServiceAccount",
+    selectable_fields: &[],
+    columns: &[AGE],
+    policy: &ServiceAccount,
+};
+
+struct ServiceAccount;
+
+impl Policy for ServiceAccount {
+    fn has_generation(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,34 @@
+//! What every loop last decided about one object; never stored.
+
+use corten_api::resources::JOURNALS;
+
+use serde_json::json;
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{column, items},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: JOURNALS,
+    singular: "journal",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::GET_ONLY,
+    subresources: &[],
+    schema: "dev.corten.v1.Journal",
+    selectable_fields: &[],
+    columns: &[column("Decided By", "The loops that have looked at the object.", |object, _| {
+        let loops = items(object, "/decisions").iter().filter_map(|it| it["by"].as_str());
+        json!(loops.collect::<Vec<_>>().join(","))
+    })],
+    policy: &Journal,
+};
+
+struct Journal;
+
+impl Policy for Journal {
+    fn has_generation(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,3 @@
+//! Corten's own kinds: `corten.dev`.
+
+pub(crate) mod journal;

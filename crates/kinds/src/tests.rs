@@ -1,0 +1,41 @@
+//! What must hold for every row.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+mod columns;
+mod fixtures;
+
+#[test]
+fn rows_are_sorted_and_found() {
+    let places: Vec<_> =
+        KINDS.iter().map(|it| (&*it.resource.group, &*it.resource.version, &*it.resource.plural)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    for kind in KINDS {
+        let resource = &kind.resource;
+        let found = by_path(&resource.group, &resource.version, &resource.plural).expect("by path");
+        assert_eq!(found.resource, *resource);
+        assert_eq!(by_kind(&resource.api_version(), &resource.kind).expect("by kind").resource, *resource);
+        assert_eq!(by_qualified(&resource.qualified()).expect("by qualified name").resource, *resource);
+    }
+    assert!(by_path("apps", "v1", "pods").is_none());
+    assert!(by_kind("v1", "Deployment").is_none());
+}
+
+#[test]
+fn names_are_unique() {
+    let mut seen = BTreeSet::new();
+    for kind in KINDS {
+        for name in [&*kind.resource.plural, kind.singular].iter().chain(kind.short_names) {
+            assert!(seen.insert(*name), "{name} names two kinds");
+        }
+    }
+}
+
+#[test]
+fn every_row_has_a_type() {
+    for kind in KINDS {
+        assert!(corten_schema::find(kind.schema).is_some(), "{}", kind.schema);
+    }
+}

@@ -1,0 +1,116 @@
+//! Defaulting and validation as data. A file of `testdata/<kind>/` holds cases, parted by `====`: an object in YAML (an update
+//! has two, parted by `---`, the old one first), `----`, and what comes of it. A line with `+` is a value that defaulting and
+//! preparation set, shown in files named `defaults`; one with `!` is a violation.
+//!
+//! `UPDATE=1 cargo test -p corten-kinds` rewrites the expectations.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::{Kind, by_kind};
+
+#[test]
+fn objects_are_defaulted_and_validated() {
+    #[expect(clippy::disallowed_methods, reason = "a test is told by its caller to rewrite expectations")]
+    let update = std::env::var("UPDATE").is_ok();
+    let mut cases = 0;
+    for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")) {
+        let text = fs::read_to_string(&file).expect("a fixture");
+        let with_defaults = file.file_stem().is_some_and(|it| it == "defaults");
+        let outcome: Vec<String> = text.split("====\n").map(|it| play(it, with_defaults)).collect();
+        cases += outcome.len();
+        let outcome = outcome.join("====\n");
+        if update {
+            fs::write(&file, outcome).expect("writing a fixture");
+        } else {
+            assert_eq!(text, outcome, "in {}; UPDATE=1 rewrites it", file.display());
+        }
+    }
+    assert!(cases > 0, "no fixtures found");
+}
+
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+/// The case again, with its outcome as it is.
+fn play(case: &str, with_defaults: bool) -> String {
+    let (input, _) = case.split_once("\n----\n").unwrap_or((case, ""));
+    let objects: Vec<Value> = input
+        .split("\n---\n")
+        .map(|it| serde_saphyr::from_str(it).unwrap_or_else(|error| panic!("{error}, in:\n{it}")))
+        .collect();
+    let mut lines = Vec::new();
+    match &objects[..] {
+        [object] => create(object, with_defaults, &mut lines),
+        [old, new] => update(old, new, &mut lines),
+        _ => panic!("one or two objects make a case:\n{input}"),
+    }
+    let lines: String = lines.into_iter().map(|it| it + "\n").collect();
+    format!("{input}\n----\n{lines}")
+}
+
+fn create(object: &Value, with_defaults: bool, lines: &mut Vec<String>) {
+    let (kind, made) = created(object);
+    if with_defaults {
+        added("", object, &made, lines);
+    }
+    lines.extend(kind.policy.validate(&made).iter().map(|it| format!("! {it}")));
+}
+
+fn update(old: &Value, new: &Value, lines: &mut Vec<String>) {
+    let (kind, old) = created(old);
+    let mut new = pruned(kind, new);
+    kind.policy.default(&mut new);
+    kind.policy.prepare_update(&mut new, &old);
+    let violations = [kind.policy.validate(&new), kind.policy.validate_update(&new, &old)].concat();
+    lines.extend(violations.iter().map(|it| format!("! {it}")));
+}
+
+fn created(object: &Value) -> (&'static Kind, Value) {
+    let name = |field: &str| object[field].as_str().unwrap_or_default();
+    let kind = by_kind(name("apiVersion"), name("kind")).unwrap_or_else(|| panic!("of which kind is {object}?"));
+    let mut object = pruned(kind, object);
+    kind.policy.default(&mut object);
+    let once = object.clone();
+    kind.policy.default(&mut object);
+    assert_eq!(once, object, "defaulting again changes the object");
+    kind.policy.prepare_create(&mut object);
+    let findings = corten_schema::check(kind.schema, &object);
+    assert!(findings.is_empty(), "defaults do not fit the type: {findings:?}");
+    (kind, object)
+}
+
+fn pruned(kind: &Kind, object: &Value) -> Value {
+    let mut object = object.clone();
+    corten_schema::prune(kind.schema, &mut object);
+    object
+}
+
+/// A line for each value that `after` has and `before` has not, at the highest level that is new.
+fn added(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Value::Object(before), Value::Object(after)) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            for (name, value) in after {
+                added(&format!("{path}{dot}{name}"), before.get(name).unwrap_or(&Value::Null), value, lines);
+            }
+            let gone = before.keys().filter(|it| !after.contains_key(*it));
+            lines.extend(gone.map(|it| format!("- {path}{dot}{it}")));
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            for (at, (before, after)) in before.iter().zip(after).enumerate() {
+                added(&format!("{path}[{at}]"), before, after, lines);
+            }
+        }
+        _ => lines.push(format!("+ {path}: {after}")),
+    }
+}

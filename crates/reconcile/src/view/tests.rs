@@ -1,0 +1,105 @@
+//! The indexes of a view follow every change of an object.
+
+use corten_api::resources::{PODS, SECRETS};
+use corten_meta::OwnerReference;
+
+use super::*;
+use crate::{Effect, Propagation};
+
+struct Pod(ObjectMeta);
+
+impl Named for Pod {
+    fn meta(&self) -> &ObjectMeta {
+        &self.0
+    }
+}
+impl<'de> serde::Deserialize<'de> for Pod {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        ObjectMeta::deserialize(deserializer).map(Self)
+    }
+}
+impl Seen for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+/// `owners`: uids, the first of which controls where it begins with `!`.
+fn pod(name: &str, owners: &[&str]) -> ObjectMeta {
+    let reference = |text: &&str| OwnerReference {
+        uid: text.trim_start_matches('!').into(),
+        controller: text.starts_with('!').then_some(true),
+        ..OwnerReference::default()
+    };
+    let key = Key::parse(name);
+    ObjectMeta {
+        namespace: key.namespace,
+        uid: format!("uid-{}", key.name),
+        name: key.name,
+        owner_references: owners.iter().map(reference).collect(),
+        ..ObjectMeta::default()
+    }
+}
+
+fn insert(view: &mut View, meta: ObjectMeta) {
+    view.insert(&PODS, meta.clone(), Arc::new(Pod(meta)));
+}
+
+fn names<'a>(pods: impl Iterator<Item = &'a Pod>) -> Vec<&'a str> {
+    pods.map(|it| &*it.0.name).collect()
+}
+
+#[test]
+fn objects_are_found_by_namespace_owner_and_absence_of_one() {
+    let mut view = View::default();
+    for (name, owners) in [("b/3", &["!s"][..]), ("a/1", &["!s", "t"]), ("b/1", &[]), ("b/2", &["t"]), ("c/1", &[])] {
+        insert(&mut view, pod(name, owners));
+    }
+    assert_eq!(names(view.in_namespace::<Pod>("b")), ["1", "2", "3"]);
+    assert_eq!(names(view.uncontrolled::<Pod>("b")), ["1", "2"]);
+    assert_eq!(names(view.owned_by::<Pod>("s")), ["1", "3"]);
+    assert_eq!(view.dependents("t").count(), 2);
+
+    insert(&mut view, pod("b/1", &["!s"]));
+    insert(&mut view, pod("b/3", &[]));
+    assert_eq!(names(view.uncontrolled::<Pod>("b")), ["2", "3"]);
+    assert_eq!(names(view.owned_by::<Pod>("s")), ["1", "1"]);
+    view.remove(&PODS, &Key::new("b", "2"));
+    assert_eq!(names(view.uncontrolled::<Pod>("b")), ["3"]);
+    assert_eq!(view.dependents("t").count(), 1);
+}
+
+#[test]
+fn what_is_being_deleted_is_found_by_uid_until_it_is_gone() {
+    let mut view = View::default();
+    insert(&mut view, pod("a/1", &[]));
+    assert!(view.deleting("uid-1").is_none());
+    let mut going = pod("a/1", &[]);
+    going.deletion_timestamp = Some(corten_meta::Time::from_unix_seconds(1));
+    insert(&mut view, going);
+    assert_eq!(view.deleting("uid-1").map(|it| (it.0, &*it.1.name)), Some((&PODS, "1")));
+    view.remove(&PODS, &Key::new("a", "1"));
+    assert!(view.deleting("uid-1").is_none());
+}
+
+#[test]
+fn answers_last_until_the_object_changes_and_failures_until_success() {
+    let mut view = View::default();
+    let key = Key::new("a", "1");
+    view.record_answer(PODS, key.clone(), Answer::Missing);
+    view.record_answer(SECRETS, key.clone(), Answer::Missing);
+    assert_eq!(view.answer(&PODS, &key), Some(&Answer::Missing));
+    insert(&mut view, pod("a/1", &[]));
+    assert_eq!((view.answer(&PODS, &key), view.answer(&SECRETS, &key)), (None, Some(&Answer::Missing)));
+
+    let effect = Effect::Delete {
+        resource: PODS,
+        key: key.clone(),
+        uid: "u".into(),
+        propagation: Propagation::Background,
+        grace_seconds: None,
+    };
+    let failure = Failure { effect, message: "busy".into() };
+    view.record_failure(&key, Some(failure.clone()));
+    assert_eq!(view.failure(&key), Some(&failure));
+    view.record_failure(&key, None);
+    assert_eq!(view.failure(&key), None);
+}

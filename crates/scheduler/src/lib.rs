@@ -1,1 +1,297 @@
-//! scheduler
+//! Decides which node runs which pod.
+//!
+//! A stepped mind: [`Scheduler::step`] takes what happened and gives back what to do. Every event only updates the
+//! queue and the columns of the [`Snapshot`]; pods are placed on [`Event::Tick`], which the mind asks for with
+//! [`Effect::WakeAt`]. So whoever feeds it first tells all it knows (the initial lists), then ticks.
+
+mod cycle;
+mod event;
+mod framework;
+mod plugins;
+mod queue;
+mod report;
+mod requests;
+mod seen;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use corten_meta::{Key, Time};
+
+pub use event::{Effect, Event};
+pub use framework::{Plugin, PodInfo};
+pub use plugins::PLUGINS;
+pub use seen::{Node, Pod};
+pub use snapshot::Snapshot;
+
+use queue::Queue;
+
+/// How one scheduler behaves. One profile per scheduler: pods of other names are counted, never placed.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The `schedulerName` of the pods it places.
+    pub profile: String,
+    /// Breaks ties between equally good nodes; the same seed and events give the same placements.
+    pub seed: u64,
+    pub backoff_initial: Duration,
+    pub backoff_max: Duration,
+    /// An unschedulable pod is tried again after this long even if nothing happened that could help it.
+    pub unschedulable_retry: Duration,
+    /// How many pods one tick places at most, so that a tick stays short.
+    pub pods_per_tick_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            profile: "default-scheduler".into(),
+            seed: 0,
+            backoff_initial: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(10),
+            unschedulable_retry: Duration::from_secs(5 * 60),
+            pods_per_tick_max: 256,
+        }
+    }
+}
+
+/// See the crate's documentation.
+pub struct Scheduler {
+    config: Config,
+    snapshot: Snapshot,
+    pods: BTreeMap<Key, Entry>,
+    queue: Queue,
+    cycle: cycle::Cycle,
+    /// The earliest wake-up already asked for and not yet answered by a tick.
+    announced: Option<Time>,
+}
+
+/// One pod that is not finished.
+struct Entry {
+    info: Arc<PodInfo>,
+    place: Place,
+    /// When it was first seen waiting: the start of its `scheduled` step.
+    since: Time,
+    /// The message of the PodScheduled condition as last seen, where that says False.
+    told: Option<String>,
+    /// The pod's conditions as last seen: a merge patch of one must carry them all.
+    conditions: Vec<serde_json::Value>,
+}
+
+/// Where a pod stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the queue, or gated.
+    Waiting,
+    /// Given to a node here; the API server has not confirmed it yet.
+    Assumed(String),
+    Bound(String),
+    /// Not ours to place, and not placed.
+    Foreign,
+}
+
+impl Place {
+    fn node(&self) -> Option<&str> {
+        match self {
+            Self::Assumed(node) | Self::Bound(node) => Some(node),
+            Self::Waiting | Self::Foreign => None,
+        }
+    }
+}
+
+impl Scheduler {
+    pub fn new(config: Config) -> Self {
+        let queue = Queue::new(config.backoff_initial, config.backoff_max, config.unschedulable_retry);
+        let cycle = cycle::Cycle::new(config.seed);
+        let (snapshot, pods) = (Snapshot::default(), BTreeMap::new());
+        Self { config, snapshot, pods, queue, cycle, announced: None }
+    }
+
+    /// Takes one event in and says what to do. Only [`Event::Tick`] places pods.
+    pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        let mut effects = match event {
+            Event::Node(node) => self.node_seen(&node, now),
+            Event::NodeGone(name) => self.node_gone(&name),
+            Event::Pod(pod) => self.pod_seen(*pod, now),
+            Event::PodGone(key) => self.pod_gone(&key, now),
+            Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
+            Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
+            Event::Tick => {
+                self.announced = None;
+                self.place_pods(now)
+            }
+        };
+        effects.extend(self.wake_at(now));
+        effects
+    }
+
+    /// What it believes about the nodes, for tests and metrics.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
+        if self.snapshot.set_node(node) {
+            self.wake_helped(&node.metadata.name, now);
+        }
+        Vec::new()
+    }
+
+    fn node_gone(&mut self, name: &str) -> Vec<Effect> {
+        self.snapshot.remove_node(name);
+        Vec::new()
+    }
+
+    fn pod_seen(&mut self, pod: Pod, now: Time) -> Vec<Effect> {
+        let key = pod.metadata.key();
+        if self.pods.get(&key).is_some_and(|it| it.info.uid != pod.metadata.uid) {
+            self.forget(&key, now);
+        }
+        if matches!(&*pod.status.phase, "Succeeded" | "Failed") {
+            self.forget(&key, now);
+            return Vec::new();
+        }
+        let known = self.pods.get(&key).map(|it| (Arc::clone(&it.info), it.place.clone(), it.since));
+        let info = Arc::new(PodInfo::new(&pod));
+        let place = match (&*pod.spec.node_name, &known) {
+            // A bind is on its way: this is the pod from before it.
+            ("", Some((_, Place::Assumed(node), _))) => Place::Assumed(node.clone()),
+            ("", _) if pod.metadata.is_deleting() || info.scheduler_name != self.config.profile => Place::Foreign,
+            ("", _) => Place::Waiting,
+            (node, _) => Place::Bound(node.to_owned()),
+        };
+        self.move_usage(&key, known.as_ref().map(|it| (&*it.0, &it.1)), (&info, &place), now);
+        let since = known.as_ref().map_or(now, |it| it.2);
+        let told = pod.scheduled_message();
+        let entry =
+            Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions: pod.status.conditions };
+        self.pods.insert(key.clone(), entry);
+
+        if place != Place::Waiting {
+            self.queue.remove(&key);
+            return Vec::new();
+        }
+        let unchanged = known.is_some_and(|it| *it.0 == *info);
+        if unchanged && self.queue.contains(&key) {
+            return Vec::new();
+        }
+        if info.gates.is_empty() {
+            self.queue.activate(&key, info.priority, now);
+            return Vec::new();
+        }
+        self.queue.remove(&key);
+        if unchanged { Vec::new() } else { vec![report::gated(&info, since, now)] }
+    }
+
+    /// Keeps the snapshot in step with a pod's move from one place (and shape) to another.
+    fn move_usage(&mut self, key: &Key, old: Option<(&PodInfo, &Place)>, new: (&PodInfo, &Place), now: Time) {
+        let old_node = old.and_then(|it| it.1.node());
+        let new_node = new.1.node();
+        if old_node == new_node && old.is_some_and(|it| it.0.uses_same(new.0)) {
+            return;
+        }
+        if let Some((info, node)) = old.zip(old_node).map(|(old, node)| (old.0, node)) {
+            self.snapshot.remove_pod(node, key, info);
+            self.wake_helped(node, now);
+        }
+        if let Some(node) = new_node {
+            self.snapshot.add_pod(node, key, new.0);
+        }
+    }
+
+    fn pod_gone(&mut self, key: &Key, now: Time) -> Vec<Effect> {
+        self.forget(key, now);
+        Vec::new()
+    }
+
+    fn forget(&mut self, key: &Key, now: Time) {
+        self.queue.remove(key);
+        let Some(entry) = self.pods.remove(key) else { return };
+        if let Some(node) = entry.place.node() {
+            self.snapshot.remove_pod(node, key, &entry.info);
+            self.wake_helped(node, now);
+        }
+    }
+
+    fn bound(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
+        let Some(entry) = self.pods.get_mut(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        if entry.place == Place::Assumed(node.to_owned()) {
+            entry.place = Place::Bound(node.to_owned());
+        }
+        self.queue.done(key);
+        report::bound(&entry.info, node, entry.since, now)
+    }
+
+    fn bind_failed(
+        &mut self,
+        key: &Key,
+        uid: &str,
+        retry: corten_meta::Retry,
+        message: &str,
+        now: Time,
+    ) -> Vec<Effect> {
+        let Some(entry) = self.pods.get_mut(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        // Anything but an assumption means that the pod's own event was faster than the answer.
+        let Place::Assumed(node) = entry.place.clone() else { return Vec::new() };
+        entry.place = Place::Waiting;
+        let info = Arc::clone(&entry.info);
+        self.snapshot.remove_pod(&node, key, &info);
+        self.queue.back_off(key, info.priority, now);
+        let effects = report::bind_failed(entry, &node, retry, message, now);
+        self.wake_helped(&node, now);
+        effects
+    }
+
+    /// Wakes the parked pods that fit the node as it is now. Filters look at one node only, so nothing else that
+    /// happened to it can help a pod.
+    fn wake_helped(&mut self, node: &str, now: Time) {
+        let Some(row) = self.snapshot.row(node) else { return };
+        let pods = &self.pods;
+        let cycle = &mut self.cycle;
+        let helped = |key: &Key| pods.get(key).is_some_and(|it| cycle.fits(&it.info, row));
+        self.queue.wake(helped, now);
+    }
+
+    fn place_pods(&mut self, now: Time) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.queue.flush(now);
+        for _ in 0..self.config.pods_per_tick_max {
+            let Some(key) = self.queue.pop() else { break };
+            self.place_pod(&key, now, &mut effects);
+        }
+        effects
+    }
+
+    fn place_pod(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) {
+        let entry = self.pods.get_mut(key).expect("a queued pod is known: forget() takes it out of both");
+        match self.cycle.run(&entry.info, &self.snapshot) {
+            Ok(node_idx) => {
+                let node = self.snapshot.row_at(node_idx).name.to_owned();
+                self.snapshot.add_pod(&node, key, &entry.info);
+                effects.push(Effect::Bind { pod: key.clone(), uid: entry.info.uid.clone(), node: node.clone() });
+                entry.place = Place::Assumed(node);
+            }
+            Err(failure) => {
+                self.queue.park(key, entry.info.priority, now);
+                effects.extend(report::unschedulable(entry, &failure, &self.snapshot, now));
+            }
+        }
+    }
+
+    /// Asks for the next tick, unless one that is early enough has been asked for already.
+    fn wake_at(&mut self, now: Time) -> Option<Effect> {
+        let at = self.queue.next_at(now)?;
+        if self.announced.is_some_and(|it| it <= at) {
+            return None;
+        }
+        self.announced = Some(at);
+        Some(Effect::WakeAt(at))
+    }
+
+    /// The pods it believes to be on nodes, for the check that the columns are what a rebuild gives.
+    #[cfg(test)]
+    fn placed(&self) -> impl Iterator<Item = (&Key, &PodInfo, &str)> {
+        self.pods.iter().filter_map(|(key, it)| Some((key, &*it.info, it.place.node()?)))
+    }
+}

@@ -1,0 +1,122 @@
+//! Rolls each Deployment out through ReplicaSets, one for every version of its pod template.
+//!
+//! ```text
+//! reconcile: claim sets -> find the new set -> paused or resized? scale what is there
+//!                                           -> else one step of the strategy -> status
+//! ```
+//! One call makes one step; the changes it causes wake it for the next.
+
+mod progress;
+mod recreate;
+mod revision;
+mod rolling;
+mod rollout;
+mod scale;
+mod template;
+
+use corten_api::resources;
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Controller, Effect, EventType, Plan, Verb, View, Wake, Watch, Write};
+
+use rollout::Rollout;
+
+use crate::{
+    ownership::claim,
+    seen::{Deployment, OldPod, ReplicaSet, reference},
+    status::status_patch,
+};
+
+pub struct Deployments;
+
+impl Controller for Deployments {
+    fn name(&self) -> &'static str {
+        "deployment"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::new::<Deployment>(Wake::Itself),
+            Watch::new::<ReplicaSet>(Wake::With(deployments_of_set)),
+            Watch::new::<OldPod>(Wake::With(recreated_by)),
+        ]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const {
+            &[
+                Write { verb: Verb::Create, resource: resources::REPLICA_SETS, fields: &[] },
+                Write { verb: Verb::Delete, resource: resources::REPLICA_SETS, fields: &[] },
+                Write {
+                    verb: Verb::Patch,
+                    resource: resources::REPLICA_SETS,
+                    fields: &[
+                        "metadata.annotations",
+                        "metadata.ownerReferences",
+                        "spec.replicas",
+                        "spec.minReadySeconds",
+                    ],
+                },
+                Write {
+                    verb: Verb::Patch,
+                    resource: resources::DEPLOYMENTS,
+                    fields: &["metadata.annotations", "status"],
+                },
+            ]
+        }
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        let Some(deployment) = view.get::<Deployment>(key) else { return Plan::default() };
+        let selector = deployment.spec.selector.selector();
+        if selector.is_empty() {
+            return selects_all(deployment);
+        }
+        let claim = claim::<Deployment, ReplicaSet>(view, deployment, &selector, |_| true);
+        if !claim.effects.is_empty() {
+            // The rollout begins when the view shows which sets belong here.
+            return Plan { effects: claim.effects, ..Plan::default() };
+        }
+        let rollout = Rollout::new(view, deployment, claim.owned, now);
+        if deployment.metadata.is_deleting() {
+            return rollout.with_counts();
+        }
+        if deployment.spec.paused || rollout.is_resized() {
+            return scale::run(rollout);
+        }
+        match &*deployment.spec.strategy.r#type {
+            "Recreate" => recreate::run(rollout),
+            _ => rolling::run(rollout),
+        }
+    }
+}
+
+/// A set's controller, or the deployments that may adopt it.
+fn deployments_of_set(view: &View, set: &ObjectMeta) -> Vec<Key> {
+    if let Some(owner) = set.controller() {
+        let is_deployment = owner.kind == "Deployment";
+        return if is_deployment { vec![Key::new(&*set.namespace, &*owner.name)] } else { Vec::new() };
+    }
+    let deployments = view.in_namespace::<Deployment>(&set.namespace);
+    let adopts = |it: &&Deployment| !it.spec.selector.selector().is_empty() && it.spec.selector.matches(&set.labels);
+    deployments.filter(adopts).map(|it| it.metadata.key()).collect()
+}
+
+/// Only a deployment that recreates waits for single pods, namely for the last old one to go.
+fn recreated_by(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+    let set = pod.controller().filter(|it| it.kind == "ReplicaSet");
+    let set = set.and_then(|it| view.get::<ReplicaSet>(&Key::new(&*pod.namespace, &*it.name)));
+    let owner = set.and_then(|it| it.metadata.controller());
+    let key = owner.map(|it| Key::new(&*pod.namespace, &*it.name));
+    let recreates = |key: &Key| view.get::<Deployment>(key).is_some_and(|it| it.spec.strategy.r#type == "Recreate");
+    key.filter(recreates).into_iter().collect()
+}
+
+fn selects_all(deployment: &Deployment) -> Plan {
+    let message = "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
+    let warning =
+        Effect::Event { about: reference(deployment), event_type: EventType::Warning, reason: "SelectingAll", message };
+    let mut status = deployment.status.clone();
+    status.observed_generation = deployment.metadata.generation;
+    let patch = status_patch(resources::DEPLOYMENTS, &deployment.metadata, &deployment.status, &status);
+    Plan { effects: std::iter::once(warning).chain(patch).collect(), ..Plan::default() }
+}

@@ -1,0 +1,208 @@
+//! Deletes what has lost all its owners, and lets an owner go when its dependents have been seen to.
+//!
+//! A key is the uid of an owner. An owner that the view does not hold is asked for at the server before anything is
+//! deleted for its sake: a cache may be behind.
+//!
+//! ```text
+//! dependent of gone owners only    -> deleted
+//! of gone and of living owners     -> the references to the gone are removed
+//! owner in foreground deletion     -> dependents deleted; the finalizer goes when none blocks it any more
+//! owner in orphan deletion         -> references to it removed, then the finalizer
+//! ```
+
+use std::collections::BTreeSet;
+
+use corten_api::resources;
+use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
+use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use serde_json::{Value, json};
+
+use crate::{EFFECTS_MAX, go_on_after_failed, seen::Bare, status::exact_patch};
+
+const FOREGROUND: &str = "foregroundDeletion";
+const ORPHAN: &str = "orphan";
+
+macro_rules! collected {
+    ($($resource:ident)*) => {
+        const COLLECTED: &[Resource] = &[$(resources::$resource),*];
+        const WRITES: &[Write] = &[$(
+            Write { verb: Verb::Delete, resource: resources::$resource, fields: &[] },
+            Write { verb: Verb::Patch, resource: resources::$resource, fields: &["metadata.ownerReferences", "metadata.finalizers"] },
+        )*];
+    };
+}
+// As upstream, events are not collected: they refer to objects without being owned by them.
+collected! {
+    CLUSTER_ROLES CLUSTER_ROLE_BINDINGS CONFIG_MAPS DEPLOYMENTS LEASES NAMESPACES NODES PODS PRIORITY_CLASSES
+    REPLICA_SETS ROLES ROLE_BINDINGS SECRETS SERVICE_ACCOUNTS
+}
+
+pub struct GarbageCollector;
+
+impl Controller for GarbageCollector {
+    fn name(&self) -> &'static str {
+        "garbage-collector"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        COLLECTED.iter().map(|it| Watch::of::<Bare>(it.clone(), Wake::With(uids))).collect()
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        WRITES
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
+        let uid = &*key.name;
+        let mut plan = Plan::default();
+        let owner = view.deleting(uid);
+        if let Some((resource, owner)) = owner.filter(|it| has(it.1, ORPHAN)) {
+            orphan_dependents(view, resource, owner, &mut plan);
+            return plan;
+        }
+        collect(view, uid, &mut plan);
+        go_on_after_failed(&mut plan.effects, view.failure(key));
+        if let Some((resource, owner)) = owner.filter(|it| has(it.1, FOREGROUND)) {
+            release_owner(view, resource, owner, &mut plan);
+        }
+        plan
+    }
+}
+
+/// The object itself, as an owner, and its owners.
+fn uids(_view: &View, object: &ObjectMeta) -> Vec<Key> {
+    let owners = object.owner_references.iter().map(|it| &*it.uid);
+    owners.chain([&*object.uid]).map(Key::cluster).collect()
+}
+
+fn has(object: &ObjectMeta, finalizer: &str) -> bool {
+    object.finalizers.iter().any(|it| it == finalizer)
+}
+
+fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
+    let dependents = view.dependents(&owner.uid).take(EFFECTS_MAX);
+    plan.effects.extend(dependents.map(|(resource, it)| without_owners(resource, it, |uid| uid == owner.uid)));
+    if plan.effects.is_empty() {
+        plan.effects.push(without_finalizer(resource, owner, ORPHAN));
+    } else {
+        let message = format!("{} dependents still refer to it", plan.effects.len());
+        plan.waits.push(Wait::new("DependentsBeingOrphaned", message, Actor::Cluster));
+    }
+}
+
+fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
+    let blocks = |it: &&OwnerReference| it.uid == owner.uid && it.block_owner_deletion == Some(true);
+    let mut blocking = view.dependents(&owner.uid).filter(|it| it.1.owner_references.iter().any(|it| blocks(&it)));
+    match blocking.next() {
+        None => plan.effects.push(without_finalizer(resource, owner, FOREGROUND)),
+        Some((kind, first)) => {
+            let message = format!("{} dependents must be deleted first", 1 + blocking.count());
+            let wait = Wait::new("DependentsRemain", message, Actor::Cluster);
+            plan.waits.push(wait.on(&kind.kind, &first.name));
+        }
+    }
+}
+
+/// What is known of one owner of a dependent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Living,
+    /// In foreground deletion: it waits for its dependents, and is no reason to keep them.
+    Waiting,
+    Gone,
+    /// The view does not hold it; the server must be asked.
+    Unknown,
+}
+
+/// Sees to every dependent of the owner with this uid, whatever has become of the owner.
+fn collect(view: &View, uid: &str, plan: &mut Plan) {
+    let mut asked = BTreeSet::new();
+    for (resource, dependent) in view.dependents(uid).filter(|it| !it.1.is_deleting()) {
+        if plan.effects.len() >= EFFECTS_MAX {
+            break;
+        }
+        let owners: Vec<Owner> = dependent.owner_references.iter().map(|it| find(view, dependent, it)).collect();
+        let is = |wanted: Owner| owners.contains(&wanted);
+        if is(Owner::Unknown) {
+            let unknown = dependent.owner_references.iter().zip(&owners).filter(|it| *it.1 == Owner::Unknown);
+            let addresses = unknown.filter_map(|(reference, _)| address(view, dependent, reference));
+            let new = addresses.filter(|it| asked.insert(it.clone()));
+            plan.effects.extend(new.map(|(resource, key)| Effect::Ask { resource, key }));
+        } else if is(Owner::Living) {
+            if is(Owner::Gone) || is(Owner::Waiting) {
+                let lost = |uid: &str| {
+                    let mut references = dependent.owner_references.iter().zip(&owners);
+                    references.any(|it| it.0.uid == uid && *it.1 != Owner::Living)
+                };
+                plan.effects.push(without_owners(resource, dependent, lost));
+            }
+        } else {
+            plan.effects.push(delete(view, resource, dependent, is(Owner::Waiting)));
+        }
+    }
+}
+
+fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owner {
+    let Some((resource, key)) = address(view, dependent, reference) else {
+        // As upstream: what cannot be resolved is no reason to delete.
+        return Owner::Living;
+    };
+    match view.meta(&resource, &key) {
+        Some(owner) if owner.uid == reference.uid => {
+            if owner.is_deleting() && has(owner, FOREGROUND) {
+                Owner::Waiting
+            } else {
+                Owner::Living
+            }
+        }
+        _ => match view.answer(&resource, &key) {
+            None => Owner::Unknown,
+            Some(Answer::Found { uid }) if *uid == reference.uid => Owner::Living,
+            Some(_) => Owner::Gone,
+        },
+    }
+}
+
+/// Where an owner would be: among the resources that are watched, in the dependent's namespace or in none. A
+/// cluster-scoped dependent cannot have an owner in a namespace.
+fn address(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(Resource, Key)> {
+    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
+    let resource = view.resources().find(|it| it.group == group && it.kind == reference.kind)?;
+    let namespace = match (resource.namespaced, dependent.namespace.is_empty()) {
+        (true, true) => return None,
+        (true, false) => &*dependent.namespace,
+        (false, _) => "",
+    };
+    Some((resource.clone(), Key::new(namespace, &*reference.name)))
+}
+
+/// An object that was marked for a way of deletion goes that way; else in the background, unless its owner waits for it
+/// and it has dependents of its own to wait for.
+fn delete(view: &View, resource: &Resource, object: &ObjectMeta, owner_waits: bool) -> Effect {
+    let propagation = if has(object, ORPHAN) {
+        Propagation::Orphan
+    } else if has(object, FOREGROUND) || (owner_waits && view.dependents(&object.uid).next().is_some()) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    Effect::Delete {
+        resource: resource.clone(),
+        key: object.key(),
+        uid: object.uid.clone(),
+        propagation,
+        grace_seconds: None,
+    }
+}
+
+fn without_owners(resource: &Resource, object: &ObjectMeta, lost: impl Fn(&str) -> bool) -> Effect {
+    let left: Vec<_> = object.owner_references.iter().filter(|it| !lost(&it.uid)).collect();
+    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    exact_patch(resource.clone(), object, json!({ "metadata": { "ownerReferences": left } }))
+}
+
+fn without_finalizer(resource: &Resource, object: &ObjectMeta, finalizer: &str) -> Effect {
+    let left: Vec<_> = object.finalizers.iter().filter(|it| *it != finalizer).collect();
+    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    exact_patch(resource.clone(), object, json!({ "metadata": { "finalizers": left } }))
+}

@@ -1,0 +1,167 @@
+//! Empties a namespace that is being deleted, says what remains in it, and lets it go when nothing does.
+//!
+//! Pods go first, so that nothing they use is taken from under them. Content of a namespace that is gone already (a cache
+//! was behind when it went) is deleted too, once the server has confirmed that it is gone.
+
+mod conditions;
+
+use std::collections::BTreeMap;
+
+use corten_api::resources;
+use corten_meta::{Key, ObjectMeta, Resource, Time};
+use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use serde_json::json;
+
+use crate::{
+    EFFECTS_MAX, go_on_after_failed,
+    seen::{Bare, Namespace},
+    status::status_patch,
+};
+
+const FINALIZER: &str = "kubernetes";
+
+macro_rules! content {
+    ($($resource:ident)*) => {
+        /// What a namespace holds.
+        const CONTENT: &[Resource] = &[$(resources::$resource),*];
+        const WRITES: &[Write] = &[
+            $(Write { verb: Verb::Delete, resource: resources::$resource, fields: &[] },)*
+            Write { verb: Verb::Patch, resource: resources::NAMESPACES, fields: &["spec.finalizers", "status"] },
+        ];
+    };
+}
+content! {
+    CONFIG_MAPS DEPLOYMENTS EVENTS LEASES PODS REPLICA_SETS ROLES ROLE_BINDINGS SECRETS SERVICE_ACCOUNTS
+}
+
+pub struct Namespaces;
+
+impl Controller for Namespaces {
+    fn name(&self) -> &'static str {
+        "namespace"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let content = CONTENT.iter().map(|it| Watch::of::<Bare>(it.clone(), Wake::With(namespace_of)));
+        std::iter::once(Watch::new::<Namespace>(Wake::Itself)).chain(content).collect()
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        WRITES
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        match view.get::<Namespace>(key) {
+            Some(namespace) if namespace.metadata.is_deleting() => empty(view, namespace, now),
+            Some(_) => Plan::default(),
+            None => empty_missing(view, key),
+        }
+    }
+}
+
+/// Only what is in a namespace that is going, or gone, is of interest.
+fn namespace_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
+    let key = Key::cluster(&*object.namespace);
+    let stays = view.meta(&resources::NAMESPACES, &key).is_some_and(|it| !it.is_deleting());
+    if stays { Vec::new() } else { vec![key] }
+}
+
+/// What is left in a namespace, by resource.
+struct Content<'a> {
+    objects: BTreeMap<&'static str, (&'static Resource, Vec<&'a ObjectMeta>)>,
+}
+
+impl<'a> Content<'a> {
+    fn of(view: &'a View, namespace: &str) -> Self {
+        let objects = CONTENT.iter().filter_map(|resource| {
+            let found: Vec<&ObjectMeta> =
+                view.in_namespace_of::<Bare>(resource, namespace).map(|it| &it.metadata).collect();
+            (!found.is_empty()).then_some((&*resource.plural, (resource, found)))
+        });
+        Self { objects: objects.collect() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Deletes what is not being deleted yet: pods, and when there are none left the rest.
+    fn deletes(&self) -> Vec<Effect> {
+        let has_pods = self.objects.contains_key(&*resources::PODS.plural);
+        let turn = self.objects.values().filter(|it| !has_pods || *it.0 == resources::PODS);
+        let objects = turn.flat_map(|(resource, it)| it.iter().map(move |it| (*resource, *it)));
+        objects
+            .filter(|it| !it.1.is_deleting())
+            .take(EFFECTS_MAX)
+            .map(|(resource, it)| Effect::Delete {
+                resource: resource.clone(),
+                key: it.key(),
+                uid: it.uid.clone(),
+                propagation: Propagation::Background,
+                grace_seconds: None,
+            })
+            .collect()
+    }
+}
+
+fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
+    let meta = &namespace.metadata;
+    if !namespace.spec.finalizers.iter().any(|it| it == FINALIZER) {
+        return Plan { waits: foreign_finalizers(namespace), ..Plan::default() };
+    }
+    let content = Content::of(view, &meta.name);
+    let mut status = namespace.status.clone();
+    status.phase = "Terminating".into();
+    conditions::set(&mut status.conditions, conditions::of(&content, view.failure(&meta.key())), now);
+
+    let mut plan = Plan { waits: waits(&content), ..Plan::default() };
+    plan.effects.extend(status_patch(resources::NAMESPACES, meta, &namespace.status, &status));
+    let mut deletes = content.deletes();
+    go_on_after_failed(&mut deletes, view.failure(&meta.key()));
+    plan.effects.extend(deletes);
+    if content.is_empty() {
+        plan.effects.push(finalize(namespace));
+    }
+    plan
+}
+
+fn finalize(namespace: &Namespace) -> Effect {
+    let left: Vec<_> = namespace.spec.finalizers.iter().filter(|it| *it != FINALIZER).collect();
+    let meta = &namespace.metadata;
+    let patch = json!({ "metadata": { "uid": meta.uid }, "spec": { "finalizers": left } });
+    Effect::Patch { resource: resources::NAMESPACES, key: meta.key(), subresource: Some("finalize"), patch }
+}
+
+/// The namespace is not in the view: either the view is behind, or content came after it went.
+fn empty_missing(view: &View, key: &Key) -> Plan {
+    let content = Content::of(view, &key.name);
+    if content.is_empty() {
+        return Plan::default();
+    }
+    let effects = match view.answer(&resources::NAMESPACES, key) {
+        None => vec![Effect::Ask { resource: resources::NAMESPACES, key: key.clone() }],
+        Some(Answer::Missing) => content.deletes(),
+        Some(Answer::Found { .. }) => Vec::new(),
+    };
+    Plan { effects, ..Plan::default() }
+}
+
+fn waits(content: &Content<'_>) -> Vec<Wait> {
+    let wait = |(resource, objects): &(&Resource, Vec<&ObjectMeta>)| {
+        let oldest = objects.iter().min_by_key(|it| (it.deletion_timestamp.is_none(), it.deletion_timestamp))?;
+        let message = format!("{} {resource} remain", objects.len());
+        let held = oldest.finalizers.first();
+        let message = held.map_or(message.clone(), |it| format!("{message}, held by the finalizer {it:?}"));
+        let actor = if held.is_some() { Actor::External } else { Actor::Cluster };
+        Some(Wait::new("NamespaceContentRemaining", message, actor).on(&resource.kind, &oldest.name))
+    };
+    content.objects.values().filter_map(wait).collect()
+}
+
+/// What this controller has done its part for, and others have not.
+fn foreign_finalizers(namespace: &Namespace) -> Vec<Wait> {
+    let finalizers = namespace.spec.finalizers.iter().chain(&namespace.metadata.finalizers);
+    finalizers
+        .map(|it| Wait::new("FinalizerRemains", format!("the finalizer {it:?} has not been removed"), Actor::External))
+        .collect()
+}

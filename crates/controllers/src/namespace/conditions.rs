@@ -1,0 +1,99 @@
+//! The five conditions of a namespace that is being deleted, in upstream's words.
+
+use std::collections::BTreeMap;
+
+use corten_meta::Time;
+use corten_reconcile::{Effect, Failure};
+
+use super::Content;
+use crate::seen::Condition;
+
+/// In upstream's order. Discovery and parsing cannot fail here: what a namespace can hold is known when Corten is built.
+pub(super) fn of(content: &Content<'_>, failure: Option<&Failure>) -> Vec<Condition> {
+    let ok = |r#type, reason, message| condition(r#type, "False", reason, message);
+    vec![
+        ok("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+        ok(
+            "NamespaceDeletionGroupVersionParsingFailure",
+            "ParsedGroupVersions",
+            "All legacy kube types successfully parsed",
+        ),
+        deletion(failure),
+        remaining(content),
+        finalizers(content),
+    ]
+}
+
+fn deletion(failure: Option<&Failure>) -> Condition {
+    const TYPE: &str = "NamespaceDeletionContentFailure";
+    match failure.filter(|it| matches!(it.effect, Effect::Delete { .. })) {
+        Some(failure) => {
+            let message = format!("Failed to delete all resource types, 1 remaining: {}", failure.message);
+            condition(TYPE, "True", "ContentDeletionFailed", &message)
+        }
+        None => {
+            let message = "All content successfully deleted, may be waiting on finalization";
+            condition(TYPE, "False", "ContentDeleted", message)
+        }
+    }
+}
+
+/// What has been told to go and is still there. What is told now may be gone at once, and is not worth a word.
+fn remaining(content: &Content<'_>) -> Condition {
+    const TYPE: &str = "NamespaceContentRemaining";
+    let mut parts: Vec<String> = Vec::new();
+    for (resource, objects) in content.objects.values() {
+        let n_deleting = objects.iter().filter(|it| it.is_deleting()).count();
+        if n_deleting > 0 {
+            parts.push(format!("{}.{} has {n_deleting} resource instances", resource.plural, resource.group));
+        }
+    }
+    if parts.is_empty() {
+        return condition(TYPE, "False", "ContentRemoved", "All content successfully removed");
+    }
+    parts.sort();
+    let message = format!("Some resources are remaining: {}", parts.join(", "));
+    condition(TYPE, "True", "SomeResourcesRemain", &message)
+}
+
+fn finalizers(content: &Content<'_>) -> Condition {
+    const TYPE: &str = "NamespaceFinalizersRemaining";
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let deleting = content.objects.values().flat_map(|it| &it.1).filter(|it| it.is_deleting());
+    for finalizer in deleting.flat_map(|it| &it.finalizers) {
+        *counts.entry(finalizer).or_default() += 1;
+    }
+    if counts.is_empty() {
+        let message = "All content-preserving finalizers finished";
+        return condition(TYPE, "False", "ContentHasNoFinalizers", message);
+    }
+    let parts: Vec<String> = counts.iter().map(|(name, n)| format!("{name} in {n} resource instances")).collect();
+    let message = format!("Some content in the namespace has finalizers remaining: {}", parts.join(", "));
+    condition(TYPE, "True", "SomeFinalizersRemain", &message)
+}
+
+fn condition(r#type: &str, status: &str, reason: &str, message: &str) -> Condition {
+    Condition {
+        r#type: r#type.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message: message.into(),
+        ..Condition::default()
+    }
+}
+
+/// Puts the new conditions in place of the old; the time of transition is new where the status is.
+pub(super) fn set(conditions: &mut Vec<Condition>, new: Vec<Condition>, now: Time) {
+    for mut condition in new {
+        condition.last_transition_time = Some(now);
+        match conditions.iter_mut().find(|it| it.r#type == condition.r#type) {
+            None => conditions.push(condition),
+            Some(old) => {
+                if old.status == condition.status {
+                    condition.last_transition_time = old.last_transition_time;
+                }
+                *old = condition;
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Who controls what: adopting objects that match a selector and have no controller, releasing those that no longer match.
+//!
+//! Each such patch is exact (uid and resourceVersion), so two controllers never both adopt one object.
+
+use corten_meta::{ObjectMeta, OwnerReference, Selector};
+use corten_reconcile::{Effect, Seen, View};
+use serde_json::{Value, json};
+
+use crate::status::exact_patch;
+
+/// The objects an owner controls, and the patches that make it control what it should.
+pub(crate) struct Claim<'a, T> {
+    pub(crate) owned: Vec<&'a T>,
+    pub(crate) effects: Vec<Effect>,
+}
+
+/// `candidate` says which uncontrolled objects are worth adopting, beside their labels.
+pub(crate) fn claim<'a, O: Seen, T: Seen>(
+    view: &'a View,
+    owner: &'a O,
+    selector: &Selector,
+    candidate: fn(&T) -> bool,
+) -> Claim<'a, T> {
+    let meta = owner.meta();
+    let mut claim = Claim { owned: Vec::new(), effects: Vec::new() };
+    for object in view.owned_by::<T>(&meta.uid).filter(|it| controls(meta, it.meta())) {
+        if selector.matches(&object.meta().labels) {
+            claim.owned.push(object);
+        } else if !meta.is_deleting() {
+            claim.effects.push(release::<T>(meta, object.meta()));
+        }
+    }
+    if !meta.is_deleting() {
+        let orphans = view.uncontrolled::<T>(&meta.namespace);
+        let adoptable = orphans.filter(|it| !it.meta().is_deleting() && selector.matches(&it.meta().labels));
+        claim.effects.extend(adoptable.filter(|it| candidate(it)).map(|it| adopt::<O, T>(meta, it.meta())));
+    }
+    claim
+}
+
+fn controls(owner: &ObjectMeta, object: &ObjectMeta) -> bool {
+    object.namespace == owner.namespace && object.controller().is_some_and(|it| it.uid == owner.uid)
+}
+
+/// The reference that makes `owner` control an object.
+pub(crate) fn controller_reference<O: Seen>(owner: &ObjectMeta) -> OwnerReference {
+    OwnerReference {
+        api_version: O::RESOURCE.api_version(),
+        kind: O::RESOURCE.kind.to_string(),
+        name: owner.name.clone(),
+        uid: owner.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    }
+}
+
+fn adopt<O: Seen, T: Seen>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
+    // It may name the owner already, only not as its controller.
+    let mut owners: Vec<_> = object.owner_references.iter().filter(|it| it.uid != owner.uid).cloned().collect();
+    owners.push(controller_reference::<O>(owner));
+    exact_patch(T::RESOURCE, object, json!({ "metadata": { "ownerReferences": owners } }))
+}
+
+fn release<T: Seen>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
+    let left: Vec<_> = object.owner_references.iter().filter(|it| it.uid != owner.uid).collect();
+    let left = if left.is_empty() { Value::Null } else { json!(left) };
+    exact_patch(T::RESOURCE, object, json!({ "metadata": { "ownerReferences": left } }))
+}

@@ -1,0 +1,310 @@
+//! The fields of objects that controllers read.
+
+use corten_api::resources;
+use corten_meta::{LabelSelector, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Time};
+use corten_reconcile::Seen;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+macro_rules! seen {
+    ($type:ident, $resource:expr) => {
+        impl Named for $type {
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+        }
+        impl Seen for $type {
+            const RESOURCE: Resource = $resource;
+        }
+    };
+}
+
+/// Any object, as far as its identity, owners and end go. Labels and annotations, most of most objects' metadata, are
+/// left out: some controllers hold every object of the cluster this way.
+#[derive(Deserialize)]
+pub(crate) struct Bare {
+    #[serde(deserialize_with = "bare")]
+    pub(crate) metadata: ObjectMeta,
+}
+
+fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Fields {
+        name: String,
+        namespace: String,
+        uid: String,
+        resource_version: String,
+        deletion_timestamp: Option<Time>,
+        owner_references: Vec<OwnerReference>,
+        finalizers: Vec<String>,
+    }
+    let fields = Fields::deserialize(deserializer)?;
+    Ok(ObjectMeta {
+        name: fields.name,
+        namespace: fields.namespace,
+        uid: fields.uid,
+        resource_version: fields.resource_version,
+        deletion_timestamp: fields.deletion_timestamp,
+        owner_references: fields.owner_references,
+        finalizers: fields.finalizers,
+        ..ObjectMeta::default()
+    })
+}
+
+impl Named for Bare {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Deployment {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) spec: DeploymentSpec,
+    #[serde(default)]
+    pub(crate) status: DeploymentStatus,
+}
+seen!(Deployment, resources::DEPLOYMENTS);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeploymentSpec {
+    #[serde(default = "one")]
+    pub(crate) replicas: i64,
+    pub(crate) selector: LabelSelector,
+    pub(crate) template: Value,
+    #[serde(default)]
+    pub(crate) strategy: Strategy,
+    #[serde(default)]
+    pub(crate) min_ready_seconds: i64,
+    #[serde(default)]
+    pub(crate) revision_history_limit: Option<i64>,
+    #[serde(default)]
+    pub(crate) paused: bool,
+    #[serde(default)]
+    pub(crate) progress_deadline_seconds: Option<i64>,
+}
+
+fn one() -> i64 {
+    1
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Strategy {
+    pub(crate) r#type: String,
+    pub(crate) rolling_update: RollingUpdate,
+}
+
+/// Numbers of pods, or percentages such as `"25%"`.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct RollingUpdate {
+    pub(crate) max_surge: Value,
+    pub(crate) max_unavailable: Value,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DeploymentStatus {
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) observed_generation: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) updated_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) ready_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) available_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) unavailable_replicas: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) collision_count: Option<i64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ReplicaSet {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) spec: ReplicaSetSpec,
+    #[serde(default)]
+    pub(crate) status: ReplicaSetStatus,
+}
+seen!(ReplicaSet, resources::REPLICA_SETS);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplicaSetSpec {
+    #[serde(default = "one")]
+    pub(crate) replicas: i64,
+    pub(crate) selector: LabelSelector,
+    #[serde(default)]
+    pub(crate) template: Value,
+    #[serde(default)]
+    pub(crate) min_ready_seconds: i64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReplicaSetStatus {
+    pub(crate) replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) fully_labeled_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) ready_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) available_replicas: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) observed_generation: i64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+/// The condition that deployments, replica sets and namespaces have in common; only deployments use `lastUpdateTime`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Condition {
+    pub(crate) r#type: String,
+    pub(crate) status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_update_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_transition_time: Option<Time>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) reason: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) message: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Pod {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: PodSpec,
+    #[serde(default)]
+    pub(crate) status: PodStatus,
+}
+seen!(Pod, resources::PODS);
+
+/// A pod, as far as a deployment cares: whose it is, and whether it still runs.
+#[derive(Deserialize)]
+pub(crate) struct OldPod {
+    #[serde(deserialize_with = "bare")]
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    status: OldPodStatus,
+}
+seen!(OldPod, resources::PODS);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OldPodStatus {
+    phase: String,
+}
+
+impl OldPod {
+    pub(crate) fn is_finished(&self) -> bool {
+        is_final(&self.status.phase)
+    }
+}
+
+fn is_final(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodSpec {
+    pub(crate) node_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodStatus {
+    pub(crate) phase: String,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) container_statuses: Vec<ContainerStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContainerStatus {
+    pub(crate) restart_count: i64,
+}
+
+impl Pod {
+    /// Neither finished nor on its way out.
+    pub(crate) fn is_active(&self) -> bool {
+        !is_final(&self.status.phase) && !self.metadata.is_deleting()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready_condition().is_some()
+    }
+
+    /// Since when it has been ready, if it is.
+    pub(crate) fn ready_since(&self) -> Option<Time> {
+        self.ready_condition()?.last_transition_time
+    }
+
+    fn ready_condition(&self) -> Option<&Condition> {
+        self.status.conditions.iter().find(|it| it.r#type == "Ready" && it.status == "True")
+    }
+
+    pub(crate) fn restarts_most(&self) -> i64 {
+        self.status.container_statuses.iter().map(|it| it.restart_count).max().unwrap_or(0)
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Namespace {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: NamespaceSpec,
+    #[serde(default)]
+    pub(crate) status: NamespaceStatus,
+}
+seen!(Namespace, resources::NAMESPACES);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NamespaceSpec {
+    pub(crate) finalizers: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct NamespaceStatus {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) phase: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ServiceAccount {
+    pub(crate) metadata: ObjectMeta,
+}
+seen!(ServiceAccount, resources::SERVICE_ACCOUNTS);
+
+/// What an event about an object points at.
+pub(crate) fn reference<T: Seen>(object: &T) -> ObjectReference {
+    let meta = object.meta();
+    ObjectReference {
+        kind: T::RESOURCE.kind.to_string(),
+        api_version: T::RESOURCE.api_version(),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectReference::default()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}

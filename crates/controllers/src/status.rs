@@ -1,0 +1,36 @@
+//! Turning a status that should be into the patch that makes it so.
+
+use corten_meta::{Key, ObjectMeta, Resource};
+use corten_reconcile::Effect;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// A patch of the `status` members that differ; nothing where none does. The uid keeps it from a namesake.
+pub(crate) fn status_patch<T: Serialize>(resource: Resource, meta: &ObjectMeta, old: &T, new: &T) -> Option<Effect> {
+    let changes = changed_members(&object(old), &object(new));
+    if changes.is_empty() {
+        return None;
+    }
+    let patch = json!({ "metadata": { "uid": meta.uid }, "status": changes });
+    Some(Effect::Patch { resource, key: meta.key(), subresource: Some("status"), patch })
+}
+
+/// A patch of an object's main resource that fails if the object is no longer the one that was seen.
+pub(crate) fn exact_patch(resource: Resource, meta: &ObjectMeta, mut patch: Value) -> Effect {
+    patch["metadata"]["uid"] = json!(meta.uid);
+    patch["metadata"]["resourceVersion"] = json!(meta.resource_version);
+    Effect::Patch { resource, key: Key::new(&*meta.namespace, &*meta.name), subresource: None, patch }
+}
+
+fn object<T: Serialize>(status: &T) -> Map<String, Value> {
+    match serde_json::to_value(status) {
+        Ok(Value::Object(map)) => map,
+        _ => unreachable!("a status is a struct of plain values"),
+    }
+}
+
+fn changed_members(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
+    let gone = old.keys().filter(|it| !new.contains_key(*it)).map(|it| (it.clone(), Value::Null));
+    let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
+    changed.map(|(name, value)| (name.clone(), value.clone())).chain(gone).collect()
+}

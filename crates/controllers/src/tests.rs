@@ -1,0 +1,123 @@
+//! Every controller against its text worlds, and the workload controllers together in a world that lives.
+
+mod rollout;
+
+use corten_meta::Key;
+use corten_reconcile::{
+    Controller, Effect, Plan, Verb,
+    fixture::{self, World},
+};
+
+use crate::{CONTROLLERS, Deployments, EFFECTS_MAX, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts};
+
+fn check(controller: &dyn Controller, folder: &str) {
+    fixture::check(controller, &format!("{}/testdata/{folder}", env!("CARGO_MANIFEST_DIR")));
+}
+
+#[test]
+fn deployment() {
+    check(&Deployments, "deployment");
+}
+
+#[test]
+fn garbage_collector() {
+    check(&GarbageCollector, "garbage_collector");
+}
+
+#[test]
+fn namespace() {
+    check(&Namespaces, "namespace");
+}
+
+#[test]
+fn replica_set() {
+    check(&ReplicaSets, "replica_set");
+}
+
+#[test]
+fn service_account() {
+    check(&ServiceAccounts, "service_account");
+}
+
+#[test]
+fn names_are_sorted_and_all_that_is_written_is_watched_or_made() {
+    let names: Vec<&str> = CONTROLLERS.iter().map(|it| it().name()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    for controller in CONTROLLERS.iter().map(|it| it()) {
+        let watched: Vec<_> = controller.watches().into_iter().map(|it| it.resource).collect();
+        for write in controller.writes() {
+            assert!(watched.contains(&write.resource), "{} writes {} unseen", controller.name(), write.resource);
+            assert_eq!(write.fields.is_empty(), write.verb != Verb::Patch, "{} {}", controller.name(), write.resource);
+        }
+    }
+}
+
+/// Every address in the API's list: `pub const NAME: Resource = Resource::namespaced(group, version, kind, plural);`.
+fn served() -> Vec<(bool, String)> {
+    let text = include_str!("../../api/src/resources.rs");
+    let addresses = text.split("pub const ").skip(1).filter_map(|it| it.split_once(';')).map(|it| it.0);
+    let addresses: Vec<_> = addresses
+        .filter(|it| it.contains(": Resource ="))
+        .map(|it| (it.contains("::namespaced("), it.rsplit('"').nth(1).expect("a plural").to_owned()))
+        .collect();
+    assert!(addresses.len() > 10, "the list has another form than this test reads");
+    addresses
+}
+
+#[test]
+fn no_kind_is_forgotten() {
+    // Asked, not stored; and events, which refer to objects without being owned by them.
+    let not_stored = |plural: &str| plural.ends_with("reviews") || plural == "journals";
+    let watched = |it: &dyn Controller| -> Vec<String> {
+        it.watches().into_iter().map(|it| it.resource.plural.to_string()).collect()
+    };
+    let (collected, emptied) = (watched(&GarbageCollector), watched(&Namespaces));
+    for (namespaced, plural) in served().into_iter().filter(|it| !not_stored(&it.1)) {
+        assert!(plural == "events" || collected.contains(&plural), "the garbage collector must know of {plural}");
+        assert!(!namespaced || emptied.contains(&plural), "the namespace controller must know of {plural}");
+    }
+}
+
+#[test]
+fn a_plan_is_bounded() {
+    let many_pods = |owner: &str, words: &str| {
+        let pods: Vec<String> = (0..700).map(|it| format!("pod p{it:03} owner={owner} {words}")).collect();
+        pods.join("\n")
+    };
+    let plan = |controller: &dyn Controller, text: &str, key: Key| {
+        let world = World::parse(text).expect("the world can be read");
+        controller.reconcile(&world.view(&controller.watches()), &key, world.now)
+    };
+    let count = |plan: &Plan, verb: &str| plan.effects.iter().filter(|it| it.to_string().starts_with(verb)).count();
+
+    let web = Key::new("default", "web");
+    assert_eq!(count(&plan(&ReplicaSets, "replica-set web replicas=2000", web.clone()), "create"), EFFECTS_MAX);
+    let surplus = format!("replica-set web replicas=0\n{}", many_pods("replica-set/web", "ready"));
+    assert_eq!(count(&plan(&ReplicaSets, &surplus, web), "delete"), EFFECTS_MAX);
+    let lost = format!("{}\nmissing replica-set/web", many_pods("replica-set/web", ""));
+    assert_eq!(count(&plan(&GarbageCollector, &lost, Key::cluster("replica-set-web")), "delete"), EFFECTS_MAX);
+    let going = format!("namespace team deleting\n{}", many_pods("replica-set/web", "ns=team"));
+    assert_eq!(count(&plan(&Namespaces, &going, Key::cluster("team")), "delete"), EFFECTS_MAX);
+}
+
+/// Whether a controller declared what this effect does.
+fn is_declared(controller: &dyn Controller, effect: &Effect) -> bool {
+    let (verb, resource, patch) = match effect {
+        Effect::Create { resource, .. } => (Verb::Create, resource, None),
+        Effect::Delete { resource, .. } => (Verb::Delete, resource, None),
+        Effect::Patch { resource, patch, .. } => (Verb::Patch, resource, Some(patch)),
+        Effect::Event { .. } | Effect::Ask { .. } => return true,
+    };
+    let mut writes = controller.writes().iter().filter(|it| it.verb == verb && it.resource == *resource);
+    let Some(patch) = patch else { return writes.next().is_some() };
+    writes.any(|write| paths(patch).iter().all(|path| write.fields.iter().any(|it| path.starts_with(it))))
+}
+
+/// The paths a merge patch touches, two steps deep, without the preconditions.
+fn paths(patch: &serde_json::Value) -> Vec<String> {
+    let members = patch.as_object().expect("a patch is an object");
+    let deep = members.iter().flat_map(|(name, value)| {
+        value.as_object().into_iter().flatten().map(move |(inner, _)| format!("{name}.{inner}"))
+    });
+    deep.filter(|it| it != "metadata.uid" && it != "metadata.resourceVersion").collect()
+}

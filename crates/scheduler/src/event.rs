@@ -1,0 +1,62 @@
+//! What the scheduler is told, and what it wants done.
+
+use corten_meta::{Key, ObjectReference, Retry, Time};
+use corten_reconcile::{Decision, EventType};
+use serde_json::Value;
+
+use crate::{Node, Pod};
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A node is new or changed.
+    Node(Box<Node>),
+    NodeGone(String),
+    /// A pod is new or changed; any pod, whoever schedules it.
+    Pod(Box<Pod>),
+    PodGone(Key),
+    /// The API server took a [`Effect::Bind`].
+    Bound {
+        pod: Key,
+        uid: String,
+        node: String,
+    },
+    /// It did not. `message` is the API server's.
+    BindFailed {
+        pod: Key,
+        uid: String,
+        retry: Retry,
+        message: String,
+    },
+    /// The time asked for with [`Effect::WakeAt`] has come. More ticks than asked for do no harm.
+    Tick,
+}
+
+/// What to do. Binds may run at the same time as each other and as further steps; each is answered by one event.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Creates the pod's `binding`, with `metadata.uid` so that a namesake is never bound.
+    Bind {
+        pod: Key,
+        uid: String,
+        node: String,
+    },
+    /// A JSON merge patch of the pod's `status`, carrying the uid. Its failure needs no answer: the next attempt writes it again.
+    PatchCondition {
+        pod: Key,
+        patch: Value,
+    },
+    Event {
+        about: ObjectReference,
+        event_type: EventType,
+        reason: &'static str,
+        message: String,
+    },
+    /// For the journal of the pod.
+    Record {
+        pod: Key,
+        decision: Decision,
+    },
+    /// Send [`Event::Tick`] at this time; a time that is not after now means: as soon as what is known has been told.
+    WakeAt(Time),
+}

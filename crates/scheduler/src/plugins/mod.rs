@@ -1,0 +1,25 @@
+//! The table of plugins, in the order their filters run: as upstream, a node is turned down for the first one's reasons.
+
+mod balanced_allocation;
+mod least_allocated;
+mod node_affinity;
+mod node_name;
+pub(crate) mod node_ports;
+mod node_resources_fit;
+mod node_unschedulable;
+mod scheduling_gates;
+mod taint_toleration;
+
+use crate::Plugin;
+
+pub const PLUGINS: &[Plugin] = &[
+    scheduling_gates::PLUGIN,
+    node_unschedulable::PLUGIN,
+    node_name::PLUGIN,
+    taint_toleration::PLUGIN,
+    node_affinity::PLUGIN,
+    node_ports::PLUGIN,
+    node_resources_fit::PLUGIN,
+    least_allocated::PLUGIN,
+    balanced_allocation::PLUGIN,
+];

@@ -1,0 +1,74 @@
+//! Two pods cannot have the same port of the same node: same number and protocol, and an address in common.
+
+use corten_reconcile::Actor;
+
+use crate::{
+    Plugin, PodInfo,
+    framework::{Gap, Reason},
+    seen::PodSpec,
+    snapshot::Row,
+};
+
+pub(super) const PLUGIN: Plugin = Plugin {
+    name: "NodePorts",
+    filter: Some(filter),
+    gap: Some(Gap { size: gap, text: gap_text }),
+    actor: Actor::Author,
+    wait: "NodePorts",
+    ..Plugin::NONE
+};
+
+const ANY: &str = "0.0.0.0";
+
+/// Sorts by number and protocol first, so that the ports that may collide stand together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort {
+    port: i32,
+    protocol: String,
+    ip: String,
+}
+
+impl HostPort {
+    /// The ports a pod asks its node for. As upstream, sidecars count and other init containers do not.
+    pub(crate) fn of(spec: &PodSpec) -> Vec<Self> {
+        let sidecars = spec.init_containers.iter().filter(|it| it.restart_policy == "Always");
+        let ports = spec.containers.iter().chain(sidecars).flat_map(|it| &it.ports);
+        let mut ports: Vec<Self> = ports
+            .filter_map(|it| {
+                let port = if spec.host_network && it.host_port == 0 { it.container_port } else { it.host_port };
+                let or = |text: &str, default: &str| if text.is_empty() { default.into() } else { text.to_owned() };
+                (port > 0).then(|| Self { port, protocol: or(&it.protocol, "TCP"), ip: or(&it.host_ip, ANY) })
+            })
+            .collect();
+        ports.sort();
+        ports.dedup();
+        ports
+    }
+
+    fn collides(&self, other: &Self) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || self.ip == ANY || other.ip == ANY)
+    }
+}
+
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
+    if taken(pod, row).next().is_some() {
+        reasons.push(Reason::Text("node(s) didn't have free ports for the requested pod ports"));
+    }
+}
+
+/// The ports the pod asks for and the node has given away.
+fn taken<'p>(pod: &'p PodInfo, row: &Row<'p>) -> impl Iterator<Item = &'p HostPort> {
+    let ports = row.ports;
+    pod.ports.iter().filter(move |wanted| ports.keys().any(|it| it.collides(wanted)))
+}
+
+fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+    i64::try_from(taken(pod, row).count()).unwrap_or(i64::MAX)
+}
+
+fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+    let ports = taken(pod, row).map(|it| format!("{}/{}", it.port, it.protocol));
+    format!("has given away the port {}", ports.collect::<Vec<_>>().join(", "))
+}

@@ -1,0 +1,70 @@
+//! Taints keep pods away that do not tolerate them: `NoSchedule` and `NoExecute` strictly, `PreferNoSchedule` by score.
+
+use std::cmp::Ordering;
+
+use corten_reconcile::Actor;
+
+use crate::{
+    Plugin, PodInfo,
+    framework::{Gap, Normalize, Reason, Score},
+    seen::{Taint, Toleration},
+    snapshot::Row,
+};
+
+pub(super) const PLUGIN: Plugin = Plugin {
+    name: "TaintToleration",
+    filter: Some(filter),
+    gap: Some(Gap { size: gap, text: gap_text }),
+    score: Some(Score { weight: 3, raw, normalize: Normalize::ToLeast }),
+    actor: Actor::Operator,
+    wait: "UntoleratedTaint",
+    ..Plugin::NONE
+};
+
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
+    if untolerated(pod, row).next().is_some() {
+        reasons.push(Reason::Text("node(s) had untolerated taint(s)"));
+    }
+}
+
+fn untolerated<'r>(pod: &PodInfo, row: &Row<'r>) -> impl Iterator<Item = &'r Taint> {
+    let strict = row.taints.iter().filter(|it| matches!(&*it.effect, "NoSchedule" | "NoExecute"));
+    strict.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect))
+}
+
+fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+    i64::try_from(untolerated(pod, row).count()).unwrap_or(i64::MAX)
+}
+
+fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+    let taints = untolerated(pod, row).map(|it| match &*it.value {
+        "" => format!("{}:{}", it.key, it.effect),
+        value => format!("{}={value}:{}", it.key, it.effect),
+    });
+    format!("has the taint {}", taints.collect::<Vec<_>>().join(", "))
+}
+
+fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
+    let preferences = row.taints.iter().filter(|it| it.effect == "PreferNoSchedule");
+    let count = preferences.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect)).count();
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn tolerates(tolerations: &[Toleration], key: &str, value: &str, effect: &str) -> bool {
+    tolerations.iter().any(|it| {
+        (it.effect.is_empty() || it.effect == effect)
+            && (it.key.is_empty() || it.key == key)
+            && match &*it.operator {
+                "" | "Equal" => it.value == value,
+                "Exists" => true,
+                "Lt" => compare(value, &it.value).is_some_and(Ordering::is_lt),
+                "Gt" => compare(value, &it.value).is_some_and(Ordering::is_gt),
+                _ => false,
+            }
+    })
+}
+
+/// As integers; a value that is none compares with nothing.
+fn compare(taint: &str, toleration: &str) -> Option<Ordering> {
+    Some(taint.parse::<i64>().ok()?.cmp(&toleration.parse::<i64>().ok()?))
+}

@@ -1,0 +1,190 @@
+//! Which pod is tried next, and when.
+//!
+//! ```text
+//!            activate                     pop             (placed)
+//!   new pod ---------> active -------------------> in flight ------> gone
+//!                       ^  ^                          | park
+//!        time has come  |  | wake, back-off is over   v
+//!                    backoff <--- wake, too early --- parked
+//! ```
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use corten_meta::{Key, Time};
+
+type Rank = (Reverse<i32>, Time, u64);
+
+pub(crate) struct Queue {
+    entries: BTreeMap<Key, Entry>,
+    active: BTreeMap<Rank, Key>,
+    backoff: BTreeSet<(Time, Key)>,
+    parked: BTreeSet<Key>,
+    /// Parked pods by when they are tried again whatever happens.
+    parked_until: BTreeSet<(Time, Key)>,
+    n_seen: u64,
+    backoff_initial: Duration,
+    backoff_max: Duration,
+    unschedulable_retry: Duration,
+}
+
+struct Entry {
+    /// Priority first, then age: when it last became worth a try, then the order of arrival.
+    rank: Rank,
+    n_attempts: u32,
+    /// Not to be tried before this.
+    ready_at: Time,
+    retry_at: Time,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Active,
+    Backoff,
+    Parked,
+    InFlight,
+}
+
+impl Queue {
+    pub(crate) fn new(backoff_initial: Duration, backoff_max: Duration, unschedulable_retry: Duration) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            active: BTreeMap::new(),
+            backoff: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            parked_until: BTreeSet::new(),
+            n_seen: 0,
+            backoff_initial,
+            backoff_max,
+            unschedulable_retry,
+        }
+    }
+
+    pub(crate) fn contains(&self, key: &Key) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// A pod that is new, or changed so that another try may end differently.
+    pub(crate) fn activate(&mut self, key: &Key, priority: i32, now: Time) {
+        let n_attempts = self.entries.get(key).map_or(0, |it| it.n_attempts);
+        self.take_out(key);
+        let rank = self.rank(priority, now);
+        let entry = Entry { rank, n_attempts, ready_at: now, retry_at: now, stage: Stage::Active };
+        self.active.insert(rank, key.clone());
+        self.entries.insert(key.clone(), entry);
+    }
+
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.take_out(key);
+        self.entries.remove(key);
+    }
+
+    /// The pod is bound.
+    pub(crate) fn done(&mut self, key: &Key) {
+        self.remove(key);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Key> {
+        let (_, key) = self.active.pop_first()?;
+        let entry = self.entries.get_mut(&key).expect("an active pod has an entry");
+        entry.stage = Stage::InFlight;
+        entry.n_attempts = entry.n_attempts.saturating_add(1);
+        Some(key)
+    }
+
+    /// No node fits: wait for something that could help.
+    pub(crate) fn park(&mut self, key: &Key, priority: i32, now: Time) {
+        self.rest(key, priority, now, Stage::Parked);
+    }
+
+    /// Something failed that may work the next time.
+    pub(crate) fn back_off(&mut self, key: &Key, priority: i32, now: Time) {
+        self.rest(key, priority, now, Stage::Backoff);
+    }
+
+    fn rest(&mut self, key: &Key, priority: i32, now: Time, stage: Stage) {
+        let n_attempts = self.entries.get(key).map_or(1, |it| it.n_attempts);
+        self.take_out(key);
+        let (ready_at, retry_at) = (now.after(self.pause(n_attempts)), now.after(self.unschedulable_retry));
+        let rank = self.rank(priority, now);
+        self.entries.insert(key.clone(), Entry { rank, n_attempts, ready_at, retry_at, stage });
+        if stage == Stage::Parked {
+            self.parked.insert(key.clone());
+            self.parked_until.insert((retry_at, key.clone()));
+        } else {
+            self.backoff.insert((ready_at, key.clone()));
+        }
+    }
+
+    /// 1 s, 2 s, 4 s … up to the most.
+    fn pause(&self, n_attempts: u32) -> Duration {
+        let factor = 1_u32.checked_shl(n_attempts.saturating_sub(1)).unwrap_or(u32::MAX);
+        self.backoff_initial.saturating_mul(factor).min(self.backoff_max)
+    }
+
+    /// Tries those of the parked pods again that `helped` picks, at once or when their back-off is over.
+    pub(crate) fn wake(&mut self, mut helped: impl FnMut(&Key) -> bool, now: Time) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let woken: Vec<Key> = self.parked.iter().filter(|it| helped(it)).cloned().collect();
+        woken.iter().for_each(|it| self.unpark(it, now));
+    }
+
+    fn unpark(&mut self, key: &Key, now: Time) {
+        self.take_out(key);
+        let entry = self.entries.get_mut(key).expect("a parked pod has an entry");
+        if entry.ready_at > now {
+            entry.stage = Stage::Backoff;
+            self.backoff.insert((entry.ready_at, key.clone()));
+        } else {
+            entry.stage = Stage::Active;
+            self.active.insert(entry.rank, key.clone());
+        }
+    }
+
+    /// Moves on whatever time alone moves on.
+    pub(crate) fn flush(&mut self, now: Time) {
+        while let Some((_, key)) = self.parked_until.first().filter(|it| it.0 <= now).cloned() {
+            self.unpark(&key, now);
+        }
+        while let Some((_, key)) = self.backoff.first().filter(|it| it.0 <= now).cloned() {
+            self.take_out(&key);
+            let entry = self.entries.get_mut(&key).expect("a pod in back-off has an entry");
+            entry.stage = Stage::Active;
+            self.active.insert(entry.rank, key);
+        }
+    }
+
+    /// When the next pod can be tried.
+    pub(crate) fn next_at(&self, now: Time) -> Option<Time> {
+        if !self.active.is_empty() {
+            return Some(now);
+        }
+        let times = [self.backoff.first(), self.parked_until.first()];
+        times.into_iter().flatten().map(|it| it.0).min()
+    }
+
+    fn rank(&mut self, priority: i32, now: Time) -> Rank {
+        self.n_seen += 1;
+        (Reverse(priority), now, self.n_seen)
+    }
+
+    /// Out of the list of its stage; its entry stays.
+    fn take_out(&mut self, key: &Key) {
+        let Some(entry) = self.entries.get(key) else { return };
+        match entry.stage {
+            Stage::Active => drop(self.active.remove(&entry.rank)),
+            Stage::Backoff => drop(self.backoff.remove(&(entry.ready_at, key.clone()))),
+            Stage::Parked => {
+                self.parked.remove(key);
+                self.parked_until.remove(&(entry.retry_at, key.clone()));
+            }
+            Stage::InFlight => {}
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the scheduler tells people: conditions and events in Kubernetes's words, and decisions for the journal.
+
+use corten_meta::{Retry, Time};
+use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
+use serde_json::{Value, json};
+
+use crate::{Effect, Entry, PLUGINS, PodInfo, Snapshot, cycle::Failure};
+
+const STEP: &str = "scheduled";
+
+pub(crate) fn bound(info: &PodInfo, node: &str, since: Time, now: Time) -> Vec<Effect> {
+    let message = format!("Successfully assigned {} to {node}", info.key);
+    let step = Step {
+        name: STEP.into(),
+        state: StepState::Done,
+        started: Some(since),
+        finished: Some(now),
+        message: format!("on node {node}"),
+        wait: None,
+    };
+    let effects = vec![format!("bind Pod {} to {node}", info.key)];
+    vec![
+        Effect::Event { about: info.reference(), event_type: EventType::Normal, reason: "Scheduled", message },
+        Effect::Record { pod: info.key.clone(), decision: decision(effects, Vec::new(), step, now) },
+    ]
+}
+
+/// No node fits.
+pub(crate) fn unschedulable(entry: &Entry, failure: &Failure, snapshot: &Snapshot, now: Time) -> Vec<Effect> {
+    let message = failure.message();
+    let waits = waits(&entry.info, failure, snapshot);
+    let mut effects = not_scheduled(entry, "Unschedulable", &message, now);
+    let record = blocked(&entry.info, &message, waits, entry.since, now);
+    effects.push(record);
+    effects
+}
+
+/// A node was found, but the API server did not take the binding.
+pub(crate) fn bind_failed(entry: &Entry, node: &str, retry: Retry, error: &str, now: Time) -> Vec<Effect> {
+    let message = format!("binding rejected: running Bind plugin \"DefaultBinder\": {error}");
+    let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
+    let actor = if retry == Retry::Never { Actor::Operator } else { Actor::Cluster };
+    let wait = Wait::new("BindingRejected", format!("the api server did not bind it: {error}"), actor).on("node", node);
+    effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
+    effects
+}
+
+/// It has scheduling gates; the API server itself wrote the condition when the pod was created.
+pub(crate) fn gated(info: &PodInfo, since: Time, now: Time) -> Effect {
+    let waits = PLUGINS.iter().filter_map(|it| Some(Wait::new(it.wait, it.pre_enqueue?(info)?, it.actor))).collect();
+    blocked(info, "Scheduling is blocked due to non-empty scheduling gates", waits, since, now)
+}
+
+/// The condition, where it says something new, and the event.
+fn not_scheduled(entry: &Entry, reason: &str, message: &str, now: Time) -> Vec<Effect> {
+    let info = &entry.info;
+    let mut effects = Vec::new();
+    if entry.told.as_deref() != Some(message) {
+        let patch = condition_patch(entry, reason, message, now);
+        effects.push(Effect::PatchCondition { pod: info.key.clone(), patch });
+    }
+    effects.push(Effect::Event {
+        about: info.reference(),
+        event_type: EventType::Warning,
+        reason: "FailedScheduling",
+        message: message.to_owned(),
+    });
+    effects
+}
+
+/// A merge patch replaces a list as a whole, so the other conditions go with it. Until a pod is bound nobody else
+/// keeps its conditions up to date.
+fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Value {
+    let old = entry.conditions.iter().find(|it| it["type"] == "PodScheduled");
+    let since = old.filter(|it| it["status"] == "False").map(|it| it["lastTransitionTime"].clone());
+    let since = since.filter(|it| !it.is_null()).unwrap_or_else(|| json!(now));
+    let mut condition = json!({
+        "type": "PodScheduled",
+        "status": "False",
+        "lastProbeTime": null,
+        "lastTransitionTime": since,
+        "reason": reason,
+        "message": message,
+    });
+    if entry.info.generation > 0 {
+        condition["observedGeneration"] = json!(entry.info.generation);
+    }
+    let mut conditions: Vec<Value> =
+        entry.conditions.iter().filter(|it| it["type"] != "PodScheduled").cloned().collect();
+    conditions.push(condition);
+    json!({ "metadata": { "uid": entry.info.uid }, "status": { "conditions": conditions } })
+}
+
+/// One wait for each reason, the one that turned most nodes down first; then the node that came nearest.
+fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
+    if failure.n_nodes == 0 {
+        return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
+    }
+    let mut rejections: Vec<_> = failure.rejections.iter().collect();
+    rejections.sort_by_key(|it| std::cmp::Reverse(it.n_nodes));
+    let mut waits: Vec<Wait> = rejections
+        .into_iter()
+        .map(|it| {
+            let plugin = &PLUGINS[it.plugin_idx];
+            let message = format!("{} of {} nodes: {}", it.n_nodes, failure.n_nodes, it.reason);
+            Wait::new(plugin.wait, message, plugin.actor)
+        })
+        .collect();
+    if let Some(nearest) = &failure.nearest {
+        let (plugin, row) = (&PLUGINS[nearest.plugin_idx], snapshot.row_at(nearest.node_idx));
+        let gap = plugin.gap.as_ref().map(|it| format!(", which {}", (it.text)(info, &row))).unwrap_or_default();
+        let message = format!("the nearest node is {}{gap}", row.name);
+        waits.push(Wait::new("NearestNode", message, plugin.actor).on("node", row.name));
+    }
+    waits
+}
+
+fn blocked(info: &PodInfo, message: &str, waits: Vec<Wait>, since: Time, now: Time) -> Effect {
+    let step = Step {
+        name: STEP.into(),
+        state: StepState::Blocked,
+        started: Some(since),
+        finished: None,
+        message: message.to_owned(),
+        wait: waits.first().cloned(),
+    };
+    Effect::Record { pod: info.key.clone(), decision: decision(Vec::new(), waits, step, now) }
+}
+
+fn decision(effects: Vec<String>, waits: Vec<Wait>, step: Step, now: Time) -> Decision {
+    Decision { by: "scheduler".into(), at: Some(now), effects, waits, steps: vec![step], error: None, retries: 0 }
+}

@@ -1,0 +1,138 @@
+//! How much of a node a pod asks for.
+//!
+//! As upstream: init containers run one after another, so only the largest counts; one with `restartPolicy: Always`
+//! (a sidecar) stays, and counts beside all that come after it.
+
+use std::collections::BTreeMap;
+
+use crate::seen::{Container, PodSpec, Quantities};
+
+/// Amounts of what a node has and a pod asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amounts {
+    pub(crate) cpu_millis: i64,
+    pub(crate) memory_bytes: i64,
+    pub(crate) ephemeral_storage_bytes: i64,
+    /// Everything else by name: `nvidia.com/gpu`, `hugepages-2Mi`.
+    pub(crate) extended: BTreeMap<String, i64>,
+}
+
+/// What a container without a request is taken to use when nodes are compared (never when they are filtered).
+const UNASKED_CPU_MILLIS: i64 = 100;
+const UNASKED_MEMORY_BYTES: i64 = 200 * 1024 * 1024;
+
+impl Amounts {
+    /// All but `pods`, which is a bound on the number of pods and no amount a pod asks for.
+    pub(crate) fn of(quantities: &Quantities) -> Self {
+        let mut amounts = Self::default();
+        for (name, quantity) in quantities {
+            match &**name {
+                "cpu" => amounts.cpu_millis = quantity.milli_value(),
+                "memory" => amounts.memory_bytes = quantity.value(),
+                "ephemeral-storage" => amounts.ephemeral_storage_bytes = quantity.value(),
+                "pods" => {}
+                _ => {
+                    amounts.extended.insert(name.clone(), quantity.value());
+                }
+            }
+        }
+        amounts
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.cpu_millis += other.cpu_millis;
+        self.memory_bytes += other.memory_bytes;
+        self.ephemeral_storage_bytes += other.ephemeral_storage_bytes;
+        for (name, amount) in &other.extended {
+            match self.extended.get_mut(name) {
+                Some(sum) => *sum += amount,
+                None => {
+                    self.extended.insert(name.clone(), *amount);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        self.cpu_millis -= other.cpu_millis;
+        self.memory_bytes -= other.memory_bytes;
+        self.ephemeral_storage_bytes -= other.ephemeral_storage_bytes;
+        for (name, amount) in &other.extended {
+            if let Some(sum) = self.extended.get_mut(name) {
+                *sum -= amount;
+                if *sum == 0 {
+                    self.extended.remove(name);
+                }
+            }
+        }
+    }
+
+    fn raise_to(&mut self, other: &Self) {
+        self.cpu_millis = self.cpu_millis.max(other.cpu_millis);
+        self.memory_bytes = self.memory_bytes.max(other.memory_bytes);
+        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.max(other.ephemeral_storage_bytes);
+        for (name, amount) in &other.extended {
+            let most = self.extended.entry(name.clone()).or_default();
+            *most = (*most).max(*amount);
+        }
+    }
+}
+
+/// What the whole pod asks for.
+pub(crate) fn requested(spec: &PodSpec) -> Amounts {
+    let mut sum = of_containers(spec, |it| Amounts::of(&it.resources.requests));
+    override_with(&mut sum, &spec.resources.requests);
+    sum.add(&Amounts::of(&spec.overhead));
+    sum
+}
+
+/// As [`requested`], with a guess for containers that ask for nothing.
+pub(crate) fn guessed(spec: &PodSpec) -> Amounts {
+    let mut sum = of_containers(spec, |it| {
+        let mut amounts = Amounts::of(&it.resources.requests);
+        if !it.resources.requests.contains_key("cpu") && !spec.resources.requests.contains_key("cpu") {
+            amounts.cpu_millis = UNASKED_CPU_MILLIS;
+        }
+        if !it.resources.requests.contains_key("memory") && !spec.resources.requests.contains_key("memory") {
+            amounts.memory_bytes = UNASKED_MEMORY_BYTES;
+        }
+        amounts
+    });
+    override_with(&mut sum, &spec.resources.requests);
+    sum.add(&Amounts::of(&spec.overhead));
+    sum
+}
+
+fn of_containers(spec: &PodSpec, amounts: impl Fn(&Container) -> Amounts) -> Amounts {
+    let mut sum = Amounts::default();
+    spec.containers.iter().for_each(|it| sum.add(&amounts(it)));
+    let (mut sidecars, mut init_most) = (Amounts::default(), Amounts::default());
+    for container in &spec.init_containers {
+        let own = amounts(container);
+        if container.restart_policy == "Always" {
+            sum.add(&own);
+            sidecars.add(&own);
+            init_most.raise_to(&sidecars);
+        } else {
+            let mut together = own;
+            together.add(&sidecars);
+            init_most.raise_to(&together);
+        }
+    }
+    sum.raise_to(&init_most);
+    sum
+}
+
+/// What the pod as a whole asks for goes before the sum of its containers.
+fn override_with(sum: &mut Amounts, pod_level: &Quantities) {
+    for (name, quantity) in pod_level {
+        match &**name {
+            "cpu" => sum.cpu_millis = quantity.milli_value(),
+            "memory" => sum.memory_bytes = quantity.value(),
+            it if it.starts_with("hugepages-") => {
+                sum.extended.insert(name.clone(), quantity.value());
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The fields of nodes and pods that the scheduler reads.
+
+use std::collections::BTreeMap;
+
+use corten_meta::{Named, ObjectMeta, Quantity, Resource};
+use corten_reconcile::Seen;
+use serde::Deserialize;
+
+pub(crate) type Quantities = BTreeMap<String, Quantity>;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Node {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: NodeSpec,
+    #[serde(default)]
+    pub(crate) status: NodeStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeSpec {
+    pub(crate) unschedulable: bool,
+    pub(crate) taints: Vec<Taint>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Taint {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) effect: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeStatus {
+    pub(crate) allocatable: Quantities,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Pod {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: PodSpec,
+    #[serde(default)]
+    pub(crate) status: PodStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodSpec {
+    pub(crate) node_name: String,
+    pub(crate) scheduler_name: String,
+    pub(crate) scheduling_gates: Vec<Gate>,
+    pub(crate) priority: i32,
+    pub(crate) containers: Vec<Container>,
+    pub(crate) init_containers: Vec<Container>,
+    pub(crate) resources: Requirements,
+    pub(crate) overhead: Quantities,
+    pub(crate) tolerations: Vec<Toleration>,
+    pub(crate) node_selector: BTreeMap<String, String>,
+    pub(crate) affinity: Affinity,
+    pub(crate) host_network: bool,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Gate {
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Container {
+    pub(crate) resources: Requirements,
+    pub(crate) ports: Vec<ContainerPort>,
+    pub(crate) restart_policy: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Requirements {
+    pub(crate) requests: Quantities,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContainerPort {
+    pub(crate) container_port: i32,
+    pub(crate) host_port: i32,
+    #[serde(rename = "hostIP")]
+    pub(crate) host_ip: String,
+    pub(crate) protocol: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Toleration {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    pub(crate) value: String,
+    pub(crate) effect: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Affinity {
+    pub(crate) node_affinity: NodeAffinity,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub(crate) required: Option<NodeSelector>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    pub(crate) preferred: Vec<PreferredTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct NodeSelector {
+    pub(crate) node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct PreferredTerm {
+    pub(crate) weight: i64,
+    pub(crate) preference: NodeSelectorTerm,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct NodeSelectorTerm {
+    pub(crate) match_expressions: Vec<NodeSelectorRequirement>,
+    pub(crate) match_fields: Vec<NodeSelectorRequirement>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeSelectorRequirement {
+    pub(crate) key: String,
+    pub(crate) operator: String,
+    pub(crate) values: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodStatus {
+    pub(crate) phase: String,
+    pub(crate) conditions: Vec<serde_json::Value>,
+}
+
+impl Pod {
+    /// The message of its PodScheduled condition, where that says False.
+    pub(crate) fn scheduled_message(&self) -> Option<String> {
+        let condition =
+            self.status.conditions.iter().find(|it| it["type"] == "PodScheduled" && it["status"] == "False")?;
+        condition["message"].as_str().map(str::to_owned)
+    }
+}
+
+impl Named for Node {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+impl Seen for Node {
+    const RESOURCE: Resource = corten_api::resources::NODES;
+}
+impl Named for Pod {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+impl Seen for Pod {
+    const RESOURCE: Resource = corten_api::resources::PODS;
+}

@@ -1,0 +1,190 @@
+//! What is known of the nodes, in columns: a field each, a row per node. Deltas update it; it is never rebuilt.
+//!
+//! A pod may be known on a node before the node is. Its row then exists, but is not `known` and no pod is placed there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_meta::Key;
+
+use crate::{Node, PodInfo, plugins::node_ports::HostPort, requests::Amounts, seen::Taint};
+
+/// See the module's documentation.
+#[derive(Default)]
+pub struct Snapshot {
+    idx_of: BTreeMap<String, usize>,
+    names: Vec<String>,
+    known: Vec<bool>,
+    labels: Vec<BTreeMap<String, String>>,
+    unschedulable: Vec<bool>,
+    taints: Vec<Vec<Taint>>,
+    allocatable: Vec<Amounts>,
+    pods_max: Vec<usize>,
+    requested: Vec<Amounts>,
+    guessed: Vec<Amounts>,
+    pods: Vec<BTreeSet<Key>>,
+    ports: Vec<BTreeMap<HostPort, usize>>,
+    n_known: usize,
+}
+
+/// One node as the plugins see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) known: bool,
+    pub(crate) labels: &'a BTreeMap<String, String>,
+    pub(crate) unschedulable: bool,
+    pub(crate) taints: &'a [Taint],
+    pub(crate) allocatable: &'a Amounts,
+    pub(crate) pods_max: usize,
+    pub(crate) requested: &'a Amounts,
+    pub(crate) guessed: &'a Amounts,
+    pub(crate) n_pods: usize,
+    pub(crate) ports: &'a BTreeMap<HostPort, usize>,
+}
+
+impl Snapshot {
+    /// The number of nodes that are known.
+    pub fn n_nodes(&self) -> usize {
+        self.n_known
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(crate) fn row_at(&self, idx: usize) -> Row<'_> {
+        Row {
+            name: &self.names[idx],
+            known: self.known[idx],
+            labels: &self.labels[idx],
+            unschedulable: self.unschedulable[idx],
+            taints: &self.taints[idx],
+            allocatable: &self.allocatable[idx],
+            pods_max: self.pods_max[idx],
+            requested: &self.requested[idx],
+            guessed: &self.guessed[idx],
+            n_pods: self.pods[idx].len(),
+            ports: &self.ports[idx],
+        }
+    }
+
+    pub(crate) fn row(&self, name: &str) -> Option<Row<'_>> {
+        self.idx_of.get(name).map(|it| self.row_at(*it))
+    }
+
+    /// Takes a node in. Says whether anything that a plugin reads has changed: heartbeats change nothing.
+    pub(crate) fn set_node(&mut self, node: &Node) -> bool {
+        let idx = self.row_for(&node.metadata.name);
+        let allocatable = Amounts::of(&node.status.allocatable);
+        let pods_max = node.status.allocatable.get("pods").map_or(0, |it| usize::try_from(it.value()).unwrap_or(0));
+        let is_same = self.known[idx]
+            && self.labels[idx] == node.metadata.labels
+            && self.unschedulable[idx] == node.spec.unschedulable
+            && self.taints[idx] == node.spec.taints
+            && self.allocatable[idx] == allocatable
+            && self.pods_max[idx] == pods_max;
+        if is_same {
+            return false;
+        }
+        if !self.known[idx] {
+            self.known[idx] = true;
+            self.n_known += 1;
+        }
+        self.labels[idx].clone_from(&node.metadata.labels);
+        self.unschedulable[idx] = node.spec.unschedulable;
+        self.taints[idx].clone_from(&node.spec.taints);
+        self.allocatable[idx] = allocatable;
+        self.pods_max[idx] = pods_max;
+        true
+    }
+
+    pub(crate) fn remove_node(&mut self, name: &str) {
+        let Some(idx) = self.idx_of.get(name).copied().filter(|it| self.known[*it]) else { return };
+        self.known[idx] = false;
+        self.n_known -= 1;
+        self.labels[idx].clear();
+        self.unschedulable[idx] = false;
+        self.taints[idx].clear();
+        self.allocatable[idx] = Amounts::default();
+        self.pods_max[idx] = 0;
+        self.drop_row_if_unused(idx);
+    }
+
+    pub(crate) fn add_pod(&mut self, node: &str, key: &Key, pod: &PodInfo) {
+        let idx = self.row_for(node);
+        if !self.pods[idx].insert(key.clone()) {
+            return;
+        }
+        self.requested[idx].add(&pod.requested);
+        self.guessed[idx].add(&pod.guessed);
+        for port in &pod.ports {
+            *self.ports[idx].entry(port.clone()).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn remove_pod(&mut self, node: &str, key: &Key, pod: &PodInfo) {
+        let Some(idx) = self.idx_of.get(node).copied() else { return };
+        if !self.pods[idx].remove(key) {
+            return;
+        }
+        self.requested[idx].subtract(&pod.requested);
+        self.guessed[idx].subtract(&pod.guessed);
+        for port in &pod.ports {
+            if let Some(count) = self.ports[idx].get_mut(port) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ports[idx].remove(port);
+                }
+            }
+        }
+        self.drop_row_if_unused(idx);
+    }
+
+    fn row_for(&mut self, name: &str) -> usize {
+        if let Some(idx) = self.idx_of.get(name) {
+            return *idx;
+        }
+        let idx = self.names.len();
+        self.idx_of.insert(name.to_owned(), idx);
+        self.names.push(name.to_owned());
+        self.known.push(false);
+        self.labels.push(BTreeMap::new());
+        self.unschedulable.push(false);
+        self.taints.push(Vec::new());
+        self.allocatable.push(Amounts::default());
+        self.pods_max.push(0);
+        self.requested.push(Amounts::default());
+        self.guessed.push(Amounts::default());
+        self.pods.push(BTreeSet::new());
+        self.ports.push(BTreeMap::new());
+        idx
+    }
+
+    /// The last row takes the place of the one that goes.
+    fn drop_row_if_unused(&mut self, idx: usize) {
+        if self.known[idx] || !self.pods[idx].is_empty() {
+            return;
+        }
+        self.idx_of.remove(&self.names[idx]);
+        self.names.swap_remove(idx);
+        self.known.swap_remove(idx);
+        self.labels.swap_remove(idx);
+        self.unschedulable.swap_remove(idx);
+        self.taints.swap_remove(idx);
+        self.allocatable.swap_remove(idx);
+        self.pods_max.swap_remove(idx);
+        self.requested.swap_remove(idx);
+        self.guessed.swap_remove(idx);
+        self.pods.swap_remove(idx);
+        self.ports.swap_remove(idx);
+        if let Some(moved) = self.names.get(idx) {
+            *self.idx_of.get_mut(moved).expect("every row is in the index") = idx;
+        }
+    }
+
+    /// Every row in name order, as text: two snapshots that hold the same are written the same.
+    #[cfg(test)]
+    pub(crate) fn dump(&self) -> Vec<String> {
+        self.idx_of.values().map(|it| format!("{:?}", self.row_at(*it))).collect()
+    }
+}

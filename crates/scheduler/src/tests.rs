@@ -1,0 +1,229 @@
+//! The scheduler against text worlds, and against random histories.
+
+mod history;
+
+use std::{fmt::Write as _, time::Duration};
+
+use corten_api::resources::{NODES, PODS};
+use corten_meta::{Key, Retry, Time};
+use corten_reconcile::fixture::{self, World};
+use serde_json::{Value, json};
+
+use crate::{Config, Effect, Event, PLUGINS, Scheduler};
+
+fn node(object: &Value) -> Event {
+    Event::Node(Box::new(serde_json::from_value(object.clone()).expect("it is a node")))
+}
+
+fn pod(object: &Value) -> Event {
+    Event::Pod(Box::new(serde_json::from_value(object.clone()).expect("it is a pod")))
+}
+
+/// All of a world, told at once.
+fn told(world: &World) -> Scheduler {
+    let mut scheduler = Scheduler::new(Config::default());
+    for (_, object) in world.list(&NODES) {
+        scheduler.step(node(object), world.now);
+    }
+    for (_, object) in world.list(&PODS) {
+        let effects = scheduler.step(pod(object), world.now);
+        assert!(!effects.iter().any(|it| matches!(it, Effect::Bind { .. })), "only a tick places pods");
+    }
+    scheduler
+}
+
+fn describe(effects: &[Effect], now: Time) -> String {
+    let mut text = String::new();
+    for effect in effects {
+        let _ = match effect {
+            Effect::Bind { pod, node, .. } => writeln!(text, "bind {pod} to {node}"),
+            Effect::PatchCondition { pod, patch } => writeln!(text, "patch {pod} {patch}"),
+            Effect::Event { about, event_type, reason, message } => {
+                writeln!(text, "event {} {}/{} {reason}: {message}", event_type.as_str(), about.kind, about.name)
+            }
+            Effect::Record { pod, decision } => {
+                let _ = writeln!(text, "step {pod} {:?}: {}", decision.steps[0].state, decision.steps[0].message);
+                decision.waits.iter().try_for_each(|it| {
+                    let on = it.on.as_ref().map(|it| format!(" on {it}")).unwrap_or_default();
+                    writeln!(text, "  wait {}{on} ({:?}): {}", it.reason, it.actor, it.message)
+                })
+            }
+            Effect::WakeAt(at) => writeln!(text, "wake in {} ms", at.unix_millis() - now.unix_millis()),
+        };
+    }
+    text
+}
+
+#[test]
+fn one_tick() {
+    fixture::check_with(&format!("{}/testdata/one_tick", env!("CARGO_MANIFEST_DIR")), |world| {
+        // Gates are reported when the pod is seen, everything else at the tick.
+        let mut scheduler = Scheduler::new(Config::default());
+        let mut effects = Vec::new();
+        world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+        world.list(&PODS).for_each(|it| effects.extend(scheduler.step(pod(it.1), world.now)));
+        effects.retain(|it| matches!(it, Effect::Record { .. }));
+        effects.extend(scheduler.step(Event::Tick, world.now));
+        describe(&effects, world.now)
+    });
+}
+
+#[test]
+fn plugins_have_names_and_say_who_must_act() {
+    for plugin in PLUGINS {
+        assert!(!plugin.name.is_empty());
+        let can_refuse = plugin.filter.is_some() || plugin.pre_enqueue.is_some();
+        assert_eq!(can_refuse, !plugin.wait.is_empty(), "{}", plugin.name);
+    }
+}
+
+/// Steps a scheduler and keeps only what places or parks.
+fn binds(scheduler: &mut Scheduler, event: Event, now: Time) -> Vec<String> {
+    let effects = scheduler.step(event, now);
+    let bind = |it: &Effect| match it {
+        Effect::Bind { pod, node, .. } => Some(format!("{}>{node}", pod.name)),
+        Effect::Event { reason: "FailedScheduling", about, .. } => Some(format!("{}!", about.name)),
+        _ => None,
+    };
+    effects.iter().filter_map(bind).collect()
+}
+
+fn world(lines: &str) -> World {
+    World::parse(lines).expect("the world can be read")
+}
+
+fn object(lines: &str, name: &str) -> Value {
+    let world = world(lines);
+    let found = world.list(&NODES).chain(world.list(&PODS)).find(|it| it.0.name == name);
+    found.expect("it is in the world").1.clone()
+}
+
+#[test]
+fn the_most_important_pod_goes_first_then_the_oldest() {
+    let world = world("node n1\npod a\npod b priority=5\npod c\npod d priority=-1");
+    let mut scheduler = told(&world);
+    let order = binds(&mut scheduler, Event::Tick, world.now);
+    assert_eq!(order, ["b>n1", "a>n1", "c>n1", "d>n1"]);
+}
+
+#[test]
+fn a_parked_pod_waits_for_what_helps_it() {
+    let lines = "node n1 cpu=1\nnode n2 cpu=1 taint=gpu=yes:NoSchedule\npod first cpu=1\npod second cpu=1";
+    let later = |seconds| world(lines).now.after(Duration::from_secs(seconds));
+    let mut scheduler = told(&world(lines));
+    assert_eq!(binds(&mut scheduler, Event::Tick, later(0)), ["first>n1", "second!"]);
+    // A heartbeat, and a new node that is too small: no reason for another try.
+    for line in ["node n1 cpu=1 labels=beat=1", "node n3 cpu=500m"] {
+        let name = line.split(' ').nth(1).expect("a name");
+        assert_eq!(binds(&mut scheduler, node(&object(line, name)), later(20)), [""; 0]);
+        assert_eq!(binds(&mut scheduler, Event::Tick, later(20)), [""; 0], "{line}");
+    }
+    // The taint goes: that node fits now.
+    scheduler.step(node(&object("node n2 cpu=1", "n2")), later(30));
+    assert_eq!(binds(&mut scheduler, Event::Tick, later(30)), ["second>n2"]);
+}
+
+#[test]
+fn freed_room_is_used_but_not_before_the_back_off_is_over() {
+    let lines = "node n1 cpu=1\npod first cpu=1 node=n1 running\npod second cpu=1";
+    let start = world(lines).now;
+    let mut scheduler = told(&world(lines));
+    assert_eq!(binds(&mut scheduler, Event::Tick, start), ["second!"]);
+    let gone = scheduler.step(Event::PodGone(Key::new("default", "first")), start.after(Duration::from_millis(300)));
+    let wake_at = start.after(Duration::from_secs(1));
+    assert_eq!(gone, [Effect::WakeAt(wake_at)], "the first back-off is a second");
+    assert_eq!(binds(&mut scheduler, Event::Tick, wake_at), ["second>n1"]);
+}
+
+#[test]
+fn an_unschedulable_pod_is_tried_again_after_minutes_whatever_happens() {
+    let world = world("node n1 cpu=1\npod big cpu=2");
+    let mut scheduler = told(&world);
+    let first = scheduler.step(Event::Tick, world.now);
+    let retry_at = world.now.after(Duration::from_secs(300));
+    assert_eq!(first.last(), Some(&Effect::WakeAt(retry_at)));
+    assert_eq!(binds(&mut scheduler, Event::Tick, retry_at), ["big!"]);
+}
+
+#[test]
+fn a_condition_is_written_once_for_the_same_words() {
+    let lines = "node n1 cpu=1\npod big cpu=2";
+    let world = world(lines);
+    let mut scheduler = told(&world);
+    let patch = |effects: Vec<Effect>| {
+        effects.into_iter().find_map(|it| match it {
+            Effect::PatchCondition { patch, .. } => Some(patch),
+            _ => None,
+        })
+    };
+    let first = patch(scheduler.step(Event::Tick, world.now)).expect("nobody knows yet");
+    let mut seen = object(lines, "big");
+    seen["status"]["conditions"] = first["status"]["conditions"].clone();
+    scheduler.step(pod(&seen), world.now);
+    let later = world.now.after(Duration::from_secs(301));
+    assert_eq!(patch(scheduler.step(Event::Tick, later)), None);
+}
+
+#[test]
+fn a_refused_binding_gives_its_room_back_and_is_tried_again() {
+    let lines = "node n1 cpu=1\npod a cpu=1";
+    let world = world(lines);
+    let mut scheduler = told(&world);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n1"]);
+    let key = Key::new("default", "a");
+    let failed = |uid: &str| Event::BindFailed {
+        pod: key.clone(),
+        uid: uid.into(),
+        retry: Retry::After,
+        message: "the server is busy".into(),
+    };
+    assert_eq!(binds(&mut scheduler, failed("another"), world.now), [""; 0], "not this pod's answer");
+    assert_eq!(binds(&mut scheduler, failed("pod-a"), world.now), ["a!"]);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), [""; 0], "it backs off");
+    let later = world.now.after(Duration::from_secs(1));
+    assert_eq!(binds(&mut scheduler, Event::Tick, later), ["a>n1"]);
+    // The watch is faster than the answer: the answer changes nothing then.
+    scheduler.step(pod(&object("pod a cpu=1 node=n1", "a")), later);
+    assert_eq!(binds(&mut scheduler, failed("pod-a"), later), [""; 0]);
+    let bound = Event::Bound { pod: key, uid: "pod-a".into(), node: "n1".into() };
+    let effects = scheduler.step(bound, later);
+    assert!(
+        describe(&effects, later).starts_with("event Normal Pod/a Scheduled: Successfully assigned default/a to n1\n")
+    );
+}
+
+#[test]
+fn an_old_copy_of_a_pod_does_not_undo_its_placement() {
+    let lines = "node n1 cpu=1\npod a cpu=1\npod b cpu=1";
+    let world = world(lines);
+    let mut scheduler = told(&world);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n1", "b!"]);
+    let mut old = object(lines, "a");
+    old["metadata"]["labels"] = json!({ "x": "y" });
+    assert_eq!(binds(&mut scheduler, pod(&old), world.now), [""; 0]);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now.after(Duration::from_secs(60))), [""; 0]);
+    // A namesake is another pod: the room of the first is free.
+    old["metadata"]["uid"] = json!("new");
+    scheduler.step(pod(&old), world.now.after(Duration::from_secs(61)));
+    assert_eq!(scheduler.placed().count(), 0);
+}
+
+#[test]
+fn the_last_gate_lets_a_pod_in() {
+    let world = world("node n1\npod a gate=example.com/x");
+    let mut scheduler = told(&world);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), [""; 0]);
+    scheduler.step(pod(&object("pod a", "a")), world.now);
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n1"]);
+}
+
+#[test]
+fn a_tick_places_a_bounded_number_and_asks_for_the_next() {
+    let mut scheduler = Scheduler::new(Config { pods_per_tick_max: 2, ..Config::default() });
+    let world = world("node n1\npod a\npod b\npod c");
+    world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+    world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+    let effects = scheduler.step(Event::Tick, world.now);
+    assert_eq!(describe(&effects, world.now), "bind default/a to n1\nbind default/b to n1\nwake in 0 ms\n");
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["c>n1"]);
+}

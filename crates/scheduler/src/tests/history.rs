@@ -1,0 +1,262 @@
+//! Random histories: nodes and pods come, change and go in any order, bindings succeed, fail or are overtaken.
+//!
+//! Whatever happens, what the scheduler itself placed never overcommits a node, and the columns that deltas made are those
+//! that a rebuild makes.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use corten_meta::{Key, Retry, Time};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{node, pod};
+use crate::{Config, Effect, Event, Scheduler, Snapshot};
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Node {
+        name: u8,
+        cpu: u8,
+        pods: u8,
+        tainted: bool,
+    },
+    NodeGone {
+        name: u8,
+    },
+    Pod {
+        name: u8,
+        cpu: u8,
+        port: bool,
+        gated: bool,
+    },
+    PodGone {
+        name: u8,
+    },
+    PodFinished {
+        name: u8,
+    },
+    /// The oldest binding under way is taken, seen by the watch before or after its answer.
+    Taken {
+        watch_first: bool,
+    },
+    Refused,
+    /// A pod's old copy is delivered once more.
+    Again {
+        name: u8,
+    },
+    Tick {
+        millis: u16,
+    },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let (nodes, pods) = (0..5_u8, 0..12_u8);
+    prop_oneof![
+        (nodes.clone(), 1..8_u8, 1..6_u8, any::<bool>()).prop_map(|(name, cpu, pods, tainted)| Happening::Node {
+            name,
+            cpu,
+            pods,
+            tainted
+        }),
+        nodes.prop_map(|name| Happening::NodeGone { name }),
+        (pods.clone(), 0..5_u8, any::<bool>(), prop::bool::weighted(0.1))
+            .prop_map(|(name, cpu, port, gated)| Happening::Pod { name, cpu, port, gated }),
+        pods.clone().prop_map(|name| Happening::PodGone { name }),
+        pods.clone().prop_map(|name| Happening::PodFinished { name }),
+        any::<bool>().prop_map(|watch_first| Happening::Taken { watch_first }),
+        Just(Happening::Refused),
+        pods.prop_map(|name| Happening::Again { name }),
+        (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
+        (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
+    ]
+}
+
+/// The cluster as the API server knows it.
+struct Truth {
+    scheduler: Scheduler,
+    now: Time,
+    nodes: BTreeMap<String, Value>,
+    pods: BTreeMap<String, Value>,
+    under_way: Vec<(String, String, String)>,
+    n_made: usize,
+}
+
+impl Truth {
+    fn new() -> Self {
+        let scheduler = Scheduler::new(Config { seed: 7, ..Config::default() });
+        let (nodes, pods) = (BTreeMap::new(), BTreeMap::new());
+        Self { scheduler, now: Time::from_unix_seconds(1_000_000), nodes, pods, under_way: Vec::new(), n_made: 0 }
+    }
+
+    fn step(&mut self, event: Event) {
+        for effect in self.scheduler.step(event, self.now) {
+            if let Effect::Bind { pod, uid, node } = effect {
+                self.check_room(&pod.name, &node);
+                self.under_way.push((pod.name, uid, node));
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Node { name, cpu, pods, tainted } => {
+                let taints = if tainted { json!([{ "key": "x", "effect": "NoSchedule" }]) } else { json!([]) };
+                let object = json!({ "metadata": { "name": format!("n{name}") }, "spec": { "taints": taints },
+                    "status": { "allocatable": { "cpu": cpu.to_string(), "memory": "8Gi", "pods": pods.to_string() } } });
+                self.nodes.insert(format!("n{name}"), object.clone());
+                self.step(node(&object));
+            }
+            Happening::NodeGone { name } => {
+                if self.nodes.remove(&format!("n{name}")).is_some() {
+                    self.step(Event::NodeGone(format!("n{name}")));
+                }
+            }
+            Happening::Pod { name, cpu, port, gated } => self.make_pod(&format!("p{name}"), cpu, port, gated),
+            Happening::PodGone { name } => {
+                if self.pods.remove(&format!("p{name}")).is_some() {
+                    self.step(Event::PodGone(key(&format!("p{name}"))));
+                }
+            }
+            Happening::PodFinished { name } => {
+                if let Some(object) = self.pods.get_mut(&format!("p{name}")) {
+                    object["status"]["phase"] = json!("Succeeded");
+                    self.deliver(&format!("p{name}"));
+                }
+            }
+            Happening::Taken { watch_first } => self.take_binding(watch_first),
+            Happening::Refused => {
+                if let Some((name, uid, _)) = self.next_binding() {
+                    let (retry, message) = (Retry::After, "busy".to_owned());
+                    self.step(Event::BindFailed { pod: key(&name), uid, retry, message });
+                }
+            }
+            Happening::Again { name } => self.deliver(&format!("p{name}")),
+            Happening::Tick { millis } => {
+                self.now = self.now.after(Duration::from_millis(millis.into()));
+                self.step(Event::Tick);
+            }
+        }
+    }
+
+    /// A pod that is there already keeps its spec, as pods do, but may lose its gate.
+    fn make_pod(&mut self, name: &str, cpu: u8, port: bool, gated: bool) {
+        self.n_made += 1;
+        let uid = format!("uid-{}", self.n_made);
+        let ports = if port { json!([{ "containerPort": 80, "hostPort": 80 }]) } else { json!([]) };
+        let gates = if gated { json!([{ "name": "g" }]) } else { json!([]) };
+        let container = json!({ "resources": { "requests": { "cpu": cpu.to_string() } }, "ports": ports });
+        let new = json!({ "metadata": { "name": name, "namespace": "default", "uid": uid },
+            "spec": { "containers": [container], "schedulingGates": gates } });
+        let object = self.pods.entry(name.to_owned()).or_insert(new);
+        if !gated {
+            object["spec"]["schedulingGates"] = json!([]);
+        }
+        self.deliver(name);
+    }
+
+    fn deliver(&mut self, name: &str) {
+        if let Some(object) = self.pods.get(name).cloned() {
+            self.step(pod(&object));
+        }
+    }
+
+    /// The oldest binding under way whose pod is still there to be bound; others are refused on the way.
+    fn next_binding(&mut self) -> Option<(String, String, String)> {
+        while !self.under_way.is_empty() {
+            let binding = self.under_way.remove(0);
+            let is_there = self.pods.get(&binding.0).is_some_and(|it| it["metadata"]["uid"] == *binding.1);
+            if is_there {
+                return Some(binding);
+            }
+            let (retry, message) = (Retry::Never, "not found".to_owned());
+            self.step(Event::BindFailed { pod: key(&binding.0), uid: binding.1, retry, message });
+        }
+        None
+    }
+
+    fn take_binding(&mut self, watch_first: bool) {
+        let Some((name, uid, node)) = self.next_binding() else { return };
+        let object = self.pods.get_mut(&name).expect("next_binding checks that it is there");
+        object["spec"]["nodeName"] = json!(node);
+        let bound = Event::Bound { pod: key(&name), uid, node };
+        if watch_first {
+            self.deliver(&name);
+            self.step(bound);
+        } else {
+            self.step(bound);
+            self.deliver(&name);
+        }
+    }
+
+    /// At the moment of a placement the node is known, untainted, and has room for all that the scheduler put there.
+    fn check_room(&self, pod: &str, name: &str) {
+        let node = self.nodes.get(name).unwrap_or_else(|| panic!("{pod} was placed on {name}, which is gone"));
+        assert_eq!(node["spec"]["taints"], json!([]), "{pod} was placed on {name}, which is tainted");
+        let allocatable = |resource: &str| -> i64 {
+            node["status"]["allocatable"][resource].as_str().and_then(|it| it.parse().ok()).expect("a whole number")
+        };
+        let here: Vec<_> = self.scheduler.placed().filter(|it| it.2 == name).collect();
+        let cpu_millis: i64 = here.iter().map(|it| it.1.requested.cpu_millis).sum();
+        let asks = here.iter().find(|it| it.0.name == pod).is_some_and(|it| it.1.requested.cpu_millis > 0);
+        assert!(!asks || cpu_millis <= allocatable("cpu") * 1000, "{pod} overcommits {name}");
+        let n_pods = i64::try_from(here.len()).expect("few");
+        assert!(n_pods <= allocatable("pods"), "{pod} is one pod too many for {name}");
+        let n_ports = here.iter().filter(|it| !it.1.ports.is_empty()).count();
+        let has_port = here.iter().any(|it| it.0.name == pod && !it.1.ports.is_empty());
+        assert!(!has_port || n_ports == 1, "{pod} shares its port on {name}");
+    }
+
+    fn check_columns(&self) {
+        let mut rebuilt = Snapshot::default();
+        for object in self.nodes.values() {
+            rebuilt.set_node(&serde_json::from_value(object.clone()).expect("it is a node"));
+        }
+        for (key, info, node) in self.scheduler.placed() {
+            rebuilt.add_pod(node, key, info);
+        }
+        assert_eq!(self.scheduler.snapshot().dump(), rebuilt.dump());
+        assert_eq!(self.scheduler.snapshot().n_nodes(), self.nodes.len());
+    }
+
+    /// Everything under way is taken, and time passes: then no pod that fits may be left.
+    fn settle(&mut self) {
+        for _ in 0..60 {
+            self.now = self.now.after(Duration::from_secs(11));
+            self.step(Event::Tick);
+            while !self.under_way.is_empty() {
+                self.take_binding(false);
+            }
+        }
+        let waiting = self.pods.values().filter(|it| {
+            it["spec"]["nodeName"].is_null()
+                && it["spec"]["schedulingGates"] == json!([])
+                && it["status"]["phase"].is_null()
+        });
+        for object in waiting {
+            let info = crate::PodInfo::new(&serde_json::from_value(object.clone()).expect("it is a pod"));
+            let rows = self.nodes.keys().filter_map(|it| self.scheduler.snapshot.row(it));
+            for row in rows {
+                assert!(!self.scheduler.cycle.fits(&info, row), "{} waits, but fits {}", info.key, row.name);
+            }
+        }
+    }
+}
+
+fn key(name: &str) -> Key {
+    Key::new("default", name)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_overcommits_and_columns_are_exact(happenings in prop::collection::vec(happening(), 1..120)) {
+        let mut truth = Truth::new();
+        for happening in happenings {
+            truth.happen(happening);
+            truth.check_columns();
+        }
+        truth.settle();
+        truth.check_columns();
+    }
+}

@@ -2,6 +2,23 @@
 //!
 //! The two ways differ only in their [`Transport`]; the server's whole chain runs in both.
 
+mod backoff;
+mod client;
+mod error;
+pub mod https;
+mod informer;
+pub mod kubeconfig;
+pub mod lease;
+mod params;
+#[cfg(test)]
+mod script;
 mod transport;
+mod watch;
 
+pub use backoff::Backoff;
+pub use client::{Client, List, decode, version_number};
+pub use error::Error;
+pub use informer::{Informer, InformerEvent, InformerParams};
+pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
 pub use transport::{Body, BoxFuture, Transport, TransportError};
+pub use watch::{Watch, WatchEvent};

@@ -3,9 +3,19 @@
 //! Every commit gets the next revision of one counter; a key's value carries the revision that created and that last
 //! changed it. Only the API server speaks to a store.
 
+pub mod backend;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+mod mvcc;
+mod snapshot;
+mod watch;
+mod window;
+
 use std::{future::Future, ops::Bound, pin::Pin};
 
+pub use backend::{embedded, memory};
 use bytes::Bytes;
+pub use window::Limits;
 
 pub type Revision = u64;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -19,7 +29,7 @@ pub struct Entry {
     pub mod_revision: Revision,
 }
 
-/// All comparisons hold, then all operations are done, or nothing is.
+/// All comparisons hold, then all operations are done, or nothing is. Of several operations on one key the last counts.
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
     pub compares: Vec<Compare>,
@@ -42,6 +52,8 @@ pub enum Operation {
 /// What became of a transaction. A commit is durable before it is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// Done, at this revision. What changes nothing (deleting what is not there) takes no revision of its own and
+    /// answers with the newest.
     Committed(Revision),
     /// A comparison failed; nothing was changed. The entry that stands there now, if any.
     Conflict(Option<Entry>),
@@ -66,10 +78,28 @@ impl Range {
         }
         Self { start, end: Bound::Unbounded }
     }
+
+    pub fn contains(&self, key: &[u8]) -> bool {
+        key >= &self.start[..]
+            && match &self.end {
+                Bound::Included(end) => key <= &end[..],
+                Bound::Excluded(end) => key < &end[..],
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// No key can be in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.end {
+            Bound::Included(end) => *end < self.start,
+            Bound::Excluded(end) => *end <= self.start,
+            Bound::Unbounded => false,
+        }
+    }
 }
 
 /// The entries of a range at one revision, in key order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub entries: Vec<Entry>,
     /// The store's revision the page was read at.
@@ -95,6 +125,9 @@ pub trait Changes: Send {
     ///
     /// # Errors
     /// [`Error::Compacted`] once the watch has fallen behind what the store keeps; [`Error::Closed`] at shutdown.
+    /// Either is the end: the same answer comes again.
+    ///
+    /// Dropping the future before it is ready loses nothing.
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, Error>>;
 }
 
@@ -111,6 +144,8 @@ pub enum Error {
     /// The medium failed (disk full, I/O error). It is not known whether the write is durable.
     #[error("the store cannot write: {0}")]
     Io(String),
+    #[error("a transaction of {bytes} bytes is larger than the limit of {max}")]
+    TooLarge { bytes: usize, max: usize },
 }
 
 /// One contract, many engines; `conformance` holds the suite that each must pass.
@@ -123,14 +158,14 @@ pub trait Store: Send + Sync + 'static {
     /// At most `limit` entries (0: all) of a range, at `revision` (`None`: the newest).
     fn range(&self, range: Range, revision: Option<Revision>, limit: usize) -> BoxFuture<'_, Result<Page, Error>>;
 
-    /// Answers after the commit is durable. A transaction without operations is refused as a conflict or answered with
-    /// the current revision.
+    /// Answers after the commit is durable and every later read sees it. A transaction without operations is refused
+    /// as a conflict or answered with the current revision. Dropping the future does not undo what it has begun.
     fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>>;
 
     /// Changes in a range after (not at) `revision`.
     fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>>;
 
-    /// Forgets history before `revision`; live keys stay.
+    /// Forgets history before `revision`; live keys stay, and so do reads at `revision` and watches after it.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>>;
 
     /// Ends every watch, finishes what is queued, and closes the files.

@@ -1,0 +1,77 @@
+//! What a request can end with, in the three ways a caller branches on.
+
+use std::time::Duration;
+
+use corten_meta::{Retry, Status};
+
+use crate::TransportError;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The server answered, and the answer is no.
+    #[error("{0}")]
+    Status(Box<Status>),
+    /// There was no answer, or not all of it; the server may have acted nevertheless.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The answer is not what was asked for.
+    #[error("cannot read the API server's answer: {0}")]
+    Decode(String),
+}
+
+impl Error {
+    /// The server's answer, where it gave one.
+    pub fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Status(status) => Some(status),
+            Self::Transport(_) | Self::Decode(_) => None,
+        }
+    }
+
+    pub fn is_not_found(&self) -> bool {
+        self.status().is_some_and(Status::is_not_found)
+    }
+
+    pub fn is_conflict(&self) -> bool {
+        self.status().is_some_and(Status::is_conflict)
+    }
+
+    pub fn is_already_exists(&self) -> bool {
+        self.status().is_some_and(Status::is_already_exists)
+    }
+
+    /// The revision asked for is no longer kept: list again.
+    pub fn is_expired(&self) -> bool {
+        self.status().is_some_and(|it| it.code == 410)
+    }
+
+    /// Does the same request stand a chance? A lost answer may be asked for again: the caller looks first.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Status(status) => status.retry(),
+            Self::Transport(_) => Retry::After,
+            Self::Decode(_) => Retry::Never,
+        }
+    }
+
+    /// Is it open whether the request was carried out? 429 and 503 are refusals before the work; a lost answer, a 500 and
+    /// a 504 leave it open.
+    pub fn may_have_been_done(&self) -> bool {
+        match self {
+            Self::Status(status) => matches!(status.code, 500 | 502 | 504),
+            Self::Transport(_) | Self::Decode(_) => true,
+        }
+    }
+
+    /// How long the server asked to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let seconds = self.status()?.details.as_ref()?.retry_after_seconds?;
+        Some(Duration::from_secs(seconds.into()))
+    }
+}
+
+impl From<Status> for Error {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}

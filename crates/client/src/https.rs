@@ -1,0 +1,178 @@
+//! The transport over a network: one HTTP/2 connection for all requests of a client, made anew when it breaks.
+//!
+//! A server that only speaks HTTP/1.1 gets a connection per request, as do requests that upgrade (exec, port-forward).
+
+mod connection;
+mod tls;
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, Uri, header, uri::PathAndQuery};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::SendRequest;
+use tokio::sync::Mutex;
+
+use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::Target};
+use connection::{Connected, Connection, Dial, Single};
+
+pub use connection::Upgraded;
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
+const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
+
+/// Speaks HTTPS to one API server.
+pub struct HttpsTransport {
+    dial: Dial,
+    /// `https://host:port`, what every request's path is put behind.
+    server: Uri,
+    bearer: Option<HeaderValue>,
+    /// Held while connecting only, so that one connection is made however many requests wait for it.
+    connection: Mutex<Option<Connection>>,
+}
+
+/// The target cannot be spoken to as it is described.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use the server {server:?}: {reason}")]
+pub struct TargetError {
+    pub server: String,
+    pub reason: String,
+}
+
+impl HttpsTransport {
+    /// Prepares, without connecting yet.
+    ///
+    /// # Errors
+    /// The address, a certificate, the key or the token cannot be read.
+    pub fn new(target: &Target) -> Result<Self, TargetError> {
+        let failed = |reason: String| TargetError { server: target.server.clone(), reason };
+        let server: Uri = target.server.parse().map_err(|error| failed(format!("{error}")))?;
+        if server.scheme_str() != Some("https") {
+            return Err(failed("its address must begin with https://".into()));
+        }
+        let host = server.host().ok_or_else(|| failed("its address has no host".into()))?;
+        let bearer = match &target.token {
+            None => None,
+            Some(token) => {
+                let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                    .map_err(|_| failed("the token holds characters no header may hold".into()))?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+        };
+        let name = target.server_name.as_deref().unwrap_or(host);
+        let dial = Dial {
+            address: (host.trim_matches(['[', ']']).to_owned(), server.port_u16().unwrap_or(443)),
+            name: tls::server_name(name).map_err(failed)?,
+            any: Arc::new(tls::config(target, &[b"h2", b"http/1.1"]).map_err(failed)?),
+            http1: Arc::new(tls::config(target, &[b"http/1.1"]).map_err(failed)?),
+        };
+        Ok(Self { dial, server, bearer, connection: Mutex::new(None) })
+    }
+
+    /// Sends a request that asks to upgrade, over a connection of its own. Where the server agrees (101) the connection
+    /// comes back with the answer; else only the answer.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn upgrade(&self, request: Request<Bytes>) -> Result<(Response<Body>, Option<Upgraded>), TransportError> {
+        let request = self.addressed(request)?;
+        deadline("connecting", async { self.dial.http1().await?.upgrade(request).await }).await
+    }
+
+    /// Ends the connection and everything that is under way on it.
+    pub async fn close(&self) {
+        if let Some(connection) = self.connection.lock().await.take() {
+            connection.close().await;
+        }
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+        let mut request = self.addressed(request)?;
+        // A connection may die between two requests. hyper gives back a request it never sent, and that one, and only
+        // that one, is safe to send again.
+        for _ in 0..3 {
+            let sender = match self.sender().await? {
+                Sender::Http1(single) => return single.send(request).await,
+                Sender::Http2(sender) => sender,
+            };
+            match attempt(sender, request).await {
+                Ok(response) => return Ok(response),
+                Err((_, Some(unsent))) => request = unsent,
+                Err((error, None)) => return Err(error),
+            }
+        }
+        Err(TransportError(format!("the connection to {} closes again and again", self.server)))
+    }
+
+    /// A way to send one request: over the living connection, or one made now.
+    async fn sender(&self) -> Result<Sender, TransportError> {
+        let mut connection = self.connection.lock().await;
+        if let Some(living) = connection.as_ref().and_then(Connection::sender) {
+            return Ok(Sender::Http2(living));
+        }
+        *connection = None;
+        match deadline("connecting", self.dial.any()).await? {
+            Connected::Http1(single) => Ok(Sender::Http1(single)),
+            Connected::Http2(made) => {
+                let sender = made.sender();
+                *connection = Some(made);
+                let closed = || TransportError(format!("{} closed the connection", self.server));
+                sender.map(Sender::Http2).ok_or_else(closed)
+            }
+        }
+    }
+
+    /// Puts server, token and agent onto a request that has only a path.
+    fn addressed(&self, request: Request<Bytes>) -> Result<Request<Bytes>, TransportError> {
+        let (mut head, body) = request.into_parts();
+        let mut parts = self.server.clone().into_parts();
+        let prefix = self.server.path().trim_end_matches('/');
+        let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let path = PathAndQuery::try_from(format!("{prefix}{path}"))
+            .map_err(|error| TransportError(format!("{path:?} is no path: {error}")))?;
+        parts.path_and_query = Some(path);
+        head.uri = Uri::from_parts(parts).map_err(|error| TransportError(format!("no address: {error}")))?;
+        if let Some(bearer) = &self.bearer {
+            head.headers.insert(header::AUTHORIZATION, bearer.clone());
+        }
+        head.headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        Ok(Request::from_parts(head, body))
+    }
+}
+
+impl Transport for HttpsTransport {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        Box::pin(self.exchange(request))
+    }
+}
+
+enum Sender {
+    Http2(SendRequest<Full<Bytes>>),
+    Http1(Single),
+}
+
+async fn attempt(
+    mut sender: SendRequest<Full<Bytes>>,
+    request: Request<Bytes>,
+) -> Result<Response<Body>, (TransportError, Option<Request<Bytes>>)> {
+    let (head, body) = request.into_parts();
+    let kept = body.clone();
+    match sender.try_send_request(Request::from_parts(head, Full::new(body))).await {
+        Ok(response) => Ok(response.map(|it| it.map_err(Into::into).boxed_unsync())),
+        Err(mut failure) => {
+            let unsent = failure.take_message().map(|it| it.map(|_| kept));
+            Err((TransportError(format!("{}", failure.error())), unsent))
+        }
+    }
+}
+
+async fn deadline<T>(what: &str, work: impl Future<Output = Result<T, TransportError>>) -> Result<T, TransportError> {
+    match tokio::time::timeout(CONNECT_DEADLINE, work).await {
+        Ok(done) => done,
+        Err(_) => Err(TransportError(format!("{what} took longer than {CONNECT_DEADLINE:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

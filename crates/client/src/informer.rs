@@ -1,0 +1,467 @@
+//! A cache's feed: everything there is, then every change, through broken connections and forgotten versions.
+//!
+//! ```text
+//!            +---------- expired (410) ----------+
+//!            v                                   |
+//! Listing --> (next page) --> Connecting --> Watching
+//!    |                           |  ^            |
+//!    +--> Waiting(then list)     |  +---- end ---+
+//!                                +--> Waiting(then connect) <-- error
+//! ```
+//! Level-triggered: what was missed while disconnected comes as its newest state, what went meanwhile as a deletion.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use corten_meta::{Key, ObjectMeta, Resource};
+use futures_util::Stream;
+use serde::Deserialize;
+use tokio::time::{Instant, Sleep};
+
+use crate::{
+    Backoff, BoxFuture, Client, Error, List, ListParams, Watch, WatchEvent, WatchParams, backoff::seed_of,
+    version_number,
+};
+
+const PAGE: u32 = 500;
+/// The server is asked to end each watch after this long, and up to as much again, so that connections move around.
+const WATCH_SECONDS: u32 = 300;
+/// A watch that outlives what was asked for by this much is taken for dead.
+const WATCH_GRACE: Duration = Duration::from_secs(30);
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+/// What happened to a cache's contents.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InformerEvent<T = Bytes> {
+    /// The object is new, or has changed.
+    Applied(T, ObjectMeta),
+    /// The object is gone. Where its end was missed, only name, namespace, uid and the last version are known.
+    Deleted(ObjectMeta),
+    /// Everything up to this version has been delivered: after each list, and then from time to time.
+    Synced(String),
+}
+
+/// What to keep informed about.
+#[derive(Clone, Debug)]
+pub struct InformerParams {
+    pub resource: Resource,
+    /// Empty: every namespace.
+    pub namespace: String,
+    pub label_selector: String,
+    pub field_selector: String,
+    /// Of the jitter in back-offs and watch lengths.
+    pub seed: u64,
+}
+
+impl InformerParams {
+    pub fn all(resource: Resource) -> Self {
+        let seed = seed_of(&resource.qualified());
+        Self { resource, namespace: String::new(), label_selector: String::new(), field_selector: String::new(), seed }
+    }
+}
+
+impl InformerParams {
+    /// With another seed, so that two informers about one resource do not move in step.
+    #[must_use]
+    pub fn seeded_by(mut self, name: &str) -> Self {
+        self.seed ^= seed_of(name).rotate_left(1);
+        self
+    }
+}
+
+type Decode<T> = Box<dyn Fn(Bytes) -> Result<(ObjectMeta, T), Error> + Send + Sync>;
+
+/// See the module's documentation. It runs only while it is polled; it never ends.
+pub struct Informer<T = Bytes> {
+    client: Client,
+    params: InformerParams,
+    decode: Decode<T>,
+    state: State,
+    known: BTreeMap<Key, Known>,
+    /// Where the next watch goes on.
+    from: String,
+    /// The newest version that has been delivered.
+    version: String,
+    n_lists: u64,
+    /// The list under way may be too old for whoever asked for one.
+    lists_again: bool,
+    ready: VecDeque<(Place, InformerEvent<T>)>,
+    backoff: Backoff,
+}
+
+/// Where an event stands that is to be delivered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A list comes in the order of names, so an item's version says nothing of the other items.
+    AmidList,
+    EndOfList,
+    /// With it, everything up to its version has been delivered.
+    Watch,
+}
+
+struct Known {
+    uid: String,
+    version: String,
+}
+
+enum State {
+    Listing(Listing),
+    Connecting(BoxFuture<'static, Result<Watch, Error>>),
+    Watching { watch: Watch, until: Pin<Box<Sleep>> },
+    Waiting { until: Pin<Box<Sleep>>, then: Then },
+}
+
+struct Listing {
+    page: BoxFuture<'static, Result<List, Error>>,
+    /// What the pages so far held.
+    seen: BTreeSet<Key>,
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    List,
+    Connect,
+}
+
+impl Informer<Bytes> {
+    /// Gives each object as the bytes the server sent.
+    pub fn new(client: Client, params: InformerParams) -> Self {
+        Self::decoding(client, params, |bytes| {
+            let object: OnlyMeta = crate::decode(&bytes)?;
+            Ok((object.metadata, bytes))
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct OnlyMeta {
+    metadata: ObjectMeta,
+}
+
+impl<T> Informer<T> {
+    /// Gives each object decoded, once. One that cannot be decoded is logged and left out.
+    pub fn decoding(
+        client: Client,
+        params: InformerParams,
+        decode: impl Fn(Bytes) -> Result<(ObjectMeta, T), Error> + Send + Sync + 'static,
+    ) -> Self {
+        let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, params.seed);
+        let state = State::Listing(Listing::begin(&client, &params));
+        Self {
+            client,
+            params,
+            decode: Box::new(decode),
+            state,
+            known: BTreeMap::new(),
+            from: String::new(),
+            version: String::new(),
+            n_lists: 0,
+            lists_again: false,
+            ready: VecDeque::new(),
+            backoff,
+        }
+    }
+
+    pub fn resource(&self) -> &Resource {
+        &self.params.resource
+    }
+
+    /// Everything up to this version has been delivered; empty before the first list.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// How many whole lists have been delivered.
+    pub fn n_lists(&self) -> u64 {
+        self.n_lists
+    }
+
+    /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
+    /// list begun after this call has been delivered. A list that is under way is not given up for it.
+    pub fn relist(&mut self) -> u64 {
+        let undelivered = self.ready.iter().filter(|it| it.0 == Place::EndOfList).count();
+        let so_far = self.n_lists + u64::from(undelivered > 0);
+        match &self.state {
+            State::Listing(_) => {
+                self.lists_again = true;
+                so_far + 2
+            }
+            // It begins as soon as the server may be asked again.
+            State::Waiting { then: Then::List, .. } => so_far + 1,
+            _ => {
+                self.state = State::Listing(Listing::begin(&self.client, &self.params));
+                so_far + 1
+            }
+        }
+    }
+
+    /// The next event. Nothing is lost where the caller stops waiting.
+    pub async fn next(&mut self) -> InformerEvent<T> {
+        std::future::poll_fn(|context| self.poll_event(context)).await
+    }
+
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<InformerEvent<T>> {
+        loop {
+            if let Some((place, event)) = self.ready.pop_front() {
+                self.deliver(place, &event);
+                return Poll::Ready(event);
+            }
+            if let Some(state) = ready!(self.poll_state(context)) {
+                self.state = state;
+            }
+        }
+    }
+
+    fn deliver(&mut self, place: Place, event: &InformerEvent<T>) {
+        let version = match event {
+            InformerEvent::Applied(_, meta) | InformerEvent::Deleted(meta) => &meta.resource_version,
+            InformerEvent::Synced(version) => version,
+        };
+        if place != Place::AmidList {
+            version.clone_into(&mut self.version);
+        }
+        self.n_lists += u64::from(place == Place::EndOfList);
+    }
+
+    /// Waits until the present state has something to say; gives the state after it, where that is another.
+    fn poll_state(&mut self, context: &mut Context<'_>) -> Poll<Option<State>> {
+        let next = match &mut self.state {
+            State::Listing(listing) => {
+                let page = ready!(listing.page.as_mut().poll(context));
+                let seen = std::mem::take(&mut listing.seen);
+                self.listed(page, seen)
+            }
+            State::Connecting(watch) => {
+                let watch = ready!(watch.as_mut().poll(context));
+                self.connected(watch)
+            }
+            State::Watching { watch, until } => {
+                if let Poll::Ready(event) = watch.poll_event(context) {
+                    return Poll::Ready(self.watched(event));
+                }
+                ready!(until.as_mut().poll(context));
+                tracing::debug!(resource = %self.params.resource, "a watch outlived its time and is begun anew");
+                self.connect()
+            }
+            State::Waiting { until, then } => {
+                let then = *then;
+                ready!(until.as_mut().poll(context));
+                match then {
+                    Then::List => State::Listing(Listing::begin(&self.client, &self.params)),
+                    Then::Connect => self.connect(),
+                }
+            }
+        };
+        Poll::Ready(Some(next))
+    }
+
+    // ---- the states' ends ----
+
+    fn listed(&mut self, page: Result<List, Error>, mut seen: BTreeSet<Key>) -> State {
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => return self.failed("list", &error, Then::List),
+        };
+        for item in page.items {
+            if let Some(key) = self.apply(item, Place::AmidList) {
+                seen.insert(key);
+            }
+        }
+        if !page.continue_token.is_empty() {
+            return State::Listing(Listing::go_on(&self.client, &self.params, page.continue_token, seen));
+        }
+        // What the new list does not hold ended while nobody watched.
+        let gone: Vec<Key> = self.known.keys().filter(|it| !seen.contains(*it)).cloned().collect();
+        for key in gone {
+            self.forget(&key);
+        }
+        self.from = page.resource_version;
+        self.ready.push_back((Place::EndOfList, InformerEvent::Synced(self.from.clone())));
+        if std::mem::take(&mut self.lists_again) {
+            return State::Listing(Listing::begin(&self.client, &self.params));
+        }
+        self.connect()
+    }
+
+    fn connected(&mut self, watch: Result<Watch, Error>) -> State {
+        match watch {
+            Ok(watch) => {
+                let until = Duration::from_secs(u64::from(WATCH_SECONDS) * 2) + WATCH_GRACE;
+                State::Watching { watch, until: Box::pin(tokio::time::sleep_until(Instant::now() + until)) }
+            }
+            Err(error) if error.is_expired() => self.failed("watch", &error, Then::List),
+            Err(error) => self.failed("watch", &error, Then::Connect),
+        }
+    }
+
+    /// One event of a watch, or its end. Gives no state while the watch goes on.
+    fn watched(&mut self, event: Option<Result<WatchEvent, Error>>) -> Option<State> {
+        match event {
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
+                self.apply(object, Place::Watch);
+            }
+            Some(Ok(WatchEvent::Deleted(object))) => self.deleted(&object),
+            Some(Ok(WatchEvent::Bookmark(object))) => {
+                if let Ok(bookmark) = crate::decode::<OnlyMeta>(&object) {
+                    self.advance(&bookmark.metadata.resource_version);
+                    self.ready.push_back((Place::Watch, InformerEvent::Synced(self.from.clone())));
+                }
+            }
+            Some(Ok(WatchEvent::Error(status))) => {
+                let then = if status.code == 410 { Then::List } else { Then::Connect };
+                return Some(self.failed("watch", &Error::Status(status), then));
+            }
+            Some(Err(error)) => return Some(self.failed("watch", &error, Then::Connect)),
+            None => return Some(self.wait(Then::Connect)),
+        }
+        self.backoff.reset();
+        None
+    }
+
+    // ---- into the states ----
+
+    fn connect(&mut self) -> State {
+        let (client, resource) = (self.client.clone(), self.params.resource.clone());
+        let jitter = u32::try_from(self.backoff.draw() % u64::from(WATCH_SECONDS)).expect("a remainder fits");
+        let params = WatchParams {
+            namespace: self.params.namespace.clone(),
+            label_selector: self.params.label_selector.clone(),
+            field_selector: self.params.field_selector.clone(),
+            resource_version: self.from.clone(),
+            bookmarks: true,
+            timeout_seconds: WATCH_SECONDS + jitter,
+        };
+        State::Connecting(Box::pin(async move { client.watch(&resource, &params).await }))
+    }
+
+    fn failed(&mut self, verb: &str, error: &Error, then: Then) -> State {
+        // A forgotten version is the ordinary fate of a slow watch; anything else is worth a line.
+        if error.is_expired() {
+            tracing::debug!(resource = %self.params.resource, %error, "the watch is too old, listing again");
+        } else {
+            tracing::warn!(resource = %self.params.resource, %error, failures = self.backoff.failures() + 1, "cannot {verb}");
+        }
+        self.wait(then)
+    }
+
+    fn wait(&mut self, then: Then) -> State {
+        State::Waiting { until: Box::pin(tokio::time::sleep(self.backoff.delay())), then }
+    }
+
+    // ---- the contents ----
+
+    /// Takes a state of an object in if it is news; gives its key either way.
+    fn apply(&mut self, object: Bytes, place: Place) -> Option<Key> {
+        let (meta, value) = match (self.decode)(object) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                tracing::warn!(resource = %self.params.resource, %error, "an object is left out of the cache");
+                return None;
+            }
+        };
+        let key = meta.key();
+        if let Some(known) = self.known.get(&key) {
+            // A list is the truth even where its versions are older: the store may have been restored from a backup.
+            let is_news = match place {
+                Place::Watch => is_newer(&meta.resource_version, &known.version),
+                Place::AmidList | Place::EndOfList => meta.resource_version != known.version,
+            };
+            if !is_news {
+                return Some(key);
+            }
+            if known.uid != meta.uid {
+                self.forget(&key);
+            }
+        }
+        if place == Place::Watch {
+            self.advance(&meta.resource_version);
+        }
+        self.known.insert(key.clone(), Known { uid: meta.uid.clone(), version: meta.resource_version.clone() });
+        self.ready.push_back((place, InformerEvent::Applied(value, meta)));
+        Some(key)
+    }
+
+    fn deleted(&mut self, object: &Bytes) {
+        let meta = match crate::decode::<OnlyMeta>(object) {
+            Ok(object) => object.metadata,
+            Err(error) => {
+                tracing::warn!(resource = %self.params.resource, %error, "a deletion cannot be read, listing again");
+                self.relist();
+                return;
+            }
+        };
+        self.advance(&meta.resource_version);
+        let key = meta.key();
+        // A deletion that is older than what is known came twice, or is not about this object.
+        if self.known.get(&key).is_some_and(|it| is_newer(&meta.resource_version, &it.version)) {
+            self.known.remove(&key);
+            self.ready.push_back((Place::Watch, InformerEvent::Deleted(meta)));
+        }
+    }
+
+    /// Reports the end of an object whose deletion was not seen.
+    fn forget(&mut self, key: &Key) {
+        let Some(known) = self.known.remove(key) else { return };
+        let meta = ObjectMeta {
+            name: key.name.clone(),
+            namespace: key.namespace.clone(),
+            uid: known.uid,
+            resource_version: known.version,
+            ..ObjectMeta::default()
+        };
+        self.ready.push_back((Place::AmidList, InformerEvent::Deleted(meta)));
+    }
+
+    fn advance(&mut self, version: &str) {
+        if is_newer(version, &self.from) {
+            version.clone_into(&mut self.from);
+        }
+    }
+}
+
+impl<T> Stream for Informer<T>
+where
+    Self: Unpin,
+{
+    type Item = InformerEvent<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(context).map(Some)
+    }
+}
+
+impl Listing {
+    fn begin(client: &Client, params: &InformerParams) -> Self {
+        Self::go_on(client, params, String::new(), BTreeSet::new())
+    }
+
+    fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
+        let (client, resource) = (client.clone(), params.resource.clone());
+        let params = ListParams {
+            namespace: params.namespace.clone(),
+            label_selector: params.label_selector.clone(),
+            field_selector: params.field_selector.clone(),
+            resource_version: String::new(),
+            limit: PAGE,
+            continue_token,
+        };
+        Self { page: Box::pin(async move { client.list(&resource, &params).await }), seen }
+    }
+}
+
+/// Versions of one server grow; ones that are no numbers can only be told apart.
+fn is_newer(version: &str, than: &str) -> bool {
+    match (version_number(version), version_number(than)) {
+        (Some(version), Some(than)) => version > than,
+        _ => version != than,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The default engine: all live keys in memory, and on disk a log of what changed since the last checkpoint.
+//!
+//! ```text
+//! DIR/lock                            held while open
+//! DIR/<revision>.checkpoint           every live key at that revision
+//! DIR/<revision>.log                  every change after that revision, in order
+//! ```
+//! One thread writes. It takes all that is queued, tries it in order against a draft of the newest snapshot, appends
+//! one frame, makes it durable with one `fdatasync`, and only then lets anyone see or be told of it. When the log has
+//! outgrown the data a new one is begun and another thread writes a checkpoint, after which the old log is deleted. No
+//! B-tree is needed on disk since nothing is ever read from it but at the start, whole and in order.
+
+mod checkpoint;
+mod disk;
+mod frame;
+mod log;
+mod recover;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+
+use self::{
+    disk::Disk,
+    writer::{Request, Writer},
+};
+use crate::{BoxFuture, Changes, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How much of the past is kept for watches and reads, in memory.
+    pub history: Limits,
+    /// A checkpoint is made when the log is larger than this and than the live data.
+    pub log_bytes_min: u64,
+    /// How far ahead the log is allocated.
+    pub log_ahead: u64,
+    /// Transactions that wait for the writer; further ones wait to be queued.
+    pub queue: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { history: Limits::default(), log_bytes_min: 16 << 20, log_ahead: 4 << 20, queue: 1_024 }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the store in {} is in use by another process", dir.display())]
+    Locked { dir: PathBuf },
+    /// Not the torn end that a crash leaves behind, which is repaired without a word: something that was answered is
+    /// gone or altered.
+    #[error("the store is damaged: {}: {reason}", file.display())]
+    Damaged { file: PathBuf, reason: String },
+    #[error("opening the store: {}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+pub struct Embedded {
+    mvcc: Arc<Mvcc>,
+    requests: Mutex<Option<mpsc::Sender<Request>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Ready once the writer has closed its files.
+    finished: tokio::sync::watch::Receiver<bool>,
+}
+
+impl Embedded {
+    /// Opens the store in a directory, which is made if it is not there.
+    ///
+    /// # Errors
+    /// If another process has it open, the disk fails, or what lies there cannot be what a store left behind.
+    pub fn open(dir: &Path, options: Options) -> Result<Self, OpenError> {
+        Self::open_on(Disk::new(dir), options)
+    }
+
+    fn open_on(disk: Disk, options: Options) -> Result<Self, OpenError> {
+        let lock = lock(&disk)?;
+        let recovered = recover::recover(&disk, options.history, options.log_ahead)?;
+        let mvcc = Arc::new(Mvcc::resume(recovered.newest, recovered.window));
+
+        let (requests, queue) = mpsc::channel(options.queue);
+        let (finish, finished) = tokio::sync::watch::channel(false);
+        let writer = Writer::new(queue, mvcc.clone(), disk.clone(), recovered.log, options);
+        let writer = thread::Builder::new()
+            .name("store-writer".into())
+            .spawn(move || {
+                writer.run();
+                drop(lock);
+                finish.send_replace(true);
+            })
+            .map_err(|source| OpenError::Io { path: disk.dir().into(), source })?;
+        Ok(Self { mvcc, requests: Mutex::new(Some(requests)), writer: Mutex::new(Some(writer)), finished })
+    }
+
+    async fn commit_queued(&self, txn: Txn) -> Result<Outcome, Error> {
+        let requests = self.requests.lock().clone().ok_or(Error::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        requests.send(Request { txn, answer }).await.map_err(|_| Error::Closed)?;
+        drop(requests);
+        answered.await.map_err(|_| Error::Closed)?
+    }
+
+    fn join(&self) {
+        // The writer ends once nobody can send to it any more.
+        self.requests.lock().take();
+        let writer = self.writer.lock().take();
+        if let Some(Err(_)) = writer.map(JoinHandle::join) {
+            tracing::error!("the store's writer panicked");
+        }
+    }
+}
+
+fn lock(disk: &Disk) -> Result<File, OpenError> {
+    let failed = |source| OpenError::Io { path: disk.dir().into(), source };
+    disk.create_dir().map_err(failed)?;
+    let lock = disk.open_lock().map_err(failed)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Locked { dir: disk.dir().into() }),
+        Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.join();
+        self.mvcc.close();
+    }
+}
+
+impl Store for Embedded {
+    fn revision(&self) -> Revision {
+        self.mvcc.revision()
+    }
+
+    fn get(&self, key: &[u8]) -> BoxFuture<'_, Result<Option<Entry>, Error>> {
+        let entry = self.mvcc.get(key);
+        Box::pin(async move { entry })
+    }
+
+    fn range(&self, range: Range, revision: Option<Revision>, limit: usize) -> BoxFuture<'_, Result<Page, Error>> {
+        Box::pin(async move { self.mvcc.range(&range, revision, limit) })
+    }
+
+    fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>> {
+        Box::pin(self.commit_queued(txn))
+    }
+
+    fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>> {
+        Box::pin(async move { self.mvcc.watch(range, after) })
+    }
+
+    fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.mvcc.compact(revision) })
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.requests.lock().take();
+            // An error says that the writer is gone, which is as good.
+            let _ = self.finished.clone().wait_for(|it| *it).await;
+            self.mvcc.close();
+            self.join();
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! Writes every live key to a new file, so that older logs can go.
+
+use std::{
+    fs::File,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+};
+
+use super::{
+    disk::{CHECKPOINT, Disk, LOG},
+    frame::{CHECKPOINT_MAGIC, Frames, Header, Next, Unreadable, Written, decode_changes, encode_entry, write_frame},
+    log::salt,
+};
+use crate::snapshot::Snapshot;
+
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// A checkpoint being written by its own thread.
+pub(super) struct Running {
+    thread: JoinHandle<()>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Running {
+    pub(super) fn start(disk: Disk, snapshot: Snapshot) -> io::Result<Self> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let stop = cancelled.clone();
+        let thread = thread::Builder::new().name("store-checkpoint".into()).spawn(move || {
+            let revision = snapshot.revision;
+            match write(&disk, &snapshot, &stop).and_then(|()| delete_older(&disk, revision)) {
+                Ok(()) => tracing::debug!(revision, "wrote a checkpoint"),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => tracing::warn!(%error, "cannot write a checkpoint, the log goes on growing"),
+            }
+        })?;
+        Ok(Self { thread, cancelled })
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Gives up what is not done yet: the logs still have all of it.
+    pub(super) fn cancel(self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+        self.join();
+    }
+
+    pub(super) fn join(self) {
+        if self.thread.join().is_err() {
+            tracing::error!("writing a checkpoint panicked");
+        }
+    }
+}
+
+fn write(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
+    let written = write_unfinished(disk, snapshot, cancelled);
+    if written.is_err() {
+        disk.abandon(snapshot.revision, CHECKPOINT);
+    }
+    written
+}
+
+fn write_unfinished(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
+    let header = Header { salt: salt(), revision: snapshot.revision };
+    let file = disk.begin(snapshot.revision, CHECKPOINT)?;
+    let mut buffer = header.encode(CHECKPOINT_MAGIC);
+    let mut offset = 0;
+    let mut entries = snapshot.entries().peekable();
+    loop {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let last = entries.peek().is_none();
+        write_frame(header.salt, &mut buffer, |out| {
+            let start = out.len();
+            while out.len() - start < CHUNK_BYTES
+                && let Some(entry) = entries.next()
+            {
+                encode_entry(entry, out);
+            }
+        });
+        file.write_at(&buffer, offset)?;
+        offset += buffer.len() as u64;
+        buffer.clear();
+        if last {
+            return disk.finish(&file, snapshot.revision, CHECKPOINT);
+        }
+    }
+}
+
+/// Deletes what a durable checkpoint at `revision` has made superfluous.
+pub(super) fn delete_older(disk: &Disk, revision: u64) -> io::Result<()> {
+    for kind in [LOG, CHECKPOINT] {
+        for (older, path) in disk.list(kind)? {
+            if older < revision {
+                disk.remove(&path)?;
+            }
+        }
+    }
+    disk.sync_dir()
+}
+
+/// Reads a checkpoint back.
+pub(super) fn read(file: File) -> Result<Snapshot, Unreadable> {
+    let length = file.metadata()?.len();
+    let mut frames = Frames::new(file, length, CHECKPOINT_MAGIC)?;
+    let mut snapshot = Snapshot::new();
+    snapshot.revision = frames.header.revision;
+    loop {
+        // It got its name only when it was whole, so whatever is wrong with it is damage.
+        let Next::Payload(payload) = frames.read_next()? else {
+            return Err(Unreadable::Damaged(format!("what follows byte {} is unreadable", frames.sound)));
+        };
+        if payload.is_empty() {
+            return Ok(snapshot);
+        }
+        let Some(entries) = decode_changes(payload) else {
+            return Err(Unreadable::Damaged("a sound frame does not hold entries".into()));
+        };
+        for Written { key, entry, .. } in entries {
+            snapshot.set(&key, entry);
+        }
+    }
+}

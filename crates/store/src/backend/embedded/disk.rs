@@ -1,0 +1,156 @@
+//! The directory of a store: every touch of the file system goes through here, so that tests can make it fail.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::Revision;
+
+pub(super) const LOG: &str = "log";
+pub(super) const CHECKPOINT: &str = "checkpoint";
+const UNFINISHED: &str = "unfinished";
+
+#[derive(Clone)]
+pub(super) struct Disk {
+    dir: Arc<Path>,
+    #[cfg(test)]
+    pub(super) faults: Arc<super::tests::faults::DiskFaults>,
+}
+
+impl Disk {
+    pub(super) fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.into(),
+            #[cfg(test)]
+            faults: Arc::default(),
+        }
+    }
+
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn path(&self, revision: Revision, kind: &str) -> PathBuf {
+        // Of one width, so that names sort as revisions do.
+        self.dir.join(format!("{revision:020}.{kind}"))
+    }
+
+    /// Only the owner may read what is kept: there are secrets in it.
+    pub(super) fn create_dir(&self) -> io::Result<()> {
+        if self.dir.is_dir() {
+            return Ok(());
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
+        match self.dir.parent().filter(|it| !it.as_os_str().is_empty()) {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn open_lock(&self) -> io::Result<File> {
+        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.dir.join("lock"))
+    }
+
+    /// The files of a kind, oldest first. Leftovers of an unfinished one are deleted.
+    pub(super) fn list(&self, kind: &str) -> io::Result<Vec<(Revision, PathBuf)>> {
+        let mut found = Vec::new();
+        for file in fs::read_dir(&self.dir)? {
+            let path = file?.path();
+            let extension = path.extension().and_then(|it| it.to_str());
+            let revision = path.file_stem().and_then(|it| it.to_str()).and_then(|it| it.parse().ok());
+            match (extension, revision) {
+                (Some(UNFINISHED), _) => fs::remove_file(&path)?,
+                (Some(extension), Some(revision)) if extension == kind => found.push((revision, path)),
+                _ => {}
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Makes a file that nobody finds until [`Disk::finish`].
+    pub(super) fn begin(&self, revision: Revision, kind: &str) -> io::Result<DiskFile> {
+        let path = self.path(revision, kind).with_extension(format!("{kind}.{UNFINISHED}"));
+        let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+        Ok(self.wrap(file))
+    }
+
+    /// The file is durable under its name when this returns.
+    pub(super) fn finish(&self, file: &DiskFile, revision: Revision, kind: &str) -> io::Result<()> {
+        file.sync()?;
+        let path = self.path(revision, kind);
+        fs::rename(path.with_extension(format!("{kind}.{UNFINISHED}")), &path)?;
+        self.sync_dir()
+    }
+
+    /// Whatever there is of a file that could not be finished; what cannot be deleted now is at the next start.
+    pub(super) fn abandon(&self, revision: Revision, kind: &str) {
+        let path = self.path(revision, kind);
+        for path in [path.with_extension(format!("{kind}.{UNFINISHED}")), path] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    tracing::warn!(%error, path = %path.display(), "cannot delete an unfinished file");
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn open(&self, path: &Path) -> io::Result<DiskFile> {
+        Ok(self.wrap(OpenOptions::new().write(true).open(path)?))
+    }
+
+    pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    pub(super) fn sync_dir(&self) -> io::Result<()> {
+        File::open(&self.dir)?.sync_all()
+    }
+
+    fn wrap(&self, file: File) -> DiskFile {
+        DiskFile {
+            file,
+            #[cfg(test)]
+            faults: self.faults.clone(),
+        }
+    }
+}
+
+pub(super) struct DiskFile {
+    file: File,
+    #[cfg(test)]
+    faults: Arc<super::tests::faults::DiskFaults>,
+}
+
+impl DiskFile {
+    pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.write(bytes, |part| self.file.write_all_at(part, offset))?;
+        self.file.write_all_at(bytes, offset)
+    }
+
+    /// As `fdatasync`, which includes a changed length.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.sync()?;
+        self.file.sync_data()
+    }
+
+    /// Makes room, and with it the file longer by zeros: a write that changes no length is durable sooner.
+    pub(super) fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.truncate()?;
+        Ok(rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), offset, length)?)
+    }
+
+    pub(super) fn truncate(&self, length: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.truncate()?;
+        self.file.set_len(length)
+    }
+}

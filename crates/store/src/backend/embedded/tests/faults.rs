@@ -1,0 +1,64 @@
+//! A disk that fills up and fails on demand.
+
+use std::{
+    io,
+    sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
+};
+
+#[derive(Default)]
+pub(in super::super) struct DiskFaults {
+    full: AtomicBool,
+    room: AtomicI64,
+    sync_fails: AtomicBool,
+    truncate_fails: AtomicBool,
+}
+
+impl DiskFaults {
+    /// So many bytes can still be written.
+    pub(super) fn leave_room(&self, bytes: i64) {
+        self.room.store(bytes, SeqCst);
+        self.full.store(true, SeqCst);
+    }
+
+    pub(super) fn make_room(&self) {
+        self.full.store(false, SeqCst);
+    }
+
+    pub(super) fn fail_sync(&self, fails: bool) {
+        self.sync_fails.store(fails, SeqCst);
+    }
+
+    pub(super) fn fail_truncate(&self, fails: bool) {
+        self.truncate_fails.store(fails, SeqCst);
+    }
+
+    pub(in super::super) fn write(
+        &self,
+        bytes: &[u8],
+        write_part: impl FnOnce(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if !self.full.load(SeqCst) {
+            return Ok(());
+        }
+        let length = i64::try_from(bytes.len()).expect("a length");
+        let room = self.room.fetch_sub(length, SeqCst);
+        if room >= length {
+            return Ok(());
+        }
+        self.room.store(0, SeqCst);
+        write_part(&bytes[..usize::try_from(room.max(0)).expect("not negative")])?;
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    pub(in super::super) fn sync(&self) -> io::Result<()> {
+        fail_if(&self.sync_fails, "sync failed")
+    }
+
+    pub(in super::super) fn truncate(&self) -> io::Result<()> {
+        fail_if(&self.truncate_fails, "truncate failed")
+    }
+}
+
+fn fail_if(fails: &AtomicBool, message: &str) -> io::Result<()> {
+    if fails.load(SeqCst) { Err(io::Error::other(message)) } else { Ok(()) }
+}

@@ -1,0 +1,86 @@
+//! A disk that fails: nothing is answered that is not durable, nothing that was answered is lost, reads go on.
+
+use std::path::Path;
+
+use super::{super::disk::Disk, *};
+
+fn open_with_faults(dir: &Path) -> (Embedded, Disk) {
+    let disk = Disk::new(dir);
+    let store = Embedded::open_on(disk.clone(), Options::default()).expect("the store opens");
+    (store, disk)
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        // However much of a frame still fits.
+        for room in [0, 1, 11, 12, 30, 60] {
+            let (store, disk) = open_with_faults(&dir.path().join(room.to_string()));
+            assert_eq!(commit(&store, put("/a", "1")).await.expect("there is room"), 2);
+
+            disk.faults.leave_room(room);
+            let refused = commit(&store, put("/a", &"2".repeat(100))).await;
+            assert!(matches!(refused, Err(Error::Io(_))), "{refused:?}");
+            assert_eq!(store.revision(), 2);
+            let entry = store.get(b"/a").await.expect("reads go on").expect("it is there");
+            assert_eq!(&entry.value[..], b"1");
+
+            disk.faults.make_room();
+            assert_eq!(commit(&store, put("/b", "3")).await.expect("there is room again"), 3);
+            drop(store);
+            let store = open(&dir.path().join(room.to_string()));
+            assert_eq!(store.revision(), 3);
+            assert_eq!(store.get(b"/a").await.expect("reads work"), Some(entry));
+        }
+    });
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_written_until_the_store_is_reopened() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        for truncate_fails in [false, true] {
+            let dir = dir.path().join(truncate_fails.to_string());
+            let (store, disk) = open_with_faults(&dir);
+            commit(&store, put("/a", "1")).await.expect("the disk works");
+
+            disk.faults.fail_sync(true);
+            disk.faults.fail_truncate(truncate_fails);
+            assert!(commit(&store, put("/a", "2")).await.is_err());
+            disk.faults.fail_sync(false);
+            disk.faults.fail_truncate(false);
+            let error = commit(&store, put("/a", "3")).await.expect_err("writes are refused").to_string();
+            assert!(error.contains("until the store is reopened"), "{error}");
+            assert_eq!(store.revision(), 2);
+            assert_eq!(store.range(crate::Range::prefix("/"), None, 0).await.expect("reads go on").entries.len(), 1);
+
+            drop(store);
+            let store = open(&dir);
+            commit(&store, put("/a", "4")).await.expect("writes go on");
+        }
+    });
+}
+
+#[test]
+fn a_checkpoint_that_does_not_fit_costs_nothing_but_space() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let disk = Disk::new(dir.path());
+        let store = Embedded::open_on(disk.clone(), busy()).expect("the store opens");
+        let mut last = 0;
+        for n in 0..400_i64 {
+            // Sooner or later the room ends in a checkpoint or in the header of a new log.
+            disk.faults.leave_room(if n % 7 == 0 { n } else { 100 });
+            match commit(&store, put(&format!("/{}", n % 50), &n.to_string().repeat(10))).await {
+                Ok(revision) => last = revision,
+                Err(error) => assert!(matches!(error, Error::Io(_)), "{error}"),
+            }
+        }
+        let before = store.range(crate::Range::prefix("/"), None, 0).await.expect("reads go on");
+        drop(store);
+        let store = open(dir.path());
+        assert_eq!(store.revision(), last);
+        assert_eq!(store.range(crate::Range::prefix("/"), None, 0).await.expect("reads work").entries, before.entries);
+    });
+}

@@ -1,0 +1,84 @@
+//! Closing and opening: one process at a time, nothing lost, watches go on.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use super::{super::OpenError, *};
+use crate::Range;
+
+#[test]
+fn one_process_at_a_time() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = open(dir.path());
+    let second = Embedded::open(dir.path(), busy());
+    assert!(matches!(second, Err(OpenError::Locked { .. })));
+    drop(store);
+    open(dir.path());
+}
+
+#[test]
+fn only_the_owner_can_read_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().join("store");
+    drop(open(&dir));
+    let mode = |path: &Path| fs::metadata(path).expect("it exists").permissions().mode() & 0o777;
+    assert_eq!(mode(&dir), 0o700);
+    for file in fs::read_dir(&dir).expect("a directory") {
+        assert_eq!(mode(&file.expect("a file").path()), 0o600);
+    }
+}
+
+#[test]
+fn a_closed_store_refuses_and_reopens_whole() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let store = open(dir.path());
+        let mut last = 0;
+        for n in 0..1_000 {
+            last = commit(&store, put(&format!("/{}", n % 30), &"x".repeat(n % 200))).await.expect("the store writes");
+        }
+        let before = store.range(Range::prefix("/"), None, 0).await.expect("reads work");
+        store.close().await;
+        assert!(matches!(store.commit(put("/a", "1")).await, Err(Error::Closed)));
+        assert!(matches!(store.get(b"/1").await, Err(Error::Closed)));
+
+        // Closing has given up the lock.
+        let store = open(dir.path());
+        assert_eq!(store.revision(), last);
+        assert_eq!(store.range(Range::prefix("/"), None, 0).await.expect("reads work"), before);
+        assert_eq!(commit(&store, put("/a", "1")).await.expect("the store writes"), last + 1);
+    });
+}
+
+#[test]
+fn checkpoints_keep_the_files_small() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let store = open(dir.path());
+        for n in 0..3_000 {
+            commit(&store, put("/a", &n.to_string().repeat(50))).await.expect("the store writes");
+        }
+        store.close().await;
+    });
+    drop(open(dir.path()));
+    let size = |file: std::io::Result<fs::DirEntry>| file.and_then(|it| it.metadata()).map_or(0, |it| it.len());
+    let total: u64 = fs::read_dir(dir.path()).expect("a directory").map(size).sum();
+    assert!(total < 200 << 10, "{total} bytes for one small key");
+}
+
+#[test]
+fn a_watch_goes_on_after_a_restart() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let store = Embedded::open(dir.path(), Options::default()).expect("the store opens");
+        let seen = commit(&store, put("/a", "1")).await.expect("the store writes");
+        commit(&store, put("/a", "2")).await.expect("the store writes");
+        drop(store);
+
+        let store = Embedded::open(dir.path(), Options::default()).expect("the store opens");
+        let mut watch = store.watch(Range::prefix("/"), seen).await.expect("the history is kept");
+        let changes = watch.next().await.expect("there is a change");
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].previous.as_ref().map(|it| it.mod_revision), Some(seen));
+        assert_eq!(changes[0].entry.as_ref().map(|it| &it.value[..]), Some(&b"2"[..]));
+    });
+}

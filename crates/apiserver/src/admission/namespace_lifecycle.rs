@@ -1,0 +1,58 @@
+//! Nothing is created in a namespace that is missing or going, and three namespaces never go.
+
+use corten_api::resources::NAMESPACES;
+use corten_meta::{Cause, Status};
+use serde_json::Value;
+
+use super::{Admission, Attributes, Operation, refusal::forbidden};
+use crate::{request::BoxFuture, watch_cache::ResourceCache};
+
+pub(crate) struct NamespaceLifecycle;
+
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl Admission for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let namespaces = request.ctx.server.caches().get(&NAMESPACES).expect("namespaces are a row of the table");
+            check(namespaces, request, object)
+        })
+    }
+}
+
+fn check(namespaces: &ResourceCache, request: &Attributes<'_>, object: &Value) -> Result<(), Status> {
+    if request.kind.resource == NAMESPACES {
+        let dies = request.operation == Operation::Delete && IMMORTAL.contains(&request.name);
+        return if dies { Err(forbidden(request, object, "this namespace may not be deleted")) } else { Ok(()) };
+    }
+    let writes = matches!(request.operation, Operation::Create | Operation::Update);
+    if request.namespace.is_empty() || !writes {
+        return Ok(());
+    }
+    let namespace = namespaces.get("", request.namespace);
+    let namespace = namespace.ok_or_else(|| Status::not_found(&NAMESPACES, request.namespace))?;
+    if request.operation == Operation::Create && is_terminating(&namespace.parse()) {
+        return Err(terminating(request, object));
+    }
+    Ok(())
+}
+
+fn is_terminating(namespace: &Value) -> bool {
+    !namespace["metadata"]["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating"
+}
+
+fn terminating(request: &Attributes<'_>, object: &Value) -> Status {
+    let namespace = request.namespace;
+    let reason = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = forbidden(request, object, &reason);
+    status.details.get_or_insert_default().causes.push(Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    });
+    status
+}

@@ -1,0 +1,47 @@
+//! Small makers of whole responses: JSON, text, a Status.
+
+use bytes::Bytes;
+use corten_meta::Status;
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+use crate::request::{Response, whole};
+
+/// A response with a JSON body that is there as bytes.
+pub(crate) fn json_bytes(code: StatusCode, body: impl Into<Bytes>) -> Response {
+    with_type(code, "application/json", body)
+}
+
+pub(crate) fn json(code: StatusCode, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => json_bytes(code, bytes),
+        Err(error) => status(&Status::internal(format!("cannot write the answer as JSON: {error}"))),
+    }
+}
+
+pub(crate) fn text(code: StatusCode, body: impl Into<Bytes>) -> Response {
+    with_type(code, "text/plain; charset=utf-8", body)
+}
+
+pub(crate) fn status(status: &Status) -> Response {
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json_bytes(code, serde_json::to_vec(status).expect("a status is plain strings and numbers"));
+    let retry_after = status.details.as_ref().and_then(|it| it.retry_after_seconds);
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// The answer of a verb, where failures are Statuses.
+pub(crate) fn of(result: Result<Response, Status>) -> Response {
+    result.unwrap_or_else(|it| status(&it))
+}
+
+pub(crate) fn with_type(code: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response {
+    let mut response = http::Response::new(whole(body));
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}

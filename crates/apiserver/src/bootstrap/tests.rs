@@ -1,0 +1,139 @@
+use std::collections::BTreeSet;
+
+use corten_controllers::CONTROLLERS;
+use corten_reconcile::Verb;
+
+use super::*;
+use crate::access::{
+    Attributes, Target,
+    rbac::{Compiler, Index, Objects},
+};
+
+/// The index of a new cluster.
+fn index() -> Index {
+    let objects: Vec<(&Resource, Key, String)> = wanted()
+        .into_iter()
+        .map(|(resource, object)| {
+            let name = object["metadata"]["name"].as_str().expect("every object is named");
+            (resource, Key::cluster(name), object.to_string())
+        })
+        .collect();
+    let of = |resource: &Resource| {
+        let rows = objects.iter().filter(|it| it.0 == resource);
+        rows.map(|(_, key, text)| (key.clone(), 1, text.as_bytes())).collect()
+    };
+    Compiler::default().compile(&Objects {
+        roles: Vec::new(),
+        cluster_roles: of(&CLUSTER_ROLES),
+        bindings: Vec::new(),
+        cluster_bindings: of(&CLUSTER_ROLE_BINDINGS),
+    })
+}
+
+fn may(index: &Index, user: &str, groups: &[&str], verb: &str, resource: &Resource, subresource: &str) -> bool {
+    let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
+    let target = Target::Resource {
+        group: &resource.group,
+        resource: &resource.plural,
+        subresource,
+        namespace: if resource.namespaced { "default" } else { "" },
+        name: "x",
+    };
+    index.decide(&Attributes { user, groups: &groups, verb, target }).is_allowed()
+}
+
+#[test]
+fn every_loop_may_do_what_it_declares() {
+    let index = index();
+    for make in CONTROLLERS {
+        let controller = make();
+        let user = format!("system:serviceaccount:kube-system:{}-controller", controller.name());
+        let mut needs: BTreeSet<(&str, Resource, String)> = BTreeSet::new();
+        for watch in controller.watches() {
+            needs.extend(["list", "watch"].map(|it| (it, watch.resource.clone(), String::new())));
+        }
+        for write in controller.writes() {
+            let verb = match write.verb {
+                Verb::Create => "create",
+                Verb::Patch => "patch",
+                Verb::Delete => "delete",
+            };
+            let status_only = write.fields.iter().all(|it| it.starts_with("status")) && verb == "patch";
+            let subresource = if status_only && !write.fields.is_empty() { "status" } else { "" };
+            needs.insert((verb, write.resource.clone(), subresource.to_owned()));
+        }
+        needs.insert(("create", corten_api::resources::EVENTS, String::new()));
+        needs.insert(("patch", corten_api::resources::EVENTS, String::new()));
+        for (verb, resource, subresource) in needs {
+            assert!(
+                may(&index, &user, &[], verb, &resource, &subresource),
+                "{} needs {verb} of {resource}/{subresource}",
+                controller.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn users_get_what_their_roles_say() {
+    use corten_api::resources::{NODES, PODS, SECRETS};
+    let index = index();
+    let nobody = [crate::filters::authenticate::UNAUTHENTICATED];
+    let node = ["system:nodes", AUTHENTICATED];
+    for (user, groups, verb, resource, subresource, allowed) in [
+        ("admin", &["system:masters"][..], "delete", &NODES, "", true),
+        ("jane", &[AUTHENTICATED], "list", &PODS, "", false),
+        ("system:anonymous", &nobody, "list", &PODS, "", false),
+        ("system:kube-scheduler", &[AUTHENTICATED], "create", &PODS, "binding", true),
+        ("system:kube-scheduler", &[AUTHENTICATED], "patch", &PODS, "status", true),
+        ("system:kube-scheduler", &[AUTHENTICATED], "list", &SECRETS, "", false),
+        ("system:node:n1", &node, "get", &SECRETS, "", true),
+        ("system:node:n1", &node, "list", &SECRETS, "", false),
+        ("system:node:n1", &node, "create", &PODS, "", false),
+        ("system:node:n1", &node, "patch", &NODES, "status", true),
+    ] {
+        let found = may(&index, user, groups, verb, resource, subresource);
+        assert_eq!(found, allowed, "{user} {verb} {resource}/{subresource}");
+    }
+    for (groups, path, allowed) in [
+        (&nobody[..], "/version", true),
+        (&nobody, "/api", false),
+        (&[AUTHENTICATED], "/openapi/v3/api/v1", true),
+        (&[AUTHENTICATED], "/metrics", false),
+    ] {
+        let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
+        let question = Attributes { user: "x", groups: &groups, verb: "get", target: Target::Path(path) };
+        assert_eq!(index.decide(&question).is_allowed(), allowed, "{path}");
+    }
+}
+
+#[test]
+fn only_what_is_missing_is_written() {
+    let role = |rules: Value, annotations: Value| json!({ "metadata": { "name": "r", "labels": { "a": "1" }, "annotations": annotations }, "rules": rules });
+    let ours = || role(json!([{ "verbs": ["get"] }]), json!({ AUTOUPDATE: "true" }));
+    let more = role(json!([{ "verbs": ["x"] }, { "verbs": ["get"] }]), json!({ AUTOUPDATE: "true", "mine": "1" }));
+    let less = role(json!([{ "verbs": ["x"] }]), json!({ AUTOUPDATE: "true" }));
+    let both = role(json!([{ "verbs": ["x"] }, { "verbs": ["get"] }]), json!({ AUTOUPDATE: "true" }));
+    let hands_off = role(json!([]), json!({ AUTOUPDATE: "false" }));
+    let binding = |role: &str| json!({ "metadata": { "name": "r", "annotations": {} }, "roleRef": { "name": role } });
+    for (what, resource, wanted, stored, expected) in [
+        ("nothing is there", &CLUSTER_ROLES, ours(), None, vec![("POST", ours())]),
+        ("all is there", &CLUSTER_ROLES, ours(), Some(ours()), vec![]),
+        ("a user added something", &CLUSTER_ROLES, ours(), Some(more), vec![]),
+        ("a rule is missing", &CLUSTER_ROLES, ours(), Some(less), vec![("PUT", both)]),
+        ("the user wants no updates", &CLUSTER_ROLES, ours(), Some(hands_off), vec![]),
+        ("a namespace has changed", &NAMESPACES, json!({}), Some(json!({ "spec": 1 })), vec![]),
+        (
+            "another role is bound",
+            &CLUSTER_ROLE_BINDINGS,
+            binding("a"),
+            Some(binding("b")),
+            vec![("DELETE", json!({})), ("POST", binding("a"))],
+        ),
+    ] {
+        let found = writes(resource, "r", wanted, stored.as_ref());
+        let found: Vec<(String, Value)> = found.into_iter().map(|it| (it.method.to_string(), it.object)).collect();
+        let expected: Vec<(String, Value)> = expected.into_iter().map(|it| (it.0.to_owned(), it.1)).collect();
+        assert_eq!(found, expected, "{what}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What form of answer the `Accept` header asks for.
+
+use corten_meta::Status;
+
+use crate::request::Context;
+
+/// The forms an object or list can be sent in; all are JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Object,
+    Table(Include),
+    /// `PartialObjectMetadata` and its list.
+    Partial,
+}
+
+/// What each row of a table carries of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+const SUPPORTED: &str = "application/json";
+
+impl Form {
+    /// The first form in the header that is served, in order of its weights.
+    ///
+    /// # Errors
+    /// 406 where none is.
+    pub(crate) fn of(ctx: &Context) -> Result<Self, Status> {
+        let accept = ctx.header(http::header::ACCEPT);
+        if accept.trim().is_empty() {
+            return Ok(Self::Object);
+        }
+        let mut ranges: Vec<(i64, &str)> = accept.split(',').map(|it| (weight(it), it)).collect();
+        ranges.sort_by_key(|(weight, _)| -weight);
+        let form = ranges.iter().find_map(|(_, it)| Self::of_range(it, ctx));
+        form.unwrap_or_else(|| Err(Status::not_acceptable(SUPPORTED)))
+    }
+
+    fn of_range(range: &str, ctx: &Context) -> Option<Result<Self, Status>> {
+        let mut parts = range.split(';').map(str::trim);
+        let media_type = parts.next()?;
+        if !matches!(media_type, "application/json" | "application/*" | "*/*") {
+            return None;
+        }
+        let parameter = |name: &str| {
+            let mut parts = range.split(';').skip(1).filter_map(|it| it.trim().split_once('='));
+            parts.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let Some(target) = parameter("as") else { return Some(Ok(Self::Object)) };
+        if parameter("g") != Some("meta.k8s.io") || parameter("v") != Some("v1") {
+            return None;
+        }
+        match target {
+            "Table" => Some(Include::of(ctx).map(Self::Table)),
+            "PartialObjectMetadata" | "PartialObjectMetadataList" => Some(Ok(Self::Partial)),
+            _ => None,
+        }
+    }
+}
+
+impl Include {
+    fn of(ctx: &Context) -> Result<Self, Status> {
+        match ctx.info.query.get("includeObject") {
+            None | Some("Metadata") => Ok(Self::Metadata),
+            Some("None") => Ok(Self::None),
+            Some("Object") => Ok(Self::Object),
+            Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: {other:?}"))),
+        }
+    }
+}
+
+/// In thousandths; 1000 where none is given.
+fn weight(range: &str) -> i64 {
+    let text = range.split(';').skip(1).find_map(|it| it.trim().strip_prefix("q="));
+    let Some(text) = text else { return 1000 };
+    let digits: String = text.replacen('.', "", 1).chars().chain("000".chars()).take(4).collect();
+    digits.parse().unwrap_or(1000)
+}

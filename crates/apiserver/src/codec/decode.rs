@@ -1,0 +1,216 @@
+//! Reads request bodies, within bounds, and says what is wrong with them as Kubernetes says it.
+
+use corten_kinds::Kind;
+use corten_meta::Status;
+use serde_json::Value;
+
+use crate::request::Context;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// `serde_json` stops at this depth, and so does YAML.
+const DEPTH_MAX: usize = 128;
+
+/// `fieldValidation`: what becomes of unknown and duplicate fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strictness {
+    Strict,
+    Warn,
+    Ignore,
+}
+
+impl Strictness {
+    pub(crate) fn of(ctx: &Context) -> Result<Self, Status> {
+        match ctx.info.query.get("fieldValidation") {
+            None | Some("Warn") => Ok(Self::Warn),
+            Some("Strict") => Ok(Self::Strict),
+            Some("Ignore") => Ok(Self::Ignore),
+            Some(other) => Err(Status::failure(
+                422,
+                "Invalid",
+                format!(
+                    "{}.meta.k8s.io \"\" is invalid: fieldValidation: Unsupported value: {other:?}: supported values: \"Ignore\", \"Strict\", \"Warn\"",
+                    options_kind(ctx)
+                ),
+            )),
+        }
+    }
+}
+
+fn options_kind(ctx: &Context) -> &'static str {
+    match ctx.info.verb {
+        "create" => "CreateOptions",
+        "patch" => "PatchOptions",
+        _ => "UpdateOptions",
+    }
+}
+
+/// A body that was read, before anything is known of it.
+pub(crate) struct Document {
+    pub(crate) value: Value,
+    /// `duplicate field "spec.replicas"`, a sentence each.
+    pub(crate) duplicates: Vec<String>,
+}
+
+/// The body as a DOM. `wanted` is the kind that messages name.
+pub(crate) async fn document(ctx: &mut Context, wanted: &str) -> Result<Document, Status> {
+    let body = ctx.read_body().await?;
+    read(ctx, &body, wanted)
+}
+
+fn read(ctx: &Context, body: &[u8], wanted: &str) -> Result<Document, Status> {
+    let header = ctx.header(http::header::CONTENT_TYPE);
+    let media_type = header.split(';').next().unwrap_or_default().trim();
+    match media_type {
+        "" | "application/json" => json(body, wanted),
+        "application/yaml" | "text/yaml" | "application/x-yaml" => yaml(body, wanted),
+        PROTOBUF => protobuf(body, wanted),
+        other => Err(Status::unsupported_media_type(SUPPORTED, other)),
+    }
+}
+
+fn protobuf(body: &[u8], wanted: &str) -> Result<Document, Status> {
+    let value = corten_schema::proto::decode(body)
+        .map_err(|error| unrecognized(wanted, &format!("couldn't get version/kind; protobuf error: {error}"), body))?;
+    Ok(Document { value, duplicates: Vec::new() })
+}
+
+/// As [`document`], for requests that may come without a body.
+pub(crate) async fn document_or_none(ctx: &mut Context, wanted: &str) -> Result<Option<Document>, Status> {
+    let body = ctx.read_body().await?;
+    if body.is_empty() { Ok(None) } else { read(ctx, &body, wanted).map(Some) }
+}
+
+fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        let reason = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body)
+    })?;
+    if !value.is_object() {
+        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
+        return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
+    }
+    Ok(Document { value, duplicates: corten_schema::duplicates(body) })
+}
+
+fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_nodes: 250_000,
+            max_events: 500_000,
+            max_aliases: 1_000,
+            max_documents: 1,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+    };
+    let value: Value = serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
+        let reason = error.to_string();
+        let first = reason.lines().next().unwrap_or_default();
+        unrecognized(wanted, &format!("error converting YAML to JSON: yaml: {first}"), body)
+    })?;
+    if !value.is_object() {
+        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
+        return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
+    }
+    Ok(Document { value, duplicates: Vec::new() })
+}
+
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn unrecognized(wanted: &str, reason: &str, body: &[u8]) -> Status {
+    let summary = summary(body);
+    Status::bad_request(format!("the object provided is unrecognized (must be of type {wanted}): {reason} ({summary})"))
+}
+
+/// The start of a body as messages quote it: text where it looks like JSON, else hexadecimal.
+fn summary(body: &[u8]) -> String {
+    const MAX: usize = 30;
+    let (start, dots) = if body.len() > MAX { (&body[..MAX], " ...") } else { (body, "") };
+    match body.first() {
+        None => "<empty>".into(),
+        Some(b'{') => format!("{}{dots}", String::from_utf8_lossy(start)),
+        Some(_) => format!("{}{dots}", start.iter().map(|it| format!("{it:02x}")).collect::<String>()),
+    }
+}
+
+/// The body as an object of `kind`: right kind and version, right types, unknown fields dealt with as asked, pruned.
+pub(crate) async fn object(ctx: &mut Context, kind: &Kind) -> Result<Value, Status> {
+    let wanted = &*kind.resource.kind;
+    let Document { mut value, duplicates } = document(ctx, wanted).await?;
+    identify(&mut value, kind)?;
+    validated(ctx, kind, &mut value, duplicates)?;
+    Ok(value)
+}
+
+/// Kind and version are what the path says; absent ones are filled in.
+fn identify(value: &mut Value, kind: &Kind) -> Result<(), Status> {
+    let resource = &kind.resource;
+    let expected = resource.api_version();
+    let text = |name: &str| match &value[name] {
+        Value::Null => Ok(String::new()),
+        Value::String(text) => Ok(text.clone()),
+        other => Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string ({})",
+            resource.kind,
+            name_of(other),
+            summary(value.to_string().as_bytes()),
+        ))),
+    };
+    let (api_version, found) = (text("apiVersion")?, text("kind")?);
+    if !api_version.is_empty() && api_version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if !found.is_empty() && found != *resource.kind {
+        let group = resource.group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
+        return Err(Status::bad_request(format!(
+            "{found} in version {:?} cannot be handled as a {}: converting (v1.{found}) to ({group}.{}): unknown conversion",
+            resource.version, resource.kind, resource.kind
+        )));
+    }
+    value["kind"] = Value::String(resource.kind.to_string());
+    value["apiVersion"] = Value::String(expected);
+    Ok(())
+}
+
+/// Checks types and unknown fields against the schema, then prunes.
+pub(crate) fn validated(
+    ctx: &mut Context,
+    kind: &Kind,
+    value: &mut Value,
+    duplicates: Vec<String>,
+) -> Result<(), Status> {
+    let resource = &kind.resource;
+    let handled = |reason: &str| {
+        Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: {reason}",
+            resource.kind, resource.version, resource.kind
+        ))
+    };
+    let findings = corten_schema::check(kind.schema, value);
+    if let Some(wrong) = findings.wrong_types.first() {
+        return Err(handled(&wrong.message));
+    }
+    let mut sentences = duplicates;
+    sentences.extend(findings.unknown_fields);
+    match Strictness::of(ctx)? {
+        Strictness::Strict if !sentences.is_empty() => {
+            return Err(handled(&format!("strict decoding error: {}", sentences.join(", "))));
+        }
+        Strictness::Warn => ctx.warnings.extend(sentences),
+        Strictness::Strict | Strictness::Ignore => {}
+    }
+    corten_schema::prune(kind.schema, value);
+    Ok(())
+}

@@ -1,0 +1,20 @@
+//! A panic costs one request, not the process.
+
+use std::panic::AssertUnwindSafe;
+
+use corten_meta::Status;
+use futures_util::FutureExt;
+
+use crate::{
+    answer,
+    chain::Rest,
+    request::{Context, Response},
+};
+
+pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
+    let result = AssertUnwindSafe(rest.run(ctx)).catch_unwind().await;
+    result.unwrap_or_else(|_| {
+        tracing::error!(method = %ctx.method, path = ctx.uri.path(), "a request panicked");
+        answer::status(&Status::internal("This request caused apiserver to panic. Look in the logs for details."))
+    })
+}

@@ -1,0 +1,9 @@
+//! The links of the chain, one file each; `chain.rs` holds their order.
+
+pub(crate) mod audit;
+pub(crate) mod authenticate;
+pub(crate) mod authorize;
+pub(crate) mod catch_panic;
+pub(crate) mod deadline;
+pub(crate) mod measure;
+pub(crate) mod request_info;

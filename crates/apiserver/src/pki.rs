@@ -1,0 +1,217 @@
+//! The cluster's own certificate authority, the certificates it issues, and the TLS settings made of them.
+//!
+//! A client's certificate is checked here and not by the TLS handshake: whoever presents a bad one gets a `Status` with
+//! 401 instead of a dead connection.
+
+mod files;
+mod issue;
+mod tls;
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rcgen::{Issuer, KeyPair};
+use rustls_pki_types::CertificateDer;
+
+pub use issue::Subject;
+pub use tls::Proven;
+
+const CA_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+/// A certificate that ends sooner than this is issued anew at the next start.
+const RENEW_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Clocks of clients may be behind ours by this much.
+const SKEW: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {action} {path}: {source}")]
+    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("{path} is not what the cluster's PKI expects there: {why}")]
+    Malformed { path: PathBuf, why: String },
+    #[error("the cluster's certificate authority in {0} has expired; remove the folder to start with a new one")]
+    Expired(PathBuf),
+    #[error("cannot issue a certificate for {0}: {1}")]
+    Issue(String, rcgen::Error),
+    #[error("a certificate can name one organization, not {0}")]
+    Organizations(usize),
+    #[error("cannot use the certificates for TLS: {0}")]
+    Tls(String),
+}
+
+/// A certificate and its private key, both as PEM.
+#[derive(Clone)]
+pub struct Credential {
+    pub certificate: String,
+    pub key: String,
+}
+
+/// The cluster's certificate authority.
+pub struct Authority {
+    certificate: CertificateDer<'static>,
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+    /// Where credentials are kept; `None` for an authority that lives in memory only.
+    dir: Option<PathBuf>,
+    known: tls::Known,
+}
+
+impl Authority {
+    /// Reads the authority from `dir/ca.crt` and `dir/ca.key`, or makes a new one there.
+    ///
+    /// # Errors
+    /// The files cannot be read or written, do not belong together, or the authority has expired.
+    pub fn load_or_create(dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let dir = dir.as_ref();
+        files::create_dir(dir)?;
+        let stored = files::load(dir, "ca")?;
+        let fresh = stored.is_none();
+        let credential = match stored {
+            Some(credential) => credential,
+            None => issue::authority("corten-ca", SystemTime::now())?,
+        };
+        let mut authority = Self::from_credential(&credential, &dir.join("ca.crt"))?;
+        if fresh {
+            files::store(dir, "ca", &credential)?;
+        } else if !issue::valid_at(&authority.certificate, SystemTime::now()) {
+            return Err(Error::Expired(dir.to_owned()));
+        }
+        authority.dir = Some(dir.to_owned());
+        Ok(authority)
+    }
+
+    /// An authority that is never written anywhere, for tests and simulation.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn in_memory() -> Result<Self, Error> {
+        let credential = issue::authority("corten-ca", SystemTime::now())?;
+        Self::from_credential(&credential, Path::new("memory"))
+    }
+
+    fn from_credential(credential: &Credential, path: &Path) -> Result<Self, Error> {
+        let malformed = |why: String| Error::Malformed { path: path.to_owned(), why };
+        let certificate = issue::certificate_of(credential).map_err(malformed)?;
+        let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(it.to_string()))?;
+        if !issue::belongs(&certificate, &key) {
+            return Err(malformed("the key does not belong to the certificate".into()));
+        }
+        let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|it| malformed(it.to_string()))?;
+        Ok(Self { certificate, pem: credential.certificate.clone(), issuer, dir: None, known: tls::Known::default() })
+    }
+
+    /// The authority's certificate as PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Issues a certificate that proves to servers who a client is.
+    ///
+    /// # Errors
+    /// More than one organization, or no randomness.
+    pub fn issue_client(&self, common_name: &str, organizations: &[&str]) -> Result<Credential, Error> {
+        self.issue(&Subject::client(common_name, organizations)?)
+    }
+
+    /// Issues a certificate for a server with these names and addresses.
+    ///
+    /// # Errors
+    /// A name that no certificate can hold, or no randomness.
+    pub fn issue_server(&self, common_name: &str, names: &[String]) -> Result<Credential, Error> {
+        self.issue(&Subject::server(common_name, names))
+    }
+
+    fn issue(&self, subject: &Subject) -> Result<Credential, Error> {
+        issue::leaf(&self.issuer, subject, SystemTime::now())
+    }
+
+    /// The credential kept under `file`: what is on disk where that still serves, else a new one.
+    ///
+    /// # Errors
+    /// As of issuing and of writing files.
+    pub fn keep(&self, file: &str, subject: &Subject) -> Result<Credential, Error> {
+        let Some(dir) = &self.dir else { return self.issue(subject) };
+        if let Some(stored) = files::load(dir, file)?
+            && issue::still_serves(&stored, subject, &self.certificate, SystemTime::now() + RENEW_BEFORE)
+        {
+            return Ok(stored);
+        }
+        let fresh = self.issue(subject)?;
+        files::store(dir, file, &fresh)?;
+        Ok(fresh)
+    }
+
+    /// The API server's own credential, good for every name a client may know it by.
+    ///
+    /// # Errors
+    /// As of [`Authority::keep`].
+    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Credential, Error> {
+        let mut names: Vec<String> = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default"]
+            .into_iter()
+            .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local", host_name])
+            .map(str::to_owned)
+            .chain(addresses.iter().filter(|it| !it.is_unspecified()).map(IpAddr::to_string))
+            .filter(|it| !it.is_empty())
+            .collect();
+        names.sort();
+        names.dedup();
+        self.keep("apiserver", &Subject::server("kube-apiserver", &names))
+    }
+
+    /// What the API server shows to kubelets. It names no group: shown to the API server itself it opens nothing.
+    ///
+    /// # Errors
+    /// As of [`Authority::keep`].
+    pub fn kubelet_client(&self) -> Result<Credential, Error> {
+        self.keep("apiserver-kubelet-client", &Subject::client("kube-apiserver-kubelet-client", &[])?)
+    }
+
+    /// A kubeconfig that carries the administrator's credential within.
+    ///
+    /// # Errors
+    /// As of [`Authority::keep`].
+    pub fn admin_kubeconfig(&self, server_url: &str) -> Result<String, Error> {
+        let admin = self.keep("admin", &Subject::client("kubernetes-admin", &["system:masters"])?)?;
+        let (ca, certificate, key) =
+            (STANDARD.encode(&self.pem), STANDARD.encode(&admin.certificate), STANDARD.encode(&admin.key));
+        Ok(format!(
+            "apiVersion: v1\n\
+             kind: Config\n\
+             clusters:\n\
+             - name: corten\n\
+             \x20 cluster:\n\
+             \x20   server: {server_url}\n\
+             \x20   certificate-authority-data: {ca}\n\
+             contexts:\n\
+             - name: kubernetes-admin@corten\n\
+             \x20 context:\n\
+             \x20   cluster: corten\n\
+             \x20   user: kubernetes-admin\n\
+             current-context: kubernetes-admin@corten\n\
+             users:\n\
+             - name: kubernetes-admin\n\
+             \x20 user:\n\
+             \x20   client-certificate-data: {certificate}\n\
+             \x20   client-key-data: {key}\n"
+        ))
+    }
+
+    /// Writes [`Authority::admin_kubeconfig`] to `path`, readable by its owner only, where it is not there already.
+    ///
+    /// # Errors
+    /// As of [`Authority::admin_kubeconfig`].
+    pub fn write_admin_kubeconfig(&self, path: &Path, server_url: &str) -> Result<(), Error> {
+        let text = self.admin_kubeconfig(server_url)?;
+        if std::fs::read(path).is_ok_and(|it| it == text.as_bytes()) {
+            return Ok(());
+        }
+        files::write(path, text.as_bytes(), 0o600)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Makes certificates, and tells whether one on disk still is what is wanted.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    PKCS_ECDSA_P256_SHA256, PublicKeyData,
+};
+use rustls_pki_types::{CertificateDer, pem::PemObject};
+use x509_parser::{
+    extensions::{GeneralName, ParsedExtension},
+    prelude::{FromDer, X509Certificate},
+};
+
+use super::{CA_LIFETIME, Credential, Error, LEAF_LIFETIME, SKEW};
+
+/// Whom a certificate is for, and what it is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    common_name: String,
+    organization: Option<String>,
+    /// Names and addresses of a server; empty for clients.
+    names: Vec<String>,
+}
+
+impl Subject {
+    /// # Errors
+    /// More than one organization.
+    pub fn client(common_name: &str, organizations: &[&str]) -> Result<Self, Error> {
+        if organizations.len() > 1 {
+            return Err(Error::Organizations(organizations.len()));
+        }
+        let organization = organizations.first().map(|it| (*it).to_owned());
+        Ok(Self { common_name: common_name.into(), organization, names: Vec::new() })
+    }
+
+    pub fn server(common_name: &str, names: &[String]) -> Self {
+        Self { common_name: common_name.into(), organization: None, names: names.to_vec() }
+    }
+
+    fn params(&self) -> Result<CertificateParams, rcgen::Error> {
+        let mut params = CertificateParams::new(self.names.clone())?;
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        if let Some(organization) = &self.organization {
+            params.distinguished_name.push(DnType::OrganizationName, organization.as_str());
+        }
+        params.distinguished_name.push(DnType::CommonName, self.common_name.as_str());
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![if self.names.is_empty() {
+            ExtendedKeyUsagePurpose::ClientAuth
+        } else {
+            ExtendedKeyUsagePurpose::ServerAuth
+        }];
+        params.use_authority_key_identifier_extension = true;
+        Ok(params)
+    }
+}
+
+fn set_lifetime(params: &mut CertificateParams, now: SystemTime, lifetime: Duration) {
+    let since_epoch = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let epoch = rcgen::date_time_ymd(1970, 1, 1);
+    params.not_before = epoch + since_epoch.saturating_sub(SKEW);
+    params.not_after = epoch + since_epoch + lifetime;
+}
+
+pub(super) fn authority(common_name: &str, now: SystemTime) -> Result<Credential, Error> {
+    let failed = |it| Error::Issue(common_name.into(), it);
+    let mut params = CertificateParams::default();
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    set_lifetime(&mut params, now, CA_LIFETIME);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let certificate = params.self_signed(&key).map_err(failed)?;
+    Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+pub(super) fn leaf(issuer: &Issuer<'_, KeyPair>, subject: &Subject, now: SystemTime) -> Result<Credential, Error> {
+    let failed = |it| Error::Issue(subject.common_name.clone(), it);
+    let mut params = subject.params().map_err(failed)?;
+    set_lifetime(&mut params, now, LEAF_LIFETIME);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let certificate = params.signed_by(&key, issuer).map_err(failed)?;
+    Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+pub(super) fn certificate_of(credential: &Credential) -> Result<CertificateDer<'static>, String> {
+    CertificateDer::from_pem_slice(credential.certificate.as_bytes()).map_err(|it| it.to_string())
+}
+
+pub(super) fn belongs(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
+    X509Certificate::from_der(certificate).is_ok_and(|(_, it)| it.public_key().raw == key.subject_public_key_info())
+}
+
+pub(super) fn valid_at(certificate: &CertificateDer<'_>, time: SystemTime) -> bool {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    X509Certificate::from_der(certificate).is_ok_and(|(_, it)| it.validity().not_after.timestamp() > seconds)
+}
+
+/// Is what is on disk a working credential of this authority for exactly this subject, until `until` at least?
+pub(super) fn still_serves(
+    stored: &Credential,
+    subject: &Subject,
+    authority: &CertificateDer<'_>,
+    until: SystemTime,
+) -> bool {
+    let (Ok(der), Ok(key)) = (certificate_of(stored), KeyPair::from_pem(&stored.key)) else { return false };
+    let (Ok((_, certificate)), Ok((_, authority))) =
+        (X509Certificate::from_der(&der), X509Certificate::from_der(authority))
+    else {
+        return false;
+    };
+    valid_at(&der, until)
+        && belongs(&der, &key)
+        && issuer_key(&certificate).is_some_and(|it| Some(it) == own_key(&authority))
+        && subject_of(&certificate) == *subject
+}
+
+fn issuer_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+    certificate.extensions().iter().find_map(|it| match it.parsed_extension() {
+        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|it| it.0),
+        _ => None,
+    })
+}
+
+fn own_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+    certificate.extensions().iter().find_map(|it| match it.parsed_extension() {
+        ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0),
+        _ => None,
+    })
+}
+
+fn subject_of(certificate: &X509Certificate<'_>) -> Subject {
+    let subject = certificate.subject();
+    let common_name = subject.iter_common_name().find_map(|it| it.as_str().ok()).unwrap_or_default();
+    let organization = subject.iter_organization().find_map(|it| it.as_str().ok()).map(str::to_owned);
+    let alternatives = certificate.subject_alternative_name().ok().flatten();
+    let names = alternatives.iter().flat_map(|it| &it.value.general_names).filter_map(|it| match it {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(octets) => address(octets).map(|it| it.to_string()),
+        _ => None,
+    });
+    Subject { common_name: common_name.into(), organization, names: names.collect() }
+}
+
+fn address(octets: &[u8]) -> Option<IpAddr> {
+    <[u8; 4]>::try_from(octets).map(IpAddr::from).ok().or_else(|| <[u8; 16]>::try_from(octets).map(IpAddr::from).ok())
+}
+
+/// The user and the groups a client certificate names: its common name and its organizations.
+pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let subject = certificate.subject();
+    let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
+    let groups = subject.iter_organization().filter_map(|it| it.as_str().ok()).map(str::to_owned).collect();
+    Some((user, groups))
+}

@@ -1,0 +1,177 @@
+//! TLS settings: of the server, whose clients may come without a certificate, and of the server as a kubelet's client.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    server::{
+        WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    version::{TLS12, TLS13},
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
+
+use super::{Authority, Credential, Error, issue};
+
+/// Who a client certificate says its holder is; proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven {
+    pub user: String,
+    pub groups: Vec<String>,
+}
+
+fn tls(error: impl std::fmt::Display) -> Error {
+    Error::Tls(error.to_string())
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+fn parsed(credential: &Credential) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+    let chain = CertificateDer::pem_slice_iter(credential.certificate.as_bytes()).collect::<Result<_, _>>();
+    let key = PrivateKeyDer::from_pem_slice(credential.key.as_bytes()).map_err(tls)?;
+    Ok((chain.map_err(tls)?, key))
+}
+
+impl Authority {
+    fn roots(&self) -> Result<RootCertStore, Error> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).map_err(tls)?;
+        Ok(roots)
+    }
+
+    /// TLS 1.2 and 1.3, HTTP/2 and 1.1, client certificates asked for and checked later by [`Authority::verify_client`].
+    ///
+    /// # Errors
+    /// The credential is no certificate with its key.
+    pub fn server_config(&self, credential: &Credential) -> Result<Arc<ServerConfig>, Error> {
+        let (chain, key) = parsed(credential)?;
+        let provider = provider();
+        let asking = AskForCertificate { provider: provider.clone(), hints: self.hints()? };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(tls)?
+            .with_client_cert_verifier(Arc::new(asking))
+            .with_single_cert(chain, key)
+            .map_err(tls)?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+
+    fn hints(&self) -> Result<Vec<DistinguishedName>, Error> {
+        Ok(self.roots()?.subjects())
+    }
+
+    /// TLS to servers of this authority, showing `credential`. HTTP/1.1 only: upgrades need it.
+    ///
+    /// # Errors
+    /// The credential is no certificate with its key.
+    pub fn client_config(&self, credential: &Credential) -> Result<Arc<ClientConfig>, Error> {
+        let (chain, key) = parsed(credential)?;
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(tls)?
+            .with_root_certificates(self.roots()?)
+            .with_client_auth_cert(chain, key)
+            .map_err(tls)?;
+        Ok(Arc::new(config))
+    }
+
+    /// Whose certificate is this? `Err` where it is not this authority's, expired, or not for clients.
+    ///
+    /// # Errors
+    /// Why the certificate proves nothing.
+    pub fn verify_client(&self, chain: &[CertificateDer<'_>]) -> Result<Proven, Error> {
+        let (leaf, intermediates) = chain.split_first().ok_or_else(|| tls("no certificate"))?;
+        if let Some(proven) = self.known.get(leaf) {
+            return Ok(proven);
+        }
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider());
+        let verifier = verifier.build().map_err(tls)?;
+        verifier.verify_client_cert(leaf, intermediates, UnixTime::now()).map_err(tls)?;
+        let (user, groups) = issue::user_of(leaf).ok_or_else(|| tls("the certificate has no common name"))?;
+        let proven = Proven { user, groups };
+        self.known.add(leaf, &proven);
+        Ok(proven)
+    }
+}
+
+/// Certificates that were verified, so that the requests of a connection cost one verification, not one each.
+#[derive(Default)]
+pub(super) struct Known(Mutex<HashMap<Vec<u8>, (Proven, Instant)>>);
+
+/// How many, and for how long: a certificate's end is noticed within this time.
+const KNOWN_MAX: usize = 256;
+const KNOWN_FOR: Duration = Duration::from_secs(60);
+
+impl Known {
+    fn get(&self, leaf: &[u8]) -> Option<Proven> {
+        let known = self.0.lock();
+        known.get(leaf).filter(|it| it.1.elapsed() < KNOWN_FOR).map(|it| it.0.clone())
+    }
+
+    fn add(&self, leaf: &[u8], proven: &Proven) {
+        let mut known = self.0.lock();
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(leaf.to_owned(), (proven.clone(), Instant::now()));
+    }
+}
+
+/// Lets every certificate through whose key the client holds; what the certificate is worth is asked later.
+#[derive(Debug)]
+struct AskForCertificate {
+    provider: Arc<CryptoProvider>,
+    hints: Vec<DistinguishedName>,
+}
+
+impl ClientCertVerifier for AskForCertificate {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

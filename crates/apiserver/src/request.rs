@@ -1,0 +1,217 @@
+//! What the filters and verbs know of one request: who asks, what for, and with what body.
+
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin};
+
+use bytes::Bytes;
+use corten_kinds::{Kind, Subresource};
+use corten_meta::{Status, Time};
+use http::{Extensions, HeaderMap, Method, Uri};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use parking_lot::Mutex;
+use rustls_pki_types::CertificateDer;
+
+use crate::Server;
+
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A body on its way in or out: whole, or the endless one of a watch.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub type Response = http::Response<Body>;
+
+/// The largest request body, as upstream's limit for resource requests.
+pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
+const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
+
+/// Who asks, as authentication found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub user: String,
+    pub uid: String,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Identity {
+    pub fn new(user: impl Into<String>, groups: &[&str]) -> Self {
+        Self { user: user.into(), groups: groups.iter().map(|it| (*it).to_owned()).collect(), ..Self::default() }
+    }
+}
+
+/// The other end of a network connection. Absent for calls from inside the process.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// The client's certificate chain as it was sent, leaf first, empty where there is none: its holder has the key, but
+    /// whether it is worth anything is for authentication to say.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
+
+/// What a path and method mean. For paths that are no resource only `path`, `verb` and `query` say something.
+#[derive(Clone, Default)]
+pub struct RequestInfo {
+    pub path: String,
+    pub is_resource: bool,
+    /// As RBAC writes it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the lower-case
+    /// method where the path is no resource.
+    pub verb: &'static str,
+    pub group: String,
+    pub version: String,
+    /// The plural, for example `pods`.
+    pub plural: String,
+    pub namespace: String,
+    pub name: String,
+    pub subresource: String,
+    pub query: Query,
+    /// The row of the resource, where there is one.
+    pub kind: Option<&'static Kind>,
+}
+
+impl RequestInfo {
+    /// The subresource as the row knows it; `None` where the path has none or the kind has no such one.
+    pub fn known_subresource(&self) -> Option<Subresource> {
+        self.kind?.subresources.iter().copied().find(|it| it.as_str() == self.subresource)
+    }
+}
+
+/// Decoded query parameters, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Query(pub Vec<(String, String)>);
+
+impl Query {
+    pub fn parse(query: Option<&str>) -> Self {
+        Self(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of `name`; an empty one counts as absent, as upstream.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value).filter(|it| !it.is_empty())
+    }
+
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
+    }
+
+    /// `true` and `1` are true, absent is false, as upstream's conversion of query parameters.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|it| !matches!(it, "false" | "0" | "False" | "FALSE"))
+    }
+
+    /// # Errors
+    /// 400 where the value is not an integer.
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            Status::bad_request(format!("unable to convert query parameter {name:?}: {text:?} is not an integer"))
+        })
+    }
+}
+
+/// One request on its way through the chain. Filters fill it in from the outside to the inside.
+pub struct Context {
+    pub server: Server,
+    /// Names the request in audit records and in the `Audit-Id` header.
+    pub id: String,
+    pub received: Time,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub peer: Option<Peer>,
+    /// Set by authentication; known from the start for calls from inside the process.
+    pub identity: Option<Identity>,
+    pub info: RequestInfo,
+    /// Sent as `Warning` headers.
+    pub warnings: Vec<String>,
+    /// What filters and admission want to be said in the audit record.
+    pub audit_annotations: BTreeMap<String, String>,
+    /// Locked only to be taken; the lock makes the context shareable between threads.
+    body: Mutex<Option<Body>>,
+    extensions: Extensions,
+}
+
+impl Context {
+    pub(crate) fn new(
+        server: Server,
+        request: http::Request<Body>,
+        peer: Option<Peer>,
+        identity: Option<Identity>,
+    ) -> Self {
+        let (parts, body) = request.into_parts();
+        Self {
+            id: server.new_uid(),
+            received: server.now(),
+            server,
+            method: parts.method,
+            uri: parts.uri,
+            headers: parts.headers,
+            peer,
+            identity,
+            info: RequestInfo::default(),
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+            body: Mutex::new(Some(body)),
+            extensions: parts.extensions,
+        }
+    }
+
+    /// Who asks. Before authentication: nobody, who may nothing.
+    pub fn who(&self) -> Identity {
+        self.identity.clone().unwrap_or_default()
+    }
+
+    /// The whole body, read once; a second call gets an empty one.
+    ///
+    /// # Errors
+    /// 413 where it is larger than [`BODY_BYTES_MAX`], 400 where the client broke off.
+    pub async fn read_body(&mut self) -> Result<Bytes, Status> {
+        let Some(mut body) = self.body.get_mut().take() else { return Ok(Bytes::new()) };
+        let (mut whole, mut size) = (Vec::new(), 0_usize);
+        while let Some(frame) = body.frame().await {
+            let broken = |error| Status::bad_request(format!("cannot read the request's body: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            size += data.len();
+            if size <= BODY_BYTES_MAX {
+                whole.push(data);
+            } else if size > BODY_BYTES_DRAINED {
+                break;
+            } else {
+                whole.clear();
+            }
+        }
+        if size > BODY_BYTES_MAX {
+            return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
+        }
+        Ok(match whole.len() {
+            1 => whole.remove(0),
+            _ => whole.concat().into(),
+        })
+    }
+
+    /// The body as a stream, for requests that are passed on. `None` when it was read before.
+    pub fn take_body(&mut self) -> Option<Body> {
+        self.body.get_mut().take()
+    }
+
+    /// The connection itself, once the `101 Switching Protocols` answer is sent. `None` for calls from inside the process.
+    pub fn on_upgrade(&mut self) -> Option<hyper::upgrade::OnUpgrade> {
+        self.extensions.remove()
+    }
+
+    pub fn dry_run(&self) -> bool {
+        self.info.query.get("dryRun").is_some()
+    }
+
+    pub fn warn(&mut self, message: impl Into<String>) {
+        self.warnings.push(message.into());
+    }
+
+    pub fn header(&self, name: http::header::HeaderName) -> &str {
+        self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// A body that is all there.
+pub fn whole(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,186 @@
+//! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use http_body_util::BodyExt;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{
+        conn::auto::Builder,
+        graceful::{GracefulShutdown, Watcher},
+    },
+};
+use rustls::ServerConfig;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
+use tokio_rustls::TlsAcceptor;
+
+use crate::{Server, request::Peer};
+
+const CONNECTIONS_MAX: usize = 8192;
+const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
+const HEADER_DEADLINE: Duration = Duration::from_secs(30);
+const HEADERS_MAX: usize = 100;
+const HEADER_BYTES_MAX: u32 = 64 * 1024;
+/// As upstream.
+const STREAMS_MAX: u32 = 250;
+/// Streams a client opened and reset at once before it is shut out (the rapid reset attack).
+const RESETS_MAX: usize = 200;
+const WINDOW_BYTES: u32 = 1024 * 1024;
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long what was sent may stay unread.
+const UNREAD_MS_MAX: u32 = 120_000;
+/// How long open connections have to finish after shutdown began.
+const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
+/// After an accept that failed for want of files or memory.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("cannot issue the serving certificate: {0}")]
+    Certificate(#[from] crate::pki::Error),
+    #[error("cannot read the listener's address: {0}")]
+    Address(#[from] io::Error),
+}
+
+impl Server {
+    /// Answers HTTPS on `listener` until `shutdown` comes: then watches end, open requests finish within a deadline, and
+    /// this returns.
+    ///
+    /// # Errors
+    /// Where there is no certificate to serve with.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), ServeError> {
+        let tls = TlsAcceptor::from(self.tls(listener.local_addr()?)?);
+        let http = Arc::new(http());
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut connections = JoinSet::new();
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+                accepted = accept(&listener, &places) => accepted,
+            };
+            match accepted {
+                Ok((stream, address, place)) => {
+                    let connection = Connection { server: self.clone(), tls: tls.clone(), http: http.clone(), address };
+                    connections.spawn(connection.run(stream, graceful.watcher(), place));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        self.begin_stop();
+        drop(listener);
+        let drained = tokio::time::timeout(DRAIN_DEADLINE, graceful.shutdown()).await;
+        if drained.is_err() {
+            tracing::warn!(open = connections.len(), "connections did not finish in time and are cut");
+        }
+        connections.shutdown().await;
+        Ok(())
+    }
+
+    fn tls(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
+        let pki = &self.config().pki;
+        let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
+        let credential = pki.serving(host_name.trim(), &addresses)?;
+        Ok(pki.server_config(&credential)?)
+    }
+}
+
+/// The address this machine has towards others. Asking the kernel for a route sends nothing.
+fn own_addresses() -> Vec<std::net::IpAddr> {
+    let towards = |bind: &str, to: &str| {
+        let socket = std::net::UdpSocket::bind(bind).ok()?;
+        socket.connect(to).ok()?;
+        socket.local_addr().ok().map(|it| it.ip())
+    };
+    [towards("0.0.0.0:0", "192.0.2.1:9"), towards("[::]:0", "[2001:db8::1]:9")].into_iter().flatten().collect()
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    // First a place, then the connection: those beyond the bound wait in the kernel's queue.
+    let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address, place))
+}
+
+fn http() -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_DEADLINE)
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(512 * 1024);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(RESETS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_frame_size(64 * 1024)
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE);
+    http
+}
+
+/// Small frames of watches must not wait for more, and a client that stops reading must not be waited for for ever.
+fn bounded(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    rustix::net::sockopt::set_tcp_user_timeout(stream, UNREAD_MS_MAX)?;
+    Ok(())
+}
+
+/// What one connection is served with.
+struct Connection {
+    server: Server,
+    tls: TlsAcceptor,
+    http: Arc<Builder<TokioExecutor>>,
+    address: SocketAddr,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream, watcher: Watcher, _place: OwnedSemaphorePermit) {
+        let Self { server, tls, http, address } = self;
+        if let Err(error) = bounded(&stream) {
+            return tracing::debug!(%address, %error, "the connection cannot be bounded");
+        }
+        let stream = match tokio::time::timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return tracing::debug!(%address, %error, "the TLS handshake failed"),
+            Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
+        };
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let certificates = chain.iter().map(|it| it.clone().into_owned()).collect();
+        let peer = Peer { address, certificates };
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let (server, peer) = (server.clone(), peer.clone());
+            async move {
+                let request = request.map(|it| it.map_err(Into::into).boxed_unsync());
+                Ok::<_, std::convert::Infallible>(server.answer(request, Some(peer), None).await)
+            }
+        });
+        let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%address, %error, "the connection broke");
+        }
+    }
+}

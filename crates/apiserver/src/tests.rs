@@ -1,0 +1,156 @@
+//! HTTP scripts against an in-process server: a request, `----`, and what its answer must be; `====` between them.
+//!
+//! ```text
+//! # Why this step.
+//! POST /api/v1/namespaces/default/configmaps
+//! Content-Type: application/json
+//! As: jane,system:authenticated     who asks, with groups; without it an administrator
+//!
+//! {"metadata":{"name":"a"}}
+//! ----
+//! 201
+//! .metadata.name = "a"          a field, as JSON
+//! .metadata.generation absent
+//! ~ some text                   the body holds it; `!~`: it does not
+//! header Warning: some text     a header holds it
+//! set rv = .metadata.resourceVersion    for ${rv} later
+//! ```
+
+mod audit;
+mod faults;
+mod https;
+mod restart;
+mod server;
+mod tunnels;
+
+use std::{collections::BTreeMap, fmt::Write};
+
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+use crate::{Identity, Server};
+
+const SCRIPTS: &[(&str, &str)] = &[
+    ("access", include_str!("../testdata/http/access.txt")),
+    ("admission", include_str!("../testdata/http/admission.txt")),
+    ("admission_of_input", include_str!("../testdata/http/bad_input.txt")),
+    ("create_and_read", include_str!("../testdata/http/create_and_read.txt")),
+    ("delete", include_str!("../testdata/http/delete.txt")),
+    ("discovery", include_str!("../testdata/http/discovery.txt")),
+    ("list", include_str!("../testdata/http/list.txt")),
+    ("patch", include_str!("../testdata/http/patch.txt")),
+    ("subresources", include_str!("../testdata/http/subresources.txt")),
+    ("system", include_str!("../testdata/http/system.txt")),
+    ("table", include_str!("../testdata/http/table.txt")),
+    ("update", include_str!("../testdata/http/update.txt")),
+    ("watch", include_str!("../testdata/http/watch.txt")),
+];
+
+#[tokio::test(start_paused = true)]
+async fn scripts() {
+    let mut failures = String::new();
+    for (name, text) in SCRIPTS {
+        let server = server::started().await;
+        if let Err(failure) = run(&server, text).await {
+            writeln!(failures, "{name}: {failure}").expect("writing to memory does not fail");
+        }
+        server.stop().await;
+    }
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+async fn run(server: &Server, script: &str) -> Result<(), String> {
+    let mut known = BTreeMap::new();
+    for (at, step) in script.split("====\n").enumerate() {
+        let (request, expected) = step.split_once("----\n").ok_or_else(|| format!("step {at} has no ----"))?;
+        let request = filled(request, &known);
+        let answer = send(server, &request).await.map_err(|it| format!("step {at}: {it}"))?;
+        for line in filled(expected, &known).lines().filter(|it| !it.trim().is_empty()) {
+            check(line, &answer, &mut known).map_err(|it| {
+                format!("step {at}\n{}\n  {it}\n  answer: {} {}\n", request.trim(), answer.code, answer.text)
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn filled(text: &str, known: &BTreeMap<String, String>) -> String {
+    known.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value))
+}
+
+struct Answer {
+    code: u16,
+    headers: http::HeaderMap,
+    text: String,
+    value: Value,
+}
+
+async fn send(server: &Server, request: &str) -> Result<Answer, String> {
+    let (head, body) = request.split_once("\n\n").unwrap_or((request, ""));
+    let mut lines = head.lines().filter(|it| !it.starts_with('#') && !it.trim().is_empty());
+    let (method, uri) = lines.next().and_then(|it| it.split_once(' ')).ok_or("no request line")?;
+    let mut builder = http::Request::builder().method(method).uri(uri);
+    let mut who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    for line in lines {
+        let (name, value) = line.split_once(": ").ok_or_else(|| format!("no header: {line}"))?;
+        if name == "As" {
+            let names: Vec<&str> = value.split(',').collect();
+            who = Identity::new(names[0], &names[1..]);
+            continue;
+        }
+        builder = builder.header(name, value);
+    }
+    let request = builder.body(body.trim_end_matches('\n').to_owned().into()).map_err(|it| it.to_string())?;
+    let response = server.call(who, request).await;
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map_err(|it| it.to_string())?.to_bytes();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    Ok(Answer { code: parts.status.as_u16(), headers: parts.headers, text, value })
+}
+
+fn check(line: &str, answer: &Answer, known: &mut BTreeMap<String, String>) -> Result<(), String> {
+    let holds = if let Ok(code) = line.parse::<u16>() {
+        answer.code == code
+    } else if let Some(text) = line.strip_prefix("~ ") {
+        answer.text.contains(text)
+    } else if let Some(text) = line.strip_prefix("!~ ") {
+        !answer.text.contains(text)
+    } else if let Some(header) = line.strip_prefix("header ") {
+        let (name, text) = header.split_once(": ").ok_or("a header check needs a colon")?;
+        answer.headers.get_all(name).iter().any(|it| it.to_str().is_ok_and(|it| it.contains(text)))
+    } else if let Some(assignment) = line.strip_prefix("set ") {
+        let (name, path) = assignment.split_once(" = ").ok_or("a set needs ` = `")?;
+        let value = at(&answer.value, path).ok_or_else(|| format!("nothing at {path}"))?;
+        known.insert(name.into(), value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        true
+    } else if let Some(path) = line.strip_suffix(" absent") {
+        at(&answer.value, path).is_none()
+    } else if let Some((path, json)) = line.split_once(" = ") {
+        let expected: Value = serde_json::from_str(json).map_err(|it| format!("{line}: {it}"))?;
+        at(&answer.value, path) == Some(&expected)
+    } else {
+        return Err(format!("cannot read the expectation {line:?}"));
+    };
+    if holds { Ok(()) } else { Err(format!("expected: {line}")) }
+}
+
+/// `.items[0].metadata.name`; a key with dots in brackets: `.metadata.labels[a.b/c]`.
+fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut value = value;
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (key, after) = if let Some(inner) = rest.strip_prefix('[') {
+            inner.split_once(']')?
+        } else {
+            let inner = rest.strip_prefix('.')?;
+            inner.split_at(inner.find(['.', '[']).unwrap_or(inner.len()))
+        };
+        value = match value {
+            Value::Array(items) => items.get(key.parse::<usize>().ok()?)?,
+            _ => value.get(key)?,
+        };
+        rest = after;
+    }
+    Some(value)
+}

@@ -1,0 +1,47 @@
+//! A server over the memory store, with a clock that stands still and identifiers that count.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use corten_meta::{Key, Resource, Time};
+use corten_reconcile::Decision;
+use corten_store::backend::memory::Memory;
+
+use crate::{Config, JournalSource, Server, pki::Authority};
+
+struct OneDecision;
+
+impl JournalSource for OneDecision {
+    fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
+        if resource.plural == "pods" && key.name == "web.1" {
+            return vec![Decision { by: "scheduler".into(), ..Decision::default() }];
+        }
+        Vec::new()
+    }
+}
+
+pub(crate) fn config() -> Config {
+    over(Arc::new(Memory::new()))
+}
+
+pub(crate) fn over(store: Arc<Memory>) -> Config {
+    let counter = AtomicU64::new(0);
+    Config {
+        store,
+        clock: Arc::new(|| Time::from_unix_seconds(1_800_000_000)),
+        uids: Arc::new(move || {
+            let n = counter.fetch_add(1, Relaxed);
+            format!("{:08x}-0000-4000-8000-{:012x}", n.wrapping_mul(0x9e37_79b1) & 0xffff_ffff, n)
+        }),
+        journals: Arc::new(OneDecision),
+        pki: Arc::new(Authority::in_memory().expect("keys can be made")),
+        audit: None,
+        kubelet_dial: None,
+    }
+}
+
+pub(crate) async fn started() -> Server {
+    Server::start(config()).await.expect("a server over an empty store starts")
+}

@@ -1,0 +1,70 @@
+//! DELETE of a collection: every object the selectors match, a bounded number at a time.
+
+use std::sync::Arc;
+
+use corten_meta::Status;
+use futures_util::future::join_all;
+use http::StatusCode;
+
+use super::{
+    delete::{self, DeleteOptions, Removed},
+    list, options,
+    target::Target,
+};
+use crate::{
+    answer,
+    codec::{
+        Form,
+        items::{Items, Place},
+    },
+    request::{BoxFuture, Context, Response},
+    watch_cache::Stored,
+};
+
+/// So many deletions wait for the store together.
+const BATCH: usize = 32;
+
+fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> BoxFuture<'a, Result<Removed, Status>> {
+    Box::pin(async move { delete::remove(ctx, &one, options).await })
+}
+
+/// Answers with the list of what was asked to go, as it was before.
+pub(super) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let options = DeleteOptions::read(ctx).await?;
+    options::list(ctx)?;
+    let matcher = list::matcher(ctx, target)?;
+    let (snapshot, revision) = list::newest(ctx, target.cache(ctx));
+    let doomed: Vec<Arc<Stored>> =
+        snapshot.range(&matcher.namespace, None).filter(|it| matcher.matches(it)).cloned().collect();
+    for batch in doomed.chunks(BATCH) {
+        let ctx = &*ctx;
+        let options = &options;
+        let mut removals = Vec::with_capacity(batch.len());
+        for it in batch {
+            let one = Target { namespace: it.namespace().into(), name: it.name().into(), ..target.clone() };
+            removals.push(remove_one(ctx, one, options));
+        }
+        for result in join_all(removals).await {
+            match result {
+                Err(status) if status.is_not_found() => {}
+                other => drop(other?),
+            }
+        }
+    }
+    let items = Items {
+        kind: target.kind,
+        form,
+        snapshot,
+        matcher,
+        revision,
+        now: ctx.server.now(),
+        after: None,
+        last: None,
+        token: None,
+        remaining: None,
+        place: Place::Head,
+    };
+    let mut body = Vec::new();
+    items.for_each(|it| body.extend_from_slice(&it));
+    Ok(answer::json_bytes(StatusCode::OK, body))
+}

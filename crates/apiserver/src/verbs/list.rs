@@ -1,0 +1,211 @@
+//! LIST: a snapshot's bytes, strung together while they are sent. Pages of one list are read from one snapshot.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use corten_meta::Status;
+use corten_store::Revision;
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    options::{self, ListOptions},
+    target::Target,
+};
+use crate::{
+    answer,
+    codec::{
+        Form, gzip,
+        items::{Items, Place},
+    },
+    request::{Body, BoxError, Context, Response},
+    watch_cache::{Matcher, ResourceCache, Snapshot, feed},
+};
+
+pub(super) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let options = options::list(ctx)?;
+    let matcher = matcher(ctx, target)?;
+    let cache = target.cache(ctx);
+    let start = start(ctx, cache, &options).await?;
+    let page = page(&start, &matcher, options.limit);
+    let token = page.last.as_ref().filter(|_| page.more).map(|last| {
+        cache.keep(&start.snapshot, start.revision);
+        Token::after(start.token_revision(), last).encode()
+    });
+    let items = Items {
+        kind: target.kind,
+        form,
+        matcher,
+        revision: start.revision,
+        now: ctx.server.now(),
+        after: start.after,
+        last: page.last,
+        token,
+        remaining: page.remaining,
+        snapshot: start.snapshot,
+        place: Place::Head,
+    };
+    Ok(send(ctx, items))
+}
+
+pub(super) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
+    let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
+    Matcher::new(target.kind, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
+}
+
+/// The state a page is read from, and where in it the page begins.
+struct Start {
+    snapshot: Arc<Snapshot>,
+    revision: Revision,
+    after: Option<Arc<str>>,
+    /// The client chose to go on although its first pages are from an older state.
+    inconsistent: bool,
+}
+
+impl Start {
+    fn token_revision(&self) -> i64 {
+        if self.inconsistent { -1 } else { i64::try_from(self.revision).unwrap_or(-1) }
+    }
+}
+
+async fn start(ctx: &Context, cache: &ResourceCache, options: &ListOptions) -> Result<Start, Status> {
+    if let Some(token) = &options.token {
+        return continued(ctx, cache, Token::decode(token)?).await;
+    }
+    if let Some(revision) = options.revision {
+        ctx.server.caches().reach(revision).await?;
+        if options.exact {
+            let too_old = |_| Status::expired("The resourceVersion for the provided list is too old.");
+            let snapshot = exactly(ctx, cache, revision).await.map_err(too_old)?;
+            return Ok(Start { snapshot, revision, after: None, inconsistent: false });
+        }
+    }
+    let (snapshot, revision) = newest(ctx, cache);
+    Ok(Start { snapshot, revision, after: None, inconsistent: false })
+}
+
+/// The newest state and the revision it is said to be of: the snapshot holds every change up to `applied`, so it is the
+/// state there, unless it is newer still.
+pub(super) fn newest(ctx: &Context, cache: &ResourceCache) -> (Arc<Snapshot>, Revision) {
+    let applied = ctx.server.caches().applied();
+    let snapshot = cache.snapshot();
+    let revision = applied.max(snapshot.revision);
+    (snapshot, revision)
+}
+
+async fn exactly(
+    ctx: &Context,
+    cache: &ResourceCache,
+    revision: Revision,
+) -> Result<Arc<Snapshot>, corten_store::Error> {
+    if let Some(snapshot) = cache.at(revision, ctx.server.caches().applied()) {
+        return Ok(snapshot);
+    }
+    feed::read_at(&*ctx.server.config().store, cache, revision).await.map(Arc::new)
+}
+
+async fn continued(ctx: &Context, cache: &ResourceCache, token: Token) -> Result<Start, Status> {
+    let after: Option<Arc<str>> = Some(token.key().into());
+    let Ok(revision) = Revision::try_from(token.rv) else {
+        let (snapshot, revision) = newest(ctx, cache);
+        return Ok(Start { snapshot, revision, after, inconsistent: true });
+    };
+    match exactly(ctx, cache, revision).await {
+        Ok(snapshot) => Ok(Start { snapshot, revision, after, inconsistent: false }),
+        Err(_) => {
+            let mut status = Status::expired(
+                "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+            );
+            let token = Token::after(-1, token.key()).encode();
+            status.metadata.insert("continue".into(), token.into());
+            Err(status)
+        }
+    }
+}
+
+struct Page {
+    last: Option<Arc<str>>,
+    more: bool,
+    remaining: Option<usize>,
+}
+
+/// Finds where a page of `limit` objects ends.
+fn page(start: &Start, matcher: &Matcher, limit: Option<usize>) -> Page {
+    let Some(limit) = limit else { return Page { last: None, more: false, remaining: None } };
+    let range = start.snapshot.range(&matcher.namespace, start.after.as_deref());
+    let mut matching = range.filter(|it| matcher.matches(it));
+    let last = matching.by_ref().take(limit).last().map(|it| it.key.clone());
+    // As upstream: what remains is told only where no selector makes it a guess.
+    if matcher.is_everything() {
+        let remaining = matching.count();
+        return Page { last, more: remaining > 0, remaining: Some(remaining).filter(|it| *it > 0) };
+    }
+    Page { last, more: matching.next().is_some(), remaining: None }
+}
+
+/// What `continue` says: which state, and after which object.
+#[derive(Serialize, Deserialize)]
+struct Token {
+    v: String,
+    rv: i64,
+    start: String,
+}
+
+impl Token {
+    const VERSION: &str = "meta.k8s.io/v1";
+
+    fn after(rv: i64, key: &str) -> Self {
+        Self { v: Self::VERSION.into(), rv, start: format!("{key}\0") }
+    }
+
+    fn key(&self) -> &str {
+        self.start.trim_end_matches('\0')
+    }
+
+    fn encode(&self) -> String {
+        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).expect("a token is plain text and a number"))
+    }
+
+    fn decode(text: &str) -> Result<Self, Status> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|it| wrong_token(&it))?;
+        let token: Self = serde_json::from_slice(&bytes).map_err(|it| wrong_token(&it))?;
+        if token.v == Self::VERSION && token.start.ends_with('\0') {
+            Ok(token)
+        } else {
+            Err(wrong_token(&"server does not recognize this encoded version"))
+        }
+    }
+}
+
+fn wrong_token(reason: &dyn std::fmt::Display) -> Status {
+    Status::bad_request(format!("continue key is not valid: {reason}"))
+}
+
+/// A short list goes out whole; a long one piece by piece, compressed where the client takes that.
+fn send(ctx: &Context, mut items: Items) -> Response {
+    let first = items.next().unwrap_or_default();
+    let long = items.place != Place::Done || first.len() >= gzip::THRESHOLD_BYTES;
+    let compress = long && gzip::accepted(ctx.header(header::ACCEPT_ENCODING));
+    if items.place == Place::Done && !compress {
+        return answer::json_bytes(StatusCode::OK, first);
+    }
+    let pieces = std::iter::once(first).chain(items);
+    let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
+    if compress {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        *response.body_mut() = streamed(gzip::Gzip::new(pieces));
+    } else {
+        *response.body_mut() = streamed(pieces);
+    }
+    response
+}
+
+fn streamed(pieces: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Body {
+    let frames = pieces.map(|it| Ok::<_, BoxError>(Frame::data(Bytes::from(it))));
+    StreamBody::new(stream::iter(frames)).boxed_unsync()
+}

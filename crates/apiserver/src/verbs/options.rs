@@ -1,0 +1,96 @@
+//! The query parameters of reads, checked as upstream checks `ListOptions`.
+
+use corten_meta::{Status, Violation};
+use corten_store::Revision;
+
+use crate::request::Context;
+
+/// `resourceVersion`: `None` for absent and for 0, which both mean "what you have".
+///
+/// # Errors
+/// 400 where it is not a number.
+pub(super) fn resource_version(ctx: &Context) -> Result<Option<Revision>, Status> {
+    let Some(text) = ctx.info.query.get("resourceVersion") else { return Ok(None) };
+    let revision = text.parse::<Revision>().map_err(|_| {
+        invalid(&[Violation::invalid(
+            "resourceVersion",
+            format!("{text:?}"),
+            "strconv.ParseUint: parsing: invalid syntax",
+        )])
+    })?;
+    Ok(Some(revision).filter(|it| *it > 0))
+}
+
+/// `resourceVersionMatch`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    Exact,
+    NotOlderThan,
+}
+
+pub(super) fn version_match(ctx: &Context) -> Result<Option<Match>, Status> {
+    match ctx.info.query.get("resourceVersionMatch") {
+        None => Ok(None),
+        Some("Exact") => Ok(Some(Match::Exact)),
+        Some("NotOlderThan") => Ok(Some(Match::NotOlderThan)),
+        Some(other) => {
+            Err(invalid(&[Violation::not_supported("resourceVersionMatch", other, &["Exact", "NotOlderThan"])]))
+        }
+    }
+}
+
+/// What a list asks for beside its selectors.
+pub(super) struct ListOptions {
+    pub(super) revision: Option<Revision>,
+    pub(super) exact: bool,
+    pub(super) limit: Option<usize>,
+    pub(super) token: Option<String>,
+}
+
+pub(super) fn list(ctx: &Context) -> Result<ListOptions, Status> {
+    let query = &ctx.info.query;
+    let version_match = version_match(ctx)?;
+    let token = query.get("continue").map(str::to_owned);
+    let text = query.get("resourceVersion");
+    let forbidden = |detail: &str| Err(invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
+    if query.flag("sendInitialEvents") {
+        let detail = "sendInitialEvents is forbidden for list";
+        return Err(invalid(&[Violation::forbidden("sendInitialEvents", detail)]));
+    }
+    match (version_match, text) {
+        (Some(_), None) => return forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        (Some(_), _) if token.is_some() => {
+            return forbidden("resourceVersionMatch is forbidden when continue is provided");
+        }
+        (Some(Match::Exact), Some("0")) => {
+            return forbidden("resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"");
+        }
+        _ => {}
+    }
+    if token.is_some() && text.is_some_and(|it| it != "0") {
+        return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+    }
+    let limit = query.integer("limit")?.filter(|it| *it > 0).and_then(|it| usize::try_from(it).ok());
+    let revision = resource_version(ctx)?;
+    // As upstream: a limit turns a bare resourceVersion into an exact one.
+    let exact = match version_match {
+        Some(it) => it == Match::Exact,
+        None => limit.is_some() && revision.is_some(),
+    };
+    Ok(ListOptions { revision, exact, limit, token })
+}
+
+/// The options themselves are wrong.
+pub(super) fn invalid(violations: &[Violation]) -> Status {
+    let resource = corten_meta::Resource::cluster("meta.k8s.io", "v1", "ListOptions", "listoptions");
+    Status::invalid(&resource, "", violations)
+}
+
+/// # Errors
+/// 422 where `dryRun` is anything but `All`.
+pub(super) fn dry_run(ctx: &Context) -> Result<(), Status> {
+    match ctx.info.query.all("dryRun").find(|it| !matches!(*it, "" | "All")) {
+        None => Ok(()),
+        Some(other) => Err(invalid(&[Violation::not_supported("dryRun", other, &["All"])])),
+    }
+}

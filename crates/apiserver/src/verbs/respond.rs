@@ -1,0 +1,36 @@
+//! Sends one object in the form that was asked for.
+
+use bytes::Bytes;
+use corten_kinds::Kind;
+use corten_meta::Status;
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::{
+    answer,
+    codec::{Form, partial},
+    request::{Context, Response},
+    table,
+};
+
+/// `json` is the whole object with its `resourceVersion`.
+pub(super) fn object(
+    ctx: &Context,
+    code: StatusCode,
+    kind: &'static Kind,
+    json: Bytes,
+    form: Form,
+) -> Result<Response, Status> {
+    let pretty = ctx.info.query.flag("pretty");
+    if form == Form::Object && !pretty {
+        return Ok(answer::json_bytes(code, json));
+    }
+    let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    let value = match form {
+        Form::Object => object,
+        Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
+        Form::Partial => partial::of(&object),
+    };
+    let text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
+    Ok(answer::json_bytes(code, text.map_err(Status::internal)?))
+}

@@ -1,0 +1,65 @@
+//! What a path points at: one object, its subresource, or a collection.
+
+use std::sync::Arc;
+
+use corten_kinds::{Kind, Subresource};
+use corten_meta::{Resource, Status};
+
+use crate::{
+    request::Context,
+    watch_cache::{ResourceCache, Stored},
+};
+
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) kind: &'static Kind,
+    /// Empty for cluster-scoped kinds, and for collections over all namespaces.
+    pub(super) namespace: String,
+    /// Empty for collections.
+    pub(super) name: String,
+    pub(super) subresource: Option<Subresource>,
+}
+
+impl Target {
+    /// # Errors
+    /// 404 where the path's scope or subresource is not the kind's, 405 where a namespace is missing.
+    pub(super) fn of(ctx: &Context, kind: &'static Kind) -> Result<Self, Status> {
+        let info = &ctx.info;
+        let namespaced = kind.resource.namespaced;
+        let subresource = if info.subresource.is_empty() {
+            None
+        } else {
+            Some(info.known_subresource().ok_or_else(Status::no_such_path)?)
+        };
+        let in_namespace = !info.namespace.is_empty() && info.plural != "namespaces";
+        if in_namespace && !namespaced {
+            return Err(Status::no_such_path());
+        }
+        let collection = matches!(info.verb, "list" | "watch");
+        if namespaced && !in_namespace && !collection {
+            return Err(if info.name.is_empty() { super::not_allowed() } else { Status::no_such_path() });
+        }
+        let namespace = if namespaced { info.namespace.clone() } else { String::new() };
+        Ok(Self { kind, namespace, name: info.name.clone(), subresource })
+    }
+
+    pub(super) fn resource(&self) -> &'static Resource {
+        &self.kind.resource
+    }
+
+    pub(super) fn cache<'a>(&self, ctx: &'a Context) -> &'a ResourceCache {
+        ctx.server.cache(self.kind)
+    }
+
+    /// The object as it is now.
+    ///
+    /// # Errors
+    /// 404 where there is none.
+    pub(super) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
+        self.cache(ctx).get(&self.namespace, &self.name).ok_or_else(|| self.not_found())
+    }
+
+    pub(super) fn not_found(&self) -> Status {
+        Status::not_found(self.resource(), &self.name)
+    }
+}

@@ -1,0 +1,296 @@
+//! WATCH: a stream of frames that were encoded once for all watchers.
+//!
+//! A watch that cannot go on says so with one ERROR event and ends; the client lists again.
+
+use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use corten_kinds::Kind;
+use corten_meta::{Status, Violation};
+use corten_store::Revision;
+use futures_util::stream;
+use http::StatusCode;
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::{
+    list,
+    options::{self, Match},
+    target::Target,
+};
+use crate::{
+    Server, answer,
+    codec::{Form, partial},
+    metrics::WatchGuard,
+    request::{BoxError, Context, Response},
+    table,
+    watch_cache::{FellBehind, Seen, Snapshot, Start, Stored, Watcher, write_frame},
+};
+
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A watch without `timeoutSeconds` ends after this and up to as much again, so that not all return at once.
+const LIFETIME_SECONDS_MIN: u64 = 1800;
+/// Initial events are sent in pieces of about this size.
+const PIECE_BYTES: usize = 64 * 1024;
+
+pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let mut matcher = list::matcher(ctx, target)?;
+    let in_path = ctx.info.path.contains("/watch/") && !target.name.is_empty();
+    if in_path {
+        matcher = matcher.of_object(&target.namespace, &target.name);
+    }
+    let options = WatchOptions::read(ctx)?;
+    if let Some(revision) = options.revision {
+        ctx.server.caches().reach(revision).await?;
+    }
+    let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
+    // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
+    let applied = ctx.server.caches().applied();
+    let frames = match target.cache(ctx).watch(matcher, options.start) {
+        Ok(started) => {
+            let revision = applied.max(started.snapshot.revision);
+            let initial =
+                (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
+            Frames::new(ctx, target.kind, form, &options, started.watcher, initial, revision)
+        }
+        // As upstream: a revision that is gone is told by an event, not by the response's code.
+        Err(oldest) => {
+            let asked = options.revision.unwrap_or_default();
+            let status = Status::expired(format!("too old resource version: {asked} ({oldest})"));
+            *response.body_mut() = crate::request::whole(error_frame(&status));
+            return Ok(response);
+        }
+    };
+    let frames = stream::unfold(frames, |mut it| async move { it.next().await.map(|bytes| (bytes, it)) });
+    let frames = futures_util::StreamExt::map(frames, |it| Ok::<_, BoxError>(Frame::data(it)));
+    *response.body_mut() = StreamBody::new(frames).boxed_unsync();
+    Ok(response)
+}
+
+struct WatchOptions {
+    revision: Option<Revision>,
+    start: Start,
+    bookmarks: bool,
+    /// Say with a bookmark where the initial events end.
+    mark_initial: bool,
+    lifetime: Duration,
+}
+
+impl WatchOptions {
+    fn read(ctx: &Context) -> Result<Self, Status> {
+        let query = &ctx.info.query;
+        let revision = options::resource_version(ctx)?;
+        let version_match = options::version_match(ctx)?;
+        let initial = query.get("sendInitialEvents").map(|it| !matches!(it, "false" | "0"));
+        let forbidden = |detail: &str| Err(options::invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
+        match (initial, version_match) {
+            (Some(_), None | Some(Match::Exact)) => {
+                return forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+            }
+            (None, Some(_)) => {
+                return forbidden("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            }
+            _ => {}
+        }
+        let start = match (initial, revision) {
+            (Some(true), _) | (None, None) => Start::State,
+            (Some(false), None) => Start::Now,
+            (_, Some(revision)) => Start::After(revision),
+        };
+        let bookmarks = query.flag("allowWatchBookmarks");
+        let seconds = query.integer("timeoutSeconds")?.and_then(|it| u64::try_from(it).ok()).filter(|it| *it > 0);
+        let spread: u64 = ctx.id.bytes().map(u64::from).sum::<u64>() * 97 % LIFETIME_SECONDS_MIN;
+        let lifetime = Duration::from_secs(seconds.unwrap_or(LIFETIME_SECONDS_MIN + spread));
+        Ok(Self { revision, start, bookmarks, mark_initial: bookmarks && initial == Some(true), lifetime })
+    }
+}
+
+/// The objects a watch begins with, sent as ADDED.
+struct Initial {
+    snapshot: Arc<Snapshot>,
+    after: Option<Arc<str>>,
+}
+
+/// The body of one watch.
+struct Frames {
+    server: Server,
+    kind: &'static Kind,
+    form: Form,
+    watcher: Watcher,
+    initial: Option<Initial>,
+    mark_initial: bool,
+    bookmarks: bool,
+    queue: VecDeque<Bytes>,
+    /// Everything up to here was sent or is none of the watcher's business.
+    revision: Revision,
+    timer: Pin<Box<Sleep>>,
+    end: Instant,
+    with_columns: bool,
+    done: bool,
+    _counted: WatchGuard,
+}
+
+impl Frames {
+    fn new(
+        ctx: &Context,
+        kind: &'static Kind,
+        form: Form,
+        options: &WatchOptions,
+        watcher: Watcher,
+        initial: Option<Initial>,
+        revision: Revision,
+    ) -> Self {
+        let now = Instant::now();
+        let end = now + options.lifetime;
+        Self {
+            _counted: ctx.server.metrics().watching(kind),
+            server: ctx.server.clone(),
+            kind,
+            form,
+            watcher,
+            initial,
+            mark_initial: options.mark_initial,
+            bookmarks: options.bookmarks,
+            queue: VecDeque::new(),
+            revision,
+            timer: Box::pin(sleep_until(end.min(now + BOOKMARK_EVERY))),
+            end,
+            with_columns: true,
+            done: false,
+        }
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(frame) = self.queue.pop_front() {
+                return Some(frame);
+            }
+            if self.done {
+                return None;
+            }
+            if self.initial.is_some() {
+                self.send_initial();
+                continue;
+            }
+            // Read before the log: what is in the log is then at least as new.
+            let applied = self.server.caches().applied();
+            match self.watcher.ready() {
+                Err(FellBehind) => {
+                    let message = "the watch fell too far behind; list again";
+                    self.queue.push_back(error_frame(&Status::expired(message)));
+                    self.done = true;
+                }
+                Ok(events) if events.is_empty() => {
+                    self.revision = self.revision.max(applied);
+                    self.wait().await;
+                }
+                Ok(events) => {
+                    for (event, seen) in events {
+                        self.revision = self.revision.max(event.revision);
+                        let frame = match self.form {
+                            Form::Object => event.frame(seen),
+                            _ => self.transformed(seen, event.subject(seen), event.revision),
+                        };
+                        self.queue.push_back(frame);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Until there may be events, or it is time for a bookmark or the end.
+    async fn wait(&mut self) {
+        tokio::select! {
+            biased;
+            () = self.watcher.changed(|| self.server.is_stopping()) => {
+                self.done = self.server.is_stopping();
+                return;
+            }
+            () = self.timer.as_mut() => {}
+        }
+        let now = Instant::now();
+        self.done = now >= self.end;
+        self.timer.as_mut().reset(self.end.min(now + BOOKMARK_EVERY));
+        if self.bookmarks {
+            let frame = self.bookmark(false);
+            self.queue.push_back(frame);
+        }
+    }
+
+    fn send_initial(&mut self) {
+        let Some(mut initial) = self.initial.take() else { return };
+        let snapshot = initial.snapshot.clone();
+        let mut out = Vec::new();
+        let after = initial.after.take();
+        let namespace = self.watcher.matcher.namespace.clone();
+        for object in snapshot.range(&namespace, after.as_deref()) {
+            initial.after = Some(object.key.clone());
+            if !self.watcher.matcher.matches(object) {
+                continue;
+            }
+            match self.form {
+                Form::Object => write_frame(Seen::Added, object, object.revision, &mut out),
+                _ => out.extend_from_slice(&self.transformed(Seen::Added, object, object.revision)),
+            }
+            if out.len() >= PIECE_BYTES {
+                self.initial = Some(initial);
+                break;
+            }
+        }
+        if !out.is_empty() {
+            self.queue.push_back(out.into());
+        }
+        if self.initial.is_none() && self.mark_initial {
+            let frame = self.bookmark(true);
+            self.queue.push_back(frame);
+        }
+    }
+
+    /// The event for clients that asked for tables or metadata.
+    fn transformed(&mut self, seen: Seen, subject: &Stored, revision: Revision) -> Bytes {
+        let mut object = subject.parse();
+        object["metadata"]["resourceVersion"] = revision.to_string().into();
+        let object = match self.form {
+            Form::Object => object,
+            Form::Partial => partial::of(&object),
+            Form::Table(include) => {
+                let with_columns = std::mem::take(&mut self.with_columns);
+                table::single(self.kind, &object, include, self.server.now(), with_columns)
+            }
+        };
+        line(seen.as_str(), &object)
+    }
+
+    fn bookmark(&self, initial_events_end: bool) -> Bytes {
+        let mut metadata = json!({ "resourceVersion": self.revision.to_string(), "creationTimestamp": null });
+        if initial_events_end {
+            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+        }
+        let resource = &self.kind.resource;
+        let object = match self.form {
+            Form::Object => {
+                json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": metadata })
+            }
+            Form::Partial => {
+                json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata })
+            }
+            Form::Table(_) => {
+                let row = json!({ "cells": [], "object": {
+                    "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata } });
+                json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": null, "rows": [row],
+                        "metadata": { "resourceVersion": self.revision.to_string() } })
+            }
+        };
+        line("BOOKMARK", &object)
+    }
+}
+
+fn error_frame(status: &Status) -> Bytes {
+    line("ERROR", &serde_json::to_value(status).expect("a status is plain strings and numbers"))
+}
+
+fn line(event_type: &str, object: &Value) -> Bytes {
+    format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
+}

@@ -1,0 +1,26 @@
+//! Where objects stand in the store: Kubernetes's own keys, and the first bytes of every value.
+
+use corten_meta::Resource;
+
+/// All keys of the API are below this one.
+pub(crate) const ROOT: &str = "/registry/";
+
+/// `/registry/pods/`. Built-in groups are not part of the key, and nodes are called minions, as upstream.
+pub(crate) fn prefix_of(resource: &Resource) -> String {
+    let built_in = !resource.group.contains('.') || resource.group.ends_with(".k8s.io");
+    match (&*resource.group, &*resource.plural) {
+        ("", "nodes") => format!("{ROOT}minions/"),
+        (_, plural) if built_in => format!("{ROOT}{plural}/"),
+        (group, plural) => format!("{ROOT}{group}/{plural}/"),
+    }
+}
+
+/// What follows the prefix: `namespace/name`, or `name` for kinds without namespaces.
+pub(crate) fn key_of(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// How every stored value of a resource begins; `resourceVersion` is put in right after it while sending.
+pub(crate) fn head(resource: &Resource) -> String {
+    format!(r#"{{"kind":"{}","apiVersion":"{}","metadata":{{"#, resource.kind, resource.api_version())
+}

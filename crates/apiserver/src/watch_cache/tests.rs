@@ -1,0 +1,198 @@
+//! Whatever its speed and selector, a watcher's events lead from the state it started at to the state there is: none is
+//! missed, none comes twice, none comes out of order. One that stands still costs bounded memory.
+
+use std::collections::BTreeMap;
+
+use corten_kinds::by_path;
+use corten_store::{Entry, Revision};
+
+use super::{Matcher, ResourceCache, Seen, Start, Watcher, log::Window, resource::Change};
+
+/// A small generator of numbers: the same from the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// What a test keeps of a Pod: when it was last changed, its node, its label.
+type Pod = (Revision, &'static str, &'static str);
+type State = BTreeMap<String, Pod>;
+
+const SELECTORS: &[(&str, &str, &str)] = &[
+    ("", "", ""),
+    ("a", "", ""),
+    ("a", "", "metadata.name=p1"),
+    ("", "", "spec.nodeName=n1"),
+    ("b", "", "spec.nodeName=n1"),
+    ("", "on=yes", ""),
+    ("", "on!=yes", "spec.nodeName!=n2"),
+];
+
+fn wants(selector: (&str, &str, &str), key: &str, pod: Pod) -> bool {
+    let (namespace, labels, fields) = selector;
+    let (_, node, on) = pod;
+    let label = match labels {
+        "on=yes" => on == "yes",
+        "on!=yes" => on != "yes",
+        _ => true,
+    };
+    let field = match fields {
+        "metadata.name=p1" => key.ends_with("/p1"),
+        "spec.nodeName=n1" => node == "n1",
+        "spec.nodeName!=n2" => node != "n2",
+        _ => true,
+    };
+    key.starts_with(namespace) && label && field
+}
+
+fn pods(window: Window) -> ResourceCache {
+    ResourceCache::with_window(by_path("", "v1", "pods").expect("Pods are served"), 1, window)
+}
+
+fn put(cache: &ResourceCache, key: &str, pod: Pod) -> Change {
+    let (revision, node, on) = pod;
+    let (namespace, name) = key.split_once('/').expect("keys have a namespace");
+    let value = format!(
+        r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"{namespace}","labels":{{"on":"{on}"}}}},"spec":{{"nodeName":"{node}"}}}}"#
+    );
+    let entry = Entry {
+        key: format!("/registry/pods/{key}").into(),
+        value: value.into(),
+        create_revision: revision,
+        mod_revision: revision,
+    };
+    Change { key: key.into(), revision, object: Some(cache.stored(&entry).expect("a valid Pod")) }
+}
+
+/// One watcher and what it believes.
+struct Observer {
+    selector: (&'static str, &'static str, &'static str),
+    watcher: Watcher,
+    believes: State,
+    last: Revision,
+}
+
+impl Observer {
+    fn start(cache: &ResourceCache, dice: &mut Dice, history: &[(Revision, State)]) -> Self {
+        let selector = SELECTORS[usize::try_from(dice.below(SELECTORS.len() as u64)).expect("small")];
+        let matcher = Matcher::new(cache.kind(), selector.0, selector.1, selector.2).expect("valid selectors");
+        let back = usize::try_from(dice.below(8)).expect("small").min(history.len() - 1);
+        let (revision, state) = &history[history.len() - 1 - back];
+        let start = if back == 0 { Start::State } else { Start::After(*revision) };
+        let started = cache.watch(matcher, start).expect("the log holds the last revisions");
+        let believes = state.iter().filter(|(key, pod)| wants(selector, key, **pod));
+        let believes = believes.map(|(key, pod)| (key.clone(), *pod)).collect();
+        Self { selector, watcher: started.watcher, believes, last: *revision }
+    }
+
+    /// Takes what is ready. False once it has fallen behind.
+    fn observe(&mut self) -> bool {
+        loop {
+            let Ok(events) = self.watcher.ready() else { return false };
+            if events.is_empty() {
+                return true;
+            }
+            for (event, seen) in events {
+                assert!(event.revision > self.last, "{} after {}", event.revision, self.last);
+                self.last = event.revision;
+                let key = event.subject(seen).key.to_string();
+                let known = self.believes.contains_key(&key);
+                assert_eq!(known, seen != Seen::Added, "{key} {seen:?} for {:?}", self.selector);
+                if seen == Seen::Deleted {
+                    self.believes.remove(&key);
+                } else {
+                    let json = String::from_utf8(event.frame(seen).to_vec()).expect("JSON is text");
+                    let node = ["n1", "n2"].into_iter().find(|it| json.contains(it)).unwrap_or("");
+                    let on = if json.contains("yes") { "yes" } else { "no" };
+                    self.believes.insert(key, (event.revision, node, on));
+                }
+            }
+        }
+    }
+
+    fn check(&self, state: &State) {
+        let wanted: State = state
+            .iter()
+            .filter(|(key, pod)| wants(self.selector, key, **pod))
+            .map(|(key, pod)| (key.clone(), *pod))
+            .collect();
+        assert_eq!(self.believes, wanted, "{:?}", self.selector);
+    }
+}
+
+#[test]
+fn watchers_miss_repeat_and_reorder_nothing() {
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let cache = pods(Window { events: 1000, bytes: 1 << 30 });
+        let mut state = State::new();
+        let mut history = vec![(1, state.clone())];
+        let mut observers: Vec<Observer> = Vec::new();
+        let mut revision = 1;
+        for _ in 0..120 {
+            let mut batch = Vec::new();
+            for _ in 0..=dice.below(3) {
+                revision += 1 + dice.below(2);
+                let key = format!("{}/p{}", ["a", "b"][usize::from(dice.below(2) == 1)], dice.below(3));
+                if dice.below(4) == 0 {
+                    state.remove(&key);
+                    batch.push(Change { key: (&*key).into(), revision, object: None });
+                } else {
+                    let node = ["", "n1", "n2"][usize::try_from(dice.below(3)).expect("small")];
+                    let pod = (revision, node, ["yes", "no"][usize::from(dice.below(2) == 1)]);
+                    batch.push(put(&cache, &key, pod));
+                    state.insert(key, pod);
+                }
+                history.push((revision, state.clone()));
+            }
+            cache.apply(batch);
+            if dice.below(5) == 0 {
+                cache.trim_lanes();
+            }
+            if dice.below(3) == 0 && observers.len() < 30 {
+                observers.push(Observer::start(&cache, &mut dice, &history));
+            }
+            for observer in &mut observers {
+                // Some look often, some seldom.
+                if dice.below(6) == 0 {
+                    assert!(observer.observe(), "the window is wide enough");
+                }
+            }
+            if dice.below(10) == 0 && !observers.is_empty() {
+                observers.remove(0);
+            }
+        }
+        for observer in &mut observers {
+            assert!(observer.observe(), "the window is wide enough");
+            observer.check(&state);
+        }
+    }
+}
+
+#[test]
+fn a_stalled_watcher_costs_the_window_and_is_told() {
+    let cache = pods(Window { events: 100, bytes: 1 << 20 });
+    let matcher = |fields| Matcher::new(cache.kind(), "", "", fields).expect("a valid selector");
+    let mut everything = cache.watch(matcher(""), Start::Now).expect("now is held").watcher;
+    let mut one_node = cache.watch(matcher("spec.nodeName=n1"), Start::Now).expect("now is held").watcher;
+    let mut quiet = cache.watch(matcher("spec.nodeName=n2"), Start::Now).expect("now is held").watcher;
+    let first = put(&cache, "a/p0", (2, "n1", "no"));
+    let weak = std::sync::Arc::downgrade(first.object.as_ref().expect("a put"));
+    cache.apply(vec![first]);
+    for revision in 3..10_000 {
+        cache.apply(vec![put(&cache, "a/p0", (revision, "n1", "no"))]);
+    }
+    cache.trim_lanes();
+    assert!(weak.upgrade().is_none(), "nobody keeps what has left the window");
+    assert!(everything.ready().is_err());
+    assert!(one_node.ready().is_err());
+    // What does not concern a watcher does not push it out of its window.
+    assert!(quiet.ready().expect("its lane is empty").is_empty());
+    cache.apply(vec![put(&cache, "a/p1", (10_000, "n2", "no"))]);
+    assert_eq!(quiet.ready().expect("its lane holds one").len(), 1);
+    assert_eq!(cache.watch(matcher(""), Start::After(5)).err(), Some(9_900));
+}

@@ -1,1 +1,350 @@
-//! kubelet
+//! The life of pods on one node as state machines: start, probe, restart, stop. A mind: no I/O, no clock.
+//!
+//! [`Kubelet::step`] is told what happened and answers what to do. It is level-triggered inside: an event only changes
+//! what is known of a pod, then that pod is looked at as a whole.
+
+mod effect;
+mod event;
+
+mod pod;
+mod pod_spec;
+
+mod backoff;
+mod containers;
+mod downward;
+mod ending;
+mod env;
+mod image_state;
+mod images;
+mod probe;
+mod resources;
+mod sandbox;
+mod sources;
+mod spec;
+mod volumes;
+
+mod conditions;
+mod context;
+mod journal;
+mod node_status;
+mod status;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use corten_api::core::v1::{Container, Pod};
+use corten_meta::Time;
+
+pub use effect::{
+    Action, ApiEffect, ContainerSpec, Credential, Dns, Effect, Hook, HostEffect, HostPathKind, Hosts, Mount,
+    MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, Resources, SandboxSpec, Seccomp, Security,
+    Source, SourceKind, Volume, VolumeFile, VolumeSource,
+};
+pub use event::{
+    ApiFailure, Config, Event, Exit, Failure, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
+    ObservedSandbox, Outcome, ProbeVerdict, Snapshot, StartFailure, StartStage,
+};
+
+use crate::{
+    containers::Frame, containers::Track, context::Context, node_status::NodeMachine, pod::PodMachine, sources::Sources,
+};
+
+/// The mind of one node.
+pub struct Kubelet {
+    config: Config,
+    node: NodeMachine,
+    /// By uid.
+    pods: BTreeMap<String, PodMachine>,
+    sources: Sources,
+    /// Before the first snapshot nothing is begun: what already runs is to be adopted.
+    runtime_is_known: bool,
+    /// Before the API's list is complete no stranger is stopped.
+    pods_are_known: bool,
+    /// What was removed, and when: an older snapshot may still show it.
+    removed: BTreeMap<String, Time>,
+    node_wake: Option<Time>,
+    wake: Option<Time>,
+}
+
+impl Kubelet {
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            node: NodeMachine::default(),
+            pods: BTreeMap::new(),
+            sources: Sources::default(),
+            runtime_is_known: false,
+            pods_are_known: false,
+            removed: BTreeMap::new(),
+            node_wake: None,
+            wake: None,
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes one event in and says what is to be done.
+    pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let changed = self.take_in(event, now, &mut effects);
+        for uid in changed {
+            self.look(&uid, now, &mut effects);
+        }
+        self.node_wake = self.node.look(&self.config, now, &mut effects);
+        let wake = self.pods.values().filter_map(|it| it.wake).chain(self.node_wake).min();
+        if wake.is_some() && wake != self.wake {
+            effects.extend(wake.map(Effect::WakeAt));
+        }
+        self.wake = wake;
+        effects
+    }
+
+    /// Changes what is known and names the pods that must be looked at.
+    fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<String> {
+        match event {
+            Event::Pod(pod) => self.pod_seen(pod, now, effects).into_iter().collect(),
+            Event::PodGone(who) => match self.pods.get_mut(&who.uid) {
+                Some(machine) => {
+                    machine.in_api = false;
+                    vec![who.uid]
+                }
+                None => Vec::new(),
+            },
+            Event::PodsSynced => {
+                self.pods_are_known = true;
+                self.all()
+            }
+            Event::Source { source, data } => {
+                if self.sources.update(&source, data) {
+                    let names_it = |it: &PodMachine| sources::named_by(&it.pod).contains(&source);
+                    return self.pods.iter().filter(|(_, it)| names_it(it)).map(|(uid, _)| uid.clone()).collect();
+                }
+                Vec::new()
+            }
+            Event::Snapshot(snapshot) => self.observe(&snapshot, now),
+            Event::Done { pod, outcome } => {
+                self.done(&pod, outcome, now, effects);
+                vec![pod.uid]
+            }
+            Event::StatusPatched { pod, result } => {
+                self.status_patched(&pod, result, now, effects);
+                vec![pod.uid]
+            }
+            Event::PodDeleted { pod, result } => {
+                self.with(&pod.uid, now, effects, |machine, cx| machine.deleted_from_api(result, cx));
+                vec![pod.uid]
+            }
+            Event::Node(node) => {
+                self.node.set_node(node);
+                Vec::new()
+            }
+            Event::NodeWritten(result) => {
+                self.node.written(result, now);
+                Vec::new()
+            }
+            Event::LeaseRenewed(result) => {
+                self.node.lease_renewed(&result, now);
+                Vec::new()
+            }
+            Event::Facts(facts) => {
+                self.node.set_facts(facts);
+                Vec::new()
+            }
+            Event::Tick => {
+                // Even a timer that rang too early must be set anew.
+                self.wake = None;
+                let is_due = |it: &PodMachine| it.wake.is_some_and(|it| it <= now);
+                self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.pods.keys().cloned().collect()
+    }
+
+    fn pod_seen(&mut self, pod: Box<Pod>, now: Time, effects: &mut Vec<Effect>) -> Option<String> {
+        let who = PodRef::of(&pod);
+        if who.uid.is_empty() || pod::spec_of(&pod).node_name.as_ref() != Some(&self.config.node_name) {
+            return None;
+        }
+        let pod: Arc<Pod> = Arc::from(pod);
+        match self.pods.get_mut(&who.uid) {
+            Some(machine) if machine.in_api && version(&pod) < version(&machine.pod) => return None,
+            Some(machine) => {
+                (machine.pod, machine.in_api) = (pod, true);
+            }
+            None => {
+                self.pods.insert(who.uid.clone(), PodMachine::new(who.clone(), pod, true, now));
+            }
+        }
+        self.follow(effects);
+        Some(who.uid)
+    }
+
+    /// Follows the ConfigMaps and Secrets of the pods that are still wanted.
+    fn follow(&mut self, effects: &mut Vec<Effect>) {
+        let wanted = self.pods.values().filter(|it| it.in_api);
+        let needed: BTreeSet<Source> = wanted.flat_map(|it| sources::named_by(&it.pod)).collect();
+        effects.extend(self.sources.follow(&needed));
+    }
+
+    fn observe(&mut self, snapshot: &Snapshot, now: Time) -> Vec<String> {
+        let shown: BTreeSet<&str> = (snapshot.sandboxes.iter().map(|it| it.id.as_str()))
+            .chain(snapshot.containers.iter().map(|it| it.id.as_str()))
+            .collect();
+        self.removed.retain(|id, at| Some(*at) >= snapshot.taken_at || shown.contains(id.as_str()));
+        // Whoever has something here is someone, even if the API does not know of them.
+        let owners = (snapshot.sandboxes.iter().map(|it| (&it.id, &it.pod)))
+            .chain(snapshot.containers.iter().map(|it| (&it.id, &it.pod)))
+            .filter(|(id, who)| !who.uid.is_empty() && !self.removed.contains_key(*id));
+        for (_, who) in owners {
+            if !self.pods.contains_key(&who.uid) {
+                let pod = Arc::new(stranger(who));
+                self.pods.insert(who.uid.clone(), PodMachine::new(who.clone(), pod, false, now));
+            }
+        }
+        for machine in self.pods.values_mut() {
+            machine.observe(snapshot, &self.removed);
+        }
+        self.runtime_is_known = true;
+        self.all()
+    }
+
+    fn status_patched(
+        &mut self,
+        pod: &PodRef,
+        result: Result<Box<Pod>, ApiFailure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) {
+        self.with(&pod.uid, now, effects, |machine, cx| match result {
+            Ok(newer) => {
+                let sent = std::mem::take(&mut machine.patch.sent);
+                let made = newer.metadata.resource_version.clone();
+                machine.patch = pod::PatchState { sent, made, ..pod::PatchState::default() };
+                if version(&newer) >= version(&machine.pod) {
+                    machine.pod = Arc::from(newer);
+                }
+            }
+            Err(failure) => machine.patch_failed(&failure, cx),
+        });
+    }
+
+    /// Calls `act` with the pod and a context; nothing where there is no such pod.
+    fn with(
+        &mut self,
+        uid: &str,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        act: impl FnOnce(&mut PodMachine, &mut Context<'_>),
+    ) -> Option<Time> {
+        let machine = self.pods.get_mut(uid)?;
+        let (facts, effects_so_far) = (self.node.facts(), std::mem::take(effects));
+        let mut cx =
+            Context { config: &self.config, facts, sources: &self.sources, now, effects: effects_so_far, wake: None };
+        act(machine, &mut cx);
+        *effects = cx.effects;
+        cx.wake
+    }
+
+    fn look(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
+        let Some(machine) = self.pods.get(uid) else { return };
+        if !machine.in_api && !self.pods_are_known {
+            return;
+        }
+        let runtime_is_known = self.runtime_is_known;
+        let wake = self.with(uid, now, effects, |machine, cx| machine.look(cx, runtime_is_known));
+        let Some(machine) = self.pods.get_mut(uid) else { return };
+        machine.wake = wake;
+        if !machine.in_api && machine.ending.as_ref().is_some_and(ending::Ending::is_over) {
+            let key = machine.who.key.clone();
+            self.pods.remove(uid);
+            self.follow(effects);
+            // Another pod may have the name by now.
+            if !self.pods.values().any(|it| it.who.key == key) {
+                effects.push(Effect::Forget { pod: key });
+            }
+        }
+    }
+
+    fn done(&mut self, pod: &PodRef, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) {
+        match &outcome {
+            Outcome::SandboxRemoved { id, result: Ok(()) } | Outcome::Removed { id, result: Ok(()), .. } => {
+                self.removed.insert(id.clone(), now);
+            }
+            _ => {}
+        }
+        self.with(&pod.uid, now, effects, |machine, cx| apply(machine, outcome, cx));
+    }
+}
+
+/// Tells a pod how one of its effects ended.
+fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
+    let failure = |it: Failure| it.message;
+    match outcome {
+        Outcome::Volumes(result) => machine.volumes_done(result, cx),
+        Outcome::Sandbox(result) => machine.sandbox_done(result, cx),
+        Outcome::SandboxStopped { id, result } => machine.sandbox_ended(&id, false, result, cx),
+        Outcome::SandboxRemoved { id, result } => machine.sandbox_ended(&id, true, result, cx),
+        Outcome::PodRemoved(result) => machine.files_removed(result, cx),
+        Outcome::Image { container, result } => {
+            on(machine, &container, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
+        }
+        Outcome::Pulled { container, result } => {
+            on(machine, &container, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
+        }
+        Outcome::Container { container, result, .. } => {
+            on(machine, &container, cx, |track, frame, cx| containers::started(track, frame, result, cx));
+        }
+        Outcome::Stopped { container, id, result } => {
+            on(machine, &container, cx, |track, _, cx| containers::stopped(track, &id, result.is_ok(), cx));
+        }
+        Outcome::Removed { container, id, result } => {
+            on(machine, &container, cx, |track, _, cx| track.removed(&id, result.is_ok(), cx.now));
+        }
+        Outcome::Probed { container, id, probe, verdict } => {
+            on(machine, &container, cx, |track, frame, cx| probe::answered(track, frame, &id, probe, &verdict, cx));
+        }
+        Outcome::Hooked { container, id, hook, result } => {
+            let result = result.map_err(failure);
+            on(machine, &container, cx, |track, frame, cx| containers::hooked(track, frame, &id, hook, result, cx));
+        }
+        Outcome::LogTail { container, text } => {
+            on(machine, &container, cx, |track, _, _| track.log_tail = text);
+        }
+    }
+}
+
+/// Calls `act` for a container by name, even one the spec does not have.
+fn on(
+    machine: &mut PodMachine,
+    name: &str,
+    cx: &mut Context<'_>,
+    act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>),
+) {
+    let pod = machine.pod.clone();
+    let stranger = Container { name: name.into(), ..Container::default() };
+    machine.with_track(pod::container_named(&pod, name).unwrap_or(&stranger), cx, act);
+}
+
+/// All that is known of a pod the API does not have.
+fn stranger(who: &PodRef) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some(who.key.namespace.clone());
+    pod.metadata.name = Some(who.key.name.clone());
+    pod.metadata.uid = Some(who.uid.clone());
+    pod
+}
+
+/// Newer objects have larger numbers; what is no number counts as oldest.
+fn version(pod: &Pod) -> u64 {
+    pod.metadata.resource_version.as_ref().and_then(|it| it.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,354 @@
+//! The node's own containerd: found and adopted, or started so that it outlives Corten, and started again when it died.
+//!
+//! Containers are children of their shims, not of containerd: neither its end nor ours touches them.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal};
+use tokio::{sync::Mutex, time::Instant};
+
+use crate::{
+    Cgroups, Cri, HostError, Layout, NodeMounts, cni, command,
+    error::Doing,
+    logs::{self, RotateLimits},
+    process::{Process, detach, open_log},
+};
+
+/// The image every sandbox holds its namespaces with; made by `images/build`.
+pub const PAUSE_IMAGE: &str = "localhost/corten/pause:1";
+const PAUSE_ARCHIVE: &str = "pause.tar";
+/// Used where our own was never brought to the node.
+const PUBLIC_PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
+
+const START_DEADLINE: Duration = Duration::from_secs(30);
+const IMAGE_FOLDER_PERIOD: Duration = Duration::from_secs(2);
+/// As upstream: `containerLogMonitorInterval`.
+const LOG_PERIOD: Duration = Duration::from_secs(10);
+
+/// What a node can be told about its runtime.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This node's part of the Pod network.
+    pub pod_cidr: String,
+    /// The program, by name or path.
+    pub containerd: PathBuf,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { pod_cidr: "10.244.0.0/24".to_owned(), containerd: PathBuf::from("containerd") }
+    }
+}
+
+pub struct Containerd {
+    layout: Layout,
+    options: Options,
+    mounts: NodeMounts,
+    cri: Cri,
+    /// The process where we started it ourselves: it has to be waited for when it ends.
+    child: Mutex<Option<Child>>,
+}
+
+impl Containerd {
+    /// Makes the node ready for Pods and returns when the runtime answers.
+    pub async fn start(layout: Layout, options: Options) -> Result<Self, HostError> {
+        for folder in [layout.containerd_root(), layout.containerd_state(), layout.pods(), layout.data.join("log/pods")]
+        {
+            fs::create_dir_all(&folder).doing("create", &folder)?;
+        }
+        let cri = Cri::connect(&layout.containerd_socket())?;
+        let mounts = NodeMounts::prepare(&layout)?;
+        let cgroups = Cgroups::detect(&layout.cgroup_root);
+        cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
+        cni::prepare(&layout, &options.pod_cidr).await?;
+        let this = Self { layout, options, mounts, cri, child: Mutex::new(None) };
+        if running(&this.layout).is_none() {
+            this.spawn().await?;
+        }
+        this.wait_until_it_answers().await?;
+        this.cri.update_runtime_config(&this.options.pod_cidr).await?;
+        // Without it no Pod starts; the others come in `supervise`.
+        this.import_images(|it| it.ends_with(PAUSE_ARCHIVE)).await;
+        Ok(this)
+    }
+
+    pub fn cri(&self) -> Cri {
+        self.cri.clone()
+    }
+
+    pub fn mounts(&self) -> NodeMounts {
+        self.mounts.clone()
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Starts containerd again whenever it ends; meanwhile imports images that are put in the image folders, and keeps logs
+    /// from filling the disk.
+    /// Returns at `shutdown`, and leaves containerd running.
+    pub async fn supervise(&self, shutdown: impl Future<Output = ()> + Send) {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                () = self.ended() => {}
+                () = self.keep_house() => {}
+            }
+            tracing::warn!("containerd has ended; it is started again, containers go on meanwhile");
+            if let Err(error) = self.restart().await {
+                tracing::error!(%error, "containerd does not start");
+                tokio::select! {
+                    biased;
+                    () = &mut shutdown => return,
+                    () = tokio::time::sleep(Duration::from_secs(1)) => {}
+                }
+            }
+        }
+    }
+
+    /// Imports images that are brought to the node, and keeps logs small. Never returns.
+    async fn keep_house(&self) {
+        let images = async {
+            loop {
+                self.import_images(|_| true).await;
+                tokio::time::sleep(IMAGE_FOLDER_PERIOD).await;
+            }
+        };
+        let logs = async {
+            loop {
+                tokio::time::sleep(LOG_PERIOD).await;
+                if let Err(error) = logs::rotate_all(&self.cri, RotateLimits::default()).await {
+                    tracing::debug!(%error, "cannot look at the sizes of logs");
+                }
+            }
+        };
+        futures_util::future::join(images, logs).await;
+    }
+
+    /// Imports an archive of OCI images.
+    pub async fn import(&self, tar: &Path) -> Result<(), HostError> {
+        import(&self.layout, tar).await
+    }
+
+    async fn restart(&self) -> Result<(), HostError> {
+        if let Some(mut child) = self.child.lock().await.take() {
+            let _ = child.try_wait();
+        }
+        if running(&self.layout).is_none() {
+            self.spawn().await?;
+        }
+        self.wait_until_it_answers().await
+    }
+
+    /// Returns when no containerd of this node runs.
+    async fn ended(&self) {
+        let Some(process) = running(&self.layout).and_then(Process::find) else { return };
+        if let Err(error) = process.ended().await {
+            tracing::warn!(%error, "cannot watch containerd");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    async fn spawn(&self) -> Result<(), HostError> {
+        let path = self.layout.containerd_config();
+        fs::write(&path, config(&self.layout)?).doing("write", &path)?;
+        let log_path = self.layout.containerd_log();
+        let log = open_log(&log_path).doing("open", &log_path)?;
+        let errors = log.try_clone().doing("open", &log_path)?;
+        let mut program = Command::new(&self.options.containerd);
+        program.arg("--config").arg(&path).stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
+        detach(&mut program);
+        let child = self
+            .mounts
+            .run(move || program.spawn())
+            .await
+            .and_then(|it| it)
+            .doing("start", &self.options.containerd)?;
+        let pid_path = self.layout.containerd_pid();
+        fs::write(&pid_path, child.id().to_string()).doing("write", &pid_path)?;
+        // Best effort: where cgroups cannot be written, containerd shares ours.
+        if let Err(error) = Cgroups::detect(&self.layout.cgroup_root).isolate(child.id(), &cgroup(&self.layout)) {
+            tracing::warn!(%error, "containerd stays in the cgroup of corten");
+        }
+        *self.child.lock().await = Some(child);
+        Ok(())
+    }
+
+    async fn wait_until_it_answers(&self) -> Result<(), HostError> {
+        let end = Instant::now() + START_DEADLINE;
+        loop {
+            let error = match self.cri.version().await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let ended = match self.child.lock().await.as_mut() {
+                Some(child) => child.try_wait().ok().flatten(),
+                None => None,
+            };
+            if let Some(status) = ended {
+                let log = self.layout.containerd_log();
+                let last = last_line(&log);
+                return Err(HostError::Missing(format!("containerd ended ({status}); see {}: {last}", log.display())));
+            }
+            if Instant::now() > end {
+                return Err(error.into());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Imports each wanted archive of the image folders that is new or has changed.
+    pub(crate) async fn import_images(&self, wanted: impl Fn(&Path) -> bool) {
+        for archive in archives(&self.layout).into_iter().filter(|it| wanted(it)) {
+            let record = record_of_import(&self.layout, &archive);
+            let Some(version) = version_of(&archive) else { continue };
+            if fs::read_to_string(&record).is_ok_and(|it| it.lines().next() == Some(&version)) {
+                continue;
+            }
+            // A failure is recorded too: trying again every period would help nobody. A new archive is a new try.
+            let outcome = match self.import(&archive).await {
+                Ok(()) => "imported".to_owned(),
+                Err(error) => {
+                    tracing::error!(%error, "cannot import images");
+                    error.to_string()
+                }
+            };
+            if let Err(error) = fs::write(&record, format!("{version}\n{outcome}\n")) {
+                tracing::warn!(%error, "cannot record the import of {}", archive.display());
+            }
+        }
+    }
+}
+
+/// The archives in the image folders, in the order of their names.
+fn archives(layout: &Layout) -> Vec<PathBuf> {
+    let folders = layout.image_folders.iter().filter_map(|it| fs::read_dir(it).ok());
+    let mut archives: Vec<PathBuf> = folders.flatten().flatten().map(|it| it.path()).collect();
+    archives.retain(|it| it.extension().is_some_and(|it| it == "tar"));
+    archives.sort();
+    archives
+}
+
+/// The file beside containerd's images that says which version of an archive is among them.
+fn record_of_import(layout: &Layout, archive: &Path) -> PathBuf {
+    layout.containerd_root().join(format!("imported{}", archive.to_string_lossy().replace('/', "-")))
+}
+
+pub(crate) async fn import(layout: &Layout, tar: &Path) -> Result<(), HostError> {
+    let socket = layout.containerd_socket();
+    let args =
+        ["--address", &socket.to_string_lossy(), "--namespace", "k8s.io", "images", "import", &tar.to_string_lossy()];
+    command::run("ctr", &args, "").await.map(drop)
+}
+
+/// Changes when the file's content does.
+fn version_of(file: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs::metadata(file).ok()?;
+    Some(format!("{} {}.{}", meta.size(), meta.mtime(), meta.mtime_nsec()))
+}
+
+/// The cgroup containerd and its shims live in.
+pub(crate) fn cgroup(layout: &Layout) -> String {
+    format!("{}-runtime", layout.cgroup_root)
+}
+
+/// The containerd of this node, where it runs.
+pub(crate) fn running(layout: &Layout) -> Option<Pid> {
+    let pid: i32 = fs::read_to_string(layout.containerd_pid()).ok()?.trim().parse().ok()?;
+    // A zombie has no command line; another process that got the number has another.
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let config = layout.containerd_config();
+    let ours = command_line.split(|it| *it == 0).any(|it| it == config.as_os_str().as_encoded_bytes());
+    if ours { Pid::from_raw(pid) } else { None }
+}
+
+/// Ends containerd; containers go on. Blocks the thread until it has ended.
+pub(crate) fn end(layout: &Layout) {
+    let Some(process) = running(layout).and_then(Process::find) else { return };
+    process.signal(Signal::TERM);
+    if !process.ends_within(Duration::from_secs(5)) {
+        process.signal(Signal::KILL);
+        process.ends_within(Duration::from_secs(5));
+    }
+}
+
+fn last_line(log: &Path) -> String {
+    let text = fs::read(log).unwrap_or_default();
+    let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
+    tail.lines().last().unwrap_or_default().to_owned()
+}
+
+/// CAP_SYS_RESOURCE: without it no process may be shielded from the kernel's out-of-memory killer.
+fn may_lower_oom_scores() -> bool {
+    const SYS_RESOURCE: u64 = 1 << 24;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|it| it.strip_prefix("CapEff:"));
+    effective.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).is_some_and(|it| it & SYS_RESOURCE != 0)
+}
+
+fn apparmor_works() -> bool {
+    fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|it| it.trim() == "Y")
+        && ["/sbin/apparmor_parser", "/usr/sbin/apparmor_parser"].iter().any(|it| Path::new(it).exists())
+}
+
+/// containerd's configuration, in the version that 1.6 to 2.x read.
+fn config(layout: &Layout) -> Result<String, HostError> {
+    let has_own_pause = archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
+    let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
+    let may_lower = may_lower_oom_scores();
+    let mut text = String::new();
+    let written = write!(
+        text,
+        r#"version = 2
+root = {root}
+state = {state}
+oom_score = {oom_score}
+disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"]
+[grpc]
+  address = {socket}
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  restrict_oom_score_adj = {restrict}
+  disable_apparmor = {no_apparmor}
+  enable_unprivileged_ports = true
+  enable_unprivileged_icmp = true
+  netns_mounts_under_state_dir = true
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+        Root = {runc}
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = {plugins}
+    conf_dir = {network}
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "/etc/containerd/certs.d"
+"#,
+        root = quoted(&layout.containerd_root()),
+        state = quoted(&layout.containerd_state()),
+        oom_score = if may_lower { -999 } else { 0 },
+        socket = quoted(&layout.containerd_socket()),
+        pause = if has_own_pause { PAUSE_IMAGE } else { PUBLIC_PAUSE_IMAGE },
+        restrict = !may_lower,
+        no_apparmor = !apparmor_works(),
+        runc = quoted(&layout.run.join("runc")),
+        plugins = quoted(&cni::plugins()?),
+        network = quoted(&layout.cni_config()),
+    );
+    written.expect("writing to a string never fails");
+    Ok(text)
+}

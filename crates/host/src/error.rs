@@ -1,0 +1,30 @@
+//! Why something could not be done to the node.
+
+use std::{io, path::Path};
+
+use crate::cri::CriError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    #[error("{doing}: {source}")]
+    Io { doing: String, source: io::Error },
+    /// A program of the system was run and did not succeed.
+    #[error("{program}: {message}")]
+    Command { program: String, message: String },
+    #[error(transparent)]
+    Cri(#[from] CriError),
+    /// Something this node needs is not there.
+    #[error("{0}")]
+    Missing(String),
+}
+
+/// Adds what was being done to what, so that the message stands alone.
+pub(crate) trait Doing<T> {
+    fn doing(self, doing: &str, path: &Path) -> Result<T, HostError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, doing: &str, path: &Path) -> Result<T, HostError> {
+        self.map_err(|error| HostError::Io { doing: format!("{doing} {}", path.display()), source: error.into() })
+    }
+}

@@ -1,0 +1,205 @@
+//! The node's own mount namespace: it outlives Corten and containerd, and mounts in it reach containers, never the machine.
+//!
+//! The machine's `/` may be private, where nothing would propagate; and containerd must come back to the same namespace
+//! after a crash, or it loses the network namespaces that are mounted there. So the namespace is held by a file.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::mpsc,
+};
+
+use rustix::{
+    mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount},
+    thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
+};
+
+use crate::{HostError, Layout, error::Doing};
+
+/// Where mounts for Pods are made.
+#[derive(Clone, Debug)]
+pub struct NodeMounts {
+    /// The file that holds the namespace; without one, the process's own.
+    held_by: Option<PathBuf>,
+}
+
+impl NodeMounts {
+    /// The namespace of this process: for what needs no containers, such as tests of files.
+    pub fn own() -> Self {
+        Self { held_by: None }
+    }
+
+    /// The node's namespace, made where it is not there yet. Mounts of the machine are seen in it; its own stay inside.
+    pub fn prepare(layout: &Layout) -> Result<Self, HostError> {
+        let file = layout.mount_namespace();
+        let folder = file.parent().expect("the file lies in a folder of its own");
+        fs::create_dir_all(folder).doing("create", folder)?;
+        if holds_namespace(&file) {
+            return Ok(Self { held_by: Some(file) });
+        }
+        // The kernel refuses to keep a mount namespace where mounts propagate.
+        if !is_mount_point(folder) {
+            mount_bind(folder, folder).doing("mount", folder)?;
+        }
+        mount_change(folder, MountPropagationFlags::PRIVATE).doing("make private", folder)?;
+        File::create(&file).doing("create", &file)?;
+        make_namespace(&file).doing("hold the node's mount namespace in", &file)?;
+        Ok(Self { held_by: Some(file) })
+    }
+
+    /// Is the node's namespace there?
+    pub fn find(layout: &Layout) -> Option<Self> {
+        let file = layout.mount_namespace();
+        holds_namespace(&file).then_some(Self { held_by: Some(file) })
+    }
+
+    /// Runs `work` in the namespace. It is run in a thread of its own, since a namespace is entered for good.
+    pub fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let Some(file) = &self.held_by else { return Ok(work()) };
+        let namespace = File::open(file)?;
+        let thread = std::thread::Builder::new().name("node-mounts".to_owned()).spawn(move || {
+            leave_shared_folder()?;
+            move_into_link_name_space(rustix::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Mount))?;
+            Ok(work())
+        })?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the work in the mount namespace panicked")))
+    }
+
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || this.run_blocking(work)).await.map_err(io::Error::other)?
+    }
+
+    /// Lets the namespace go: it ends, with every mount in it, when its last process has.
+    pub fn release(layout: &Layout) {
+        let file = layout.mount_namespace();
+        for mount in [file.as_path(), file.parent().expect("the file lies in a folder of its own")] {
+            while unmount(mount, UnmountFlags::DETACH).is_ok() {}
+        }
+    }
+}
+
+/// Makes a namespace in a thread of its own and holds it by `file` before the thread ends.
+fn make_namespace(file: &Path) -> io::Result<()> {
+    let (made, is_made) = mpsc::channel();
+    let (held, is_held) = mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("node-mounts".to_owned()).spawn(move || {
+        let _ = made.send(unshare_mounts().map(|()| rustix::thread::gettid().as_raw_nonzero()));
+        // Ends when the other side has let go, whatever became of it.
+        let _ = is_held.recv();
+    })?;
+    let result =
+        is_made.recv().map_err(io::Error::other).and_then(|it| it).and_then(|thread_id| {
+            mount_bind(format!("/proc/self/task/{thread_id}/ns/mnt"), file).map_err(io::Error::from)
+        });
+    drop(held);
+    let _ = thread.join();
+    result
+}
+
+#[expect(unsafe_code, reason = "unshare can take file descriptors away; these flags do not")]
+fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: without CLONE_FILES no descriptor of this thread becomes invalid.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }?;
+    // Seen from the machine: its mounts come in, ours do not go out. Within: containers may ask for propagation.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
+    Ok(())
+}
+
+/// A thread may enter another mount namespace only when it shares its working directory with no other.
+#[expect(unsafe_code, reason = "unshare can take file descriptors away; these flags do not")]
+fn leave_shared_folder() -> io::Result<()> {
+    // SAFETY: without CLONE_FILES no descriptor of this thread becomes invalid.
+    unsafe { unshare_unsafe(UnshareFlags::FS) }.map_err(io::Error::from)
+}
+
+/// Is this a namespace, or just the empty file that is to hold one?
+fn holds_namespace(file: &Path) -> bool {
+    const NSFS_MAGIC: i64 = 0x6e73_6673;
+    rustix::fs::statfs(file).is_ok_and(|it| it.f_type == NSFS_MAGIC)
+}
+
+/// Is something mounted at exactly this path?
+pub(crate) fn is_mount_point(path: &Path) -> bool {
+    fs::read_to_string("/proc/thread-self/mountinfo").is_ok_and(|it| mount_points(&it).iter().any(|it| it == path))
+}
+
+/// The mount points of this thread's namespace at or beneath `path`, the innermost first.
+pub(crate) fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
+    let table = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+    let mut mounts: Vec<PathBuf> = mount_points(&table).into_iter().filter(|it| it.starts_with(path)).collect();
+    mounts.reverse();
+    mounts
+}
+
+/// The fifth field of each line, in which blanks and backslashes are written as three octal digits.
+fn mount_points(table: &str) -> Vec<PathBuf> {
+    table.lines().filter_map(|it| it.split(' ').nth(4)).map(|it| PathBuf::from(unescape(it))).collect()
+}
+
+fn unescape(field: &str) -> String {
+    let mut parts = field.split('\\');
+    let mut path = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        match part.get(..3).and_then(|it| u8::from_str_radix(it, 8).ok()) {
+            Some(byte) => {
+                path.push(byte);
+                path.extend_from_slice(&part.as_bytes()[3..]);
+            }
+            None => {
+                path.push(b'\\');
+                path.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    String::from_utf8_lossy(&path).into_owned()
+}
+
+/// Unmounts everything at or beneath `path`, in this thread's namespace.
+pub(crate) fn unmount_beneath(path: &Path) -> io::Result<()> {
+    for mount in mounts_beneath(path) {
+        match unmount(&mount, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            // It went with one above it.
+            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_mount_points_with_blanks_and_backslashes() {
+        let table = "36 35 98:0 / / rw shared:1 - ext4 /dev/root rw\n\
+                     37 36 0:5 / /a\\040b rw - tmpfs tmpfs rw\n\
+                     38 36 0:5 / /c\\134d\\011e rw - tmpfs tmpfs rw\n";
+        assert_eq!(mount_points(table), ["/", "/a b", "/c\\d\te"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_mount_stays_in_the_nodes_namespace() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+        let again = NodeMounts::prepare(&layout).expect("the same namespace");
+        let target = dir.path().join("target");
+        fs::create_dir(&target).expect("a folder");
+        let there = target.clone();
+        mounts.run_blocking(move || mount_bind("/proc", &there)).expect("entered").expect("mounted");
+        let seen = target.clone();
+        assert!(again.run_blocking(move || seen.join("self").exists()).expect("entered"), "seen inside");
+        assert!(!target.join("self").exists(), "not seen by the machine");
+        NodeMounts::release(&layout);
+        assert!(NodeMounts::find(&layout).is_none());
+        assert!(mounts_beneath(dir.path()).is_empty());
+    }
+}

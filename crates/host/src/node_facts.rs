@@ -1,0 +1,118 @@
+//! What the node's status says of the machine.
+
+use std::{
+    fs,
+    net::{IpAddr, Ipv4Addr, UdpSocket},
+};
+
+use crate::Layout;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    pub hostname: String,
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    /// Of the file system that holds the node's data.
+    pub storage_bytes: u64,
+    pub architecture: String,
+    pub operating_system: String,
+    pub kernel_version: String,
+    pub os_image: String,
+    pub machine_id: String,
+    pub system_uuid: String,
+    pub boot_id: String,
+    /// The addresses the machine is reached at: of its default routes, IPv4 first.
+    pub addresses: Vec<IpAddr>,
+}
+
+pub fn gather(layout: &Layout) -> NodeFacts {
+    let system = rustix::system::uname();
+    let text = |it: &std::ffi::CStr| it.to_string_lossy().into_owned();
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let machine_id = read("/etc/machine-id");
+    let system_uuid = Some(read("/sys/class/dmi/id/product_uuid")).filter(|it| !it.is_empty());
+    NodeFacts {
+        hostname: text(system.nodename()).to_lowercase(),
+        cpus: count_cpus(&read("/sys/devices/system/cpu/online")),
+        memory_bytes: memory_bytes(&read("/proc/meminfo")),
+        storage_bytes: rustix::fs::statvfs(&layout.data).map_or(0, |it| it.f_blocks.saturating_mul(it.f_frsize)),
+        architecture: architecture(&text(system.machine())),
+        operating_system: "linux".to_owned(),
+        kernel_version: text(system.release()),
+        os_image: pretty_name(&read("/etc/os-release")),
+        system_uuid: system_uuid.unwrap_or_else(|| machine_id.clone()),
+        machine_id,
+        boot_id: read("/proc/sys/kernel/random/boot_id"),
+        addresses: addresses(),
+    }
+}
+
+/// Kubernetes names architectures as Go does.
+fn architecture(machine: &str) -> String {
+    match machine {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "i386" | "i686" => "386",
+        "armv6l" | "armv7l" => "arm",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// Counts the CPUs of a list such as `0-3,8`.
+fn count_cpus(online: &str) -> u32 {
+    let spans = online.split(',').filter_map(|span| {
+        let (first, last) = span.split_once('-').unwrap_or((span, span));
+        Some(last.trim().parse::<u32>().ok()?.checked_sub(first.trim().parse().ok()?)? + 1)
+    });
+    spans.sum::<u32>().max(1)
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let total = meminfo.lines().find_map(|it| it.strip_prefix("MemTotal:"));
+    total.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+}
+
+fn pretty_name(os_release: &str) -> String {
+    let name = os_release.lines().find_map(|it| it.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or("Linux").trim_matches('"').to_owned()
+}
+
+/// The kernel says which address it would send from; asking sends nothing.
+fn addresses() -> Vec<IpAddr> {
+    // Addresses for documentation: no machine has a nearer route to them than its default one.
+    let towards = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
+    let found = towards.iter().filter_map(|(from, to)| {
+        let socket = UdpSocket::bind(from).ok()?;
+        socket.connect(to).ok()?;
+        Some(socket.local_addr().ok()?.ip())
+    });
+    let addresses: Vec<IpAddr> = found.filter(|it| !it.is_unspecified() && !it.is_loopback()).collect();
+    // Without a network the node is reached from itself only.
+    if addresses.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { addresses }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_kernel_writes() {
+        for (text, expected) in [("0-1", 2), ("0", 1), ("0-3,8,10-11", 7), ("", 1)] {
+            assert_eq!(count_cpus(text), expected, "{text}");
+        }
+        assert_eq!(memory_bytes("MemFree: 1 kB\nMemTotal:       24684176 kB\n"), 24_684_176 * 1024);
+        assert_eq!(
+            pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
+            "Debian GNU/Linux 12 (bookworm)"
+        );
+        assert_eq!(architecture("x86_64"), "amd64");
+    }
+
+    #[test]
+    fn finds_this_machine() {
+        let facts = gather(&Layout::new("/", "/run/corten"));
+        assert!(facts.memory_bytes > 0 && facts.storage_bytes > 0 && !facts.kernel_version.is_empty());
+        assert!(!facts.hostname.is_empty() && !facts.boot_id.is_empty() && !facts.addresses.is_empty());
+    }
+}

@@ -1,0 +1,420 @@
+//! Carries out what the kubelet decides on this machine: each effect becomes calls to the runtime and work on folders.
+//!
+//! Nothing is chosen here. A failure is told in upstream's words, for the mind to pass on.
+
+mod config;
+mod health;
+mod observe;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use corten_kubelet::{
+    Action, ContainerSpec, Credential, Event, Failure, HostEffect, HostPathKind, Image, MountSource, ObservedSandbox,
+    Outcome, PodRef, ProbeVerdict, Qos, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
+};
+use tokio::sync::{Mutex, Notify};
+
+use crate::{
+    Cgroups, Containerd, Cri, CriError, HostPathType, HostsFile, Layout, Medium, PodLimits, VolumeError, VolumeFile,
+    Volumes, cgroups, cri, logs,
+};
+
+/// As upstream: what may be read back of a log for a message.
+const LOG_TAIL_BYTES: usize = 2048;
+/// How many processes one pod may have.
+const PIDS_MAX: u64 = 16_384;
+
+/// One node's hands. Cheap to clone.
+#[derive(Clone)]
+pub struct NodeHands {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    cri: Cri,
+    layout: Layout,
+    cgroups: Cgroups,
+    volumes: Volumes,
+    /// Something was done to a container: the next look must come at once.
+    nudge: Notify,
+    observer: Mutex<observe::Observer>,
+}
+
+impl NodeHands {
+    pub fn new(containerd: &Containerd) -> Self {
+        let layout = containerd.layout().clone();
+        let inner = Inner {
+            cri: containerd.cri(),
+            cgroups: Cgroups::detect(&layout.cgroup_root),
+            volumes: Volumes::new(layout.clone(), containerd.mounts()),
+            nudge: Notify::new(),
+            observer: Mutex::new(observe::Observer::new(&layout)),
+            layout,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    pub fn cri(&self) -> &Cri {
+        &self.inner.cri
+    }
+
+    pub fn layout(&self) -> &Layout {
+        &self.inner.layout
+    }
+
+    /// Carries out one effect and tells how it ended.
+    pub async fn perform(&self, effect: HostEffect) -> Vec<Event> {
+        let pod = effect.pod().clone();
+        let outcome = self.inner.outcome(effect).await;
+        if matches!(
+            outcome,
+            Outcome::Stopped { .. } | Outcome::SandboxStopped { .. } | Outcome::Container { result: Err(_), .. }
+        ) {
+            self.inner.nudge.notify_one();
+        }
+        vec![Event::Done { pod, outcome }]
+    }
+
+    /// Waits for the next news of the machine; the first call answers at once.
+    pub async fn events(&self) -> Vec<Event> {
+        let mut observer = self.inner.observer.lock().await;
+        observer.next(&self.inner).await
+    }
+}
+
+impl Inner {
+    /// Other hands of the same machine, which know nothing of what these have seen.
+    #[cfg(test)]
+    fn like(other: &Self) -> Self {
+        Self {
+            cri: other.cri.clone(),
+            layout: other.layout.clone(),
+            cgroups: other.cgroups.clone(),
+            volumes: other.volumes.clone(),
+            nudge: Notify::new(),
+            observer: Mutex::new(observe::Observer::new(&other.layout)),
+        }
+    }
+
+    async fn outcome(&self, effect: HostEffect) -> Outcome {
+        match effect {
+            HostEffect::PrepareVolumes { pod, volumes, fs_group } => {
+                Outcome::Volumes(self.prepare_volumes(&pod, volumes, fs_group).await)
+            }
+            HostEffect::RunSandbox(spec) => Outcome::Sandbox(self.run_sandbox(&spec).await),
+            HostEffect::StopSandbox { id, .. } => {
+                let result = gone_is_fine(self.cri.stop_pod_sandbox(&id).await);
+                Outcome::SandboxStopped { id, result }
+            }
+            HostEffect::RemoveSandbox { id, .. } => {
+                let result = self.remove_sandbox(&id).await;
+                Outcome::SandboxRemoved { id, result }
+            }
+            HostEffect::InspectImage { container, image, .. } => {
+                let result = self.cri.image_status(&image).await.map(|it| it.map(image_of)).map_err(|it| rpc(&it));
+                Outcome::Image { container, result }
+            }
+            HostEffect::PullImage { container, image, credentials, .. } => {
+                Outcome::Pulled { container, result: self.pull(&image, credentials).await }
+            }
+            HostEffect::StartContainer(spec) => {
+                let result = self.start_container(&spec).await;
+                Outcome::Container { container: spec.name, attempt: spec.attempt, result }
+            }
+            HostEffect::StopContainer { container, id, timeout_seconds, .. } => {
+                let grace = Duration::from_secs(u64::try_from(timeout_seconds).unwrap_or(0));
+                let result = gone_is_fine(self.cri.stop_container(&id, grace).await);
+                Outcome::Stopped { container, id, result }
+            }
+            HostEffect::RemoveContainer { pod, container, id, attempt } => {
+                let result = gone_is_fine(self.cri.remove_container(&id).await);
+                if result.is_ok() {
+                    self.remove_log(&pod, &container, attempt).await;
+                }
+                Outcome::Removed { container, id, result }
+            }
+            HostEffect::Probe { container, id, probe, action, timeout_seconds, .. } => {
+                let verdict = self.probe(&id, &action, Duration::from_secs(timeout_seconds.into())).await;
+                Outcome::Probed { container, id, probe, verdict }
+            }
+            HostEffect::RunHook { container, id, hook, action, timeout_seconds, .. } => {
+                let result = self.hook(&id, &action, Duration::from_secs(timeout_seconds.into())).await;
+                Outcome::Hooked { container, id, hook, result: result.map_err(Failure::new) }
+            }
+            HostEffect::TailLog { pod, container, attempt, lines } => {
+                let path = self.log(&pod, &container, attempt);
+                let text = logs::tail_of(path, u64::from(lines), LOG_TAIL_BYTES).await;
+                Outcome::LogTail { container, text }
+            }
+            HostEffect::RemovePod { pod } => Outcome::PodRemoved(self.remove_pod(&pod).await),
+        }
+    }
+
+    // ---- volumes ----
+
+    async fn prepare_volumes(&self, pod: &PodRef, volumes: Vec<Volume>, fs_group: Option<i64>) -> Result<(), Failure> {
+        for Volume { name, source } in volumes {
+            self.prepare_volume(&pod.uid, &name, source, fs_group)
+                .await
+                .map_err(|error| Failure::new(format!("MountVolume.SetUp failed for volume {name:?} : {error}")))?;
+        }
+        Ok(())
+    }
+
+    async fn prepare_volume(
+        &self,
+        uid: &str,
+        name: &str,
+        source: VolumeSource,
+        fs_group: Option<i64>,
+    ) -> Result<(), VolumeError> {
+        let path = match source {
+            VolumeSource::EmptyDir { memory, size_limit_bytes } => {
+                let size = size_limit_bytes.and_then(|it| u64::try_from(it).ok());
+                let medium = if memory { Medium::Memory { size } } else { Medium::Disk };
+                self.volumes.empty_dir(uid, name, medium).await?
+            }
+            VolumeSource::HostPath { path, kind } => {
+                self.volumes.host_path(&PathBuf::from(path), host_path_type(kind)).await?;
+                return Ok(());
+            }
+            VolumeSource::Files { plugin, files } => {
+                let file = |it: corten_kubelet::VolumeFile| VolumeFile {
+                    path: it.path,
+                    data: it.content.into(),
+                    mode: it.mode,
+                };
+                let files = files.into_iter().map(file).collect();
+                self.volumes.write_files(uid, plugin.as_str(), name, files).await?
+            }
+        };
+        if let Some(group) = fs_group.and_then(|it| u32::try_from(it).ok()) {
+            self.volumes.set_group(&path, group).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
+        self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
+        let (cgroups, uid) = (self.cgroups.clone(), pod.uid.clone());
+        let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
+        let work = tokio::task::spawn_blocking(move || {
+            cgroups.remove_pod(&uid)?;
+            match std::fs::remove_dir_all(&logs) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
+        });
+        work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(|it| Failure::new(it.to_string()))
+    }
+
+    // ---- sandboxes ----
+
+    async fn run_sandbox(&self, spec: &SandboxSpec) -> Result<ObservedSandbox, Failure> {
+        if !spec.runtime_handler.is_empty() {
+            let name = &spec.runtime_handler;
+            return Err(Failure::new(format!("failed to get sandbox runtime: RuntimeClass {name:?} not found")));
+        }
+        self.prepare_pod(spec).await.map_err(|it| Failure::new(it.to_string()))?;
+        let config = config::sandbox(spec, &self.layout, &self.cgroups);
+        let id = self.cri.run_pod_sandbox(config).await.map_err(|it| rpc(&it))?;
+        let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
+        let sandbox = observe::sandbox_of(&status);
+        Ok(ObservedSandbox { pod: spec.pod.clone(), attempt: spec.attempt, ..sandbox })
+    }
+
+    /// The pod's log folder and its cgroup, which must be there before its first container.
+    async fn prepare_pod(&self, spec: &SandboxSpec) -> std::io::Result<()> {
+        let who = &spec.pod;
+        let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
+        tokio::fs::create_dir_all(&logs).await?;
+        let positive = |it: i64| u64::try_from(it).ok().filter(|it| *it > 0);
+        let limits = PodLimits {
+            cpu_shares: positive(spec.resources.cpu_shares),
+            cpu_quota_micros: Some(spec.resources.cpu_quota).filter(|it| *it > 0),
+            memory_bytes: positive(spec.resources.memory_limit_bytes),
+            pids: Some(PIDS_MAX),
+        };
+        let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(spec.qos), who.uid.clone());
+        let work = tokio::task::spawn_blocking(move || cgroups.create_pod(qos, &uid, &limits));
+        work.await.map_err(std::io::Error::other)?
+    }
+
+    async fn remove_sandbox(&self, id: &str) -> Result<(), Failure> {
+        gone_is_fine(self.cri.stop_pod_sandbox(id).await)?;
+        gone_is_fine(self.cri.remove_pod_sandbox(id).await)
+    }
+
+    // ---- images ----
+
+    async fn pull(&self, image: &str, credentials: Vec<Credential>) -> Result<Image, Failure> {
+        let auths = credentials.into_iter().map(|it| {
+            let (username, password, server_address) = (it.username, it.password, it.registry);
+            Some(cri::AuthConfig { username, password, server_address, ..cri::AuthConfig::default() })
+        });
+        let mut auths: Vec<_> = auths.collect();
+        if auths.is_empty() {
+            auths.push(None);
+        }
+        let mut failure = None;
+        for auth in auths {
+            match self.cri.pull_image(image, auth, None).await {
+                Ok(pulled) => {
+                    let status = self.cri.image_status(&pulled).await.map_err(|it| rpc(&it))?;
+                    let unknown = || Failure::new(format!("image {image:?} was pulled and is not there"));
+                    return status.map(image_of).ok_or_else(unknown);
+                }
+                Err(error) => failure = Some(rpc(&error)),
+            }
+        }
+        Err(failure.expect("at least one try was made"))
+    }
+
+    // ---- containers ----
+
+    async fn start_container(&self, spec: &ContainerSpec) -> Result<corten_kubelet::ObservedContainer, StartFailure> {
+        let failed = |stage, message: String| StartFailure { stage, message, container: None };
+        let mounts = self.mounts(spec).await.map_err(|it| failed(StartStage::Config, it.to_string()))?;
+        let log = self.log(&spec.pod, &spec.name, spec.attempt);
+        let folder = log.parent().expect("a log lies in a folder");
+        tokio::fs::create_dir_all(folder).await.map_err(|it| failed(StartStage::Create, it.to_string()))?;
+        let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups);
+        let config = config::container(spec, mounts, &self.layout);
+        let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;
+        let id = created.map_err(|it| failed(StartStage::Create, it.message))?;
+        if let Err(error) = self.cri.start_container(&id).await {
+            // What is left behind shows how it ended: exit code 128, StartError.
+            let container = self.look_at(&id, spec).await;
+            return Err(StartFailure { stage: StartStage::Start, message: error.message, container });
+        }
+        let found = self.look_at(&id, spec).await;
+        Ok(found.unwrap_or_else(|| observe::just_started(&id, spec)))
+    }
+
+    async fn look_at(&self, id: &str, spec: &ContainerSpec) -> Option<corten_kubelet::ObservedContainer> {
+        let status = self.cri.container_status(id).await.ok()?;
+        let message = self.last_words(&status).await;
+        Some(observe::container_of(&status, &spec.sandbox_id, message))
+    }
+
+    async fn mounts(&self, spec: &ContainerSpec) -> Result<Vec<cri::Mount>, VolumeError> {
+        let mut mounts = Vec::new();
+        for (index, mount) in spec.mounts.iter().enumerate() {
+            let uid = &spec.pod.uid;
+            let (path, sub_path) = match &mount.source {
+                MountSource::Volume { plugin, name, sub_path } => {
+                    (self.volumes.volume(uid, plugin.as_str(), name)?, sub_path.as_str())
+                }
+                MountSource::HostPath { path, sub_path } => (PathBuf::from(path), sub_path.as_str()),
+                MountSource::Hosts(hosts) => (self.volumes.hosts_file(uid, &hosts_file(hosts)).await?, ""),
+                MountSource::TerminationLog => (self.volumes.termination_log(uid, &spec.name, spec.attempt).await?, ""),
+            };
+            let path = if sub_path.is_empty() {
+                path
+            } else {
+                self.volumes.sub_path(uid, &spec.name, index, &path, sub_path).await?
+            };
+            mounts.push(config::mount(mount, &path));
+        }
+        Ok(mounts)
+    }
+
+    fn log(&self, pod: &PodRef, container: &str, attempt: u32) -> PathBuf {
+        self.layout.container_log(&pod.key.namespace, &pod.key.name, &pod.uid, container, attempt)
+    }
+
+    /// Its log and what rotation made of it. One that stays for a fault costs only room until the pod is removed.
+    async fn remove_log(&self, pod: &PodRef, container: &str, attempt: u32) {
+        let log = self.log(pod, container, attempt);
+        let (Some(folder), Some(name)) = (log.parent(), log.file_name().and_then(|it| it.to_str())) else { return };
+        let Ok(mut entries) = tokio::fs::read_dir(folder).await else { return };
+        while let Ok(Some(entry)) = entries.next_entry().await {
+            if entry.file_name().to_str().is_some_and(|it| it.starts_with(name))
+                && let Err(error) = tokio::fs::remove_file(entry.path()).await
+            {
+                tracing::debug!(path = %entry.path().display(), %error, "cannot remove a log");
+            }
+        }
+    }
+
+    // ---- probes and hooks ----
+
+    async fn probe(&self, id: &str, action: &Action, timeout: Duration) -> ProbeVerdict {
+        let Action::Exec { command } = action else { return health::probe(action, timeout).await };
+        match self.cri.exec_sync(id, command.clone(), timeout).await {
+            Ok(it) if it.exit_code == 0 => ProbeVerdict::Success,
+            Ok(it) => ProbeVerdict::Failure(output_of(&it)),
+            Err(error) if error.is_deadline() => {
+                let seconds = timeout.as_secs();
+                ProbeVerdict::Failure(format!("command timed out: {:?} timed out after {seconds}s", command.join(" ")))
+            }
+            Err(error) => ProbeVerdict::Unknown(rpc(&error).message),
+        }
+    }
+
+    async fn hook(&self, id: &str, action: &Action, timeout: Duration) -> Result<(), String> {
+        let Action::Exec { command } = action else { return health::hook(action, timeout).await };
+        match self.cri.exec_sync(id, command.clone(), timeout).await {
+            Ok(it) if it.exit_code == 0 => Ok(()),
+            Ok(it) => {
+                let (command, code) = (command.join(" "), it.exit_code);
+                Err(format!("command '{command}' exited with {code}: {}", output_of(&it)))
+            }
+            Err(error) => Err(rpc(&error).message),
+        }
+    }
+}
+
+fn output_of(answer: &cri::ExecSyncResponse) -> String {
+    let text = |it: &[u8]| String::from_utf8_lossy(&it[..it.len().min(10 << 10)]).into_owned();
+    format!("{}{}", text(&answer.stdout), text(&answer.stderr))
+}
+
+fn gone_is_fine(result: Result<(), CriError>) -> Result<(), Failure> {
+    match result {
+        Err(error) if !error.is_not_found() => Err(rpc(&error)),
+        _ => Ok(()),
+    }
+}
+
+/// As upstream shows an answer of the runtime.
+fn rpc(error: &CriError) -> Failure {
+    Failure::new(format!("rpc error: code = {:?} desc = {}", error.code, error.message))
+}
+
+fn image_of(image: cri::Image) -> Image {
+    Image { image_ref: image.id, size_bytes: image.size, uid: image.uid.map(|it| it.value), username: image.username }
+}
+
+fn qos_of(qos: Qos) -> cgroups::Qos {
+    match qos {
+        Qos::Guaranteed => cgroups::Qos::Guaranteed,
+        Qos::Burstable => cgroups::Qos::Burstable,
+        Qos::BestEffort => cgroups::Qos::BestEffort,
+    }
+}
+
+fn host_path_type(kind: HostPathKind) -> HostPathType {
+    match kind {
+        HostPathKind::Unset => HostPathType::Unset,
+        HostPathKind::DirectoryOrCreate => HostPathType::DirectoryOrCreate,
+        HostPathKind::Directory => HostPathType::Directory,
+        HostPathKind::FileOrCreate => HostPathType::FileOrCreate,
+        HostPathKind::File => HostPathType::File,
+        HostPathKind::Socket => HostPathType::Socket,
+        HostPathKind::CharDevice => HostPathType::CharDevice,
+        HostPathKind::BlockDevice => HostPathType::BlockDevice,
+    }
+}
+
+fn hosts_file(hosts: &corten_kubelet::Hosts) -> HostsFile {
+    HostsFile {
+        ips: hosts.ips.iter().filter_map(|it| it.parse().ok()).collect(),
+        hostname: hosts.hostname.clone(),
+        domain: hosts.domain.clone(),
+        host_aliases: hosts.aliases.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! From what the kubelet says of a sandbox or a container to CRI's messages.
+
+use std::{collections::BTreeMap, path::Path};
+
+use corten_kubelet::{ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
+
+use super::qos_of;
+use crate::{Cgroups, Layout, cri, pod_files::DnsConfig};
+
+/// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
+const MASKED_PATHS: [&str; 11] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+];
+const READ_ONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
+    let who = &spec.pod;
+    let namespaces = namespaces(
+        spec.host_network,
+        if spec.share_process_namespace { cri::NamespaceMode::Pod } else { cri::NamespaceMode::Container },
+        spec.host_pid,
+        spec.host_ipc,
+    );
+    cri::PodSandboxConfig {
+        metadata: Some(metadata(who, spec.attempt)),
+        // In the host's network the name is the host's.
+        hostname: if spec.host_network { String::new() } else { spec.hostname.clone() },
+        log_directory: log_directory(who, layout),
+        dns_config: Some(dns(&spec.dns)),
+        port_mappings: spec.ports.iter().map(port).collect(),
+        labels: spec.labels.clone(),
+        annotations: spec.annotations.clone(),
+        linux: Some(cri::LinuxPodSandboxConfig {
+            cgroup_parent: cgroups.parent(qos_of(spec.qos), &who.uid),
+            security_context: Some(cri::LinuxSandboxSecurityContext {
+                namespace_options: Some(namespaces),
+                run_as_user: spec.run_as_user.map(value),
+                run_as_group: spec.run_as_group.filter(|_| spec.run_as_user.is_some()).map(value),
+                supplemental_groups: spec.supplemental_groups.clone(),
+                privileged: spec.privileged,
+                seccomp: Some(seccomp(&spec.seccomp, layout)),
+                ..cri::LinuxSandboxSecurityContext::default()
+            }),
+            sysctls: spec.sysctls.clone(),
+            ..cri::LinuxPodSandboxConfig::default()
+        }),
+    }
+}
+
+/// What CreateContainer needs to know of the sandbox it is for.
+pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
+    cri::PodSandboxConfig {
+        metadata: Some(metadata(&spec.pod, 0)),
+        log_directory: log_directory(&spec.pod, layout),
+        linux: Some(cri::LinuxPodSandboxConfig {
+            cgroup_parent: cgroups.parent(qos_of(spec.qos), &spec.pod.uid),
+            ..cri::LinuxPodSandboxConfig::default()
+        }),
+        ..cri::PodSandboxConfig::default()
+    }
+}
+
+pub(super) fn container(spec: &ContainerSpec, mounts: Vec<cri::Mount>, layout: &Layout) -> cri::ContainerConfig {
+    let key_value = |(key, value): &(String, String)| cri::KeyValue { key: key.clone(), value: value.clone() };
+    // ImageStatus of the container shall show the name the user gave.
+    let named = BTreeMap::from([("io.kubernetes.container.image".to_owned(), spec.image.clone())]);
+    let mut annotations = spec.annotations.clone();
+    annotations.extend(named);
+    cri::ContainerConfig {
+        metadata: Some(cri::ContainerMetadata { name: spec.name.clone(), attempt: spec.attempt }),
+        image: Some(cri::ImageSpec { image: spec.image_ref.clone(), ..cri::ImageSpec::default() }),
+        command: spec.command.clone(),
+        args: spec.args.clone(),
+        working_dir: spec.working_dir.clone(),
+        envs: spec.env.iter().map(key_value).collect(),
+        mounts,
+        labels: spec.labels.clone(),
+        annotations,
+        log_path: Layout::relative_container_log(&spec.name, spec.attempt),
+        stdin: spec.stdin,
+        stdin_once: spec.stdin_once,
+        tty: spec.tty,
+        linux: Some(cri::LinuxContainerConfig {
+            resources: Some(resources(&spec.resources)),
+            security_context: Some(security(spec, layout)),
+        }),
+        ..cri::ContainerConfig::default()
+    }
+}
+
+pub(super) fn mount(mount: &Mount, path: &Path) -> cri::Mount {
+    let propagation = match mount.propagation {
+        Propagation::Private => cri::MountPropagation::Private,
+        Propagation::HostToContainer => cri::MountPropagation::HostToContainer,
+        Propagation::Bidirectional => cri::MountPropagation::Bidirectional,
+    };
+    cri::Mount {
+        container_path: mount.container_path.clone(),
+        host_path: path.to_string_lossy().into_owned(),
+        readonly: mount.read_only,
+        propagation: propagation.into(),
+        ..cri::Mount::default()
+    }
+}
+
+fn metadata(who: &corten_kubelet::PodRef, attempt: u32) -> cri::PodSandboxMetadata {
+    cri::PodSandboxMetadata {
+        name: who.key.name.clone(),
+        uid: who.uid.clone(),
+        namespace: who.key.namespace.clone(),
+        attempt,
+    }
+}
+
+fn log_directory(who: &corten_kubelet::PodRef, layout: &Layout) -> String {
+    layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid).to_string_lossy().into_owned()
+}
+
+fn namespaces(host_network: bool, pid: cri::NamespaceMode, host_pid: bool, host_ipc: bool) -> cri::NamespaceOption {
+    let or_node = |is_host, otherwise| if is_host { cri::NamespaceMode::Node } else { otherwise };
+    cri::NamespaceOption {
+        network: or_node(host_network, cri::NamespaceMode::Pod).into(),
+        pid: or_node(host_pid, pid).into(),
+        ipc: or_node(host_ipc, cri::NamespaceMode::Pod).into(),
+        target_id: String::new(),
+    }
+}
+
+fn dns(dns: &Dns) -> cri::DnsConfig {
+    let mut all = if dns.from_node { DnsConfig::of_machine() } else { DnsConfig::default() };
+    all.servers.extend(dns.servers.iter().cloned());
+    all.searches.extend(dns.searches.iter().cloned());
+    all.options.extend(dns.options.iter().cloned());
+    cri::DnsConfig { servers: all.servers, searches: all.searches, options: all.options }
+}
+
+fn port(port: &corten_kubelet::PortMapping) -> cri::PortMapping {
+    let protocol = match port.protocol.as_str() {
+        "UDP" => cri::Protocol::Udp,
+        "SCTP" => cri::Protocol::Sctp,
+        _ => cri::Protocol::Tcp,
+    };
+    cri::PortMapping {
+        protocol: protocol.into(),
+        container_port: port.container_port,
+        host_port: port.host_port,
+        host_ip: port.host_ip.clone(),
+    }
+}
+
+fn value(value: i64) -> cri::Int64Value {
+    cri::Int64Value { value }
+}
+
+fn seccomp(seccomp: &Seccomp, layout: &Layout) -> cri::SecurityProfile {
+    let (kind, path) = match seccomp {
+        Seccomp::Unconfined => (cri::ProfileType::Unconfined, String::new()),
+        Seccomp::RuntimeDefault => (cri::ProfileType::RuntimeDefault, String::new()),
+        Seccomp::Localhost(name) => {
+            (cri::ProfileType::Localhost, layout.data.join("seccomp").join(name).to_string_lossy().into_owned())
+        }
+    };
+    cri::SecurityProfile { profile_type: kind.into(), localhost_ref: path }
+}
+
+fn resources(resources: &Resources) -> cri::LinuxContainerResources {
+    cri::LinuxContainerResources {
+        cpu_shares: resources.cpu_shares,
+        cpu_quota: resources.cpu_quota,
+        cpu_period: resources.cpu_period,
+        memory_limit_in_bytes: resources.memory_limit_bytes,
+        oom_score_adj: resources.oom_score_adj,
+        ..cri::LinuxContainerResources::default()
+    }
+}
+
+fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurityContext {
+    let Security { privileged, unmasked_proc, .. } = spec.security;
+    let security = &spec.security;
+    let pid = if spec.share_process_namespace { cri::NamespaceMode::Pod } else { cri::NamespaceMode::Container };
+    let paths = |paths: &[&str]| {
+        let hides = !privileged && !unmasked_proc;
+        if hides { paths.iter().map(|it| (*it).to_owned()).collect() } else { Vec::new() }
+    };
+    cri::LinuxContainerSecurityContext {
+        capabilities: Some(cri::Capability {
+            add_capabilities: security.add_capabilities.clone(),
+            drop_capabilities: security.drop_capabilities.clone(),
+            ..cri::Capability::default()
+        }),
+        privileged,
+        namespace_options: Some(namespaces(spec.host_network, pid, spec.host_pid, spec.host_ipc)),
+        run_as_user: security.run_as_user.map(value),
+        run_as_group: security.run_as_group.map(value),
+        run_as_username: security.run_as_username.clone(),
+        readonly_rootfs: security.read_only_rootfs,
+        supplemental_groups: security.supplemental_groups.clone(),
+        no_new_privs: security.no_new_privs,
+        masked_paths: paths(&MASKED_PATHS),
+        readonly_paths: paths(&READ_ONLY_PATHS),
+        seccomp: Some(seccomp(&security.seccomp, layout)),
+        ..cri::LinuxContainerSecurityContext::default()
+    }
+}

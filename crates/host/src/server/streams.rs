@@ -1,0 +1,198 @@
+//! Exec, attach and port-forward: the caller's connection becomes a tunnel to the runtime's own streaming server.
+//!
+//! What runs in the tunnel (SPDY frames, WebSocket messages) is the two ends' business.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use corten_stream::{Accepted, Dialed, Limits, Refusal, Upgrade, dial};
+use http::{Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Empty};
+use hyper::{
+    body::Incoming,
+    upgrade::{OnUpgrade, Upgraded},
+};
+use tokio::{net::TcpStream, time::timeout};
+
+use super::{Body, Refused, containers, query, text};
+use crate::{Cri, CriError, cri};
+
+const DIAL: Duration = Duration::from_secs(30);
+
+/// What a connection is to become once its answer is sent.
+#[derive(Clone, Default)]
+pub(super) struct Slot(Arc<Mutex<Option<Tunnel>>>);
+
+pub(super) struct Tunnel {
+    client: Accepted,
+    runtime: Upgraded,
+}
+
+impl Slot {
+    fn put(&self, tunnel: Tunnel) {
+        *self.0.lock().expect("nobody panics with the lock held") = Some(tunnel);
+    }
+
+    pub(super) fn take(&self) -> Option<Tunnel> {
+        self.0.lock().expect("nobody panics with the lock held").take()
+    }
+}
+
+impl Tunnel {
+    pub(super) async fn run(self) {
+        if let Err(error) = self.client.tunnel(self.runtime, Limits::default()).await {
+            tracing::debug!(%error, "a stream to a container broke");
+        }
+    }
+}
+
+/// Which streams are wanted. The API server's own names are understood beside the kubelet's.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wish {
+    command: Vec<String>,
+    stdin: bool,
+    stdout: bool,
+    stderr: bool,
+    tty: bool,
+    ports: Vec<i32>,
+}
+
+fn wish(text: &str) -> Result<Wish, Refused> {
+    let mut wish = Wish::default();
+    for (name, value) in query(text) {
+        let is_on = matches!(value.as_str(), "1" | "true");
+        match name.as_str() {
+            "command" => wish.command.push(value),
+            "input" | "stdin" => wish.stdin = is_on,
+            "output" | "stdout" => wish.stdout = is_on,
+            "error" | "stderr" => wish.stderr = is_on,
+            "tty" => wish.tty = is_on,
+            "port" | "ports" => {
+                for port in value.split(',') {
+                    let port = port.parse::<u16>().ok().filter(|it| *it > 0);
+                    let invalid = || Refused::new(StatusCode::BAD_REQUEST, format!("invalid port {value:?}"));
+                    wish.ports.push(port.ok_or_else(invalid)?.into());
+                }
+            }
+            _ => {}
+        }
+    }
+    // A terminal has one output.
+    wish.stderr &= !wish.tty;
+    Ok(wish)
+}
+
+fn need_a_stream(wish: &Wish) -> Result<(), Refused> {
+    if wish.stdin || wish.stdout || wish.stderr {
+        return Ok(());
+    }
+    let message = "you must specify at least 1 of stdin, stdout, stderr";
+    Err(Refused::new(StatusCode::BAD_REQUEST, message))
+}
+
+pub(super) async fn exec(
+    cri: &Cri,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+    request: Request<Incoming>,
+    slot: &Slot,
+) -> Result<Response<Body>, Refused> {
+    let wish = wish(request.uri().query().unwrap_or_default())?;
+    need_a_stream(&wish)?;
+    let found = containers::running(cri, namespace, pod, container).await?;
+    let Wish { command: cmd, stdin, stdout, stderr, tty, .. } = wish;
+    let ask = cri.exec(cri::ExecRequest { container_id: found.id, cmd, tty, stdin, stdout, stderr });
+    tunnel(request, ask, slot).await
+}
+
+pub(super) async fn attach(
+    cri: &Cri,
+    namespace: &str,
+    pod: &str,
+    container: &str,
+    request: Request<Incoming>,
+    slot: &Slot,
+) -> Result<Response<Body>, Refused> {
+    let wish = wish(request.uri().query().unwrap_or_default())?;
+    need_a_stream(&wish)?;
+    let found = containers::running(cri, namespace, pod, container).await?;
+    let Wish { stdin, stdout, stderr, tty, .. } = wish;
+    let ask = cri.attach(cri::AttachRequest { container_id: found.id, stdin, tty, stdout, stderr });
+    tunnel(request, ask, slot).await
+}
+
+pub(super) async fn port_forward(
+    cri: &Cri,
+    namespace: &str,
+    pod: &str,
+    request: Request<Incoming>,
+    slot: &Slot,
+) -> Result<Response<Body>, Refused> {
+    let wish = wish(request.uri().query().unwrap_or_default())?;
+    let sandbox = containers::sandbox(cri, namespace, pod).await?;
+    let ask = cri.port_forward(&sandbox, wish.ports);
+    tunnel(request, ask, slot).await
+}
+
+/// Joins the caller to the URL the runtime gives; anything but a switch of protocols is passed on as it is.
+async fn tunnel(
+    mut request: Request<Incoming>,
+    ask: impl Future<Output = Result<String, CriError>>,
+    slot: &Slot,
+) -> Result<Response<Body>, Refused> {
+    let connection = request.extensions_mut().remove::<OnUpgrade>();
+    let upgrade = Upgrade::from_request(request.headers(), connection).map_err(|refusal| {
+        let status = match refusal {
+            Refusal::UnknownSubprotocols(_) => StatusCode::FORBIDDEN,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Refused::new(status, refusal.to_string())
+    })?;
+    let url = ask.await.map_err(|it| Refused::internal(it.message))?;
+    let url: Uri = url.parse().map_err(|it| Refused::internal(format!("the runtime's stream is at {url:?}: {it}")))?;
+    let authority = url.authority().ok_or_else(|| Refused::internal(format!("no address in {url}")))?.clone();
+    let mut onward = Request::builder()
+        .method(request.method())
+        .uri(url.path_and_query().map_or("/", |it| it.as_str()))
+        .body(Empty::<Bytes>::new())
+        .map_err(Refused::internal)?;
+    onward.headers_mut().extend(upgrade.headers().clone());
+    let host = authority.as_str().parse().map_err(Refused::internal)?;
+    onward.headers_mut().insert(header::HOST, host);
+    let stream = timeout(DIAL, TcpStream::connect(authority.as_str())).await;
+    let stream = stream.map_err(Refused::internal)?.map_err(Refused::internal)?;
+    let _ = stream.set_nodelay(true);
+    match dial(stream, onward, DIAL).await.map_err(Refused::internal)? {
+        Dialed::Switched(head, runtime) => {
+            let (response, client) = upgrade.accept(&head);
+            slot.put(Tunnel { client, runtime });
+            Ok(response.map(|()| text("")))
+        }
+        Dialed::Answered(answer) => Ok(answer.map(|body| body.map_err(std::io::Error::other).boxed_unsync())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn understands_both_dialects() {
+        let both = [
+            "command=ls&command=-l&input=1&output=1&error=1&tty=1",
+            "command=ls&command=-l&stdin=true&stdout=true&stderr=true&tty=true",
+        ];
+        for text in both {
+            let wish = wish(text).expect("valid");
+            assert_eq!(wish.command, ["ls", "-l"]);
+            assert!(wish.stdin && wish.stdout && wish.tty && !wish.stderr, "{wish:?}");
+        }
+        assert_eq!(wish("port=80&port=443").expect("valid").ports, [80, 443]);
+        assert!(wish("port=0").is_err() && wish("port=x").is_err());
+        assert!(need_a_stream(&Wish::default()).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Takes everything from the machine that a node put there: no process, mount, network, cgroup or rule is left.
+
+use std::{fs, io, path::Path, time::Duration};
+
+use futures_util::future::join_all;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts};
+
+/// What containers get to end by themselves when the node goes down.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Stops all Pods and the runtime. Images, volumes on disk and the cluster's data stay.
+pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
+    if NodeMounts::find(layout).is_some() {
+        // A runtime that died may have left Pods, which only it can end in good order.
+        if containerd::running(layout).is_none() {
+            drop(Containerd::start(layout.clone(), Options::default()).await);
+        }
+        if containerd::running(layout).is_some() {
+            stop_pods(&Cri::connect(&layout.containerd_socket())?).await;
+        }
+    }
+    let ending = layout.clone();
+    let ended = tokio::task::spawn_blocking(move || {
+        containerd::end(&ending);
+        kill_shims(&ending);
+        let cgroups = Cgroups::detect(&ending.cgroup_root);
+        [ending.cgroup_root.clone(), containerd::cgroup(&ending)].iter().try_for_each(|it| cgroups.remove(it))
+    });
+    ended.await.map_err(io::Error::other).and_then(|it| it).doing("remove the cgroups of", &layout.run)?;
+    if let Some(mounts) = NodeMounts::find(layout) {
+        let places = [layout.run.clone(), layout.data.clone()];
+        let unmounted = mounts.run(move || places.iter().try_for_each(|it| mounts::unmount_beneath(it))).await;
+        unmounted.and_then(|it| it).doing("unmount what is beneath", &layout.data)?;
+    }
+    NodeMounts::release(layout);
+    for place in [&layout.run, &layout.data] {
+        mounts::unmount_beneath(place).doing("unmount what is beneath", place)?;
+    }
+    cni::remove(layout).await?;
+    clear(layout)
+}
+
+/// Erases all data of the node and its cluster. Everything must be stopped.
+pub fn erase(layout: &Layout) -> Result<(), HostError> {
+    for place in [&layout.run, &layout.data] {
+        // Removing through a mount would empty what is mounted.
+        if let Some(mount) = mounts::mounts_beneath(place).first() {
+            return Err(HostError::Missing(format!("{} is still mounted; stop the node first", mount.display())));
+        }
+        remove(place)?;
+    }
+    Ok(())
+}
+
+/// Ends all containers at once, each with its grace, then the sandboxes. What fails here is killed afterwards.
+async fn stop_pods(cri: &Cri) {
+    let containers = cri.list_containers(None).await.unwrap_or_default();
+    let stopped = join_all(containers.iter().map(|it| cri.stop_container(&it.id, GRACE))).await;
+    let sandboxes = cri.list_pod_sandboxes(None).await.unwrap_or_default();
+    let removed = join_all(sandboxes.iter().map(|it| async {
+        cri.stop_pod_sandbox(&it.id).await?;
+        cri.remove_pod_sandbox(&it.id).await
+    }))
+    .await;
+    for error in stopped.into_iter().chain(removed).filter_map(Result::err) {
+        tracing::warn!(%error, "a pod did not stop in good order");
+    }
+}
+
+/// A shim names its containerd's socket in its arguments.
+fn kill_shims(layout: &Layout) {
+    let socket = layout.containerd_socket();
+    let socket = socket.as_os_str().as_encoded_bytes();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
+        let command_line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let args: Vec<&[u8]> = command_line.split(|it| *it == 0).collect();
+        let is_shim = args.first().is_some_and(|it| it.ends_with(b"containerd-shim-runc-v2"));
+        if is_shim && args.contains(&socket) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Removes what is below `run` and of use only to a running node.
+fn clear(layout: &Layout) -> Result<(), HostError> {
+    for path in [
+        layout.containerd_state(),
+        layout.containerd_config(),
+        layout.containerd_pid(),
+        layout.containerd_socket(),
+        layout.run.join("containerd.sock.ttrpc"),
+        layout.run.join("runc"),
+        layout.run.join("cni"),
+        layout.run.join("ns"),
+    ] {
+        remove(&path)?;
+    }
+    // Only when nothing else is in them. Shims keep their sockets in a place of their own, whoever's they are.
+    for folder in [layout.run.as_path(), Path::new("/run/containerd/s"), Path::new("/run/containerd")] {
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<(), HostError> {
+    let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.doing("remove", path),
+    }
+}

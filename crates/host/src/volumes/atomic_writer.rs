@@ -1,0 +1,125 @@
+//! Writes a folder of files so that a reader sees all old ones or all new ones.
+//!
+//! ```text
+//! key          -> ..data/key
+//! ..data       -> ..2026_11_20_10_57_29.123456789     replaced by one rename
+//! ..2026_…/key
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink},
+    path::{Component, Path, PathBuf},
+};
+
+use bytes::Bytes;
+
+/// One file of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeFile {
+    /// Beneath the volume; no step of it may be `..`, nor may the first begin so.
+    pub path: String,
+    pub data: Bytes,
+    pub mode: u32,
+}
+
+const DATA: &str = "..data";
+const NEW_DATA: &str = "..data_tmp";
+
+/// Makes the folder hold exactly `files`. Writes nothing where it does already.
+pub(super) fn write(folder: &Path, files: &[VolumeFile]) -> io::Result<()> {
+    let mut wanted = BTreeMap::new();
+    for file in files {
+        wanted.insert(checked(&file.path)?, file);
+    }
+    let old = fs::read_link(folder.join(DATA)).ok();
+    if let Some(old) = &old
+        && holds(&folder.join(old), &wanted)
+    {
+        return link_names(folder, &wanted);
+    }
+    let new = write_generation(folder, &wanted)?;
+    let _ = fs::remove_file(folder.join(NEW_DATA));
+    symlink(&new, folder.join(NEW_DATA))?;
+    fs::rename(folder.join(NEW_DATA), folder.join(DATA))?;
+    link_names(folder, &wanted)?;
+    remove_generations_but(folder, &new)
+}
+
+fn checked(path: &str) -> io::Result<PathBuf> {
+    let refused = || io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} is not a path beneath the volume"));
+    let is_normal = Path::new(path).components().all(|it| matches!(it, Component::Normal(_)));
+    if path.is_empty() || path.starts_with("..") || !is_normal {
+        return Err(refused());
+    }
+    Ok(Path::new(path).components().collect())
+}
+
+/// Does this generation have the wanted content, and nothing else?
+fn holds(generation: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> bool {
+    let same = |path: &PathBuf, file: &VolumeFile| {
+        let path = generation.join(path);
+        let mode = fs::metadata(&path).map(|it| it.permissions().mode() & 0o777);
+        mode.is_ok_and(|it| it == file.mode & 0o777) && fs::read(&path).is_ok_and(|it| it == file.data)
+    };
+    count_files(generation).is_ok_and(|it| it == wanted.len()) && wanted.iter().all(|(path, file)| same(path, file))
+}
+
+fn count_files(folder: &Path) -> io::Result<usize> {
+    let mut count = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        count += if entry.file_type()?.is_dir() { count_files(&entry.path())? } else { 1 };
+    }
+    Ok(count)
+}
+
+/// Writes the files to a folder that nobody sees yet; its name.
+fn write_generation(folder: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> io::Result<PathBuf> {
+    let stamp = jiff::Timestamp::now().strftime("..%Y_%m_%d_%H_%M_%S.%9f").to_string();
+    let generation = folder.join(&stamp);
+    fs::create_dir(&generation)?;
+    fs::set_permissions(&generation, fs::Permissions::from_mode(0o755))?;
+    for (path, file) in wanted {
+        let path = generation.join(path);
+        let parent = path.parent().unwrap_or(&generation);
+        fs::create_dir_all(parent)?;
+        let mut options = fs::OpenOptions::new();
+        io::Write::write_all(&mut options.write(true).create_new(true).mode(0o600).open(&path)?, &file.data)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(file.mode & 0o777))?;
+    }
+    Ok(PathBuf::from(stamp))
+}
+
+/// The names users see: a link for the first step of each path. Links of names that are gone go.
+fn link_names(folder: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> io::Result<()> {
+    let names: BTreeSet<&std::ffi::OsStr> = wanted.keys().filter_map(|it| it.iter().next()).collect();
+    for name in &names {
+        match symlink(Path::new(DATA).join(name), folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_ours = entry.file_type()?.is_symlink() && name != DATA && !name.to_string_lossy().starts_with("..");
+        if is_ours && !names.contains(name.as_os_str()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// What a crash may have left half written goes too.
+fn remove_generations_but(folder: &Path, newest: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() && name.to_string_lossy().starts_with("..") && name != newest.as_os_str() {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Opens what a user names beneath a folder, and never anything else: no `..`, no link that leads out.
+
+use std::{
+    io,
+    path::{Component, Path},
+};
+
+use rustix::{
+    fd::{AsFd, OwnedFd},
+    fs::{Mode, OFlags, ResolveFlags, mkdirat, open, openat2},
+    io::Errno,
+};
+
+/// The kernel itself watches every step.
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
+
+/// Opens `path` beneath `root`, as a place to bind from; folders that are not there are made.
+pub(super) fn open_or_create(root: &Path, path: &str) -> io::Result<OwnedFd> {
+    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if path.is_empty() {
+        return Ok(root);
+    }
+    match step(&root, Path::new(path)) {
+        Err(Errno::NOENT) => create(root, Path::new(path)),
+        other => Ok(other?),
+    }
+}
+
+fn step(folder: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    openat2(folder, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), RESOLVE)
+}
+
+/// Walks the path from the root, so that a link inside the volume may lead anywhere in the volume.
+fn create(root: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let mut walked = std::path::PathBuf::new();
+    let mut here = step(&root, Path::new("."))?;
+    for component in path.components() {
+        let Component::Normal(name) = component else { return Err(Errno::XDEV.into()) };
+        walked.push(name);
+        here = match step(&root, &walked) {
+            Err(Errno::NOENT) => {
+                match mkdirat(&here, name, Mode::from_raw_mode(0o750)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                step(&here, Path::new(name))?
+            }
+            other => other?,
+        };
+    }
+    Ok(here)
+}
+
+/// The kernel's word for "leads out" is cryptic.
+pub(super) fn explain(path: &str, error: io::Error) -> io::Error {
+    match error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) {
+        true => io::Error::new(error.kind(), format!("{path} leads out of the volume")),
+        false => error,
+    }
+}

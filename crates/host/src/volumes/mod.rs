@@ -1,0 +1,289 @@
+//! The folders of a Pod: its volumes, beneath `pods/<uid>`, laid out as upstream lays them out.
+//!
+//! All of it happens in the node's mount namespace, where containers see it.
+
+mod atomic_writer;
+mod beneath;
+mod host_path;
+
+use std::{
+    fs, io,
+    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    path::{Path, PathBuf},
+};
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
+
+use crate::{HostsFile, Layout, NodeMounts, mounts};
+
+pub use atomic_writer::VolumeFile;
+pub use host_path::HostPathType;
+
+/// As upstream: what is kept of a container's last words.
+const TERMINATION_MESSAGE_BYTES_MAX: u64 = 4096;
+
+#[derive(Debug, thiserror::Error)]
+pub enum VolumeError {
+    /// The Pod asks for what the machine has not, in upstream's words.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{doing}: {source}")]
+    Io { doing: String, source: io::Error },
+}
+
+/// What an emptyDir is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    Disk,
+    /// Memory, of so many bytes; without a size, half of the machine's.
+    Memory {
+        size: Option<u64>,
+    },
+}
+
+/// Makes and removes Pods' folders.
+#[derive(Clone, Debug)]
+pub struct Volumes {
+    layout: Layout,
+    mounts: NodeMounts,
+}
+
+impl Volumes {
+    pub fn new(layout: Layout, mounts: NodeMounts) -> Self {
+        Self { layout, mounts }
+    }
+
+    /// A folder for the Pod alone. What is in it already stays.
+    pub async fn empty_dir(&self, uid: &str, name: &str, medium: Medium) -> Result<PathBuf, VolumeError> {
+        let path = self.volume(uid, "empty-dir", name)?;
+        self.there(move || {
+            fs::create_dir_all(&path).doing("create", &path)?;
+            if let Medium::Memory { size } = medium {
+                mount_memory(&path, size, 0o777)?;
+            }
+            set_mode(&path, 0o777)?;
+            Ok(path)
+        })
+        .await
+    }
+
+    /// A path of the machine, checked against the type the Pod wants.
+    pub async fn host_path(&self, path: &Path, kind: HostPathType) -> Result<PathBuf, VolumeError> {
+        let path = path.to_owned();
+        self.there(move || kind.check(&path).map(|()| path)).await
+    }
+
+    /// A folder of files that change all at once (configMap, secret, downwardAPI, projected). Files not named any more go.
+    ///
+    /// `plugin` is upstream's name for the kind of volume: `configmap`, `secret`, `downward-api`, `projected`.
+    pub async fn write_files(
+        &self,
+        uid: &str,
+        plugin: &str,
+        name: &str,
+        files: Vec<VolumeFile>,
+    ) -> Result<PathBuf, VolumeError> {
+        let path = self.volume(uid, plugin, name)?;
+        // What may hold a secret never reaches the disk.
+        let in_memory = matches!(plugin, "secret" | "projected");
+        self.there(move || {
+            fs::create_dir_all(&path).doing("create", &path)?;
+            if in_memory {
+                mount_memory(&path, None, 0o777)?;
+            }
+            set_mode(&path, 0o777)?;
+            atomic_writer::write(&path, &files).doing("write the files of", &path)?;
+            Ok(path)
+        })
+        .await
+    }
+
+    /// Gives everything in a volume to a group (`fsGroup`): readable and writable by it, new files too.
+    pub async fn set_group(&self, volume: &Path, gid: u32) -> Result<(), VolumeError> {
+        let volume = volume.to_owned();
+        self.there(move || give_to_group(&volume, gid).doing("give to the group", &volume)).await
+    }
+
+    /// A part of a volume, for one mount of one container. It is bound, so that nothing that happens to the volume's
+    /// links afterwards leads the container elsewhere. A folder that is not there is made.
+    pub async fn sub_path(
+        &self,
+        uid: &str,
+        container: &str,
+        index: usize,
+        volume: &Path,
+        sub_path: &str,
+    ) -> Result<PathBuf, VolumeError> {
+        let target = self.pod(uid)?.join("volume-subpaths").join(name_of(container)?).join(index.to_string());
+        let (volume, sub_path) = (volume.to_owned(), sub_path.to_owned());
+        self.there(move || {
+            let source = beneath::open_or_create(&volume, &sub_path)
+                .map_err(|it| beneath::explain(&sub_path, it))
+                .doing("open the subPath of", &volume)?;
+            let stat = rustix::fs::fstat(&source).doing("look at", &volume)?;
+            let is_folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+            while unmount(&target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).is_ok() {}
+            place(&target, is_folder).doing("create", &target)?;
+            let source = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&source));
+            mount_bind(source, &target).doing("bind", &target)?;
+            Ok(target)
+        })
+        .await
+    }
+
+    /// The Pod's `/etc/hosts`.
+    pub async fn hosts_file(&self, uid: &str, hosts: &HostsFile) -> Result<PathBuf, VolumeError> {
+        let (path, text) = (self.pod(uid)?.join("etc-hosts"), hosts.to_string());
+        self.there(move || {
+            make_parent(&path)?;
+            // In place: containers have this very file mounted.
+            fs::write(&path, text).doing("write", &path)?;
+            set_mode(&path, 0o644)?;
+            Ok(path)
+        })
+        .await
+    }
+
+    /// The file a container may leave its last words in.
+    pub async fn termination_log(&self, uid: &str, container: &str, attempt: u32) -> Result<PathBuf, VolumeError> {
+        let path = self.pod(uid)?.join("containers").join(name_of(container)?).join(attempt.to_string());
+        self.there(move || {
+            make_parent(&path)?;
+            fs::write(&path, "").doing("create", &path)?;
+            set_mode(&path, 0o666)?;
+            Ok(path)
+        })
+        .await
+    }
+
+    /// The end of a termination log; nothing where there is none.
+    pub async fn read_termination_log(&self, path: &Path) -> String {
+        let path = path.to_owned();
+        let read = self.there(move || {
+            let file = fs::File::open(&path).doing("open", &path)?;
+            let size = file.metadata().doing("look at", &path)?.len();
+            let mut text = vec![0; usize::try_from(size.min(TERMINATION_MESSAGE_BYTES_MAX)).unwrap_or(0)];
+            let start = size.saturating_sub(TERMINATION_MESSAGE_BYTES_MAX);
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, start).doing("read", &path)?;
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        });
+        read.await.unwrap_or_default()
+    }
+
+    /// Removes all folders of a Pod; what was mounted there is unmounted first. Harmless when there are none.
+    pub async fn remove_pod(&self, uid: &str) -> Result<(), VolumeError> {
+        let path = self.pod(uid)?;
+        self.there(move || {
+            mounts::unmount_beneath(&path).doing("unmount what is beneath", &path)?;
+            // Removing through a mount would empty what is mounted.
+            if let Some(mount) = mounts::mounts_beneath(&path).first() {
+                return Err(VolumeError::Refused(format!("{} cannot be unmounted", mount.display())));
+            }
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other.doing("remove", &path),
+            }
+        })
+        .await
+    }
+
+    /// The uids of all Pods that have folders.
+    pub async fn pod_uids(&self) -> Vec<String> {
+        let pods = self.layout.pods();
+        let listed = self.there(move || {
+            let entries = fs::read_dir(&pods).into_iter().flatten().flatten();
+            Ok(entries.map(|it| it.file_name().to_string_lossy().into_owned()).collect::<Vec<_>>())
+        });
+        let mut uids = listed.await.unwrap_or_default();
+        uids.sort();
+        uids
+    }
+
+    fn pod(&self, uid: &str) -> Result<PathBuf, VolumeError> {
+        Ok(self.layout.pods().join(name_of(uid)?))
+    }
+
+    /// Where a volume lies.
+    pub(crate) fn volume(&self, uid: &str, plugin: &str, name: &str) -> Result<PathBuf, VolumeError> {
+        let plugin = format!("kubernetes.io~{}", name_of(plugin)?);
+        Ok(self.pod(uid)?.join("volumes").join(plugin).join(name_of(name)?))
+    }
+
+    async fn there<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, VolumeError> + Send + 'static,
+    ) -> Result<T, VolumeError> {
+        let entered = self.mounts.run(work).await;
+        entered.map_err(|source| VolumeError::Io { doing: "enter the node's mount namespace".to_owned(), source })?
+    }
+}
+
+/// Adds what was being done to what.
+trait Doing<T> {
+    fn doing(self, doing: &str, path: &Path) -> Result<T, VolumeError>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+    fn doing(self, doing: &str, path: &Path) -> Result<T, VolumeError> {
+        self.map_err(|it| VolumeError::Io { doing: format!("{doing} {}", path.display()), source: it.into() })
+    }
+}
+
+/// A name that is one step of a path. The API server has checked it; a path is too dangerous to rely on that.
+fn name_of(name: &str) -> Result<&str, VolumeError> {
+    match name {
+        "" | "." | ".." => Err(VolumeError::Refused(format!("{name:?} is not a name"))),
+        name if name.contains(['/', '\0']) => Err(VolumeError::Refused(format!("{name:?} is not a name"))),
+        name => Ok(name),
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), VolumeError> {
+    let parent = path.parent().expect("every path here lies beneath the node's folder");
+    fs::create_dir_all(parent).doing("create", parent)
+}
+
+/// The process's umask does not reach what Pods are promised.
+fn set_mode(path: &Path, mode: u32) -> Result<(), VolumeError> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).doing("set the mode of", path)
+}
+
+fn mount_memory(path: &Path, size: Option<u64>, mode: u32) -> Result<(), VolumeError> {
+    if mounts::is_mount_point(path) {
+        return Ok(());
+    }
+    let size = size.map(|it| format!("size={it},")).unwrap_or_default();
+    let options = std::ffi::CString::new(format!("{size}mode={mode:o}")).expect("digits hold no zero byte");
+    mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
+        .doing("mount memory at", path)
+}
+
+/// Makes a place to bind a folder or a file to.
+fn place(target: &Path, folder: bool) -> io::Result<()> {
+    if folder {
+        return fs::create_dir_all(target);
+    }
+    fs::create_dir_all(target.parent().unwrap_or(target))?;
+    fs::OpenOptions::new().create(true).append(true).open(target).map(drop)
+}
+
+fn give_to_group(path: &Path, gid: u32) -> io::Result<()> {
+    let meta = fs::symlink_metadata(path)?;
+    if meta.is_symlink() {
+        return std::os::unix::fs::lchown(path, None, Some(gid));
+    }
+    chown(path, None, Some(gid))?;
+    let extra = if meta.is_dir() { 0o2770 } else { 0o660 };
+    // What nobody may write stays so: only what the owner may do is opened to the group.
+    let allowed = if meta.mode() & 0o200 == 0 { extra & !0o020 } else { extra };
+    fs::set_permissions(path, fs::Permissions::from_mode(meta.mode() | allowed))?;
+    if meta.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give_to_group(&entry?.path(), gid)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

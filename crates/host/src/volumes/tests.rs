@@ -1,0 +1,126 @@
+//! Volumes on real file systems; what needs mounts says so where it cannot have them.
+
+use super::*;
+use bytes::Bytes;
+
+fn volumes(dir: &Path) -> Volumes {
+    Volumes::new(Layout::new(dir.join("data"), dir.join("run")), NodeMounts::own())
+}
+
+fn file(path: &str, data: &str, mode: u32) -> VolumeFile {
+    VolumeFile { path: path.to_owned(), data: Bytes::copy_from_slice(data.as_bytes()), mode }
+}
+
+#[tokio::test]
+async fn files_change_all_at_once_and_vanish_when_not_named() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let volumes = volumes(dir.path());
+    let first = vec![file("a", "1", 0o644), file("sub/b", "2", 0o400), file("c", "3", 0o644)];
+    let path = volumes.write_files("u1", "configmap", "config", first.clone()).await.expect("written");
+    assert!(path.ends_with("pods/u1/volumes/kubernetes.io~configmap/config"));
+    assert_eq!(fs::read_link(path.join("a")).expect("a link"), Path::new("..data/a"));
+    assert_eq!(fs::read_to_string(path.join("sub/b")).expect("read"), "2");
+    assert_eq!(fs::metadata(path.join("sub/b")).expect("there").mode() & 0o777, 0o400);
+
+    let generation = fs::read_link(path.join("..data")).expect("a link");
+    volumes.write_files("u1", "configmap", "config", first).await.expect("written");
+    assert_eq!(
+        fs::read_link(path.join("..data")).expect("a link"),
+        generation,
+        "the same content is not written again"
+    );
+
+    volumes.write_files("u1", "configmap", "config", vec![file("a", "9", 0o644)]).await.expect("written");
+    assert_eq!(fs::read_to_string(path.join("a")).expect("read"), "9");
+    let mut names: Vec<String> = fs::read_dir(&path)
+        .expect("listed")
+        .flatten()
+        .map(|it| it.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 3, "one generation, ..data and a: {names:?}");
+    for bad in ["../x", "/x", "", "a/../../x", "..x"] {
+        assert!(volumes.write_files("u1", "configmap", "config", vec![file(bad, "", 0o644)]).await.is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn host_paths_are_checked_in_upstreams_words() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let volumes = volumes(dir.path());
+    fs::write(dir.path().join("file"), "").expect("a file");
+    let socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).expect("a socket");
+    for (name, kind, problem) in [
+        ("file", "File", ""),
+        ("file", "Directory", "is not a directory"),
+        ("file", "DirectoryOrCreate", "is not a directory"),
+        ("new-folder/deep", "DirectoryOrCreate", ""),
+        ("new-folder", "Directory", ""),
+        ("new-file", "FileOrCreate", ""),
+        ("new-file", "File", ""),
+        ("absent", "File", "is not a file"),
+        ("absent", "", ""),
+        ("socket", "Socket", ""),
+        ("file", "Socket", "is not a socket file"),
+        ("file", "CharDevice", "is not a character device"),
+        ("file", "BlockDevice", "is not a block device"),
+    ] {
+        let path = dir.path().join(name);
+        let checked = volumes.host_path(&path, kind.parse().expect("a type")).await;
+        match problem {
+            "" => assert_eq!(checked.expect("there"), path, "{name} {kind}"),
+            problem => {
+                let expected = format!("hostPath type check failed: {} {problem}", path.display());
+                assert_eq!(checked.expect_err("refused").to_string(), expected);
+            }
+        }
+    }
+    volumes.host_path(Path::new("/dev/null"), HostPathType::CharDevice).await.expect("a device");
+    assert!("Folder".parse::<HostPathType>().is_err());
+    drop(socket);
+}
+
+#[tokio::test]
+async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let volumes = volumes(dir.path());
+    let memory = volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }).await.expect("mounted");
+    assert!(mounts::is_mount_point(&memory));
+    assert_eq!(rustix::fs::statvfs(&memory).map(|it| it.f_blocks * it.f_frsize), Ok(1 << 20));
+    let again = volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }).await.expect("harmless");
+    assert_eq!(mounts::mounts_beneath(&again).len(), 1);
+
+    let disk = volumes.empty_dir("u1", "disk", Medium::Disk).await.expect("made");
+    assert_eq!(fs::metadata(&disk).expect("there").mode() & 0o7777, 0o777);
+    fs::write(disk.join("kept"), "x").expect("written");
+    let bound = volumes.sub_path("u1", "web", 0, &disk, "deep/er").await.expect("bound");
+    fs::write(bound.join("through"), "y").expect("written");
+    assert_eq!(fs::read_to_string(disk.join("deep/er/through")).expect("read"), "y");
+    let bound = volumes.sub_path("u1", "web", 1, &disk, "kept").await.expect("bound");
+    assert_eq!(fs::read_to_string(&bound).expect("read"), "x");
+
+    std::os::unix::fs::symlink("/etc", disk.join("out")).expect("a link");
+    for bad in ["out", "out/passwd", "../other", "/etc", "out/new"] {
+        let error = volumes.sub_path("u1", "web", 2, &disk, bad).await.expect_err("leads out");
+        assert!(error.to_string().contains("leads out of the volume"), "{bad}: {error}");
+    }
+
+    volumes.set_group(&disk, 4242).await.expect("given");
+    let meta = fs::metadata(disk.join("kept")).expect("there");
+    assert_eq!((meta.gid(), meta.mode() & 0o060), (4242, 0o060));
+
+    let log = volumes.termination_log("u1", "web", 0).await.expect("made");
+    fs::write(&log, "x".repeat(5000) + "end").expect("written");
+    let last = volumes.read_termination_log(&log).await;
+    assert!(last.len() == 4096 && last.ends_with("xend"));
+
+    assert_eq!(volumes.pod_uids().await, ["u1"]);
+    volumes.remove_pod("u1").await.expect("removed");
+    assert!(volumes.pod_uids().await.is_empty() && mounts::mounts_beneath(dir.path()).is_empty());
+    volumes.remove_pod("u1").await.expect("harmless");
+    assert!(volumes.remove_pod("../u1").await.is_err());
+}

@@ -1,0 +1,92 @@
+//! Delays that double: 10 s, 20 s, ... 5 min, and start anew after ten quiet minutes.
+
+use std::time::Duration;
+
+use corten_meta::Time;
+
+const FIRST: Duration = Duration::from_secs(10);
+const LAST: Duration = Duration::from_secs(300);
+
+/// As upstream: the first failure costs nothing, because a delay only exists after [`BackOff::next`].
+#[derive(Debug, Default)]
+pub(crate) struct BackOff {
+    delay: Duration,
+    updated: Option<Time>,
+}
+
+impl BackOff {
+    /// Until when to wait, for something that failed at `failed`; `None`: no longer.
+    pub(crate) fn until(&self, failed: Time, now: Time) -> Option<Time> {
+        let updated = self.updated?;
+        if failed.since(updated) > LAST * 2 {
+            return None;
+        }
+        Some(failed.after(self.delay)).filter(|it| *it > now)
+    }
+
+    /// Tries again now, after a failure at `failed`: the next delay is twice as long.
+    pub(crate) fn next(&mut self, failed: Time, now: Time) {
+        let is_quiet = self.updated.is_none_or(|it| failed.since(it) > LAST * 2);
+        self.delay = if is_quiet { FIRST } else { (self.delay * 2).min(LAST) };
+        self.updated = Some(now);
+    }
+
+    pub(crate) fn delay(&self) -> Duration {
+        self.delay
+    }
+}
+
+/// As Go prints whole seconds: `10s`, `1m20s`, `5m0s`.
+pub(crate) fn go_seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}s"),
+        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
+        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+/// As the kubelet prints a measured time: rounded to milliseconds, `1.234s` or `87ms`.
+pub(crate) fn go_millis(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis == 0 {
+        return "0s".into();
+    }
+    if millis < 1000 {
+        return format!("{millis}ms");
+    }
+    let (minutes, rest) = (millis / 60_000, millis % 60_000);
+    let seconds = format!("{}.{:03}", rest / 1000, rest % 1000);
+    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+    if minutes == 0 { format!("{seconds}s") } else { format!("{minutes}m{seconds}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doubles_and_forgets() {
+        let mut now = Time::from_unix_seconds(0);
+        let mut back_off = BackOff::default();
+        let mut delays = Vec::new();
+        for _ in 0..7 {
+            assert_eq!(back_off.until(now, now).is_some(), !delays.is_empty());
+            now = back_off.until(now, now).unwrap_or(now);
+            back_off.next(now, now);
+            delays.push(go_seconds(back_off.delay()));
+        }
+        assert_eq!(delays, ["10s", "20s", "40s", "1m20s", "2m40s", "5m0s", "5m0s"]);
+        let later = now.after(Duration::from_secs(601));
+        assert_eq!(back_off.until(later, later), None);
+        back_off.next(later, later);
+        assert_eq!(back_off.delay(), FIRST);
+    }
+
+    #[test]
+    fn prints_as_go_does() {
+        for (millis, text) in [(0, "0s"), (87, "87ms"), (1000, "1s"), (1234, "1.234s"), (61_500, "1m1.5s")] {
+            assert_eq!(go_millis(Duration::from_millis(millis)), text);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! How a pod ends: it is deleted, gone, too old, or simply done.
+//!
+//! ```text
+//! containers stop (sidecars last, in reverse) ──► sandbox goes ──► files go ──► final status ──► API delete
+//! ```
+//! A pod that is only done keeps its dead containers and its files until it is deleted, for whoever reads its logs.
+
+use std::time::Duration;
+
+use corten_api::core::v1::Container;
+use corten_meta::Time;
+use corten_reconcile::EventType::Normal;
+
+use crate::{
+    ApiEffect, ApiFailure, Failure, HostEffect,
+    containers::{self, Frame},
+    context::Context,
+    pod::{PodMachine, is_sidecar, spec_of},
+};
+
+/// Why and how far a pod is being ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) why: Why,
+    pub(crate) since: Time,
+    grace_seconds: i64,
+    /// Its files: being removed, removed.
+    files: Files,
+    /// The API was asked to forget it.
+    delete_sent: bool,
+    retry_at: Option<Time>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Why {
+    /// No container will run again.
+    Finished,
+    /// `activeDeadlineSeconds` have passed.
+    Deadline,
+    /// `metadata.deletionTimestamp` is set.
+    Deleted,
+    /// The API does not have it, or no longer.
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    Kept,
+    Removing,
+    Removed,
+}
+
+pub(crate) const DEADLINE_MESSAGE: &str = "Pod was active on the node longer than the specified deadline";
+
+impl Ending {
+    fn new(why: Why, grace_seconds: i64, since: Time) -> Self {
+        Self { why, since, grace_seconds, files: Files::Kept, delete_sent: false, retry_at: None }
+    }
+
+    fn deadline(&self) -> Time {
+        self.since.after(Duration::from_secs(u64::try_from(self.grace_seconds).unwrap_or(0)))
+    }
+
+    /// Nothing of the pod is left on this machine.
+    pub(crate) fn is_over(&self) -> bool {
+        self.files == Files::Removed
+    }
+}
+
+impl PodMachine {
+    /// Notices that the pod must end, or end sooner or more thoroughly than it already does.
+    pub(crate) fn note_ending(&mut self, cx: &mut Context<'_>) {
+        let spec_grace = self.spec().termination_grace_period_seconds.unwrap_or(30);
+        let (why, grace) = if !self.in_api {
+            // Whoever forced it out of the API wants it gone at once; it gets the shortest grace there is.
+            (Why::Gone, 2)
+        } else if self.pod.metadata.deletion_timestamp.is_some() {
+            (Why::Deleted, self.pod.metadata.deletion_grace_period_seconds.unwrap_or(spec_grace))
+        } else if self.ending.is_some() {
+            return;
+        } else if self.is_terminal_in_api() || self.is_finished() {
+            (Why::Finished, spec_grace)
+        } else if self.is_too_old(cx) {
+            cx.event(&self.who, "", Normal, "DeadlineExceeded", DEADLINE_MESSAGE.into());
+            (Why::Deadline, spec_grace)
+        } else {
+            return;
+        };
+        match &mut self.ending {
+            None => self.ending = Some(Ending::new(why, grace, cx.now)),
+            Some(ending) if ending.why < why => {
+                // What was begun for a milder reason goes on: only the grace may become shorter.
+                let grace = if ending.why >= Why::Deleted { grace.min(ending.grace_seconds) } else { grace };
+                let files = ending.files;
+                *ending = Ending { files, ..Ending::new(why, grace, cx.now) };
+            }
+            Some(ending) => ending.grace_seconds = ending.grace_seconds.min(grace),
+        }
+    }
+
+    fn is_terminal_in_api(&self) -> bool {
+        let phase = self.pod.status.as_ref().and_then(|it| it.phase.as_deref());
+        matches!(phase, Some("Succeeded" | "Failed"))
+    }
+
+    fn is_too_old(&self, cx: &mut Context<'_>) -> bool {
+        let Some(seconds) = self.spec().active_deadline_seconds.and_then(|it| u64::try_from(it).ok()) else {
+            return false;
+        };
+        cx.is_due(Some(self.started.after(Duration::from_secs(seconds))))
+    }
+
+    pub(crate) fn wind_down(&mut self, cx: &mut Context<'_>) {
+        let Some(ending) = &self.ending else { return };
+        let (why, grace, deadline) = (ending.why, ending.grace_seconds, ending.deadline());
+        // What was begun must end first: a container that starts now would be missed.
+        if self.sandbox_step.in_flight || self.volumes.in_flight || self.is_starting() {
+            return;
+        }
+        if !self.stop_containers(grace, deadline, cx) || !cx.is_due(self.sandbox_step.end_retry_at) {
+            return;
+        }
+        match why {
+            Why::Finished | Why::Deadline => self.stop_sandboxes(cx),
+            Why::Deleted | Why::Gone => self.clear_away(cx),
+        }
+    }
+
+    /// True once none is alive. Sidecars are stopped after all others, the last one first.
+    fn stop_containers(&mut self, grace: i64, deadline: Time, cx: &mut Context<'_>) -> bool {
+        let pod = self.pod.clone();
+        let spec = spec_of(&pod);
+        let sidecar =
+            |name: &str| spec.init_containers.iter().flatten().rev().position(|it| is_sidecar(it) && it.name == name);
+        let mut names: Vec<(usize, String)> = self
+            .tracks
+            .iter()
+            .filter(|(_, track)| track.is_alive())
+            .map(|(name, _)| (sidecar(name).map_or(0, |it| it + 1), name.clone()))
+            .collect();
+        names.sort();
+        let Some((first, _)) = names.first().cloned() else { return true };
+        for (_, name) in names.iter().filter(|(order, _)| *order == first) {
+            let stranger = Container { name: name.clone(), ..Container::default() };
+            let container = crate::pod::container_named(&pod, name).unwrap_or(&stranger);
+            let left = i64::try_from(deadline.since(cx.now).as_secs()).unwrap_or(grace).min(grace);
+            self.with_track(container, cx, |track, frame: &Frame<'_>, cx| {
+                if track.stopping.is_none() {
+                    containers::stop(track, frame, None, Some(left), cx);
+                } else {
+                    containers::keep_stopping(track, frame, Some(deadline), cx);
+                }
+            });
+        }
+        false
+    }
+
+    /// Sandboxes, then files, then the API object.
+    fn clear_away(&mut self, cx: &mut Context<'_>) {
+        self.remove_sandboxes(|_| true, cx);
+        let has_sandboxes = !self.sandboxes.is_empty();
+        let Some(ending) = &mut self.ending else { return };
+        if has_sandboxes {
+            return;
+        }
+        if ending.files == Files::Kept && cx.is_due(ending.retry_at) {
+            ending.files = Files::Removing;
+            cx.host(HostEffect::RemovePod { pod: self.who.clone() });
+        }
+    }
+
+    pub(crate) fn files_removed(&mut self, result: Result<(), Failure>, cx: &mut Context<'_>) {
+        let Some(ending) = &mut self.ending else { return };
+        match result {
+            Ok(()) => ending.files = Files::Removed,
+            Err(_) => {
+                ending.files = Files::Kept;
+                ending.retry_at = Some(cx.now.after(Duration::from_secs(5)));
+                cx.wake_at(cx.now.after(Duration::from_secs(5)));
+            }
+        }
+    }
+
+    /// Lets the API forget a deleted pod, once its final status is there and nothing of it is left here.
+    pub(crate) fn delete_from_api(&mut self, cx: &mut Context<'_>) {
+        let Some(ending) = &mut self.ending else { return };
+        if ending.why == Why::Deleted && ending.is_over() && !ending.delete_sent && cx.is_due(ending.retry_at) {
+            ending.delete_sent = true;
+            cx.api(ApiEffect::DeletePod { pod: self.who.clone() });
+        }
+    }
+
+    /// The watch tells when it is really gone: finalizers may hold it.
+    pub(crate) fn deleted_from_api(&mut self, result: Result<(), ApiFailure>, cx: &mut Context<'_>) {
+        let Some(ending) = &mut self.ending else { return };
+        if let Err(ApiFailure::Conflict | ApiFailure::Other(_)) = result {
+            ending.delete_sent = false;
+            ending.retry_at = Some(cx.now.after(Duration::from_secs(1)));
+            cx.wake_at(cx.now.after(Duration::from_secs(1)));
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! What the kubelet can be told: what the API wants, what the machine shows, and how its effects ended.
+
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Node, Pod};
+use corten_meta::{Key, Time};
+
+use crate::effect::{Hook, PodRef, ProbeKind, Source};
+
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at a time, and most are the large ones")]
+pub enum Event {
+    // ---- from the API ----
+    /// A pod of this node appeared or changed. Versions older than one already seen are ignored.
+    Pod(Box<Pod>),
+    /// A pod of this node is no longer in the API.
+    PodGone(PodRef),
+    /// Every pod of this node has been told once: from now on what is not known is not wanted.
+    PodsSynced,
+    /// This node's Node as the API has it, or `None` where there is none.
+    Node(Option<Box<Node>>),
+    /// A followed ConfigMap or Secret; `None`: there is none of that name.
+    Source {
+        source: Source,
+        data: Option<BTreeMap<String, Vec<u8>>>,
+    },
+    /// How [`crate::ApiEffect::PatchPodStatus`] ended: the pod as it now is.
+    StatusPatched {
+        pod: PodRef,
+        result: Result<Box<Pod>, ApiFailure>,
+    },
+    /// How [`crate::ApiEffect::DeletePod`] ended.
+    PodDeleted {
+        pod: PodRef,
+        result: Result<(), ApiFailure>,
+    },
+    /// How a write of the Node ended: the Node as it now is.
+    NodeWritten(Result<Box<Node>, ApiFailure>),
+    LeaseRenewed(Result<(), ApiFailure>),
+
+    // ---- from the machine ----
+    /// What the runtime shows; hands send one at start and whenever something differs from the last one.
+    Snapshot(Snapshot),
+    /// What the machine is and how it does; at start and every ten seconds or when something changed.
+    Facts(Box<NodeFacts>),
+    /// How a [`crate::HostEffect`] ended.
+    Done {
+        pod: PodRef,
+        outcome: Outcome,
+    },
+
+    /// The time of the last [`crate::Effect::WakeAt`] has come.
+    Tick,
+}
+
+/// How one host effect ended. Each names what it was about, so late answers can be told from current ones.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at a time, and most are the large ones")]
+pub enum Outcome {
+    Volumes(Result<(), Failure>),
+    Sandbox(Result<ObservedSandbox, Failure>),
+    SandboxStopped {
+        id: String,
+        result: Result<(), Failure>,
+    },
+    SandboxRemoved {
+        id: String,
+        result: Result<(), Failure>,
+    },
+    /// `Ok(None)`: the image is not on this machine.
+    Image {
+        container: String,
+        result: Result<Option<Image>, Failure>,
+    },
+    Pulled {
+        container: String,
+        result: Result<Image, Failure>,
+    },
+    Container {
+        container: String,
+        attempt: u32,
+        result: Result<ObservedContainer, StartFailure>,
+    },
+    Stopped {
+        container: String,
+        id: String,
+        result: Result<(), Failure>,
+    },
+    Removed {
+        container: String,
+        id: String,
+        result: Result<(), Failure>,
+    },
+    Probed {
+        container: String,
+        id: String,
+        probe: ProbeKind,
+        verdict: ProbeVerdict,
+    },
+    Hooked {
+        container: String,
+        id: String,
+        hook: Hook,
+        result: Result<(), Failure>,
+    },
+    LogTail {
+        container: String,
+        text: String,
+    },
+    PodRemoved(Result<(), Failure>),
+}
+
+/// Why an effect failed, as the runtime or the machine put it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+}
+
+/// Why a container did not start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartFailure {
+    pub stage: StartStage,
+    pub message: String,
+    /// The dead container that a failed start leaves behind (exit code 128, reason StartError).
+    pub container: Option<ObservedContainer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartStage {
+    /// A mount's source or a file could not be made: CreateContainerConfigError.
+    Config,
+    /// CRI CreateContainer: CreateContainerError.
+    Create,
+    /// CRI StartContainer: RunContainerError.
+    Start,
+}
+
+/// Why a request to the API server failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiFailure {
+    /// The object is not there, or is another one of that name.
+    Gone,
+    /// It was changed meanwhile; the newest version comes by the watch.
+    Conflict,
+    Other(String),
+}
+
+/// The runtime's whole truth at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Read before the runtime was asked: what began later may be missing. `None` counts as the beginning of time.
+    pub taken_at: Option<Time>,
+    pub sandboxes: Vec<ObservedSandbox>,
+    pub containers: Vec<ObservedContainer>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedSandbox {
+    pub id: String,
+    /// From the labels `io.kubernetes.pod.{namespace,name,uid}`.
+    pub pod: PodRef,
+    pub attempt: u32,
+    pub ready: bool,
+    pub created_at: Option<Time>,
+    /// The pod's addresses, the first one is `podIP`; empty for the host's network.
+    pub ips: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedContainer {
+    /// As the runtime has it, without `containerd://`.
+    pub id: String,
+    pub sandbox_id: String,
+    pub pod: PodRef,
+    /// From the label `io.kubernetes.container.name`.
+    pub name: String,
+    /// CRI's attempt, which is the restart count.
+    pub attempt: u32,
+    /// As the user named it (annotation, or CRI's `image.image`).
+    pub image: String,
+    /// `status.containerStatuses[].imageID`.
+    pub image_id: String,
+    /// The annotation `io.kubernetes.container.hash`.
+    pub hash: String,
+    pub created_at: Option<Time>,
+    pub state: Observed,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Observed {
+    /// Made, not started.
+    #[default]
+    Created,
+    Running {
+        started_at: Option<Time>,
+    },
+    Exited(Exit),
+    Unknown,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exit {
+    pub code: i32,
+    /// CRI's: `Completed`, `Error`, `OOMKilled`, `StartError`.
+    pub reason: String,
+    /// The termination message (file, or log tail with `FallbackToLogsOnError`), else CRI's message.
+    pub message: String,
+    pub started_at: Option<Time>,
+    pub finished_at: Option<Time>,
+}
+
+/// An image on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// What a container is made from: CRI's image id.
+    pub image_ref: String,
+    pub size_bytes: u64,
+    /// The image's numeric user, if it has one.
+    pub uid: Option<i64>,
+    /// The image's named user, else empty.
+    pub username: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeVerdict {
+    Success,
+    /// The answer was bad: the text stands after `Readiness probe failed: `.
+    Failure(String),
+    /// Nothing was learned; counts neither way.
+    Unknown(String),
+}
+
+/// What the machine is and how it does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    pub cpus: i64,
+    pub memory_bytes: i64,
+    pub swap_bytes: i64,
+    /// The file system that holds the pods' folders.
+    pub ephemeral_storage_bytes: i64,
+    pub hugepages: BTreeMap<String, i64>,
+    pub architecture: String,
+    pub operating_system: String,
+    pub os_image: String,
+    pub kernel_version: String,
+    pub machine_id: String,
+    pub system_uuid: String,
+    pub boot_id: String,
+    /// `containerd://1.6.20`.
+    pub container_runtime_version: String,
+    /// Why the runtime does not work, as CRI Status says; `None`: it works.
+    pub runtime_problem: Option<String>,
+    /// Why the pod network does not work, as CRI Status says; `None`: it works.
+    pub network_problem: Option<String>,
+    pub memory_pressure: bool,
+    pub disk_pressure: bool,
+    pub pid_pressure: bool,
+    /// The images on this machine, largest first.
+    pub images: Vec<NodeImage>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeImage {
+    pub names: Vec<String>,
+    pub size_bytes: i64,
+}
+
+/// What does not change while the kubelet runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub node_name: String,
+    pub hostname: String,
+    /// The node's addresses; the first is `hostIP`. At most one per family.
+    pub node_ips: Vec<String>,
+    pub max_pods: i64,
+    /// The kubelet's HTTPS port, published as `daemonEndpoints`.
+    pub port: u16,
+    /// Labels for the Node beyond the standard ones.
+    pub labels: BTreeMap<String, String>,
+    /// Where the pods' DNS questions go; empty: to the node's own servers.
+    pub cluster_dns: Vec<String>,
+    pub cluster_domain: String,
+    /// Kept for the system: subtracted from capacity.
+    pub reserved_cpu_millis: i64,
+    pub reserved_memory_bytes: i64,
+    /// `v1.37.0`.
+    pub version: String,
+}
+
+impl Config {
+    /// A node with this name and address, all else as usual.
+    pub fn new(node_name: &str, node_ip: &str) -> Self {
+        Self {
+            node_name: node_name.into(),
+            hostname: node_name.into(),
+            node_ips: vec![node_ip.into()],
+            max_pods: 110,
+            port: 10250,
+            labels: BTreeMap::new(),
+            cluster_dns: Vec::new(),
+            cluster_domain: "cluster.local".into(),
+            reserved_cpu_millis: 0,
+            reserved_memory_bytes: 0,
+            version: "v1.37.0".into(),
+        }
+    }
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl PodRef {
+    pub fn new(namespace: &str, name: &str, uid: &str) -> Self {
+        Self { key: Key::new(namespace, name), uid: uid.into() }
+    }
+
+    pub fn of(pod: &Pod) -> Self {
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        Self { key: Key::new(text(&pod.metadata.namespace), text(&pod.metadata.name)), uid: text(&pod.metadata.uid) }
+    }
+}

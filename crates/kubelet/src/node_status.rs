@@ -1,0 +1,405 @@
+//! This node at the API: its Node, registered and kept up to date, and its Lease, the sign of life.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use corten_api::core::v1::{Node, NodeCondition};
+use corten_meta::{ObjectReference, Quantity, Time};
+use corten_reconcile::EventType;
+use serde_json::{Map, Value, json};
+
+use crate::{ApiEffect, ApiFailure, Config, Effect, NodeFacts, context::pause};
+
+const HEARTBEAT: Duration = Duration::from_secs(300);
+const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+const LEASE_SECONDS: i32 = 40;
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+/// What is known of the Node and of the machine it stands for.
+#[derive(Debug, Default)]
+pub(crate) struct NodeMachine {
+    /// `None`: the API has not said yet.
+    node: Option<Option<Box<Node>>>,
+    facts: Option<Box<NodeFacts>>,
+    write_in_flight: bool,
+    failures: u32,
+    retry_at: Option<Time>,
+    lease_in_flight: bool,
+    lease_at: Option<Time>,
+    announced: bool,
+    /// What was last sent, and the version it made: as with a pod's status.
+    sent: Value,
+    made: u64,
+}
+
+impl NodeMachine {
+    pub(crate) fn facts(&self) -> Option<&NodeFacts> {
+        self.facts.as_deref()
+    }
+
+    pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
+        self.facts = Some(facts);
+    }
+
+    pub(crate) fn set_node(&mut self, node: Option<Box<Node>>) {
+        if version(self.node.as_ref().and_then(|it| it.as_deref())) <= version(node.as_deref()) || node.is_none() {
+            self.node = Some(node);
+        }
+    }
+
+    pub(crate) fn written(&mut self, result: Result<Box<Node>, ApiFailure>, now: Time) {
+        self.write_in_flight = false;
+        match result {
+            Ok(node) => {
+                (self.failures, self.retry_at) = (0, None);
+                self.made = version(Some(&node));
+                self.set_node(Some(node));
+            }
+            Err(_) => {
+                self.failures += 1;
+                self.retry_at = Some(now.after(pause(self.failures, 30)));
+            }
+        }
+    }
+
+    pub(crate) fn lease_renewed(&mut self, result: &Result<(), ApiFailure>, now: Time) {
+        self.lease_in_flight = false;
+        let wait = if result.is_ok() { LEASE_RENEWAL } else { Duration::from_secs(2) };
+        self.lease_at = Some(now.after(wait));
+    }
+
+    /// Registers, corrects, renews, as far as nothing is under way; and says when to look again.
+    pub(crate) fn look(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let (Some(node), Some(facts)) = (&self.node, &self.facts) else { return None };
+        let Some(node) = node else {
+            return self.register(config, now, effects);
+        };
+        if !self.announced {
+            self.announced = true;
+            effects.push(event(config, "Starting", "Starting kubelet.".into()));
+        }
+        let mut wake = Vec::new();
+        if !self.lease_in_flight {
+            match self.lease_at.filter(|it| *it > now) {
+                Some(at) => wake.push(at),
+                None => {
+                    self.lease_in_flight = true;
+                    effects.push(lease(config, node, now));
+                }
+            }
+        }
+        if self.write_in_flight {
+            return wake.into_iter().min();
+        }
+        if let Some(retry_at) = self.retry_at.filter(|it| *it > now) {
+            wake.push(retry_at);
+            return wake.into_iter().min();
+        }
+        let node = node.clone();
+        let (changes, heartbeat_at) = changes(config, facts, &node, now);
+        wake.push(heartbeat_at);
+        let unheard = |patch: &Value| self.made == version(Some(&node)) && self.sent == *patch;
+        if let Some((status, patch, events)) = changes.filter(|it| !unheard(&it.1)) {
+            self.sent = patch.clone();
+            self.write_in_flight = true;
+            effects.push(Effect::Api(ApiEffect::PatchNode { name: config.node_name.clone(), status, patch }));
+            effects.extend(events);
+        }
+        wake.into_iter().min()
+    }
+
+    fn register(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let facts = self.facts.as_ref()?;
+        if self.write_in_flight {
+            return None;
+        }
+        if let Some(retry_at) = self.retry_at.filter(|it| *it > now) {
+            return Some(retry_at);
+        }
+        self.write_in_flight = true;
+        let is_ready = problem(facts).is_none();
+        let taints = if is_ready { json!([]) } else { json!([{"key": NOT_READY, "effect": "NoSchedule"}]) };
+        let mut node = json!({
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": config.node_name,
+                "labels": labels(config, facts),
+                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            },
+            "spec": {},
+            "status": status(config, facts, &[], now),
+        });
+        if !is_ready {
+            node["spec"]["taints"] = taints;
+        }
+        effects.push(Effect::Api(ApiEffect::CreateNode { node }));
+        None
+    }
+}
+
+fn version(node: Option<&Node>) -> u64 {
+    node.and_then(|it| it.metadata.resource_version.as_ref()?.parse().ok()).unwrap_or(0)
+}
+
+/// To the status or not, what, and whom to tell.
+type Change = (bool, Value, Vec<Effect>);
+
+/// The first thing of the Node that is not as it should be; and when its status is due in any case.
+fn changes(config: &Config, facts: &NodeFacts, node: &Node, now: Time) -> (Option<Change>, Time) {
+    let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
+    let heartbeats = old.iter().filter(|it| OWN.contains(&it.type_.as_str()));
+    let last = heartbeats.filter_map(|it| it.last_heartbeat_time.as_ref().map(|it| Time(it.0))).min();
+    let heartbeat_at = last.map_or(now, |it| it.after(HEARTBEAT));
+    if let Some(patch) = metadata_patch(config, facts, node) {
+        return (Some((false, patch, Vec::new())), heartbeat_at);
+    }
+    let current = node.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
+    let wanted = status(config, facts, &old, now);
+    let patch: Map<String, Value> = wanted
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, value)| {
+            let is_same = match name.as_str() {
+                "conditions" => {
+                    without_heartbeats(value) == without_heartbeats(&current["conditions"]) && heartbeat_at > now
+                }
+                name => current.get(name) == Some(*value),
+            };
+            !is_same
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if patch.is_empty() {
+        return (None, heartbeat_at);
+    }
+    let events = transitions(config, &old, patch.get("conditions"));
+    (Some((true, json!({"status": patch}), events)), now.after(HEARTBEAT))
+}
+
+const OWN: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"];
+
+fn without_heartbeats(conditions: &Value) -> Vec<Value> {
+    let strip = |it: &Value| {
+        let mut it = it.clone();
+        if let Some(it) = it.as_object_mut() {
+            it.remove("lastHeartbeatTime");
+        }
+        it
+    };
+    conditions.as_array().into_iter().flatten().map(strip).collect()
+}
+
+/// Labels that are missing, and the taint of a node that was not ready when it registered.
+fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
+    let mut patch = json!({});
+    let have = node.metadata.labels.clone().unwrap_or_default();
+    let missing: BTreeMap<_, _> = labels(config, facts).into_iter().filter(|(k, v)| have.get(k) != Some(v)).collect();
+    if !missing.is_empty() {
+        patch["metadata"]["labels"] = json!(missing);
+    }
+    let taints = node.spec.as_ref().and_then(|it| it.taints.clone()).unwrap_or_default();
+    let is_marked = taints.iter().any(|it| it.key == NOT_READY && it.effect == "NoSchedule");
+    let is_ready = problem(facts).is_none();
+    if is_marked == is_ready {
+        let mut taints: Vec<_> =
+            taints.into_iter().filter(|it| it.key != NOT_READY || it.effect != "NoSchedule").collect();
+        if !is_ready {
+            let taint = corten_api::core::v1::Taint {
+                key: NOT_READY.into(),
+                effect: "NoSchedule".into(),
+                ..Default::default()
+            };
+            taints.push(taint);
+        }
+        patch["spec"]["taints"] = json!(taints);
+    }
+    if patch == json!({}) {
+        return None;
+    }
+    // A list is replaced whole: only if nobody changed it meanwhile.
+    patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
+    Some(patch)
+}
+
+fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
+    let (os, arch) = (&facts.operating_system, &facts.architecture);
+    let mut labels = config.labels.clone();
+    for (name, value) in [
+        ("kubernetes.io/hostname", &config.hostname),
+        ("kubernetes.io/os", os),
+        ("kubernetes.io/arch", arch),
+        ("beta.kubernetes.io/os", os),
+        ("beta.kubernetes.io/arch", arch),
+    ] {
+        labels.insert(name.into(), value.clone());
+    }
+    labels
+}
+
+fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) -> Value {
+    const MEMORY_FLOOR: i64 = 100 << 20;
+    let ki = |bytes: i64| Quantity::bytes(bytes >> 10 << 10).to_string();
+    let disk = facts.ephemeral_storage_bytes;
+    let mut capacity = json!({
+        "cpu": facts.cpus.to_string(),
+        "memory": format!("{}Ki", facts.memory_bytes >> 10),
+        "ephemeral-storage": format!("{}Ki", disk >> 10),
+        "pods": config.max_pods.to_string(),
+    });
+    let mut allocatable = json!({
+        "cpu": Quantity::millis(facts.cpus * 1000 - config.reserved_cpu_millis).to_string(),
+        "memory": format!("{}Ki", (facts.memory_bytes - config.reserved_memory_bytes - MEMORY_FLOOR).max(0) >> 10),
+        // As upstream: a tenth of the disk is kept free.
+        "ephemeral-storage": (disk - disk / 10).to_string(),
+        "pods": config.max_pods.to_string(),
+    });
+    for (size, bytes) in &facts.hugepages {
+        capacity[format!("hugepages-{size}")] = json!(ki(*bytes));
+        allocatable[format!("hugepages-{size}")] = json!(ki(*bytes));
+    }
+    let mut addresses: Vec<Value> =
+        config.node_ips.iter().map(|it| json!({"type": "InternalIP", "address": it})).collect();
+    addresses.push(json!({"type": "Hostname", "address": config.hostname}));
+    let images: Vec<Value> =
+        facts.images.iter().take(50).map(|it| json!({"names": it.names, "sizeBytes": it.size_bytes})).collect();
+    let mut status = json!({
+        "addresses": addresses,
+        "allocatable": allocatable,
+        "capacity": capacity,
+        "conditions": conditions(facts, old, now),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": config.port}},
+        "nodeInfo": {
+            "architecture": facts.architecture,
+            "bootID": facts.boot_id,
+            "containerRuntimeVersion": facts.container_runtime_version,
+            "kernelVersion": facts.kernel_version,
+            "kubeProxyVersion": "",
+            "kubeletVersion": config.version,
+            "machineID": facts.machine_id,
+            "operatingSystem": facts.operating_system,
+            "osImage": facts.os_image,
+            "systemUUID": facts.system_uuid,
+        },
+    });
+    if facts.swap_bytes > 0 {
+        status["nodeInfo"]["swap"] = json!({"capacity": facts.swap_bytes});
+    }
+    if !images.is_empty() {
+        status["images"] = json!(images);
+    }
+    status
+}
+
+/// Why the node is not ready, in upstream's words.
+fn problem(facts: &NodeFacts) -> Option<String> {
+    let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
+    let network = facts.network_problem.as_ref().map(|it| {
+        format!("container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:{it}")
+    });
+    runtime.or(network)
+}
+
+fn conditions(facts: &NodeFacts, old: &[NodeCondition], now: Time) -> Vec<Value> {
+    let pressure = |name, is_on, on: [&'static str; 2], off: [&'static str; 2]| {
+        let [reason, message] = if is_on { on } else { off };
+        (name, is_on, reason, message.to_owned())
+    };
+    let ready = match problem(facts) {
+        None => ("Ready", true, "KubeletReady", "kubelet is posting ready status".to_owned()),
+        Some(problem) => ("Ready", false, "KubeletNotReady", problem),
+    };
+    let own = [
+        pressure(
+            "MemoryPressure",
+            facts.memory_pressure,
+            ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
+            ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
+        ),
+        pressure(
+            "DiskPressure",
+            facts.disk_pressure,
+            ["KubeletHasDiskPressure", "kubelet has disk pressure"],
+            ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
+        ),
+        pressure(
+            "PIDPressure",
+            facts.pid_pressure,
+            ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
+            ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
+        ),
+        ready,
+    ];
+    let mut all: Vec<Value> = own
+        .into_iter()
+        .map(|(name, is_true, reason, message)| {
+            let status = if is_true { "True" } else { "False" };
+            let before = old.iter().find(|it| it.type_ == name && it.status == status);
+            let since = before.and_then(|it| it.last_transition_time.as_ref()).map_or(now, |it| Time(it.0));
+            json!({
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": since,
+                "message": message,
+                "reason": reason,
+                "status": status,
+                "type": name,
+            })
+        })
+        .collect();
+    all.extend(old.iter().filter(|it| !OWN.contains(&it.type_.as_str())).map(|it| json!(it)));
+    all
+}
+
+/// An event for each condition that turned.
+fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> Vec<Effect> {
+    let turned = new.and_then(Value::as_array).into_iter().flatten().filter(|it| {
+        let before = old.iter().find(|old| it["type"] == *old.type_);
+        before.is_none_or(|old| it["status"] != *old.status)
+    });
+    let reason = |it: &Value| match (it["type"].as_str()?, it["status"] == "True") {
+        ("Ready", true) => Some("NodeReady"),
+        ("Ready", false) => Some("NodeNotReady"),
+        ("MemoryPressure", true) => Some("NodeHasInsufficientMemory"),
+        ("MemoryPressure", false) => Some("NodeHasSufficientMemory"),
+        ("DiskPressure", true) => Some("NodeHasDiskPressure"),
+        ("DiskPressure", false) => Some("NodeHasNoDiskPressure"),
+        ("PIDPressure", true) => Some("NodeHasInsufficientPID"),
+        ("PIDPressure", false) => Some("NodeHasSufficientPID"),
+        _ => None,
+    };
+    let message = |reason: &str| format!("Node {} status is now: {reason}", config.node_name);
+    turned.filter_map(reason).map(|it| event(config, it, message(it))).collect()
+}
+
+fn event(config: &Config, reason: &'static str, message: String) -> Effect {
+    let about = ObjectReference {
+        kind: "Node".into(),
+        name: config.node_name.clone(),
+        // As upstream: events of nodes carry the name for the uid.
+        uid: config.node_name.clone(),
+        api_version: "v1".into(),
+        ..ObjectReference::default()
+    };
+    Effect::Api(ApiEffect::Event { about, event_type: EventType::Normal, reason, message })
+}
+
+fn lease(config: &Config, node: &Node, now: Time) -> Effect {
+    let spec = json!({
+        "holderIdentity": config.node_name,
+        "leaseDurationSeconds": LEASE_SECONDS,
+        "renewTime": now.micro(),
+    });
+    let create = json!({
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {
+            "name": config.node_name,
+            "namespace": "kube-node-lease",
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Node", "name": config.node_name, "uid": node.metadata.uid,
+            }],
+        },
+        "spec": spec,
+    });
+    Effect::Api(ApiEffect::RenewLease { patch: json!({"spec": spec}), create })
+}

@@ -1,0 +1,466 @@
+//! One pod: everything known of it, and the one function that looks at all of that and goes a step on.
+//!
+//! ```text
+//! volumes ──► sandbox ──► init containers, one by one ──► containers ──► all done ──► sandbox stopped
+//!                 any time: deletion, deadline, gone from the API ──► see `ending`
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use corten_api::core::v1::{Container, Pod, PodSpec};
+use corten_meta::Time;
+use corten_reconcile::{
+    Decision,
+    EventType::{Normal, Warning},
+};
+use serde_json::{Map, Value};
+
+pub(crate) use crate::pod_spec::{all_containers, container_named, field_path, is_init, is_sidecar, restarts, spec_of};
+use crate::{
+    Exit, Failure, HostEffect, ObservedSandbox, PodRef, Snapshot, Volume,
+    containers::{self, Frame, Track, exit_of},
+    context::{Context, pause},
+    ending::Ending,
+    image_state, probe, sandbox,
+    volumes::{self, Problem, ProblemKind},
+};
+
+/// Everything known of one pod.
+#[derive(Debug)]
+pub(crate) struct PodMachine {
+    pub(crate) who: PodRef,
+    /// As the API last had it; only its names where the API never had it.
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) in_api: bool,
+    /// `status.startTime`: when this node first saw it.
+    pub(crate) started: Time,
+    pub(crate) sandboxes: Vec<KnownSandbox>,
+    pub(crate) sandbox_step: SandboxStep,
+    pub(crate) removing: BTreeSet<String>,
+    pub(crate) volumes: VolumeState,
+    pub(crate) tracks: BTreeMap<String, Track>,
+    pub(crate) ending: Option<Ending>,
+    pub(crate) patch: PatchState,
+    pub(crate) network: Span,
+    pub(crate) recorded: Option<Decision>,
+    pub(crate) wake: Option<Time>,
+}
+
+#[derive(Debug)]
+pub(crate) struct KnownSandbox {
+    pub(crate) it: ObservedSandbox,
+    learnt: Option<Time>,
+    /// Its network is taken down; it only stays for its dead containers.
+    pub(crate) is_stopped: bool,
+}
+
+/// The making of a sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct SandboxStep {
+    pub(crate) in_flight: bool,
+    failures: u32,
+    retry_at: Option<Time>,
+    /// Why the last try failed.
+    pub(crate) problem: Option<String>,
+    attempts: u32,
+    /// When to try again to stop or remove one, after a failure.
+    pub(crate) end_retry_at: Option<Time>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct VolumeState {
+    pub(crate) in_flight: bool,
+    pub(crate) is_ready: bool,
+    /// What was last given to the host.
+    content: Vec<Volume>,
+    failures: u32,
+    retry_at: Option<Time>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) span: Span,
+}
+
+/// The status at the API.
+#[derive(Debug, Default)]
+pub(crate) struct PatchState {
+    pub(crate) in_flight: bool,
+    pub(crate) failures: u32,
+    pub(crate) retry_at: Option<Time>,
+    /// What was last sent, and the version it made: a server that keeps less than it is sent is not asked again and again.
+    pub(crate) sent: Map<String, Value>,
+    pub(crate) made: Option<String>,
+}
+
+/// When something began and ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) started: Option<Time>,
+    pub(crate) finished: Option<Time>,
+}
+
+impl PodMachine {
+    pub(crate) fn new(who: PodRef, pod: Arc<Pod>, in_api: bool, now: Time) -> Self {
+        let told = pod.status.as_ref().and_then(|it| it.start_time.as_ref()).map(|it| Time(it.0));
+        Self {
+            who,
+            pod,
+            in_api,
+            started: told.unwrap_or(now),
+            sandboxes: Vec::new(),
+            sandbox_step: SandboxStep::default(),
+            removing: BTreeSet::new(),
+            volumes: VolumeState::default(),
+            tracks: BTreeMap::new(),
+            ending: None,
+            patch: PatchState::default(),
+            network: Span::default(),
+            recorded: None,
+            wake: None,
+        }
+    }
+
+    pub(crate) fn spec(&self) -> &PodSpec {
+        spec_of(&self.pod)
+    }
+
+    /// The sandbox that containers may run in.
+    pub(crate) fn sandbox(&self) -> Option<&ObservedSandbox> {
+        self.sandboxes.iter().rev().map(|it| &it.it).find(|it| it.ready)
+    }
+
+    /// The pod's addresses: its sandbox's, or the node's for a pod in the host's network.
+    pub(crate) fn ips(&self, cx: &Context<'_>) -> Vec<String> {
+        match self.sandbox() {
+            Some(_) if self.spec().host_network == Some(true) => cx.config.node_ips.clone(),
+            Some(sandbox) => sandbox.ips.clone(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Takes in what the runtime shows of this pod.
+    pub(crate) fn observe(&mut self, snapshot: &Snapshot, ignored: &BTreeMap<String, Time>) {
+        let mut shown = BTreeSet::new();
+        let mine = |pod: &PodRef| pod.uid == self.who.uid;
+        for sandbox in snapshot.sandboxes.iter().filter(|it| mine(&it.pod) && !ignored.contains_key(&it.id)) {
+            shown.insert(sandbox.id.as_str());
+            match self.sandboxes.iter_mut().find(|it| it.it.id == sandbox.id) {
+                Some(known) if known.learnt.is_none_or(|at| Some(at) < snapshot.taken_at) => {
+                    known.it = sandbox.clone();
+                }
+                Some(_) => {}
+                None => self.sandboxes.push(KnownSandbox { it: sandbox.clone(), learnt: None, is_stopped: false }),
+            }
+        }
+        let taken_at = snapshot.taken_at;
+        self.sandboxes
+            .retain(|it| shown.contains(it.it.id.as_str()) || it.learnt.is_some_and(|at| Some(at) >= taken_at));
+        self.sandboxes.sort_by_key(|it| (it.it.attempt, it.it.created_at));
+        for container in snapshot.containers.iter().filter(|it| mine(&it.pod) && !ignored.contains_key(&it.id)) {
+            shown.insert(container.id.as_str());
+            self.tracks.entry(container.name.clone()).or_default().observe(container.clone(), None);
+        }
+        for track in self.tracks.values_mut() {
+            track.retain(&shown, taken_at);
+        }
+    }
+
+    /// Goes one step on: what is not yet as the spec wants it and not already under way is begun.
+    pub(crate) fn look(&mut self, cx: &mut Context<'_>, runtime_is_known: bool) {
+        self.note_ending(cx);
+        if runtime_is_known {
+            if self.ending.is_some() {
+                self.wind_down(cx);
+            } else {
+                self.bring_up(cx);
+            }
+            self.drive_probes(cx);
+        }
+        if self.in_api && runtime_is_known {
+            self.publish(cx);
+        }
+        self.record(cx);
+    }
+
+    fn bring_up(&mut self, cx: &mut Context<'_>) {
+        if !self.prepare_volumes(cx) {
+            return;
+        }
+        let Some(sandbox) = self.ensure_sandbox(cx) else {
+            // Images come while the network is being made.
+            if self.sandbox_step.in_flight && self.sandbox_step.problem.is_none() {
+                self.fetch_first_images(cx);
+            }
+            return;
+        };
+        self.run_containers(&sandbox, cx);
+    }
+
+    /// True once the volumes are there; later it keeps their content up to date.
+    fn prepare_volumes(&mut self, cx: &mut Context<'_>) -> bool {
+        let state = &mut self.volumes;
+        if state.in_flight {
+            return state.is_ready;
+        }
+        state.span.started.get_or_insert(cx.now);
+        match volumes::plan(&self.pod, cx.sources, &cx.around(&[])) {
+            Ok(content) => {
+                state.problems.retain(|it| it.volume.is_empty());
+                if content.is_empty() {
+                    state.is_ready = true;
+                    state.span.finished.get_or_insert(cx.now);
+                    return true;
+                }
+                let is_current = state.is_ready && state.content == content;
+                if !is_current && cx.is_due(state.retry_at) {
+                    (state.in_flight, state.content) = (true, content.clone());
+                    let fs_group = spec_of(&self.pod).security_context.as_ref().and_then(|it| it.fs_group);
+                    cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, fs_group });
+                }
+            }
+            Err(problems) => {
+                // Running containers keep the content they have.
+                if state.is_ready {
+                    return true;
+                }
+                for it in problems.iter().filter(|it| it.kind != ProblemKind::Unread) {
+                    if !state.problems.contains(it) {
+                        cx.event(&self.who, "", Warning, "FailedMount", it.message.clone());
+                    }
+                }
+                state.problems = problems;
+            }
+        }
+        self.volumes.is_ready
+    }
+
+    pub(crate) fn volumes_done(&mut self, result: Result<(), Failure>, cx: &mut Context<'_>) {
+        let state = &mut self.volumes;
+        state.in_flight = false;
+        match result {
+            Ok(()) => {
+                state.is_ready = true;
+                state.span.finished.get_or_insert(cx.now);
+                (state.failures, state.retry_at) = (0, None);
+                state.problems.clear();
+            }
+            Err(failure) => {
+                state.failures += 1;
+                state.retry_at = Some(cx.now.after(pause(state.failures, 120)));
+                state.content.clear();
+                let problem = Problem { volume: String::new(), kind: ProblemKind::Missing, message: failure.message };
+                if !state.problems.contains(&problem) {
+                    cx.event(&self.who, "", Warning, "FailedMount", problem.message.clone());
+                }
+                state.problems = vec![problem];
+            }
+        }
+    }
+
+    /// The sandbox to run containers in; else one is under way, or something must end first.
+    fn ensure_sandbox(&mut self, cx: &mut Context<'_>) -> Option<ObservedSandbox> {
+        if let Some(sandbox) = self.sandbox().cloned() {
+            // Older ones stay as long as a container's newest attempt is in them: it may have to be shown.
+            let held: BTreeSet<_> =
+                self.tracks.values().filter_map(|it| Some(it.latest()?.sandbox_id.clone())).collect();
+            self.remove_sandboxes(|it| it.id != sandbox.id && !held.contains(&it.id), cx);
+            return Some(sandbox);
+        }
+        if self.sandbox_step.in_flight {
+            return None;
+        }
+        if self.sandboxes.iter().any(|it| !it.is_stopped) {
+            if self.removing.is_empty() && self.sandbox_step.end_retry_at.is_none() {
+                let message = "Pod sandbox changed, it will be killed and re-created.";
+                cx.event(&self.who, "", Normal, "SandboxChanged", message.into());
+                self.network = Span::default();
+            }
+            self.stop_sandboxes(cx);
+            return None;
+        }
+        if !cx.is_due(self.sandbox_step.retry_at) || self.tracks.values().any(|it| it.starting.is_some()) {
+            return None;
+        }
+        self.network.started.get_or_insert(cx.now);
+        self.sandbox_step.in_flight = true;
+        let newest = self.sandboxes.iter().map(|it| it.it.attempt + 1).max().unwrap_or(0);
+        let attempt = self.sandbox_step.attempts.max(newest);
+        let spec = sandbox::spec(&self.pod, attempt, cx.config, cx.facts);
+        cx.host(HostEffect::RunSandbox(Box::new(spec)));
+        None
+    }
+
+    pub(crate) fn remove_sandboxes(&mut self, which: impl Fn(&ObservedSandbox) -> bool, cx: &mut Context<'_>) {
+        if !cx.is_due(self.sandbox_step.end_retry_at) {
+            return;
+        }
+        for known in self.sandboxes.iter().filter(|it| which(&it.it)) {
+            if self.removing.insert(known.it.id.clone()) {
+                cx.host(HostEffect::RemoveSandbox { pod: self.who.clone(), id: known.it.id.clone() });
+            }
+        }
+    }
+
+    pub(crate) fn stop_sandboxes(&mut self, cx: &mut Context<'_>) {
+        if !cx.is_due(self.sandbox_step.end_retry_at) {
+            return;
+        }
+        for known in self.sandboxes.iter().filter(|it| !it.is_stopped) {
+            if self.removing.insert(known.it.id.clone()) {
+                cx.host(HostEffect::StopSandbox { pod: self.who.clone(), id: known.it.id.clone() });
+            }
+        }
+    }
+
+    pub(crate) fn sandbox_done(&mut self, result: Result<ObservedSandbox, Failure>, cx: &mut Context<'_>) {
+        let step = &mut self.sandbox_step;
+        step.in_flight = false;
+        match result {
+            Ok(sandbox) => {
+                (step.failures, step.retry_at, step.problem) = (0, None, None);
+                self.network.finished = Some(cx.now);
+                self.sandboxes.retain(|it| it.it.id != sandbox.id);
+                step.attempts = sandbox.attempt + 1;
+                self.sandboxes.push(KnownSandbox { it: sandbox, learnt: Some(cx.now), is_stopped: false });
+            }
+            Err(failure) => {
+                step.failures += 1;
+                step.attempts += 1;
+                step.retry_at = Some(cx.now.after(pause(step.failures, 10)));
+                let message = format!("Failed to create pod sandbox: {}", failure.message);
+                step.problem = Some(failure.message);
+                cx.event(&self.who, "", Warning, "FailedCreatePodSandBox", message);
+            }
+        }
+    }
+
+    /// A sandbox was stopped (it stays, not ready) or removed (it is gone with all its containers).
+    pub(crate) fn sandbox_ended(
+        &mut self,
+        id: &str,
+        was_removed: bool,
+        result: Result<(), Failure>,
+        cx: &mut Context<'_>,
+    ) {
+        self.removing.remove(id);
+        self.sandbox_step.end_retry_at = None;
+        if result.is_err() {
+            // The next look tries again; a pause keeps that from being a loop.
+            self.sandbox_step.end_retry_at = Some(cx.now.after(Duration::from_secs(5)));
+            cx.wake_at(cx.now.after(Duration::from_secs(5)));
+            return;
+        }
+        if was_removed {
+            self.sandboxes.retain(|it| it.it.id != id);
+            for track in self.tracks.values_mut() {
+                track.attempts.retain(|it| it.it.sandbox_id != id);
+            }
+        } else if let Some(known) = self.sandboxes.iter_mut().find(|it| it.it.id == id) {
+            (known.it.ready, known.is_stopped) = (false, true);
+            known.learnt = Some(cx.now);
+        }
+    }
+
+    fn fetch_first_images(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let spec = spec_of(&pod);
+        let init = spec.init_containers.as_deref().unwrap_or_default();
+        let first = if init.is_empty() { spec.containers.as_slice() } else { &init[..1] };
+        for container in first {
+            self.with_track(container, cx, |track, frame, cx| {
+                if track.attempts.is_empty() {
+                    image_state::ensure(track, frame, cx);
+                }
+            });
+        }
+    }
+
+    fn run_containers(&mut self, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let spec = spec_of(&pod);
+        // Containers of a sandbox that is gone do not count: its init containers run again in the new one.
+        let mains_began = spec
+            .containers
+            .iter()
+            .any(|it| self.tracks.get(&it.name).is_some_and(|it| it.latest_in(&sandbox.id).is_some()));
+        for container in spec.init_containers.iter().flatten() {
+            let restarts = |exit: &Exit| restarts(&pod, container, exit);
+            if is_sidecar(container) {
+                self.advance(container, sandbox, &restarts, cx);
+                let is_started = self.tracks.get(&container.name).is_some_and(|it| it.is_started(container));
+                if !is_started && !mains_began {
+                    return;
+                }
+                continue;
+            }
+            let latest = self.tracks.get(&container.name).and_then(|it| it.latest_in(&sandbox.id));
+            let is_done = latest.and_then(exit_of).is_some_and(|it| it.code == 0);
+            if !is_done && !mains_began {
+                return self.advance(container, sandbox, &restarts, cx);
+            }
+        }
+        for container in &spec.containers {
+            let restarts = |exit: &Exit| restarts(&pod, container, exit);
+            // Unlike init containers, one that is done stays done in a new sandbox.
+            let latest = self.tracks.get(&container.name).and_then(Track::latest);
+            if latest.and_then(exit_of).is_none_or(restarts) {
+                self.advance(container, sandbox, &restarts, cx);
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        container: &Container,
+        sandbox: &ObservedSandbox,
+        restarts: &dyn Fn(&Exit) -> bool,
+        cx: &mut Context<'_>,
+    ) {
+        self.with_track(container, cx, |track, frame, cx| {
+            containers::keep_stopping(track, frame, None, cx);
+            containers::advance(track, frame, sandbox, restarts, cx);
+        });
+    }
+
+    fn drive_probes(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let is_ending = self.ending.is_some();
+        for container in all_containers(&pod) {
+            self.with_track(container, cx, |track, frame, cx| probe::drive(track, frame, is_ending, cx));
+        }
+    }
+
+    /// Calls `act` with the container's track and everything it needs beside it.
+    pub(crate) fn with_track<R>(
+        &mut self,
+        container: &Container,
+        cx: &mut Context<'_>,
+        act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>) -> R,
+    ) -> R {
+        let ips = self.ips(cx);
+        let field = field_path(&self.pod, &container.name);
+        let track = self.tracks.entry(container.name.clone()).or_default();
+        let frame = Frame { who: &self.who, pod: &self.pod, container, field: &field, pod_ips: &ips };
+        act(track, &frame, cx)
+    }
+
+    /// True where no container will run again by itself: all have ended, or an init container has failed for good.
+    pub(crate) fn is_finished(&self) -> bool {
+        let pod = &self.pod;
+        let ended_for_good = |container: &Container| {
+            let track = self.tracks.get(&container.name);
+            let exit = track.filter(|it| it.starting.is_none()).and_then(|it| exit_of(it.latest()?));
+            exit.filter(|exit| !restarts(pod, container, exit)).map(|it| it.code)
+        };
+        let spec = self.spec();
+        let mut init = spec.init_containers.iter().flatten().filter(|it| !is_sidecar(it));
+        let init_failed = init.any(|it| ended_for_good(it).is_some_and(|it| it != 0));
+        init_failed || (!spec.containers.is_empty() && spec.containers.iter().all(|it| ended_for_good(it).is_some()))
+    }
+
+    pub(crate) fn is_starting(&self) -> bool {
+        self.tracks.values().any(|it| it.starting.is_some())
+    }
+}

@@ -1,0 +1,212 @@
+//! What the runtime is told of one container: everything expanded, resolved and checked.
+
+use corten_api::core::v1::{Capabilities, Container, Pod, SecurityContext};
+
+use crate::{
+    ContainerSpec, Image, Mount, MountSource, PodRef, Propagation, Seccomp, Security,
+    downward::Surroundings,
+    env::{self, ConfigError, environment, expand},
+    pod::spec_of,
+    resources,
+    sandbox::{self, hosts, identity, seccomp},
+    sources::Sources,
+    volumes,
+};
+
+/// What a container is made of besides its pod's spec.
+pub(crate) struct Ingredients<'a> {
+    pub(crate) sandbox_id: &'a str,
+    pub(crate) attempt: u32,
+    pub(crate) image: &'a Image,
+    pub(crate) sources: &'a Sources,
+    pub(crate) around: Surroundings<'a>,
+}
+
+pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
+    let who = PodRef::of(pod);
+    if container.lifecycle.as_ref().is_some_and(|it| it.stop_signal.is_some()) {
+        return Err(ConfigError::Broken("lifecycle.stopSignal is not supported by this node's runtime".into()));
+    }
+    let env = environment(pod, container, from.sources, &from.around)?;
+    let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+    let expanded = |list: &Option<Vec<String>>| list.iter().flatten().map(|it| expand(it, value)).collect();
+    let mut labels = identity(&who);
+    labels.insert("io.kubernetes.container.name".into(), container.name.clone());
+    let pod_spec = spec_of(pod);
+    Ok(ContainerSpec {
+        sandbox_id: from.sandbox_id.into(),
+        name: container.name.clone(),
+        attempt: from.attempt,
+        image: container.image.clone().unwrap_or_default(),
+        image_ref: from.image.image_ref.clone(),
+        command: expanded(&container.command),
+        args: expanded(&container.args),
+        working_dir: container.working_dir.clone().unwrap_or_default(),
+        mounts: mounts(pod, container, &env, from)?,
+        labels,
+        annotations: annotations(pod, container, from.attempt),
+        stdin: container.stdin == Some(true),
+        stdin_once: container.stdin_once == Some(true),
+        tty: container.tty == Some(true),
+        resources: resources::of_container(container, pod, from.around.facts),
+        security: security(pod, container, from.image)?,
+        host_network: pod_spec.host_network == Some(true),
+        host_pid: pod_spec.host_pid == Some(true),
+        host_ipc: pod_spec.host_ipc == Some(true),
+        share_process_namespace: pod_spec.share_process_namespace == Some(true),
+        qos: sandbox::qos(pod),
+        env,
+        pod: who,
+    })
+}
+
+/// Changes when the container must be made anew: its image is the one thing of it that may be edited.
+pub(crate) fn hash(container: &Container) -> String {
+    // FNV-1a: the same on every machine and in every version.
+    let text = format!("{}\0{}", container.name, container.image.as_deref().unwrap_or_default());
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+fn annotations(pod: &Pod, container: &Container, attempt: u32) -> std::collections::BTreeMap<String, String> {
+    let path = container.termination_message_path.clone().unwrap_or_else(|| DEFAULT_MESSAGE_PATH.into());
+    let policy = container.termination_message_policy.clone().unwrap_or_else(|| "File".into());
+    let grace = spec_of(pod).termination_grace_period_seconds.unwrap_or(30);
+    [
+        ("io.kubernetes.container.hash", hash(container)),
+        ("io.kubernetes.container.restartCount", attempt.to_string()),
+        ("io.kubernetes.container.terminationMessagePath", path),
+        ("io.kubernetes.container.terminationMessagePolicy", policy),
+        ("io.kubernetes.pod.terminationGracePeriod", grace.to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
+}
+
+const DEFAULT_MESSAGE_PATH: &str = "/dev/termination-log";
+
+fn mounts(
+    pod: &Pod,
+    container: &Container,
+    env: &[(String, String)],
+    from: &Ingredients<'_>,
+) -> Result<Vec<Mount>, ConfigError> {
+    let broken = |it: String| Err(ConfigError::Broken(it));
+    let spec = spec_of(pod);
+    if container.volume_devices.as_ref().is_some_and(|it| !it.is_empty()) {
+        return broken("volumeDevices are not supported by this node".into());
+    }
+    let mut mounts = Vec::new();
+    for mount in container.volume_mounts.iter().flatten() {
+        let Some(volume) = spec.volumes.iter().flatten().find(|it| it.name == mount.name) else {
+            return broken(format!("cannot find volume {:?} to mount into container {:?}", mount.name, container.name));
+        };
+        let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+        let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
+            Some(expr) => env::expand(expr, value),
+            None => mount.sub_path.clone().unwrap_or_default(),
+        };
+        if sub_path.starts_with('/') || sub_path.split('/').any(|it| it == "..") {
+            return broken(format!("error SubPath `{sub_path}` must not be an absolute path or contain '..'"));
+        }
+        let source = match (&volume.host_path, volumes::plugin(volume)) {
+            (Some(it), _) => MountSource::HostPath { path: it.path.clone(), sub_path },
+            (None, Some(plugin)) => MountSource::Volume { plugin, name: mount.name.clone(), sub_path },
+            (None, None) => return broken(format!("volume {:?} is of a kind this node does not support", mount.name)),
+        };
+        // Content that the kubelet makes is never the container's to change.
+        let is_made = volume.host_path.is_none() && volume.empty_dir.is_none();
+        mounts.push(Mount {
+            container_path: absolute(&mount.mount_path),
+            source,
+            read_only: mount.read_only == Some(true) || is_made,
+            propagation: match mount.mount_propagation.as_deref() {
+                Some("HostToContainer") => Propagation::HostToContainer,
+                Some("Bidirectional") => Propagation::Bidirectional,
+                _ => Propagation::Private,
+            },
+        });
+    }
+    let has = |mounts: &[Mount], path: &str| mounts.iter().any(|it| it.container_path == path);
+    if !has(&mounts, "/etc/hosts") {
+        let hosts = hosts(pod, from.around.config, from.around.pod_ips);
+        mounts.push(own_mount("/etc/hosts", MountSource::Hosts(hosts)));
+    }
+    let path = container.termination_message_path.as_deref().filter(|it| !it.is_empty());
+    let path = absolute(path.unwrap_or(DEFAULT_MESSAGE_PATH));
+    if !has(&mounts, &path) {
+        mounts.push(own_mount(&path, MountSource::TerminationLog));
+    }
+    Ok(mounts)
+}
+
+fn own_mount(path: &str, source: MountSource) -> Mount {
+    Mount { container_path: path.into(), source, read_only: false, propagation: Propagation::Private }
+}
+
+fn absolute(path: &str) -> String {
+    if path.starts_with('/') { path.into() } else { format!("/{path}") }
+}
+
+fn security(pod: &Pod, container: &Container, image: &Image) -> Result<Security, ConfigError> {
+    let of_pod = spec_of(pod).security_context.as_ref();
+    let own = container.security_context.as_ref();
+    let run_as_user = own.and_then(|it| it.run_as_user).or(of_pod.and_then(|it| it.run_as_user));
+    let non_root = own.and_then(|it| it.run_as_non_root).or(of_pod.and_then(|it| it.run_as_non_root));
+    if non_root == Some(true) {
+        check_non_root(run_as_user, image, &PodRef::of(pod), &container.name)?;
+    }
+    let mut groups = of_pod.and_then(|it| it.supplemental_groups.clone()).unwrap_or_default();
+    groups.extend(of_pod.and_then(|it| it.fs_group));
+    let privileged = own.and_then(|it| it.privileged) == Some(true);
+    let profile = own.and_then(|it| it.seccomp_profile.as_ref()).or(of_pod.and_then(|it| it.seccomp_profile.as_ref()));
+    let capabilities = own.and_then(|it| it.capabilities.as_ref());
+    let list = |of: fn(&Capabilities) -> &Option<Vec<String>>| capabilities.and_then(|it| of(it).clone());
+    Ok(Security {
+        privileged,
+        run_as_user: run_as_user.or(image.uid),
+        run_as_username: if run_as_user.is_none() && image.uid.is_none() {
+            image.username.clone()
+        } else {
+            String::new()
+        },
+        run_as_group: own.and_then(|it| it.run_as_group).or(of_pod.and_then(|it| it.run_as_group)),
+        supplemental_groups: groups,
+        read_only_rootfs: own.and_then(|it| it.read_only_root_filesystem) == Some(true),
+        no_new_privs: no_new_privs(own, privileged),
+        add_capabilities: list(|it| &it.add).unwrap_or_default(),
+        drop_capabilities: list(|it| &it.drop).unwrap_or_default(),
+        seccomp: if privileged { Seccomp::Unconfined } else { profile.map_or(Seccomp::Unconfined, seccomp) },
+        unmasked_proc: own.and_then(|it| it.proc_mount.as_deref()) == Some("Unmasked"),
+    })
+}
+
+/// Only a plain `allowPrivilegeEscalation: false` forbids it, and never for who already has every privilege.
+fn no_new_privs(own: Option<&SecurityContext>, privileged: bool) -> bool {
+    let adds = own.and_then(|it| it.capabilities.as_ref()).and_then(|it| it.add.as_ref());
+    let is_admin = adds.into_iter().flatten().any(|it| it == "SYS_ADMIN" || it == "CAP_SYS_ADMIN");
+    own.and_then(|it| it.allow_privilege_escalation) == Some(false) && !privileged && !is_admin
+}
+
+fn check_non_root(user: Option<i64>, image: &Image, who: &PodRef, container: &str) -> Result<(), ConfigError> {
+    let broken =
+        |it: String| Err(ConfigError::Broken(format!("{it} (pod: {:?}, container: {container})", who.to_string())));
+    match (user, image.uid) {
+        (Some(0), _) => broken("container's runAsUser breaks non-root policy".into()),
+        (Some(_), _) => Ok(()),
+        (None, Some(0)) => broken("container has runAsNonRoot and image will run as root".into()),
+        (None, Some(_)) => Ok(()),
+        (None, None) if image.username.is_empty() => {
+            broken("container has runAsNonRoot and image will run as root".into())
+        }
+        (None, None) => {
+            let message = "container has runAsNonRoot and image has non-numeric user";
+            Err(ConfigError::Broken(format!(
+                "{message} ({}), cannot verify user is non-root (pod: {:?}, container: {container})",
+                image.username,
+                who.to_string()
+            )))
+        }
+    }
+}

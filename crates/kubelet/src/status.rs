@@ -1,0 +1,317 @@
+//! A pod's status, from what is known of it; and the patch that makes the API's the same.
+
+use corten_api::apimachinery::pkg::apis::meta::v1::Time as ApiTime;
+use corten_api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
+    HostIP, PodIP, PodStatus, VolumeMountStatus,
+};
+use corten_meta::Time;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ApiEffect, ApiFailure, Exit, Observed, ObservedContainer, conditions,
+    containers::{Track, exit_of},
+    context::{Context, pause},
+    ending::{DEADLINE_MESSAGE, Why},
+    pod::{PodMachine, is_init, is_sidecar, restarts, spec_of},
+    sandbox,
+};
+
+pub(crate) const RUNTIME: &str = "containerd://";
+
+impl PodMachine {
+    /// Sends what differs from the API's status; once nothing does, a pod that is over is deleted there.
+    pub(crate) fn publish(&mut self, cx: &mut Context<'_>) {
+        let current =
+            self.pod.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
+        let wanted = serde_json::to_value(self.status(cx)).expect("a status has only string keys");
+        let patch = difference(&current, &wanted);
+        let version = self.pod.metadata.resource_version.as_ref();
+        let was_sent = self.patch.made.is_some() && self.patch.made.as_ref() == version && self.patch.sent == patch;
+        if patch.is_empty() || was_sent {
+            if !self.patch.in_flight {
+                self.delete_from_api(cx);
+            }
+            return;
+        }
+        if self.patch.in_flight || !cx.is_due(self.patch.retry_at) {
+            return;
+        }
+        (self.patch.in_flight, self.patch.sent, self.patch.made) = (true, patch.clone(), None);
+        let mut metadata = json!({"uid": self.who.uid});
+        if let Some(version) = &self.pod.metadata.resource_version {
+            metadata["resourceVersion"] = version.as_str().into();
+        }
+        let patch = json!({"metadata": metadata, "status": patch});
+        cx.api(ApiEffect::PatchPodStatus { pod: self.who.clone(), patch });
+    }
+
+    pub(crate) fn patch_failed(&mut self, failure: &ApiFailure, cx: &mut Context<'_>) {
+        let patch = &mut self.patch;
+        patch.in_flight = false;
+        patch.failures += 1;
+        let wait = match failure {
+            // The pod is gone or is about to be seen newer: the watch brings what to decide on.
+            ApiFailure::Gone | ApiFailure::Conflict => std::time::Duration::from_secs(1),
+            ApiFailure::Other(_) => pause(patch.failures, 30),
+        };
+        patch.retry_at = Some(cx.now.after(wait));
+        cx.wake_at(cx.now.after(wait));
+    }
+
+    fn status(&self, cx: &Context<'_>) -> PodStatus {
+        let pod = &self.pod;
+        let spec = spec_of(pod);
+        // What is not the kubelet's stays as it is.
+        let mut status = pod.status.clone().unwrap_or_default();
+        let old_phase = status.phase.clone().unwrap_or_default();
+        let ips = self.ips(cx);
+        status.start_time = Some(ApiTime(self.started.0));
+        status.host_ip = cx.config.node_ips.first().cloned();
+        status.host_ips = Some(cx.config.node_ips.iter().map(|ip| HostIP { ip: ip.clone() }).collect());
+        if !ips.is_empty() {
+            status.pod_ip = ips.first().cloned();
+            status.pod_ips = Some(ips.iter().map(|ip| PodIP { ip: ip.clone() }).collect());
+        }
+        status.qos_class.get_or_insert_with(|| sandbox::qos_name(sandbox::qos(pod)).into());
+        if let Some(generation) = pod.metadata.generation {
+            status.observed_generation = Some(generation);
+        }
+        let init = spec.init_containers.as_deref().unwrap_or_default();
+        let init_statuses = self.container_statuses(init, status.init_container_statuses.as_deref());
+        status.init_container_statuses = Some(init_statuses).filter(|it| !it.is_empty());
+        status.container_statuses =
+            Some(self.container_statuses(&spec.containers, status.container_statuses.as_deref()));
+        let is_final = |phase: &str| matches!(phase, "Succeeded" | "Failed");
+        let phase = self.phase(&status);
+        // A phase that is final is never taken back; and none is final while anything may still run.
+        let keeps_old = is_final(&old_phase) || (is_final(phase) && self.may_run());
+        if !keeps_old && self.ending.as_ref().is_some_and(|it| it.why == Why::Deadline) {
+            status.reason = Some("DeadlineExceeded".into());
+            status.message = Some(DEADLINE_MESSAGE.into());
+        }
+        status.phase = Some(if keeps_old { old_phase } else { phase.into() });
+        let has_network = self.sandbox().is_some();
+        conditions::update(&mut status, pod, has_network, cx.now);
+        status
+    }
+
+    fn may_run(&self) -> bool {
+        self.tracks.values().any(|it| it.is_alive() || it.starting.is_some())
+    }
+
+    fn container_statuses(&self, containers: &[Container], old: Option<&[ContainerStatus]>) -> Vec<ContainerStatus> {
+        let one = |container: &Container| {
+            let old = old.into_iter().flatten().find(|it| it.name == container.name);
+            self.container_status(container, self.tracks.get(&container.name), old)
+        };
+        containers.iter().map(one).collect()
+    }
+
+    fn container_status(
+        &self,
+        container: &Container,
+        track: Option<&Track>,
+        old: Option<&ContainerStatus>,
+    ) -> ContainerStatus {
+        let Some(latest) = track.and_then(Track::latest) else {
+            return self.unseen(container, track, old);
+        };
+        let track = track.expect("it has a latest attempt");
+        let mut shown_exit = None;
+        let state = match &latest.state {
+            Observed::Running { started_at } => ContainerState {
+                running: Some(ContainerStateRunning { started_at: started_at.map(|it| ApiTime(it.0)) }),
+                ..ContainerState::default()
+            },
+            Observed::Exited(exit) => match &track.waiting {
+                Some(_) if self.ending.is_none() && restarts(&self.pod, container, exit) => self.waiting(Some(track)),
+                _ => {
+                    shown_exit = Some(latest.id.as_str());
+                    terminated(latest, exit)
+                }
+            },
+            Observed::Created | Observed::Unknown => self.waiting(Some(track)),
+        };
+        let earlier = track.attempts.iter().rev().map(|it| &it.it).filter(|it| Some(it.id.as_str()) != shown_exit);
+        let last_state = earlier.filter_map(|it| Some(terminated(it, exit_of(it)?))).next();
+        let last_state = last_state.or_else(|| old.filter(|_| latest.attempt > 0)?.last_state.clone());
+        let is_done = exit_of(latest).is_some_and(|it| it.code == 0);
+        // An init container is ready when it is done, all others while they run.
+        let must_end = is_init(&self.pod, &container.name) && !is_sidecar(container);
+        ContainerStatus {
+            name: container.name.clone(),
+            state: Some(state),
+            last_state: Some(last_state.unwrap_or_default()),
+            ready: if must_end { is_done } else { track.is_ready(container) },
+            started: Some(track.is_started(container)),
+            restart_count: i32::try_from(latest.attempt).unwrap_or(i32::MAX),
+            image: latest.image.clone(),
+            image_id: latest.image_id.clone(),
+            container_id: Some(format!("{RUNTIME}{}", latest.id)),
+            ..self.fixed(container, old)
+        }
+    }
+
+    /// The status of a container the runtime does not have: not yet, or no longer.
+    fn unseen(&self, container: &Container, track: Option<&Track>, old: Option<&ContainerStatus>) -> ContainerStatus {
+        let lost = old.filter(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty()));
+        let mut status = ContainerStatus {
+            name: container.name.clone(),
+            state: Some(self.waiting(track)),
+            last_state: Some(ContainerState::default()),
+            image: container.image.clone().unwrap_or_default(),
+            started: Some(false),
+            ..self.fixed(container, old)
+        };
+        let Some(old) = lost else { return status };
+        let old_exit = old.state.as_ref().and_then(|it| it.terminated.clone());
+        if self.ending.is_some() && old_exit.is_some() {
+            return ContainerStatus { ready: old.ready, started: Some(false), ..old.clone() };
+        }
+        let what = if self.ending.is_some() { "terminated" } else { "restarted" };
+        let unknown = || ContainerStateTerminated {
+            exit_code: 137,
+            reason: Some("ContainerStatusUnknown".into()),
+            message: Some(format!("The container could not be located when the pod was {what}")),
+            ..ContainerStateTerminated::default()
+        };
+        let was_running = old.state.as_ref().is_some_and(|it| it.running.is_some());
+        let exit = old_exit.or_else(|| was_running.then(unknown));
+        let exit = exit.map(|it| ContainerState { terminated: Some(it), ..ContainerState::default() });
+        status.restart_count = old.restart_count;
+        if self.ending.is_some() {
+            (status.state, status.last_state) = (exit.or(status.state), old.last_state.clone());
+        } else {
+            status.last_state = exit.or_else(|| old.last_state.clone());
+        }
+        status.container_id.clone_from(&old.container_id);
+        status.image_id.clone_from(&old.image_id);
+        status
+    }
+
+    /// The fields that follow from the spec alone.
+    fn fixed(&self, container: &Container, old: Option<&ContainerStatus>) -> ContainerStatus {
+        let mounts = container.volume_mounts.iter().flatten().map(|it| VolumeMountStatus {
+            name: it.name.clone(),
+            mount_path: it.mount_path.clone(),
+            read_only: it.read_only.filter(|it| *it),
+            recursive_read_only: (it.read_only == Some(true)).then(|| "Disabled".to_owned()),
+            ..VolumeMountStatus::default()
+        });
+        let mounts: Vec<_> = mounts.collect();
+        let resources = container.resources.clone();
+        ContainerStatus {
+            allocated_resources: resources.as_ref().and_then(|it| it.requests.clone()),
+            resources: resources.or_else(|| old.and_then(|it| it.resources.clone())),
+            volume_mounts: Some(mounts).filter(|it| !it.is_empty()),
+            ..ContainerStatus::default()
+        }
+    }
+
+    fn waiting(&self, track: Option<&Track>) -> ContainerState {
+        let has_init = spec_of(&self.pod).init_containers.as_ref().is_some_and(|it| !it.is_empty());
+        let waiting = match track.and_then(|it| it.waiting.as_ref()) {
+            Some(it) => ContainerStateWaiting { reason: Some(it.reason.into()), message: Some(it.message.clone()) },
+            None => {
+                let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };
+                ContainerStateWaiting { reason: Some(reason.into()), message: None }
+            }
+        };
+        ContainerState { waiting: Some(waiting), ..ContainerState::default() }
+    }
+
+    /// As upstream reads the phase off the containers' states.
+    fn phase(&self, status: &PodStatus) -> &'static str {
+        let is_ending = self.ending.as_ref().map(|it| it.why);
+        let all = || status.container_statuses.iter().flatten();
+        let terminated =
+            |it: &ContainerStatus| it.state.as_ref().and_then(|it| it.terminated.as_ref()).map(|it| it.exit_code);
+        if is_ending == Some(Why::Deadline) {
+            return "Failed";
+        }
+        let alive = |it: &ContainerStatus| it.state.as_ref().is_some_and(|it| it.running.is_some());
+        let all_ended = all().all(|it| terminated(it).is_some());
+        if is_ending.is_some() && all_ended && !status.init_container_statuses.iter().flatten().any(alive) {
+            let init_failed = status.init_container_statuses.iter().flatten().any(|it| {
+                let spec = crate::pod::container_named(&self.pod, &it.name);
+                spec.is_some_and(|it| !is_sidecar(it)) && terminated(it).is_some_and(|it| it != 0)
+            });
+            let succeeded = !init_failed && all().all(|it| terminated(it) == Some(0));
+            return if succeeded { "Succeeded" } else { "Failed" };
+        }
+        let mut running = 0;
+        let (mut stopped, mut succeeded, mut waiting) = (0, 0, 0);
+        for it in all() {
+            let state = it.state.clone().unwrap_or_default();
+            let has_run = it.last_state.as_ref().is_some_and(|it| it.terminated.is_some());
+            match (state.running, state.terminated) {
+                (Some(_), _) => running += 1,
+                (_, Some(exit)) => {
+                    stopped += 1;
+                    succeeded += u32::from(exit.exit_code == 0);
+                }
+                _ if has_run => stopped += 1,
+                _ => waiting += 1,
+            }
+        }
+        if self.init_failed(status) {
+            return "Failed";
+        }
+        if waiting > 0 || (running == 0 && stopped == 0) || !self.init_done(status) {
+            return "Pending";
+        }
+        let policy = spec_of(&self.pod).restart_policy.as_deref().unwrap_or("Always");
+        match (running, policy) {
+            (0, "Always") => "Running",
+            (0, _) if stopped == succeeded => "Succeeded",
+            (0, "Never") => "Failed",
+            _ => "Running",
+        }
+    }
+
+    fn init_failed(&self, status: &PodStatus) -> bool {
+        let spec = spec_of(&self.pod);
+        let failed = |container: &Container| {
+            let it = status.init_container_statuses.iter().flatten().find(|it| it.name == container.name);
+            let exit = it.and_then(|it| it.state.as_ref()?.terminated.as_ref());
+            let policy = container.restart_policy.as_deref().or(spec.restart_policy.as_deref());
+            exit.is_some_and(|it| it.exit_code != 0) && policy == Some("Never")
+        };
+        spec.init_containers.iter().flatten().any(failed)
+    }
+
+    fn init_done(&self, status: &PodStatus) -> bool {
+        // Containers of the second round prove that the first one is over, even where its remains are gone.
+        let began = status.container_statuses.iter().flatten().any(|it| it.container_id.is_some());
+        began || conditions::incomplete_init(&self.pod, status).is_empty()
+    }
+}
+
+fn terminated(container: &ObservedContainer, exit: &Exit) -> ContainerState {
+    let text = |it: &str| Some(it.to_owned()).filter(|it| !it.is_empty());
+    let time = |it: Option<Time>| it.map(|it| ApiTime(it.0));
+    let plain = if exit.code == 0 { "Completed" } else { "Error" };
+    ContainerState {
+        terminated: Some(ContainerStateTerminated {
+            container_id: Some(format!("{RUNTIME}{}", container.id)),
+            exit_code: exit.code,
+            reason: text(&exit.reason).or_else(|| text(plain)),
+            message: text(&exit.message),
+            started_at: time(exit.started_at),
+            finished_at: time(exit.finished_at),
+            signal: None,
+        }),
+        ..ContainerState::default()
+    }
+}
+
+/// The top-level fields that differ, whole; `null` for one that goes.
+fn difference(current: &Value, wanted: &Value) -> Map<String, Value> {
+    let empty = Map::new();
+    let current = current.as_object().unwrap_or(&empty);
+    let wanted = wanted.as_object().unwrap_or(&empty);
+    let changed = wanted.iter().filter(|(name, value)| current.get(*name) != Some(value));
+    let gone = current.keys().filter(|it| !wanted.contains_key(*it));
+    changed.map(|(name, value)| (name.clone(), value.clone())).chain(gone.map(|it| (it.clone(), Value::Null))).collect()
+}

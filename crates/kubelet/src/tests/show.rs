@@ -1,0 +1,170 @@
+//! How a trace shows effects: one short line each.
+
+use corten_reconcile::Step;
+use serde_json::Value;
+
+use crate::{Action, HostEffect, MountSource, VolumeSource};
+
+pub(super) fn host(effect: &HostEffect) -> String {
+    let pod = &effect.pod().key.name;
+    match effect {
+        HostEffect::PrepareVolumes { volumes, .. } => {
+            let volumes: Vec<_> = volumes.iter().map(|it| format!("{}:{}", it.name, volume(&it.source))).collect();
+            format!("volumes {pod} [{}]", volumes.join(" "))
+        }
+        HostEffect::RunSandbox(spec) => format!("sandbox {pod} #{}", spec.attempt),
+        HostEffect::StopSandbox { id, .. } => format!("stop-sandbox {pod} {id}"),
+        HostEffect::RemoveSandbox { id, .. } => format!("remove-sandbox {pod} {id}"),
+        HostEffect::InspectImage { container, image, .. } => format!("inspect {pod}/{container} {image}"),
+        HostEffect::PullImage { container, image, credentials, .. } => {
+            let users: Vec<_> = credentials.iter().map(|it| it.username.as_str()).collect();
+            let with = if users.is_empty() { String::new() } else { format!(" as {}", users.join(",")) };
+            format!("pull {pod}/{container} {image}{with}")
+        }
+        HostEffect::StartContainer(spec) => {
+            format!("start {pod}/{} #{} in {}", spec.name, spec.attempt, spec.sandbox_id)
+        }
+        HostEffect::StopContainer { container, id, timeout_seconds, .. } => {
+            format!("stop {pod}/{container} {id} {timeout_seconds}s")
+        }
+        HostEffect::RemoveContainer { container, id, .. } => format!("remove {pod}/{container} {id}"),
+        HostEffect::Probe { container, probe, action: it, .. } => {
+            format!("probe {pod}/{container} {probe:?} {}", action(it))
+        }
+        HostEffect::RunHook { container, hook, action: it, .. } => {
+            format!("hook {pod}/{container} {hook:?} {}", action(it))
+        }
+        HostEffect::TailLog { container, attempt, .. } => format!("tail {pod}/{container} #{attempt}"),
+        HostEffect::RemovePod { .. } => format!("remove-files {pod}"),
+    }
+}
+
+fn volume(source: &VolumeSource) -> String {
+    match source {
+        VolumeSource::EmptyDir { memory: false, .. } => "emptyDir".into(),
+        VolumeSource::EmptyDir { .. } => "tmpfs".into(),
+        VolumeSource::HostPath { path, .. } => path.clone(),
+        VolumeSource::Files { plugin, files } => {
+            let files: Vec<_> = files
+                .iter()
+                .map(|it| format!("{}({:o})={}", it.path, it.mode, String::from_utf8_lossy(&it.content)))
+                .collect();
+            format!("{}{{{}}}", plugin.as_str(), files.join(","))
+        }
+    }
+}
+
+fn action(action: &Action) -> String {
+    match action {
+        Action::Exec { command } => format!("exec {}", command.join(" ")),
+        Action::Http { host, port, path, .. } => format!("http {host}:{port}{path}"),
+        Action::Tcp { host, port } => format!("tcp {host}:{port}"),
+        Action::Grpc { host, port, .. } => format!("grpc {host}:{port}"),
+        Action::Sleep { seconds } => format!("sleep {seconds}"),
+    }
+}
+
+/// What of a container's or sandbox's spec a trace may ask to see.
+pub(super) fn details(effect: &HostEffect) -> Vec<String> {
+    match effect {
+        HostEffect::StartContainer(spec) => {
+            let env: Vec<_> = spec.env.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            let mut lines = vec![
+                format!("command {:?} args {:?}", spec.command, spec.args),
+                format!("env {}", env.join(" ")),
+                format!("{:?}", spec.resources),
+                format!("user {:?} groups {:?}", spec.security.run_as_user, spec.security.supplemental_groups),
+            ];
+            for mount in &spec.mounts {
+                let source = match &mount.source {
+                    MountSource::Volume { name, sub_path, .. } => format!("volume {name}/{sub_path}"),
+                    MountSource::HostPath { path, sub_path } => format!("host {path}/{sub_path}"),
+                    MountSource::Hosts(hosts) => format!("hosts {} {:?}", hosts.hostname, hosts.ips),
+                    MountSource::TerminationLog => "termination log".into(),
+                };
+                let read_only = if mount.read_only { " ro" } else { "" };
+                lines.push(format!("mount {} <- {source}{read_only}", mount.container_path));
+            }
+            lines
+        }
+        HostEffect::RunSandbox(spec) => {
+            let ports: Vec<_> =
+                spec.ports.iter().map(|it| format!("{}->{}", it.host_port, it.container_port)).collect();
+            vec![
+                format!("hostname {} qos {:?} ports [{}]", spec.hostname, spec.qos, ports.join(" ")),
+                format!("{:?}", spec.dns),
+            ]
+        }
+        other => vec![format!("{other:?}")],
+    }
+}
+
+/// `status web Running 10.0.0.1 web=running`, with what is not as it should be.
+pub(super) fn status(pod: &Value) -> String {
+    let status = &pod["status"];
+    let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
+    let mut words = vec!["status".to_owned(), text(&pod["metadata"]["name"]), text(&status["phase"])];
+    words.extend(status["reason"].as_str().map(str::to_owned));
+    words.extend(status["podIP"].as_str().map(str::to_owned));
+    let lists = [&status["initContainerStatuses"], &status["containerStatuses"]];
+    for container in lists.into_iter().flat_map(|it| it.as_array().into_iter().flatten()) {
+        let restarts = container["restartCount"].as_i64().unwrap_or(0);
+        let restarts = if restarts == 0 { String::new() } else { format!(" x{restarts}") };
+        let ready = if container["ready"] == true { " ready" } else { "" };
+        let last = &container["lastState"]["terminated"];
+        let last = if last.is_null() { String::new() } else { format!(" last:{}", exit(last)) };
+        words.push(format!("{}=({}{restarts}{ready}{last})", text(&container["name"]), state(&container["state"])));
+    }
+    let conditions = status["conditions"].as_array().into_iter().flatten().filter(|it| it["status"] == "True");
+    let names = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+    let marks: String = names
+        .iter()
+        .zip(["N", "I", "R", "C", "S"])
+        .filter(|(name, _)| conditions.clone().any(|it| it["type"] == **name))
+        .map(|it| it.1)
+        .collect();
+    words.push(marks);
+    words.join(" ")
+}
+
+fn state(state: &Value) -> String {
+    if let Some(waiting) = state["waiting"].as_object() {
+        return format!("waiting:{}", waiting["reason"].as_str().unwrap_or_default());
+    }
+    if state["running"].is_object() {
+        return "running".into();
+    }
+    exit(&state["terminated"])
+}
+
+fn exit(exit: &Value) -> String {
+    format!("{}:{}", exit["reason"].as_str().unwrap_or("nothing"), exit["exitCode"])
+}
+
+pub(super) fn node(node: &Value) -> String {
+    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let conditions: Vec<_> = conditions
+        .map(|it| {
+            format!(
+                "{}={}@{}",
+                it["type"].as_str().unwrap(),
+                it["status"].as_str().unwrap(),
+                &it["lastHeartbeatTime"].as_str().unwrap()[11..19]
+            )
+        })
+        .collect();
+    let taints: Vec<_> =
+        node["spec"]["taints"].as_array().into_iter().flatten().filter_map(|it| it["key"].as_str()).collect();
+    format!("{} taints=[{}]", conditions.join(" "), taints.join(","))
+}
+
+pub(super) fn step(step: &Step) -> String {
+    let mut line = format!("{}: {:?}", step.name, step.state);
+    if !step.message.is_empty() {
+        line = format!("{line} ({})", step.message.replace('\n', " | "));
+    }
+    if let Some(wait) = &step.wait {
+        line = format!("{line} waits: {}: {} [{:?}]", wait.reason, wait.message, wait.actor);
+    }
+    line
+}

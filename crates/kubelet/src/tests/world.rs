@@ -1,0 +1,463 @@
+//! A machine and an API server just good enough to play a trace against.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use corten_api::core::v1::Pod;
+use corten_meta::{Key, Time};
+use serde_json::{Value, json};
+
+use super::show;
+use crate::{
+    ApiEffect, Config, Effect, Event, Exit, Failure, HostEffect, Image, Kubelet, NodeFacts, Observed,
+    ObservedContainer, ObservedSandbox, Outcome, PodRef, ProbeVerdict, Snapshot, Source, SourceKind, StartFailure,
+    StartStage,
+};
+
+pub(super) struct World {
+    kubelet: Kubelet,
+    now: Time,
+    wake: Option<Time>,
+    /// What the kubelet wants of the host and has no answer to yet.
+    pending: Vec<HostEffect>,
+    sandboxes: Vec<ObservedSandbox>,
+    containers: Vec<ObservedContainer>,
+    pods: BTreeMap<String, Value>,
+    sources: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
+    node: Option<Value>,
+    journal: BTreeMap<Key, corten_reconcile::Decision>,
+    n_made: u32,
+    version: u64,
+    shown: Vec<String>,
+    /// What the kubelet is to be told next: never amid the effects of what came before.
+    told: VecDeque<Event>,
+    is_telling: bool,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let mut world = Self {
+            kubelet: Kubelet::new(Config::new("n1", "192.168.0.1")),
+            now: "2026-01-01T00:00:00Z".parse().unwrap(),
+            wake: None,
+            pending: Vec::new(),
+            sandboxes: Vec::new(),
+            containers: Vec::new(),
+            pods: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            node: None,
+            journal: BTreeMap::new(),
+            n_made: 0,
+            version: 1,
+            shown: Vec::new(),
+            told: VecDeque::new(),
+            is_telling: false,
+        };
+        world.boot();
+        world.shown.clear();
+        world
+    }
+
+    /// A kubelet starts: it learns what the machine is and shows, and what the API wants.
+    fn boot(&mut self) {
+        self.step(Event::Facts(Box::new(NodeFacts {
+            cpus: 2,
+            memory_bytes: 8 << 30,
+            operating_system: "linux".into(),
+            architecture: "amd64".into(),
+            ..NodeFacts::default()
+        })));
+        for pod in self.pods.clone().into_values() {
+            self.step(Event::Pod(serde_json::from_value(pod).unwrap()));
+        }
+        self.step(Event::PodsSynced);
+        self.snapshot();
+    }
+
+    pub(super) fn tell(&mut self, line: &str) -> Vec<String> {
+        let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (name, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        match verb {
+            "pod" => self.create(name, more),
+            "update" => self.update(name, &serde_json::from_str(more).unwrap()),
+            "delete" => {
+                let grace: i64 = more.parse().unwrap();
+                let at = self.now.after(Duration::from_secs(u64::try_from(grace).unwrap()));
+                self.update(name, &json!({"metadata": {"deletionTimestamp": at, "deletionGracePeriodSeconds": grace}}));
+            }
+            "gone" => {
+                let pod = self.pods.remove(name).unwrap();
+                self.step(Event::PodGone(PodRef::of(&serde_json::from_value::<Pod>(pod).unwrap())));
+            }
+            "configmap" => self.configure(SourceKind::ConfigMap, name, more),
+            "secret" => self.configure(SourceKind::Secret, name, more),
+            "ok" => self.answer(rest, None, false),
+            "all" => self.answer("", None, true),
+            "fail" => {
+                let (which, message) = rest.split_once(": ").unwrap();
+                self.answer(which, Some(message), false);
+            }
+            "exit" => self.exit(name, more),
+            "oust" => {
+                self.sandboxes.iter_mut().filter(|it| it.pod.key.name == name).for_each(|it| it.ready = false);
+                self.snapshot();
+            }
+            "snapshot" => self.snapshot(),
+            "restart" => {
+                (self.kubelet, self.wake) = (Kubelet::new(self.kubelet.config().clone()), None);
+                self.pending.clear();
+                self.boot();
+            }
+            "why" => {
+                let decision = self.journal.get(&Key::new("default", name)).cloned().unwrap_or_default();
+                self.shown.extend(decision.steps.iter().map(show::step));
+            }
+            "status" => {
+                let status = self.pods[name]["status"].clone();
+                let part = if more.is_empty() { status } else { status.pointer(more).cloned().unwrap_or_default() };
+                self.shown.push(part.to_string());
+            }
+            "spec" => {
+                let spec = self.pending.iter().find(|it| show::host(it).starts_with(rest)).unwrap();
+                self.shown.extend(show::details(spec));
+            }
+            "node" => {
+                self.step(Event::Node(None));
+            }
+            time => self.wait(time.strip_prefix('+').unwrap_or_else(|| panic!("no such line: {line}"))),
+        }
+        std::mem::take(&mut self.shown)
+    }
+
+    // ---- the API ----
+
+    fn create(&mut self, name: &str, spec: &str) {
+        let mut pod = json!({
+            "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "generation": 1},
+            "spec": {"nodeName": "n1"},
+            "status": {"phase": "Pending"},
+        });
+        let spec: Value = serde_json::from_str(spec).unwrap_or_else(|it| panic!("{spec}: {it}"));
+        merge(&mut pod["spec"], &spec);
+        self.store(name, pod);
+    }
+
+    fn update(&mut self, name: &str, patch: &Value) {
+        let mut pod = self.pods[name].clone();
+        merge(&mut pod, patch);
+        self.store(name, pod);
+    }
+
+    fn store(&mut self, name: &str, mut pod: Value) {
+        self.version += 1;
+        pod["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.pods.insert(name.into(), pod.clone());
+        self.step(Event::Pod(serde_json::from_value(pod).unwrap()));
+    }
+
+    fn configure(&mut self, kind: SourceKind, name: &str, data: &str) {
+        let source = Source { kind, key: Key::new("default", name) };
+        let pairs = data.split_whitespace().filter_map(|it| it.split_once('='));
+        self.sources.insert(source.clone(), pairs.map(|(k, v)| (k.to_owned(), v.as_bytes().to_vec())).collect());
+        let data = self.sources.get(&source).cloned();
+        self.step(Event::Source { source, data });
+    }
+
+    fn api(&mut self, effect: ApiEffect) {
+        match effect {
+            ApiEffect::PatchPodStatus { pod, patch } => {
+                let name = pod.key.name.clone();
+                let mut stored = self.pods[&name].clone();
+                assert_eq!(patch["metadata"]["resourceVersion"], stored["metadata"]["resourceVersion"]);
+                merge(&mut stored["status"], &patch["status"]);
+                self.version += 1;
+                stored["metadata"]["resourceVersion"] = self.version.to_string().into();
+                self.pods.insert(name, stored.clone());
+                self.shown.push(show::status(&stored));
+                let result = Ok(serde_json::from_value(stored).unwrap());
+                self.step(Event::StatusPatched { pod, result });
+            }
+            ApiEffect::DeletePod { pod } => {
+                self.shown.push(format!("delete {}", pod.key.name));
+                self.pods.remove(&pod.key.name);
+                self.step(Event::PodDeleted { pod: pod.clone(), result: Ok(()) });
+                self.step(Event::PodGone(pod));
+            }
+            ApiEffect::Event { about, event_type, reason, message } => {
+                let field = about.field_path.split('{').nth(1).map(|it| format!("/{}", it.trim_end_matches('}')));
+                let (kind, name) = (event_type.as_str(), about.name);
+                self.shown.push(format!("event {kind} {reason} {name}{}: {message}", field.unwrap_or_default()));
+            }
+            ApiEffect::Follow(source) => {
+                self.shown.push(format!("follow {:?} {}", source.kind, source.key.name));
+                let data = self.sources.get(&source).cloned();
+                self.step(Event::Source { source, data });
+            }
+            ApiEffect::Unfollow(source) => self.shown.push(format!("unfollow {:?} {}", source.kind, source.key.name)),
+            ApiEffect::CreateNode { node } => {
+                self.shown.push(format!("create node {}", show::node(&node)));
+                self.set_node(node);
+            }
+            ApiEffect::PatchNode { status, patch, .. } => {
+                let mut node = self.node.clone().unwrap();
+                merge(&mut node, &patch);
+                self.shown.push(format!("patch node{} {}", if status { " status" } else { "" }, show::node(&node)));
+                self.set_node(node);
+            }
+            ApiEffect::RenewLease { patch, .. } => {
+                self.shown.push(format!("lease {}", patch["spec"]["renewTime"].as_str().unwrap()));
+                self.step(Event::LeaseRenewed(Ok(())));
+            }
+        }
+    }
+
+    fn set_node(&mut self, mut node: Value) {
+        self.version += 1;
+        node["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.node = Some(node.clone());
+        self.step(Event::NodeWritten(Ok(serde_json::from_value(node).unwrap())));
+    }
+
+    // ---- the kubelet ----
+
+    /// Tells the kubelet one thing, and then whatever its effects lead to.
+    fn step(&mut self, event: Event) {
+        self.told.push_back(event);
+        while !self.is_telling
+            && let Some(event) = self.told.pop_front()
+        {
+            self.is_telling = true;
+            self.carry_out(event);
+            self.is_telling = false;
+        }
+    }
+
+    fn carry_out(&mut self, event: Event) {
+        for effect in self.kubelet.step(event, self.now) {
+            match effect {
+                Effect::Host(effect) => {
+                    self.shown.push(show::host(&effect));
+                    self.pending.push(effect);
+                }
+                Effect::Api(effect) => self.api(effect),
+                Effect::Record { pod, decision } => {
+                    self.journal.insert(pod, *decision);
+                }
+                Effect::Forget { pod } => {
+                    self.journal.remove(&pod);
+                    self.shown.push(format!("forget {}", pod.name));
+                }
+                Effect::WakeAt(at) => self.wake = Some(at),
+            }
+        }
+    }
+
+    /// Time passes; the alarm rings whenever it is due on the way.
+    fn wait(&mut self, time: &str) {
+        let (number, unit) = time.split_at(time.len() - 1);
+        let number: u64 = number.parse().unwrap_or_else(|_| panic!("no such time: {time}"));
+        let end = self.now.after(Duration::from_secs(if unit == "m" { number * 60 } else { number }));
+        while let Some(wake) = self.wake.filter(|it| *it <= end) {
+            self.wake = None;
+            self.now = self.now.max(wake);
+            self.step(Event::Tick);
+        }
+        self.now = end;
+    }
+
+    // ---- the machine ----
+
+    fn snapshot(&mut self) {
+        // A moment passes, or the kubelet could not know that this is newer than what it was told before.
+        self.now = self.now.after(Duration::from_millis(1));
+        let (sandboxes, containers) = (self.sandboxes.clone(), self.containers.clone());
+        self.step(Event::Snapshot(Snapshot { taken_at: Some(self.now), sandboxes, containers }));
+    }
+
+    /// Answers what is pending and begins with `which`; with `go_on`, also what that leads to.
+    fn answer(&mut self, which: &str, failure: Option<&str>, go_on: bool) {
+        loop {
+            let chosen = |it: &HostEffect| show::host(it).starts_with(which);
+            let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(chosen);
+            self.pending = later;
+            let now: Vec<HostEffect> = now;
+            assert!(go_on || !now.is_empty(), "nothing pending begins with {which:?}: {:?}", self.pending_text());
+            if now.is_empty() {
+                return;
+            }
+            for effect in now {
+                let pod = effect.pod().clone();
+                let outcome = match failure {
+                    None => self.succeed(effect),
+                    Some(message) => self.fail(&effect, message),
+                };
+                let needs_look = matches!(outcome, Outcome::Stopped { .. } | Outcome::SandboxStopped { .. });
+                self.step(Event::Done { pod, outcome });
+                if needs_look {
+                    self.snapshot();
+                }
+            }
+            if !go_on {
+                return;
+            }
+        }
+    }
+
+    fn pending_text(&self) -> Vec<String> {
+        self.pending.iter().map(show::host).collect()
+    }
+
+    fn succeed(&mut self, effect: HostEffect) -> Outcome {
+        match effect {
+            HostEffect::PrepareVolumes { .. } => Outcome::Volumes(Ok(())),
+            HostEffect::RunSandbox(spec) => {
+                self.n_made += 1;
+                let sandbox = ObservedSandbox {
+                    id: format!("s{}", self.n_made),
+                    pod: spec.pod,
+                    attempt: spec.attempt,
+                    ready: true,
+                    created_at: Some(self.now),
+                    ips: if spec.host_network { Vec::new() } else { vec![format!("10.0.0.{}", self.n_made)] },
+                };
+                self.sandboxes.push(sandbox.clone());
+                Outcome::Sandbox(Ok(sandbox))
+            }
+            HostEffect::StopSandbox { id, .. } => {
+                self.sandboxes.iter_mut().filter(|it| it.id == id).for_each(|it| it.ready = false);
+                let now = self.now;
+                self.containers.iter_mut().filter(|it| it.sandbox_id == id).for_each(|it| end(it, 137, now));
+                Outcome::SandboxStopped { id, result: Ok(()) }
+            }
+            HostEffect::RemoveSandbox { id, .. } => {
+                self.sandboxes.retain(|it| it.id != id);
+                self.containers.retain(|it| it.sandbox_id != id);
+                Outcome::SandboxRemoved { id, result: Ok(()) }
+            }
+            HostEffect::InspectImage { container, image, .. } => {
+                Outcome::Image { container, result: Ok(Some(present(&image))) }
+            }
+            HostEffect::PullImage { container, image, .. } => {
+                Outcome::Pulled { container, result: Ok(present(&image)) }
+            }
+            HostEffect::StartContainer(spec) => {
+                let container = self.container(&spec, Observed::Running { started_at: Some(self.now) });
+                Outcome::Container { container: spec.name, attempt: spec.attempt, result: Ok(container) }
+            }
+            HostEffect::StopContainer { container, id, .. } => {
+                let now = self.now;
+                self.containers.iter_mut().filter(|it| it.id == id).for_each(|it| end(it, 143, now));
+                Outcome::Stopped { container, id, result: Ok(()) }
+            }
+            HostEffect::RemoveContainer { container, id, .. } => {
+                self.containers.retain(|it| it.id != id);
+                Outcome::Removed { container, id, result: Ok(()) }
+            }
+            HostEffect::Probe { container, id, probe, .. } => {
+                Outcome::Probed { container, id, probe, verdict: ProbeVerdict::Success }
+            }
+            HostEffect::RunHook { container, id, hook, .. } => Outcome::Hooked { container, id, hook, result: Ok(()) },
+            HostEffect::TailLog { container, .. } => Outcome::LogTail { container, text: "oh no\n".into() },
+            HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
+        }
+    }
+
+    fn fail(&mut self, effect: &HostEffect, message: &str) -> Outcome {
+        match effect {
+            // Not there is an answer, not a failure.
+            HostEffect::InspectImage { container, .. } if message == "absent" => {
+                Outcome::Image { container: container.clone(), result: Ok(None) }
+            }
+            HostEffect::StartContainer(spec) => {
+                let (stage, message) = message.split_once(' ').unwrap();
+                let stage = match stage {
+                    "config" => StartStage::Config,
+                    "create" => StartStage::Create,
+                    _ => StartStage::Start,
+                };
+                let exit = Exit {
+                    code: 128,
+                    reason: "StartError".into(),
+                    message: message.into(),
+                    started_at: None,
+                    finished_at: Some(self.now),
+                };
+                let container = (stage == StartStage::Start).then(|| self.container(spec, Observed::Exited(exit)));
+                let result = Err(StartFailure { stage, message: message.into(), container });
+                Outcome::Container { container: spec.name.clone(), attempt: spec.attempt, result }
+            }
+            HostEffect::PullImage { container, .. } => {
+                Outcome::Pulled { container: container.clone(), result: Err(Failure::new(message)) }
+            }
+            other => match other.failed(message) {
+                Event::Done { outcome, .. } => outcome,
+                event => panic!("{event:?} is no outcome"),
+            },
+        }
+    }
+
+    fn container(&mut self, spec: &crate::ContainerSpec, state: Observed) -> ObservedContainer {
+        self.n_made += 1;
+        let container = ObservedContainer {
+            id: format!("c{}", self.n_made),
+            sandbox_id: spec.sandbox_id.clone(),
+            pod: spec.pod.clone(),
+            name: spec.name.clone(),
+            attempt: spec.attempt,
+            image: spec.image.clone(),
+            image_id: spec.image_ref.clone(),
+            hash: spec.annotations["io.kubernetes.container.hash"].clone(),
+            created_at: Some(self.now),
+            state,
+        };
+        self.containers.push(container.clone());
+        container
+    }
+
+    /// `exit web/app 1`: its main process ends.
+    fn exit(&mut self, which: &str, code: &str) {
+        let (pod, name) = which.split_once('/').unwrap();
+        let now = self.now;
+        let container = self.containers.iter_mut().rev().find(|it| it.pod.key.name == pod && it.name == name);
+        end(container.unwrap(), code.parse().unwrap(), now);
+        self.snapshot();
+    }
+}
+
+fn end(container: &mut ObservedContainer, code: i32, now: Time) {
+    if let Observed::Running { started_at } = container.state {
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        container.state = Observed::Exited(Exit {
+            code,
+            reason: reason.into(),
+            message: String::new(),
+            started_at,
+            finished_at: Some(now),
+        });
+    }
+}
+
+fn present(image: &str) -> Image {
+    Image { image_ref: format!("sha256:{image}"), size_bytes: 1000, uid: None, username: String::new() }
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let target = target.as_object_mut().unwrap();
+    for (name, value) in patch {
+        if value.is_null() {
+            target.remove(name);
+        } else {
+            merge(target.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}

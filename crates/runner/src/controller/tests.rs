@@ -1,0 +1,342 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
+use corten_meta::{Named, ObjectMeta, ObjectReference};
+use corten_reconcile::{Actor, Answer, EventType, Propagation, Seen, Verb, View, Wait, Wake, Watch, Write};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::fake::{FakeApi, Fault, clock};
+
+/// A ConfigMap that says what the mind under test is to want.
+#[derive(Clone, Deserialize)]
+struct Wish {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    data: BTreeMap<String, String>,
+}
+#[derive(Deserialize)]
+struct Pod {
+    metadata: ObjectMeta,
+}
+impl Named for Wish {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+impl Seen for Wish {
+    const RESOURCE: Resource = CONFIG_MAPS;
+}
+impl Named for Pod {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+}
+impl Seen for Pod {
+    const RESOURCE: Resource = PODS;
+}
+
+/// Keeps `data.pods` pods for each ConfigMap, and does what else its data says.
+#[derive(Default)]
+struct Wishes {
+    n_asked: AtomicUsize,
+}
+
+impl Controller for Wishes {
+    fn name(&self) -> &'static str {
+        "wishes"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::new::<Wish>(Wake::Itself), Watch::new::<Pod>(Wake::Controller("ConfigMap"))]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const WRITES: &[Write] = &[
+            Write { verb: Verb::Create, resource: PODS, fields: &[] },
+            Write { verb: Verb::Delete, resource: PODS, fields: &[] },
+            Write { verb: Verb::Patch, resource: CONFIG_MAPS, fields: &["metadata.labels", "metadata.annotations"] },
+        ];
+        WRITES
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        self.n_asked.fetch_add(1, Ordering::SeqCst);
+        let mut plan = Plan::default();
+        let Some(wish) = view.get::<Wish>(key) else { return plan };
+        let pods: Vec<&Pod> = view.owned_by::<Pod>(&wish.metadata.uid).collect();
+        if let Some(wanted) = wish.data.get("pods").map(|it| it.parse().expect("a number")) {
+            plan.effects.extend((pods.len()..wanted).map(|_| create(wish)));
+            plan.effects.extend(pods.iter().skip(wanted).map(|it| delete(&it.metadata)));
+        }
+        for (name, value) in &wish.data {
+            match &**name {
+                "panic" => panic!("as was wished"),
+                "fixed" if !pods.iter().any(|it| it.metadata.name == *value) => {
+                    plan.effects.push(fixed(wish, value));
+                }
+                "label" if wish.metadata.labels.get("label") != Some(value) => {
+                    let meta = json!({"labels": {"label": value}, "resourceVersion": wish.metadata.resource_version});
+                    plan.effects.push(patch(key, json!({"metadata": meta})));
+                }
+                "undeclared" => plan.effects.push(patch(key, json!({"data": {"undeclared": null}}))),
+                "event" => plan.effects.push(Effect::Event {
+                    about: ObjectReference {
+                        name: key.name.clone(),
+                        namespace: "default".into(),
+                        ..Default::default()
+                    },
+                    event_type: EventType::Normal,
+                    reason: "Wished",
+                    message: value.clone(),
+                }),
+                "wait" => plan.waits.push(Wait::new("Wished", &**value, Actor::Author)),
+                "wake" => plan.wake_at = Some(now.after(Duration::from_secs(value.parse().expect("a number")))),
+                "ask" if view.answer(&SECRETS, &Key::cluster(value)).is_none() => {
+                    plan.effects.push(Effect::Ask { resource: SECRETS, key: Key::cluster(value) });
+                }
+                "ask" => {
+                    let answer = view.answer(&SECRETS, &Key::cluster(value));
+                    let reason = if answer == Some(&Answer::Missing) { "Missing" } else { "Found" };
+                    plan.waits.push(Wait::new(reason, "", Actor::Cluster));
+                }
+                _ => {}
+            }
+        }
+        plan
+    }
+}
+
+fn owner(wish: &Wish) -> Value {
+    json!([{"kind": "ConfigMap", "apiVersion": "v1", "name": wish.metadata.name, "uid": wish.metadata.uid,
+            "controller": true}])
+}
+
+fn create(wish: &Wish) -> Effect {
+    let generate = format!("{}-", wish.metadata.name);
+    let metadata = json!({"namespace": "default", "generateName": generate, "ownerReferences": owner(wish)});
+    Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
+}
+
+fn fixed(wish: &Wish, name: &str) -> Effect {
+    let metadata = json!({"namespace": "default", "name": name, "ownerReferences": owner(wish)});
+    Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
+}
+
+fn delete(meta: &ObjectMeta) -> Effect {
+    let (key, uid) = (meta.key(), meta.uid.clone());
+    Effect::Delete { resource: PODS, key, uid, propagation: Propagation::Background, grace_seconds: None }
+}
+
+fn patch(key: &Key, patch: Value) -> Effect {
+    Effect::Patch { resource: CONFIG_MAPS, key: key.clone(), subresource: None, patch }
+}
+
+struct World {
+    api: Arc<FakeApi>,
+    journal: Arc<JournalBook>,
+    mind: Arc<Wishes>,
+    running: tokio::task::JoinHandle<()>,
+    shutdown: oneshot::Sender<()>,
+}
+
+const CONFIG: &str = "/api/v1/namespaces/default/configmaps";
+const POD: &str = "/api/v1/namespaces/default/pods";
+const POSTED: &str = "POST /api/v1/namespaces/default/pods";
+
+impl World {
+    fn begin(api: Arc<FakeApi>) -> Self {
+        let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
+        let (shutdown, ended) = oneshot::channel();
+        let loop_ = run_controller(mind.clone(), api.client(), clock(), journal.clone(), async move {
+            let _either = ended.await;
+        });
+        Self { api, journal, mind, running: tokio::spawn(loop_), shutdown }
+    }
+
+    fn wish(&self, name: &str, data: Value) {
+        let path = format!("{CONFIG}/{name}");
+        let mut object = self.api.object(&path).unwrap_or(json!({"metadata": {"name": name, "namespace": "default"}}));
+        object["data"] = data;
+        self.api.put(&path, object);
+    }
+
+    fn decision(&self, name: &str) -> Option<Decision> {
+        self.journal.decisions(&CONFIG_MAPS, &Key::new("default", name)).pop()
+    }
+
+    fn n_pods(&self) -> usize {
+        self.api.objects(POD).len()
+    }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::advance(Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_lags_never_makes_it_do_a_thing_twice() {
+    let world = World::begin(FakeApi::new());
+    world.api.delay_watches(Duration::from_secs(3));
+    world.wish("a", json!({"pods": "3"}));
+    pass(60).await;
+    assert_eq!(world.api.writes(), [POSTED; 3]);
+    world.wish("a", json!({"pods": "1"}));
+    pass(60).await;
+    assert_eq!((world.n_pods(), world.api.writes().len()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_lost_is_looked_up_before_anything_is_done_again() {
+    let world = World::begin(FakeApi::new());
+    pass(1).await;
+    world.api.delay_watches(Duration::from_secs(3600));
+    for fault in [Fault::AnswerLost("POST"), Fault::Refused("POST", 500, "InternalError"), Fault::AnswerLost("POST")] {
+        world.api.fault(fault);
+    }
+    world.wish("a", json!({"pods": "4"}));
+    pass(4000).await;
+    assert_eq!(world.n_pods(), 4);
+    assert_eq!(world.api.writes(), [POSTED; 4], "beside the one that was refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_waits_for_the_newer_object() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({}));
+    pass(1).await;
+    world.api.delay_watches(Duration::from_secs(5));
+    // The delay counts for watches begun from now on: make the informers begin theirs anew.
+    pass(1200).await;
+    world.wish("a", json!({"label": "x"}));
+    pass(6).await;
+    // Somebody writes between what the loop has seen and what it does.
+    world.wish("a", json!({"label": "y"}));
+    world.wish("a", json!({"label": "z"}));
+    pass(60).await;
+    let labels = world.api.object(&format!("{CONFIG}/a")).expect("stored")["metadata"]["labels"].clone();
+    assert_eq!(labels, json!({"label": "z"}));
+    assert!(world.api.writes().len() <= 3, "a conflict is not hammered on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_there_already_is_waited_for() {
+    let world = World::begin(FakeApi::new());
+    world.api.delay_watches(Duration::from_secs(5));
+    world.wish("a", json!({"fixed": "p"}));
+    let owner = json!([{"kind": "ConfigMap", "apiVersion": "v1", "name": "a", "controller": true,
+                        "uid": format!("uid-of-{CONFIG}/a")}]);
+    pass(4).await;
+    world
+        .api
+        .put(&format!("{POD}/p"), json!({"metadata": {"name": "p", "namespace": "default", "ownerReferences": owner}}));
+    pass(60).await;
+    assert_eq!(world.api.writes(), [POSTED], "asked for once, then seen");
+    assert_eq!(world.decision("a").expect("journalled").error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_declared_is_not_done() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"undeclared": "", "pods": "1"}));
+    pass(60).await;
+    assert!(world.api.writes().is_empty(), "nothing of such a plan is done");
+    let error = world.decision("a").expect("journalled").error;
+    assert_eq!(error.as_deref(), Some("undeclared write: Patch of configmaps at data"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_back_off_and_stand_in_the_journal() {
+    let world = World::begin(FakeApi::new());
+    for _ in 0..100 {
+        world.api.fault(Fault::Refused("POST", 403, "Forbidden"));
+    }
+    world.wish("a", json!({"pods": "1"}));
+    pass(60).await;
+    let n = world.api.writes().len();
+    assert_eq!(n, 0, "refused before it was carried out");
+    let decision = world.decision("a").expect("journalled");
+    assert!((12..16).contains(&decision.retries), "{} tries within a minute", decision.retries);
+    assert_eq!(decision.error.as_deref(), Some("cannot create Pod default/a-*: Forbidden"));
+    // Other keys are not held up, and this one recovers.
+    world.wish("b", json!({"wait": "for it"}));
+    pass(1).await;
+    assert_eq!(world.decision("b").expect("journalled").waits[0].message, "for it");
+    pass(4000).await;
+    assert_eq!(world.n_pods(), 1);
+    let decision = world.decision("a").expect("journalled");
+    assert_eq!((decision.error, decision.retries), (None, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_answered_and_asked_again_only_after_a_resync() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"ask": "s"}));
+    pass(1).await;
+    assert_eq!(world.decision("a").expect("journalled").waits[0].reason, "Missing");
+    world.api.put("/api/v1/secrets/s", json!({"metadata": {"name": "s"}}));
+    pass(1200).await;
+    assert_eq!(world.decision("a").expect("journalled").waits[0].reason, "Found");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_looks_again_when_it_was_asked_to_and_now_and_then() {
+    let world = World::begin(FakeApi::new());
+    let asked = || world.mind.n_asked.swap(0, Ordering::SeqCst);
+    world.wish("a", json!({"wake": "10"}));
+    pass(95).await;
+    assert_eq!(asked(), 10);
+    world.wish("a", json!({}));
+    pass(1).await;
+    asked();
+    pass(3600).await;
+    assert_eq!(asked(), 6, "a resync every ten minutes");
+    assert!(world.api.writes().is_empty(), "an idle loop writes nothing");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_are_told_once_and_then_counted() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"event": "hello", "wake": "10"}));
+    pass(45).await;
+    let events = world.api.objects("/api/v1/namespaces/default/events");
+    let [event] = &events[..] else { panic!("one event, not {}", events.len()) };
+    assert_eq!((&event["count"], &event["message"]), (&json!(5), &json!("hello")));
+    assert_eq!(event["source"]["component"], "wishes-controller");
+    assert_eq!(event["firstTimestamp"], "1970-01-12T13:46:40Z");
+    assert_eq!(event["lastTimestamp"], "1970-01-12T13:47:20Z");
+    // Whoever tells without end is cut short.
+    world.wish("a", json!({"event": "hello", "wake": "1"}));
+    pass(300).await;
+    let count = world.api.objects("/api/v1/namespaces/default/events")[0]["count"].as_u64().expect("a number");
+    assert!(count <= 26, "{count} of one burst");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_costs_one_key() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"panic": ""}));
+    world.wish("b", json!({"pods": "1"}));
+    pass(10).await;
+    assert_eq!(world.n_pods(), 1);
+    let error = world.decision("a").expect("journalled").error;
+    assert_eq!(error.as_deref(), Some("the controller panicked, see the log"));
+    // What is gone leaves no trace in the journal.
+    world.api.remove(&format!("{CONFIG}/a"));
+    pass(60).await;
+    assert_eq!(world.decision("a"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_lets_effects_end() {
+    let world = World::begin(FakeApi::new());
+    pass(1).await;
+    world.wish("a", json!({"pods": "3"}));
+    tokio::time::sleep(Duration::from_micros(1500)).await;
+    world.shutdown.send(()).expect("it runs");
+    world.running.await.expect("it ends");
+    assert_eq!(world.api.objects(POD).len(), 3);
+}

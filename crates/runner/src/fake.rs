@@ -1,0 +1,292 @@
+//! A tiny API server for tests: objects, versions, conflicts, lists and watches, with the faults a test asks for.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
+use corten_meta::Time;
+use futures_util::stream;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{sync::watch, time::Instant};
+
+use crate::Clock;
+
+/// What befalls the next request of a method.
+pub(crate) enum Fault {
+    /// Carried out, but nobody learns of it.
+    AnswerLost(&'static str),
+    /// Not carried out.
+    Refused(&'static str, u16, &'static str),
+}
+
+#[derive(Default)]
+struct State {
+    version: u64,
+    /// By path.
+    objects: BTreeMap<String, Value>,
+    log: Vec<Change>,
+    faults: VecDeque<Fault>,
+    requests: Vec<String>,
+    watch_delay: Duration,
+}
+
+#[derive(Clone)]
+struct Change {
+    version: u64,
+    path: String,
+    event_type: &'static str,
+    object: Value,
+}
+
+pub(crate) struct FakeApi {
+    state: Mutex<State>,
+    changed: watch::Sender<u64>,
+}
+
+impl FakeApi {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { version: 1, ..State::default() }), changed: watch::Sender::new(1) })
+    }
+
+    pub(crate) fn client(self: &Arc<Self>) -> Client {
+        Client::new(Arc::new(Line(self.clone())))
+    }
+
+    /// Watches learn of changes this much later.
+    pub(crate) fn delay_watches(&self, delay: Duration) {
+        self.state.lock().watch_delay = delay;
+    }
+
+    pub(crate) fn fault(&self, fault: Fault) {
+        self.state.lock().faults.push_back(fault);
+    }
+
+    /// The requests since the last call that were neither reads nor by the test: `POST /api/v1/…`.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().requests)
+    }
+
+    pub(crate) fn object(&self, path: &str) -> Option<Value> {
+        self.state.lock().objects.get(path).cloned()
+    }
+
+    pub(crate) fn objects(&self, beneath: &str) -> Vec<Value> {
+        let state = self.state.lock();
+        state.objects.iter().filter(|it| it.0.starts_with(beneath)).map(|it| it.1.clone()).collect()
+    }
+
+    /// Writes an object without a request.
+    pub(crate) fn put(&self, path: &str, mut object: Value) {
+        let mut state = self.state.lock();
+        if object["metadata"]["uid"].is_null() {
+            object["metadata"]["uid"] = json!(format!("uid-of-{path}"));
+        }
+        self.store(&mut state, path, object);
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        let mut state = self.state.lock();
+        self.drop_object(&mut state, path);
+    }
+
+    fn store(&self, state: &mut State, path: &str, mut object: Value) -> Value {
+        state.version += 1;
+        object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        let event_type = if state.objects.contains_key(path) { "MODIFIED" } else { "ADDED" };
+        state.objects.insert(path.to_owned(), object.clone());
+        let change = Change { version: state.version, path: path.to_owned(), event_type, object: object.clone() };
+        state.log.push(change);
+        self.changed.send_replace(state.version);
+        object
+    }
+
+    fn drop_object(&self, state: &mut State, path: &str) {
+        let Some(mut object) = state.objects.remove(path) else { return };
+        state.version += 1;
+        object["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        state.log.push(Change { version: state.version, path: path.to_owned(), event_type: "DELETED", object });
+        self.changed.send_replace(state.version);
+    }
+
+    fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+        let mut state = self.state.lock();
+        let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+        if method != "GET" {
+            state.requests.push(format!("{method} {path}"));
+        }
+        let (path, subresource) =
+            match ["/status", "/binding"].iter().find_map(|it| Some((path.strip_suffix(it)?, *it))) {
+                Some((path, subresource)) => (path.to_owned(), subresource),
+                None => (path.to_owned(), ""),
+            };
+        let stored = state.objects.get(&path).cloned();
+        match (method, stored) {
+            ("POST", Some(pod)) if subresource == "/binding" => self.bind(&mut state, &path, pod, &sent),
+            ("POST", _) if subresource.is_empty() => self.create(&mut state, &path, sent),
+            ("GET", Some(object)) => (200, object),
+            ("PATCH", Some(mut object)) => {
+                let wanted = &sent["metadata"]["resourceVersion"];
+                if !wanted.is_null() && *wanted != object["metadata"]["resourceVersion"] {
+                    return status(409, "Conflict");
+                }
+                let before = object.clone();
+                merge(&mut object, &sent);
+                (200, if object == before { object } else { self.store(&mut state, &path, object) })
+            }
+            ("DELETE", Some(object)) => {
+                let wanted = &sent["preconditions"]["uid"];
+                if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
+                    return status(409, "Conflict");
+                }
+                self.drop_object(&mut state, &path);
+                (200, json!({"kind": "Status", "status": "Success"}))
+            }
+            ("GET", None) if is_collection(&path) => (200, list(&state, &path)),
+            _ => status(404, "NotFound"),
+        }
+    }
+
+    fn create(&self, state: &mut State, collection: &str, mut object: Value) -> (u16, Value) {
+        if let Some(prefix) = object["metadata"]["generateName"].as_str() {
+            object["metadata"]["name"] = json!(format!("{prefix}{}", state.version));
+        }
+        let path = format!("{collection}/{}", object["metadata"]["name"].as_str().unwrap_or_default());
+        if state.objects.contains_key(&path) {
+            return status(409, "AlreadyExists");
+        }
+        object["metadata"]["uid"] = json!(format!("uid-{}", state.version));
+        (201, self.store(state, &path, object))
+    }
+
+    fn bind(&self, state: &mut State, path: &str, mut pod: Value, binding: &Value) -> (u16, Value) {
+        if pod["metadata"]["uid"] != binding["metadata"]["uid"] || pod["spec"]["nodeName"].is_string() {
+            return status(409, "Conflict");
+        }
+        pod["spec"]["nodeName"] = binding["target"]["name"].clone();
+        self.store(state, path, pod);
+        (201, json!({"kind": "Status", "status": "Success"}))
+    }
+
+    fn watch(self: Arc<Self>, collection: String, after: u64) -> Body {
+        let delay = self.state.lock().watch_delay;
+        let changed = self.changed.subscribe();
+        let lines = stream::unfold((after, changed), move |(after, mut changed)| {
+            let (api, collection) = (self.clone(), collection.clone());
+            async move {
+                changed.wait_for(|it| *it > after).await.ok()?;
+                tokio::time::sleep(delay).await;
+                let state = api.state.lock();
+                let mut text = String::new();
+                for it in state.log.iter().filter(|it| it.version > after && is_in(&it.path, &collection)) {
+                    text.push_str(&json!({"type": it.event_type, "object": it.object}).to_string());
+                    text.push('\n');
+                }
+                let version = state.version;
+                drop(state);
+                Some((Ok(Frame::data(Bytes::from(text))), (version, changed)))
+            }
+        });
+        BodyExt::boxed_unsync(StreamBody::new(lines))
+    }
+}
+
+impl Transport for FakeApi {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        Box::pin(async move {
+            // A request takes a moment, so that others come between.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let method = request.method().as_str().to_owned();
+            let fault = {
+                let mut faults = self.state.lock();
+                let at = faults.faults.iter().position(|it| it.method() == method);
+                at.and_then(|it| faults.faults.remove(it))
+            };
+            if let Some(Fault::Refused(_, code, reason)) = fault {
+                let (code, body) = status(code, reason);
+                return Ok(respond(code, &body));
+            }
+            let (code, body) = self.answer(&method, request.uri().path(), request.body());
+            match fault {
+                Some(_) => Err(TransportError("the answer is lost".into())),
+                None => Ok(respond(code, &body)),
+            }
+        })
+    }
+}
+
+/// A watch holds the server itself, since its answer outlives its request.
+struct Line(Arc<FakeApi>);
+
+impl Transport for Line {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        if !query.contains("watch=true") {
+            return self.0.send(request);
+        }
+        let after = query.split('&').find_map(|it| it.strip_prefix("resourceVersion=")?.parse().ok()).unwrap_or(0);
+        let body = self.0.clone().watch(request.uri().path().to_owned(), after);
+        Box::pin(async move { Ok(Response::new(body)) })
+    }
+}
+
+impl Fault {
+    fn method(&self) -> &'static str {
+        match self {
+            Self::AnswerLost(method) | Self::Refused(method, _, _) => method,
+        }
+    }
+}
+
+fn respond(code: u16, body: &Value) -> Response<Body> {
+    let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+    Response::builder().status(code).body(body).expect("a valid response")
+}
+
+fn status(code: u16, reason: &str) -> (u16, Value) {
+    (code, json!({"kind": "Status", "code": code, "reason": reason, "message": reason}))
+}
+
+fn list(state: &State, collection: &str) -> Value {
+    let items: Vec<&Value> = state.objects.iter().filter(|it| is_in(it.0, collection)).map(|it| it.1).collect();
+    json!({"metadata": {"resourceVersion": state.version.to_string()}, "items": items})
+}
+
+/// `/api/v1/namespaces/default/pods/a` is in `/api/v1/pods`.
+fn is_in(path: &str, collection: &str) -> bool {
+    let (Some((parent, _)), Some((group, plural))) = (path.rsplit_once('/'), collection.rsplit_once('/')) else {
+        return false;
+    };
+    parent == collection || (parent.starts_with(group) && parent.ends_with(&format!("/{plural}")))
+}
+
+fn is_collection(path: &str) -> bool {
+    matches!(path.rsplit('/').next(), Some("pods" | "configmaps" | "nodes" | "events" | "secrets"))
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    let (Some(object), Some(patch)) = (object.as_object_mut(), patch.as_object()) else {
+        *object = patch.clone();
+        return;
+    };
+    for (name, value) in patch {
+        if value.is_null() {
+            object.remove(name);
+        } else {
+            merge(object.entry(name.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// A clock that goes with tokio's paused one.
+pub(crate) fn clock() -> Clock {
+    let start = Instant::now();
+    Arc::new(move || Time::from_unix_seconds(1_000_000).after(start.elapsed()))
+}

@@ -1,0 +1,158 @@
+//! What every loop last decided about every object, kept in memory for whoever asks why.
+//!
+//! A wait keeps the time it was first seen for as long as plan after plan names it. Bounded: the objects that were
+//! decided about longest ago are forgotten first.
+
+use std::collections::BTreeMap;
+
+use corten_meta::{Key, Resource, Time};
+use corten_reconcile::{Decision, Wait};
+use parking_lot::Mutex;
+
+const OBJECTS_MAX: usize = 50_000;
+
+/// One book for all loops of a process.
+#[derive(Default)]
+pub struct JournalBook {
+    pages: Mutex<Pages>,
+}
+
+#[derive(Default)]
+struct Pages {
+    objects: BTreeMap<(Resource, Key), Page>,
+    /// By the number of the last entry, the oldest first.
+    order: BTreeMap<u64, (Resource, Key)>,
+    n_entries: u64,
+}
+
+struct Page {
+    entry: u64,
+    /// One per loop, in name order.
+    decisions: BTreeMap<String, Decision>,
+}
+
+impl JournalBook {
+    /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of
+    /// its steps' waits) is filled in here. One that does nothing new keeps the effects of the last one that did.
+    pub fn record(&self, resource: &Resource, key: &Key, mut decision: Decision) {
+        let id = (resource.clone(), key.clone());
+        let mut pages = self.pages.lock();
+        pages.n_entries += 1;
+        let entry = pages.n_entries;
+        match pages.objects.get_mut(&id) {
+            Some(page) => {
+                let last = std::mem::replace(&mut page.entry, entry);
+                if let Some(before) = page.decisions.get(&decision.by) {
+                    go_on(&mut decision, before);
+                } else {
+                    begin(&mut decision);
+                }
+                page.decisions.insert(decision.by.clone(), decision);
+                pages.order.remove(&last);
+            }
+            None => {
+                begin(&mut decision);
+                let decisions = BTreeMap::from([(decision.by.clone(), decision)]);
+                pages.objects.insert(id.clone(), Page { entry, decisions });
+            }
+        }
+        pages.order.insert(entry, id);
+        if pages.objects.len() > OBJECTS_MAX
+            && let Some((_, oldest)) = pages.order.pop_first()
+        {
+            pages.objects.remove(&oldest);
+        }
+    }
+
+    /// What the loops say of one object, in the order of their names.
+    pub fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
+        let pages = self.pages.lock();
+        let page = pages.objects.get(&(resource.clone(), key.clone()));
+        page.map(|it| it.decisions.values().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The object is gone.
+    pub fn forget(&self, resource: &Resource, key: &Key) {
+        let mut pages = self.pages.lock();
+        if let Some(page) = pages.objects.remove(&(resource.clone(), key.clone())) {
+            pages.order.remove(&page.entry);
+        }
+    }
+}
+
+fn begin(decision: &mut Decision) {
+    let at = decision.at;
+    for wait in waits(decision) {
+        wait.since = wait.since.or(at);
+    }
+}
+
+/// Carries over what has not changed since the decision before.
+fn go_on(decision: &mut Decision, before: &Decision) {
+    if decision.effects.is_empty() {
+        decision.effects.clone_from(&before.effects);
+    }
+    let at = decision.at;
+    let since = |wait: &Wait| -> Option<Time> {
+        let steps = before.steps.iter().filter_map(|it| it.wait.as_ref());
+        let same = before.waits.iter().chain(steps).find(|it| it.reason == wait.reason && it.on == wait.on);
+        same.and_then(|it| it.since)
+    };
+    for wait in waits(decision) {
+        wait.since = wait.since.or_else(|| since(wait)).or(at);
+    }
+}
+
+fn waits(decision: &mut Decision) -> impl Iterator<Item = &mut Wait> {
+    decision.waits.iter_mut().chain(decision.steps.iter_mut().filter_map(|it| it.wait.as_mut()))
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_api::resources::PODS;
+    use corten_reconcile::Actor;
+
+    use super::*;
+
+    fn decision(at: i64, effects: &[&str], waits: &[&str]) -> Decision {
+        Decision {
+            by: "loop".into(),
+            at: Some(Time::from_unix_seconds(at)),
+            effects: effects.iter().map(|it| (*it).to_owned()).collect(),
+            waits: waits.iter().map(|it| Wait::new(it, "", Actor::Cluster)).collect(),
+            ..Decision::default()
+        }
+    }
+
+    #[test]
+    fn a_wait_is_as_old_as_its_unbroken_row() {
+        let (book, key) = (JournalBook::default(), Key::new("default", "web"));
+        let since = |at: i64, effects: &[&str], waits: &[&str]| {
+            book.record(&PODS, &key, decision(at, effects, waits));
+            let [newest] = &book.decisions(&PODS, &key)[..] else { panic!("one loop, one decision") };
+            let since = newest.waits.iter().map(|it| it.since.expect("filled in").unix_millis() / 1000);
+            (newest.effects.join(","), since.collect::<Vec<_>>())
+        };
+        assert_eq!(since(1, &["create"], &["A"]), ("create".into(), vec![1]));
+        assert_eq!(since(2, &[], &["B", "A"]), ("create".into(), vec![2, 1]));
+        assert_eq!(since(3, &["patch"], &["B"]), ("patch".into(), vec![2]));
+        assert_eq!(since(4, &[], &["A", "B"]), ("patch".into(), vec![4, 2]));
+        book.forget(&PODS, &key);
+        assert!(book.decisions(&PODS, &key).is_empty());
+    }
+
+    #[test]
+    fn it_stays_bounded() {
+        let book = JournalBook::default();
+        let key = |at: usize| Key::new("default", at.to_string());
+        for at in 0..OBJECTS_MAX {
+            book.record(&PODS, &key(at), decision(1, &[], &[]));
+        }
+        book.record(&PODS, &key(0), decision(2, &[], &[]));
+        book.record(&PODS, &key(OBJECTS_MAX), decision(3, &[], &[]));
+        assert_eq!(book.decisions(&PODS, &key(0)).len(), 1, "decided about again, so young");
+        assert!(book.decisions(&PODS, &key(1)).is_empty(), "the oldest");
+        let pages = book.pages.lock();
+        assert_eq!((pages.objects.len(), pages.order.len()), (OBJECTS_MAX, OBJECTS_MAX));
+    }
+}

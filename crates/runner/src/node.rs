@@ -1,0 +1,355 @@
+//! Gives a kubelet its hands: feeds it the API's and the machine's news, carries out what it decides.
+//!
+//! The mind keeps order: it never has two effects under way that need one. So effects run side by side, each with its
+//! deadline, and one that hangs holds up nobody else.
+
+use std::{
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use corten_api::{
+    core::v1::{Node, Pod},
+    resources::{LEASES, NODES, PODS},
+};
+use corten_client::{
+    BoxFuture, Client, DeleteParams, Error, Informer, InformerEvent, InformerParams, PatchType, decode,
+};
+use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, PodRef};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::time::{Instant, Sleep};
+
+use crate::{Clock, EventRecorder, JournalBook, sources::Followed};
+
+/// Acts on one machine (or pretends to, in the simulator). See [`HostEffect`] for what each effect is answered by.
+pub trait Hands: Send + Sync + 'static {
+    /// Carries out one effect and tells how it ended, with anything else worth telling before or after. Many run at
+    /// once; dropping the future gives the effect up.
+    fn perform(&self, effect: HostEffect) -> BoxFuture<'_, Vec<Event>>;
+
+    /// Waits for the next news of the machine: [`Event::Snapshot`]s and [`Event::Facts`]. The first call answers at
+    /// once with both; later ones when something changed (a container ended, a fact differs). Called in a loop by one
+    /// task; nothing may be lost where the future is dropped.
+    fn events(&self) -> BoxFuture<'_, Vec<Event>>;
+}
+
+const API_WRITES: usize = 32;
+const BATCH: usize = 256;
+const IDLE: Duration = Duration::from_secs(3600);
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs until `shutdown` is ready. The pods' containers go on; the next run adopts them.
+pub async fn run_node(
+    kubelet: Kubelet,
+    client: Client,
+    hands: Arc<dyn Hands>,
+    clock: Clock,
+    journal: Arc<JournalBook>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let mut shutdown = pin!(shutdown);
+    let mut running = Running::new(kubelet, client, hands, clock, journal);
+    loop {
+        let is_shutdown = std::future::poll_fn(|context| {
+            if shutdown.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            running.poll(context).map(|()| false)
+        });
+        if is_shutdown.await {
+            break;
+        }
+        // Other tasks get their turn however much there is to do.
+        tokio::task::yield_now().await;
+    }
+    running.finish().await;
+}
+
+struct Running {
+    kubelet: Kubelet,
+    client: Client,
+    hands: Arc<dyn Hands>,
+    clock: Clock,
+    journal: Arc<JournalBook>,
+    pods: Informer<Box<Pod>>,
+    node: Informer<Box<Node>>,
+    has_node: bool,
+    followed: Followed,
+    news: BoxFuture<'static, Vec<Event>>,
+    lanes: [Lane<HostEffect>; 3],
+    writes: Lane<ApiEffect>,
+    recorder: EventRecorder,
+    tick_at: Option<Instant>,
+    alarm: Pin<Box<Sleep>>,
+}
+
+/// What runs side by side, up to a number; the rest waits for its turn.
+struct Lane<T> {
+    wide: usize,
+    waiting: VecDeque<T>,
+    running: FuturesUnordered<BoxFuture<'static, Vec<Event>>>,
+}
+
+impl<T> Lane<T> {
+    fn new(wide: usize) -> Self {
+        Self { wide, waiting: VecDeque::new(), running: FuturesUnordered::new() }
+    }
+
+    /// Begins what has room; gives what ended.
+    fn poll(&mut self, context: &mut Context<'_>, begin: impl Fn(T) -> BoxFuture<'static, Vec<Event>>) -> Vec<Event> {
+        let mut ended = Vec::new();
+        loop {
+            while self.running.len() < self.wide
+                && let Some(next) = self.waiting.pop_front()
+            {
+                self.running.push(begin(next));
+            }
+            match self.running.poll_next_unpin(context) {
+                Poll::Ready(Some(events)) => ended.extend(events),
+                Poll::Ready(None) | Poll::Pending => return ended,
+            }
+        }
+    }
+}
+
+/// Pulls may take an hour and starts contend for the disk; neither may hold up a probe or a stop.
+fn lane(effect: &HostEffect) -> usize {
+    match effect {
+        HostEffect::PullImage { .. } => 0,
+        HostEffect::RunSandbox(_) | HostEffect::StartContainer(_) => 1,
+        _ => 2,
+    }
+}
+
+impl Running {
+    fn new(kubelet: Kubelet, client: Client, hands: Arc<dyn Hands>, clock: Clock, journal: Arc<JournalBook>) -> Self {
+        let name = kubelet.config().node_name.clone();
+        Self {
+            pods: informer(&client, PODS, format!("spec.nodeName={name}"), &name),
+            node: informer(&client, NODES, format!("metadata.name={name}"), &name),
+            has_node: false,
+            followed: Followed::default(),
+            news: news(&hands),
+            lanes: [Lane::new(4), Lane::new(16), Lane::new(512)],
+            writes: Lane::new(API_WRITES),
+            recorder: EventRecorder::new(client.clone(), "kubelet"),
+            tick_at: None,
+            alarm: Box::pin(tokio::time::sleep(IDLE)),
+            kubelet,
+            client,
+            hands,
+            clock,
+            journal,
+        }
+    }
+
+    /// Takes in everything there is and begins what it leads to; pending once nothing more happens.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut events = self.poll_caches(context);
+        if let Poll::Ready(news_events) = self.news.as_mut().poll(context) {
+            self.news = news(&self.hands);
+            events.extend(news_events);
+        }
+        let hands = self.hands.clone();
+        for lane in &mut self.lanes {
+            events.extend(lane.poll(context, |effect| perform(hands.clone(), effect)));
+        }
+        let client = self.client.clone();
+        events.extend(self.writes.poll(context, |effect| write(client.clone(), effect)));
+        let now = Instant::now();
+        if self.tick_at.is_some_and(|it| it <= now) {
+            self.tick_at = None;
+            events.push(Event::Tick);
+        }
+        let is_busy = !events.is_empty();
+        for event in events {
+            self.step(event);
+        }
+        self.alarm.as_mut().reset(self.tick_at.unwrap_or(now + IDLE));
+        let _: Poll<()> = self.recorder.poll(context);
+        if is_busy || self.alarm.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    fn poll_caches(&mut self, context: &mut Context<'_>) -> Vec<Event> {
+        let mut events = Vec::new();
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.pods.poll_event(context) else { break };
+            events.push(match event {
+                InformerEvent::Applied(pod, _) => Event::Pod(pod),
+                InformerEvent::Deleted(meta) => Event::PodGone(PodRef { key: meta.key(), uid: meta.uid }),
+                InformerEvent::Synced(_) => Event::PodsSynced,
+            });
+        }
+        while let Poll::Ready(event) = self.node.poll_event(context) {
+            match event {
+                InformerEvent::Applied(node, _) => {
+                    self.has_node = true;
+                    events.push(Event::Node(Some(node)));
+                }
+                InformerEvent::Deleted(_) => {
+                    self.has_node = false;
+                    events.push(Event::Node(None));
+                }
+                InformerEvent::Synced(_) if !self.has_node => events.push(Event::Node(None)),
+                InformerEvent::Synced(_) => {}
+            }
+        }
+        events.extend(self.followed.poll(context));
+        events
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = (self.clock)();
+        for effect in self.kubelet.step(event, now) {
+            match effect {
+                Effect::Host(effect) => self.lanes[lane(&effect)].waiting.push_back(effect),
+                Effect::Api(ApiEffect::Event { about, event_type, reason, message }) => {
+                    self.recorder.record(&about, event_type, reason, &message, now);
+                }
+                Effect::Api(ApiEffect::Follow(source)) => self.followed.follow(&self.client, source),
+                Effect::Api(ApiEffect::Unfollow(source)) => self.followed.unfollow(&source),
+                Effect::Api(effect) => self.writes.waiting.push_back(effect),
+                Effect::Record { pod, decision } => self.journal.record(&PODS, &pod, *decision),
+                Effect::Forget { pod } => self.journal.forget(&PODS, &pod),
+                Effect::WakeAt(at) => self.tick_at = Some(Instant::now() + wait(at, now)),
+            }
+        }
+    }
+
+    /// Lets what was begun come to its end, for a moment.
+    async fn finish(mut self) {
+        let rest = async {
+            while self.writes.running.next().await.is_some() {}
+            while self.lanes[1].running.next().await.is_some() {}
+        };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
+            tracing::warn!("work on this node's pods is given up at shutdown");
+        }
+    }
+}
+
+/// A timer rings in whole milliseconds; one more and it never rings too early.
+fn wait(at: Time, now: Time) -> Duration {
+    at.since(now) + Duration::from_millis(1)
+}
+
+fn news(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
+    let hands = hands.clone();
+    Box::pin(async move { hands.events().await })
+}
+
+#[derive(Deserialize)]
+struct OnlyMeta {
+    metadata: ObjectMeta,
+}
+
+fn informer<T: DeserializeOwned + 'static>(
+    client: &Client,
+    resource: Resource,
+    field_selector: String,
+    node: &str,
+) -> Informer<Box<T>> {
+    let params = InformerParams { field_selector, ..InformerParams::all(resource) }.seeded_by(node);
+    Informer::decoding(client.clone(), params, |bytes| {
+        let meta: OnlyMeta = decode(&bytes)?;
+        Ok((meta.metadata, decode(&bytes)?))
+    })
+}
+
+/// Carries out one host effect; whatever happens, the mind gets its answer.
+fn perform(hands: Arc<dyn Hands>, effect: HostEffect) -> BoxFuture<'static, Vec<Event>> {
+    Box::pin(async move {
+        let work = AssertUnwindSafe(hands.perform(effect.clone())).catch_unwind();
+        match tokio::time::timeout(effect.deadline(), work).await {
+            Ok(Ok(events)) => events,
+            Ok(Err(_)) => {
+                tracing::error!(pod = %effect.pod().key, "a hand broke");
+                vec![effect.failed("internal error of the node")]
+            }
+            Err(_) => {
+                tracing::warn!(pod = %effect.pod().key, "an effect was given up after {:?}", effect.deadline());
+                vec![effect.failed("context deadline exceeded")]
+            }
+        }
+    })
+}
+
+/// Carries out one write to the API.
+fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
+    Box::pin(async move {
+        match effect {
+            ApiEffect::PatchPodStatus { pod, patch } => {
+                let patched = client.patch(&PODS, &pod.key, "status", &PatchType::Merge, &patch).await;
+                let result = patched.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
+                if let Err(ApiFailure::Other(error)) = &result {
+                    tracing::warn!(pod = %pod.key, error, "cannot write a pod's status");
+                }
+                vec![Event::StatusPatched { pod, result }]
+            }
+            ApiEffect::DeletePod { pod } => {
+                let params =
+                    DeleteParams { grace_seconds: Some(0), uid: Some(pod.uid.clone()), ..DeleteParams::default() };
+                let result = match client.delete(&PODS, &pod.key, &params).await {
+                    Ok(_) => Ok(()),
+                    Err(error) if error.is_not_found() => Ok(()),
+                    Err(error) => Err(failure(error)),
+                };
+                vec![Event::PodDeleted { pod, result }]
+            }
+            ApiEffect::CreateNode { node } => {
+                // Of two that register one waits for the other's Node to come by its watch.
+                let created = client.create(&NODES, "", &node).await;
+                vec![Event::NodeWritten(created.and_then(|it| decode(&it)).map_err(node_failure))]
+            }
+            ApiEffect::PatchNode { name, status, patch } => {
+                let subresource = if status { "status" } else { "" };
+                let patched = client.patch(&NODES, &Key::cluster(name), subresource, &PatchType::Merge, &patch).await;
+                vec![Event::NodeWritten(patched.and_then(|it| decode(&it)).map_err(node_failure))]
+            }
+            ApiEffect::RenewLease { patch, create } => {
+                let result = renew(&client, &patch, &create).await.map_err(node_failure);
+                vec![Event::LeaseRenewed(result)]
+            }
+            ApiEffect::Event { .. } | ApiEffect::Follow(_) | ApiEffect::Unfollow(_) => Vec::new(),
+        }
+    })
+}
+
+async fn renew(client: &Client, patch: &Value, create: &Value) -> Result<(), Error> {
+    let text = |field: &str| create["metadata"][field].as_str().unwrap_or_default();
+    let key = Key::new(text("namespace"), text("name"));
+    match client.patch(&LEASES, &key, "", &PatchType::Merge, patch).await {
+        Err(error) if error.is_not_found() => {
+            client.create(&LEASES, &key.namespace, create).await?;
+        }
+        other => {
+            other?;
+        }
+    }
+    Ok(())
+}
+
+fn failure(error: Error) -> ApiFailure {
+    if error.is_not_found() {
+        ApiFailure::Gone
+    } else if error.is_conflict() {
+        ApiFailure::Conflict
+    } else {
+        ApiFailure::Other(error.to_string())
+    }
+}
+
+fn node_failure(error: Error) -> ApiFailure {
+    tracing::debug!(%error, "cannot write the node or its lease");
+    failure(error)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+use std::collections::BTreeMap;
+
+use corten_kubelet::{
+    Config, Failure, Image, NodeFacts, Observed, ObservedContainer, ObservedSandbox, Outcome, Snapshot,
+};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::*;
+use crate::fake::{FakeApi, Fault, clock};
+
+const POD: &str = "/api/v1/namespaces/default/pods";
+
+/// A machine on which everything works, but for pods called `hang` and `break`.
+struct FakeHands {
+    clock: Clock,
+    sandboxes: Mutex<BTreeMap<String, ObservedSandbox>>,
+    containers: Mutex<BTreeMap<String, ObservedContainer>>,
+    volumes: Mutex<Vec<String>>,
+    is_told: Mutex<bool>,
+    news: Notify,
+}
+
+impl FakeHands {
+    fn snapshot(&self) -> Event {
+        let sandboxes = self.sandboxes.lock().values().cloned().collect();
+        let containers = self.containers.lock().values().cloned().collect();
+        Event::Snapshot(Snapshot { taken_at: Some((self.clock)()), sandboxes, containers })
+    }
+
+    fn do_it(&self, effect: HostEffect) -> Outcome {
+        match effect {
+            HostEffect::PrepareVolumes { volumes, .. } => {
+                self.volumes.lock().extend(volumes.iter().map(|it| format!("{:?}", it.source)));
+                Outcome::Volumes(Ok(()))
+            }
+            HostEffect::RunSandbox(spec) => {
+                let id = format!("sandbox-{}", spec.pod.key.name);
+                let ips = vec!["10.0.0.1".to_owned()];
+                let sandbox = ObservedSandbox { id, pod: spec.pod, ready: true, ips, ..ObservedSandbox::default() };
+                self.sandboxes.lock().insert(sandbox.id.clone(), sandbox.clone());
+                Outcome::Sandbox(Ok(sandbox))
+            }
+            HostEffect::InspectImage { container, .. } => {
+                Outcome::Image { container, result: Ok(Some(Image::default())) }
+            }
+            HostEffect::StartContainer(spec) => {
+                let container = ObservedContainer {
+                    id: format!("container-{}-{}", spec.pod.key.name, spec.name),
+                    sandbox_id: spec.sandbox_id,
+                    pod: spec.pod,
+                    name: spec.name.clone(),
+                    state: Observed::Running { started_at: Some((self.clock)()) },
+                    ..ObservedContainer::default()
+                };
+                self.containers.lock().insert(container.id.clone(), container.clone());
+                Outcome::Container { container: spec.name, attempt: spec.attempt, result: Ok(container) }
+            }
+            HostEffect::StopContainer { container, id, .. } => {
+                if let Some(it) = self.containers.lock().get_mut(&id) {
+                    it.state = Observed::Exited(corten_kubelet::Exit { code: 143, ..corten_kubelet::Exit::default() });
+                }
+                self.news.notify_one();
+                Outcome::Stopped { container, id, result: Ok(()) }
+            }
+            HostEffect::RemoveSandbox { id, .. } => {
+                self.sandboxes.lock().remove(&id);
+                self.containers.lock().retain(|_, it| it.sandbox_id != id);
+                Outcome::SandboxRemoved { id, result: Ok(()) }
+            }
+            HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
+            other => panic!("no test asks for {other:?}"),
+        }
+    }
+}
+
+impl Hands for FakeHands {
+    fn perform(&self, effect: HostEffect) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(async move {
+            let pod = effect.pod().clone();
+            if let HostEffect::RunSandbox(_) = effect {
+                match pod.key.name.as_str() {
+                    "hang" => std::future::pending().await,
+                    "break" => panic!("a hand breaks, as the test wants"),
+                    "refuse" => return vec![Event::Done { pod, outcome: Outcome::Sandbox(Err(Failure::new("no"))) }],
+                    _ => {}
+                }
+            }
+            let outcome = self.do_it(effect);
+            vec![Event::Done { pod, outcome }]
+        })
+    }
+
+    fn events(&self) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(async move {
+            if std::mem::replace(&mut *self.is_told.lock(), true) {
+                tokio::select! {
+                    biased;
+                    () = self.news.notified() => {}
+                    () = tokio::time::sleep(Duration::from_secs(10)) => {}
+                }
+            }
+            vec![self.snapshot(), Event::Facts(Box::new(NodeFacts { cpus: 2, ..NodeFacts::default() }))]
+        })
+    }
+}
+
+struct World {
+    api: Arc<FakeApi>,
+    hands: Arc<FakeHands>,
+    journal: Arc<JournalBook>,
+    _running: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    fn new() -> Self {
+        let api = FakeApi::new();
+        let hands = Arc::new(FakeHands {
+            clock: clock(),
+            sandboxes: Mutex::default(),
+            containers: Mutex::default(),
+            volumes: Mutex::default(),
+            is_told: Mutex::default(),
+            news: Notify::new(),
+        });
+        let journal = Arc::new(JournalBook::default());
+        let kubelet = Kubelet::new(Config::new("n1", "192.168.0.1"));
+        let running = run_node(
+            kubelet,
+            api.client(),
+            hands.clone(),
+            hands.clock.clone(),
+            journal.clone(),
+            std::future::pending(),
+        );
+        Self { api, hands, journal, _running: tokio::spawn(running) }
+    }
+
+    fn pod(&self, name: &str, mut spec: Value) {
+        spec["nodeName"] = "n1".into();
+        spec["containers"] = json!([{"name": "app", "image": "app:1"}]);
+        let meta = json!({"name": name, "namespace": "default"});
+        self.api.put(&format!("{POD}/{name}"), json!({"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}));
+    }
+
+    fn phase(&self, name: &str) -> String {
+        let pod = self.api.object(&format!("{POD}/{name}")).expect("stored");
+        pod["status"]["phase"].as_str().unwrap_or_default().to_owned()
+    }
+
+    fn events(&self, reason: &str) -> Vec<String> {
+        let events = self.api.objects("/api/v1/namespaces/default/events");
+        let events = events.iter().filter(|it| it["reason"] == reason);
+        events
+            .map(|it| {
+                format!(
+                    "{}: {}",
+                    it["involvedObject"]["name"].as_str().unwrap_or_default(),
+                    it["message"].as_str().unwrap_or_default()
+                )
+            })
+            .collect()
+    }
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_registers_and_runs_a_pod_to_its_end() {
+    let world = World::new();
+    pass(1).await;
+    let node = world.api.object("/api/v1/nodes/n1").expect("registered");
+    assert_eq!(node["metadata"]["labels"]["kubernetes.io/hostname"], "n1");
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1";
+    let first = world.api.object(lease).expect("alive");
+    pass(11).await;
+    assert_ne!(world.api.object(lease).expect("alive")["spec"]["renewTime"], first["spec"]["renewTime"]);
+
+    world.pod("web", json!({}));
+    pass(1).await;
+    assert_eq!(world.phase("web"), "Running");
+    assert_eq!(world.events("Started"), ["web: Container started"]);
+    let steps = world.journal.decisions(&PODS, &Key::new("default", "web"))[0].steps.clone();
+    let names: Vec<_> = steps.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["network", "volumes", "image app", "container app", "ready"]);
+
+    let path = format!("{POD}/web");
+    let mut pod = world.api.object(&path).expect("stored");
+    pod["metadata"]["deletionTimestamp"] = json!((world.hands.clock)());
+    pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+    world.api.put(&path, pod);
+    pass(2).await;
+    assert_eq!(world.api.object(&path), None);
+    assert!(world.hands.sandboxes.lock().is_empty() && world.hands.containers.lock().is_empty());
+    assert!(world.journal.decisions(&PODS, &Key::new("default", "web")).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_hangs_or_breaks_holds_up_nobody() {
+    let world = World::new();
+    for name in ["hang", "break", "refuse", "web"] {
+        world.pod(name, json!({}));
+    }
+    pass(2).await;
+    assert_eq!(world.phase("web"), "Running");
+    let mut failed = world.events("FailedCreatePodSandBox");
+    failed.sort();
+    let expected =
+        ["break: Failed to create pod sandbox: internal error of the node", "refuse: Failed to create pod sandbox: no"];
+    assert_eq!(failed, expected);
+    pass(240).await;
+    let failed = world.events("FailedCreatePodSandBox");
+    assert!(failed.contains(&"hang: Failed to create pod sandbox: context deadline exceeded".to_owned()), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_is_written_again() {
+    let world = World::new();
+    pass(1).await;
+    for _ in 0..3 {
+        world.api.fault(Fault::Refused("PATCH", 409, "Conflict"));
+        world.api.fault(Fault::AnswerLost("PATCH"));
+    }
+    world.pod("web", json!({}));
+    pass(60).await;
+    assert_eq!(world.phase("web"), "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_config_map_is_followed() {
+    let world = World::new();
+    world.pod("web", json!({"volumes": [{"name": "cfg", "configMap": {"name": "settings"}}]}));
+    pass(2).await;
+    assert_eq!(world.phase("web"), "Pending");
+    let failed = world.events("FailedMount");
+    assert_eq!(failed, ["web: MountVolume.SetUp failed for volume \"cfg\" : configmap \"settings\" not found"]);
+    let path = "/api/v1/namespaces/default/configmaps/settings";
+    let settings =
+        |value: &str| json!({"metadata": {"name": "settings", "namespace": "default"}, "data": {"a": value}});
+    world.api.put(path, settings("1"));
+    pass(2).await;
+    assert_eq!(world.phase("web"), "Running");
+    world.api.put(path, settings("2"));
+    pass(2).await;
+    let contents: Vec<bool> = world.hands.volumes.lock().iter().map(|it| it.contains("[50]")).collect();
+    assert_eq!(contents, [false, true], "'2' is 50");
+}

@@ -1,0 +1,151 @@
+//! Which key is looked at next: each once however often it is woken, in the order of their waking, later where it failed.
+//!
+//! ```text
+//! wake --> ready --> pop (busy) --> done
+//!            ^          |             |
+//!            +--- at its time <-------+--- woken meanwhile: ready again
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
+
+use corten_meta::Key;
+use tokio::time::Instant;
+
+const BACKOFF_FIRST: Duration = Duration::from_millis(5);
+/// Upstream waits up to 1000 s; a cluster that has been repaired should not look broken for that long.
+const BACKOFF_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    ready: VecDeque<Key>,
+    queued: BTreeSet<Key>,
+    /// Looked at now, or parked until the caches hold what it wrote; true where it was woken meanwhile.
+    busy: BTreeMap<Key, bool>,
+    failures: BTreeMap<Key, u32>,
+    alarms: BTreeSet<(Instant, Key)>,
+    alarm_of: BTreeMap<Key, Instant>,
+}
+
+impl Queue {
+    pub(crate) fn wake(&mut self, key: Key) {
+        if let Some(woken) = self.busy.get_mut(&key) {
+            *woken = true;
+        } else if self.queued.insert(key.clone()) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Wakes the key at this time; it has one alarm, the earliest that was set since it was last looked at.
+    pub(crate) fn wake_at(&mut self, key: Key, at: Instant) {
+        match self.alarm_of.get(&key) {
+            Some(set) if *set <= at => return,
+            Some(set) => {
+                self.alarms.remove(&(*set, key.clone()));
+            }
+            None => {}
+        }
+        self.alarm_of.insert(key.clone(), at);
+        self.alarms.insert((at, key));
+    }
+
+    /// The next key, which is then busy until it is [`Queue::done`].
+    pub(crate) fn pop(&mut self) -> Option<Key> {
+        let key = self.ready.pop_front()?;
+        self.queued.remove(&key);
+        self.busy.insert(key.clone(), false);
+        if let Some(at) = self.alarm_of.remove(&key) {
+            self.alarms.remove(&(at, key.clone()));
+        }
+        Some(key)
+    }
+
+    pub(crate) fn done(&mut self, key: Key) {
+        if self.busy.remove(&key) == Some(true) {
+            self.wake(key);
+        }
+    }
+
+    /// Counts a failure and says how long to leave the key alone for.
+    pub(crate) fn failed(&mut self, key: &Key) -> Duration {
+        let failures = self.failures.entry(key.clone()).or_default();
+        let delay = BACKOFF_FIRST.saturating_mul(1 << (*failures).min(20)).min(BACKOFF_MAX);
+        *failures = failures.saturating_add(1);
+        delay
+    }
+
+    pub(crate) fn succeeded(&mut self, key: &Key) {
+        self.failures.remove(key);
+    }
+
+    /// How often the key has failed in a row.
+    pub(crate) fn failures(&self, key: &Key) -> u32 {
+        self.failures.get(key).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn next_alarm(&self) -> Option<Instant> {
+        self.alarms.first().map(|it| it.0)
+    }
+
+    /// Wakes every key whose time has come.
+    pub(crate) fn ring(&mut self, now: Instant) {
+        while self.next_alarm().is_some_and(|it| it <= now) {
+            let Some((_, key)) = self.alarms.pop_first() else { return };
+            self.alarm_of.remove(&key);
+            self.wake(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::cluster(name)
+    }
+
+    #[test]
+    fn each_key_once_in_the_order_of_waking() {
+        let mut queue = Queue::default();
+        for name in ["b", "a", "b", "c", "a"] {
+            queue.wake(key(name));
+        }
+        let order: Vec<String> = std::iter::from_fn(|| queue.pop()).map(|it| it.name).collect();
+        assert_eq!(order, ["b", "a", "c"]);
+        queue.wake(key("a"));
+        assert_eq!(queue.pop(), None, "a is busy");
+        queue.done(key("a"));
+        queue.done(key("b"));
+        assert_eq!(queue.pop(), Some(key("a")), "woken while it was busy");
+        assert_eq!(queue.pop(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_back_off_up_to_a_bound_until_success() {
+        let mut queue = Queue::default();
+        let delays: Vec<u128> = (0..16).map(|_| queue.failed(&key("a")).as_millis()).collect();
+        assert_eq!(delays[..5], [5, 10, 20, 40, 80]);
+        assert_eq!(delays[15], 30_000);
+        queue.succeeded(&key("a"));
+        assert_eq!(queue.failed(&key("a")).as_millis(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_earliest_alarm_rings_once() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let after = |seconds| now + Duration::from_secs(seconds);
+        queue.wake_at(key("a"), after(5));
+        queue.wake_at(key("a"), after(9));
+        queue.wake_at(key("a"), after(3));
+        queue.wake_at(key("b"), after(4));
+        assert_eq!(queue.next_alarm(), Some(after(3)));
+        queue.ring(after(2));
+        assert_eq!(queue.pop(), None);
+        queue.ring(after(5));
+        assert_eq!((queue.pop(), queue.pop(), queue.pop()), (Some(key("a")), Some(key("b")), None));
+        assert_eq!(queue.next_alarm(), None);
+    }
+}

@@ -1,0 +1,302 @@
+//! Gives a scheduler its hands: tells it of nodes and pods, carries out its bindings, many at once.
+//!
+//! A binding whose answer was lost is asked for again until it is known what became of it. To call it failed would free
+//! room on a node that may be taken.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use corten_api::resources::{NODES, PODS};
+use corten_client::{Backoff, BoxFuture, Client, Error, Informer, InformerEvent, InformerParams, PatchType, decode};
+use corten_meta::{Key, Resource, Retry, Time};
+use corten_reconcile::Seen;
+use corten_scheduler::{Effect, Event, Node, Pod, Scheduler};
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, Sleep};
+
+use crate::{Clock, EventRecorder, JournalBook};
+
+const CONCURRENT_WRITES: usize = 64;
+/// While more than this waits to be written, no further pods are placed.
+const WAITING_MAX: usize = 256;
+const BATCH: usize = 256;
+/// How long a binding may stay without a definite answer.
+const BIND_PATIENCE: Duration = Duration::from_secs(300);
+const BIND_BACKOFF_FIRST: Duration = Duration::from_millis(50);
+const BIND_BACKOFF_MAX: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(3600);
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs until `shutdown` is ready; bindings that are under way then get a moment to end.
+pub async fn run_scheduler(
+    scheduler: Scheduler,
+    client: Client,
+    clock: Clock,
+    journal: Arc<JournalBook>,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let mut shutdown = pin!(shutdown);
+    let mut running = Running::new(scheduler, client, clock, journal);
+    loop {
+        let is_shutdown = std::future::poll_fn(|context| {
+            if shutdown.as_mut().poll(context).is_ready() {
+                return Poll::Ready(true);
+            }
+            running.poll(context).map(|()| false)
+        });
+        if is_shutdown.await {
+            break;
+        }
+        // Other tasks get their turn however much there is to do.
+        tokio::task::yield_now().await;
+    }
+    running.finish().await;
+}
+
+struct Running {
+    scheduler: Scheduler,
+    client: Client,
+    clock: Clock,
+    journal: Arc<JournalBook>,
+    nodes: Informer<Node>,
+    pods: Informer<Pod>,
+    /// What waits for its turn to be written, in order.
+    waiting: VecDeque<Job>,
+    /// Pods that are being written: writes of one pod never overtake each other.
+    writing: BTreeSet<Key>,
+    writes: FuturesUnordered<BoxFuture<'static, Written>>,
+    events: EventRecorder,
+    tick_at: Option<Instant>,
+    alarm: Pin<Box<Sleep>>,
+}
+
+enum Job {
+    Bind { pod: Key, uid: String, node: String },
+    Patch { pod: Key, patch: Value },
+}
+
+struct Written {
+    pod: Key,
+    /// What the scheduler is to be told.
+    event: Option<Event>,
+}
+
+impl Job {
+    fn pod(&self) -> &Key {
+        match self {
+            Self::Bind { pod, .. } | Self::Patch { pod, .. } => pod,
+        }
+    }
+}
+
+impl Running {
+    fn new(scheduler: Scheduler, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
+        Self {
+            scheduler,
+            nodes: informer(&client, NODES),
+            pods: informer(&client, PODS),
+            waiting: VecDeque::new(),
+            writing: BTreeSet::new(),
+            writes: FuturesUnordered::new(),
+            events: EventRecorder::new(client.clone(), "default-scheduler"),
+            tick_at: None,
+            alarm: Box::pin(tokio::time::sleep(IDLE)),
+            client,
+            clock,
+            journal,
+        }
+    }
+
+    /// Takes in everything there is, places pods where it is time, begins writes; pending once nothing more happens.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut poll = self.poll_caches(context);
+        while let Poll::Ready(Some(Written { pod, event })) = self.writes.poll_next_unpin(context) {
+            self.writing.remove(&pod);
+            if let Some(event) = event {
+                self.step(event);
+            }
+            poll = Poll::Ready(());
+        }
+        let now = Instant::now();
+        let is_synced = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0;
+        if is_synced && self.tick_at.is_some_and(|it| it <= now) && self.waiting.len() < WAITING_MAX {
+            self.tick_at = None;
+            self.step(Event::Tick);
+            poll = Poll::Ready(());
+        }
+        if self.begin_writes() {
+            poll = Poll::Ready(());
+        }
+        // A tick that is due but held up is not waited for by time: the list or the write it waits for wakes.
+        let next = self.tick_at.filter(|it| *it > now).unwrap_or(now + IDLE);
+        self.alarm.as_mut().reset(next);
+        if self.alarm.as_mut().poll(context).is_ready() {
+            poll = Poll::Ready(());
+        }
+        let _pending = self.events.poll(context);
+        poll
+    }
+
+    fn poll_caches(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut poll = Poll::Pending;
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.nodes.poll_event(context) else { break };
+            poll = Poll::Ready(());
+            match event {
+                InformerEvent::Applied(node, _) => self.step(Event::Node(Box::new(node))),
+                InformerEvent::Deleted(meta) => self.step(Event::NodeGone(meta.name)),
+                InformerEvent::Synced(_) => {}
+            }
+        }
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.pods.poll_event(context) else { break };
+            poll = Poll::Ready(());
+            match event {
+                InformerEvent::Applied(pod, _) => self.step(Event::Pod(Box::new(pod))),
+                InformerEvent::Deleted(meta) => {
+                    self.journal.forget(&PODS, &meta.key());
+                    self.step(Event::PodGone(meta.key()));
+                }
+                InformerEvent::Synced(_) => {}
+            }
+        }
+        poll
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = (self.clock)();
+        for effect in self.scheduler.step(event, now) {
+            match effect {
+                Effect::Bind { pod, uid, node } => self.waiting.push_back(Job::Bind { pod, uid, node }),
+                Effect::PatchCondition { pod, patch } => self.waiting.push_back(Job::Patch { pod, patch }),
+                Effect::Event { about, event_type, reason, message } => {
+                    self.events.record(&about, event_type, reason, &message, now);
+                }
+                Effect::Record { pod, decision } => self.journal.record(&PODS, &pod, decision),
+                Effect::WakeAt(at) => self.tick(at, now),
+            }
+        }
+    }
+
+    fn tick(&mut self, at: Time, now: Time) {
+        let at = Instant::now() + at.since(now);
+        self.tick_at = Some(self.tick_at.map_or(at, |it| it.min(at)));
+    }
+
+    /// Begins as many writes as may be under way; tells whether there was any.
+    fn begin_writes(&mut self) -> bool {
+        let mut held_up = VecDeque::new();
+        let n_before = self.writes.len();
+        while self.writes.len() < CONCURRENT_WRITES {
+            let Some(job) = self.waiting.pop_front() else { break };
+            let is_behind_another = held_up.iter().any(|it: &Job| it.pod() == job.pod());
+            if is_behind_another || self.writing.contains(job.pod()) {
+                held_up.push_back(job);
+                continue;
+            }
+            self.writing.insert(job.pod().clone());
+            self.writes.push(Box::pin(write(self.client.clone(), job)));
+        }
+        held_up.append(&mut self.waiting);
+        self.waiting = held_up;
+        self.writes.len() > n_before
+    }
+
+    async fn finish(mut self) {
+        let rest = async { while self.writes.next().await.is_some() {} };
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
+            tracing::warn!("bindings are given up at shutdown");
+        }
+    }
+}
+
+fn informer<T: Seen>(client: &Client, resource: Resource) -> Informer<T> {
+    let params = InformerParams::all(resource).seeded_by("scheduler");
+    Informer::decoding(client.clone(), params, |bytes| {
+        let object: T = decode(&bytes)?;
+        Ok((object.meta().clone(), object))
+    })
+}
+
+async fn write(client: Client, job: Job) -> Written {
+    match job {
+        Job::Patch { pod, patch } => {
+            if let Err(error) = client.patch(&PODS, &pod, "status", &PatchType::Merge, &patch).await {
+                tracing::debug!(%pod, %error, "cannot tell that a pod is unschedulable");
+            }
+            Written { pod, event: None }
+        }
+        Job::Bind { pod, uid, node } => {
+            let event = match bind(&client, &pod, &uid, &node).await {
+                Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
+                Err(error) => {
+                    tracing::debug!(%pod, node, %error, "cannot bind");
+                    Event::BindFailed { pod: pod.clone(), uid, retry: error.retry(), message: error.to_string() }
+                }
+            };
+            Written { pod, event: Some(event) }
+        }
+    }
+}
+
+/// Binds, and does not come back before it is certain where the pod is. Gives its node, which is another than the one
+/// wanted where somebody else was faster.
+async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> Result<String, Error> {
+    let binding = json!({
+        "kind": "Binding",
+        "apiVersion": "v1",
+        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": uid},
+        "target": {"kind": "Node", "apiVersion": "v1", "name": node},
+    });
+    let give_up_at = Instant::now() + BIND_PATIENCE;
+    let mut backoff = Backoff::new(BIND_BACKOFF_FIRST, BIND_BACKOFF_MAX, 0);
+    let mut is_in_doubt = false;
+    loop {
+        let error = match client.create_subresource(&PODS, pod, "binding", &binding).await {
+            Ok(_) => return Ok(node.to_owned()),
+            Err(error) => error,
+        };
+        is_in_doubt |= error.may_have_been_done();
+        let is_definite = !error.may_have_been_done() && error.retry() != Retry::After;
+        if is_definite && (is_in_doubt || error.is_conflict()) {
+            // The refusal may come of an earlier try whose answer was lost, or of another scheduler's binding.
+            match client.get_as::<BoundPod>(&PODS, pod).await {
+                Ok(found) if found.metadata.uid == uid && !found.spec.node_name.is_empty() => {
+                    return Ok(found.spec.node_name);
+                }
+                Ok(_) => return Err(error),
+                Err(missing) if missing.is_not_found() => return Err(missing),
+                Err(_) => {}
+            }
+        } else if !is_in_doubt {
+            return Err(error);
+        }
+        if Instant::now() >= give_up_at {
+            return Err(error);
+        }
+        tokio::time::sleep(backoff.delay()).await;
+    }
+}
+
+#[derive(Deserialize)]
+struct BoundPod {
+    metadata: corten_meta::ObjectMeta,
+    #[serde(default)]
+    spec: BoundSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct BoundSpec {
+    node_name: String,
+}
+
+#[cfg(test)]
+mod tests;

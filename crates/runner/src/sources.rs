@@ -1,0 +1,95 @@
+//! The ConfigMaps and Secrets a node's pods read: one small watch for each, as long as a pod names it.
+//!
+//! A node may read just these objects, so it asks for each by name and never for all of a namespace.
+
+use std::{
+    collections::BTreeMap,
+    task::{Context, Poll},
+};
+
+use corten_api::{
+    core::v1::{ConfigMap, Secret},
+    resources::{CONFIG_MAPS, SECRETS},
+};
+use corten_client::{Client, Error, Informer, InformerEvent, InformerParams, decode};
+use corten_kubelet::{Event, Source, SourceKind};
+use corten_meta::ObjectMeta;
+
+type Data = BTreeMap<String, Vec<u8>>;
+
+/// What is followed now.
+#[derive(Default)]
+pub(crate) struct Followed(BTreeMap<Source, One>);
+
+struct One {
+    informer: Informer<Data>,
+    is_there: bool,
+}
+
+impl Followed {
+    pub(crate) fn follow(&mut self, client: &Client, source: Source) {
+        let kind = source.kind;
+        let resource = if kind == SourceKind::ConfigMap { CONFIG_MAPS } else { SECRETS };
+        let params = InformerParams {
+            namespace: source.key.namespace.clone(),
+            field_selector: format!("metadata.name={}", source.key.name),
+            ..InformerParams::all(resource)
+        };
+        let params = params.seeded_by(&source.key.to_string());
+        let informer = Informer::decoding(client.clone(), params, move |bytes| data_of(kind, &bytes));
+        self.0.insert(source, One { informer, is_there: false });
+    }
+
+    pub(crate) fn unfollow(&mut self, source: &Source) {
+        self.0.remove(source);
+    }
+
+    /// All news there is. An object that is not there is news once its list has come.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (source, one) in &mut self.0 {
+            while let Poll::Ready(event) = one.informer.poll_event(context) {
+                let data = match event {
+                    InformerEvent::Applied(data, _) => {
+                        one.is_there = true;
+                        Some(data)
+                    }
+                    InformerEvent::Deleted(_) => {
+                        one.is_there = false;
+                        None
+                    }
+                    InformerEvent::Synced(_) if one.is_there => continue,
+                    InformerEvent::Synced(_) => None,
+                };
+                events.push(Event::Source { source: source.clone(), data });
+            }
+        }
+        events
+    }
+}
+
+fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(ObjectMeta, Data), Error> {
+    let meta =
+        |name: Option<String>, namespace: Option<String>, uid: Option<String>, version: Option<String>| ObjectMeta {
+            name: name.unwrap_or_default(),
+            namespace: namespace.unwrap_or_default(),
+            uid: uid.unwrap_or_default(),
+            resource_version: version.unwrap_or_default(),
+            ..ObjectMeta::default()
+        };
+    match kind {
+        SourceKind::ConfigMap => {
+            let object: ConfigMap = decode(bytes)?;
+            let text = object.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
+            let binary = object.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
+            let it = object.metadata;
+            Ok((meta(it.name, it.namespace, it.uid, it.resource_version), text.chain(binary).collect()))
+        }
+        SourceKind::Secret => {
+            let object: Secret = decode(bytes)?;
+            let data = object.data.into_iter().flatten().map(|(key, value)| (key, value.0));
+            let it = object.metadata;
+            Ok((meta(it.name, it.namespace, it.uid, it.resource_version), data.collect()))
+        }
+    }
+}

@@ -206,7 +206,7 @@ impl Containerd {
     }
 
     /// Imports each wanted archive of the image folders that is new or has changed.
-    pub(crate) async fn import_images(&self, wanted: impl Fn(&Path) -> bool) {
+    pub async fn import_images(&self, wanted: impl Fn(&Path) -> bool) {
         for archive in archives(&self.layout).into_iter().filter(|it| wanted(it)) {
             let record = record_of_import(&self.layout, &archive);
             let Some(version) = version_of(&archive) else { continue };

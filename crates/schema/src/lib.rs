@@ -24,4 +24,6 @@ pub fn find(name: &str) -> Option<&'static Type> {
 }
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;

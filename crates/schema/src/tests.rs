@@ -1,7 +1,5 @@
 //! The table as a whole, and every boundary of the crate that is not a patch.
 
-use std::{io::Read, path::Path};
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -199,15 +197,9 @@ fn merge_patches_follow_the_rfc() {
 /// One object of each kind with every field set, where the data is at hand.
 #[test]
 fn every_golden_object_fits_its_type() {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden/api-objects.tar.gz");
-    let Ok(bytes) = std::fs::read(&archive) else {
-        eprintln!("skipped: no golden objects at {}", archive.display());
-        return;
-    };
-    let mut tar = Vec::new();
-    flate2::read::GzDecoder::new(&*bytes).read_to_end(&mut tar).expect("gzip");
+    let Some(objects) = golden::objects() else { return };
     let mut checked = 0;
-    for (name, text) in files(&tar) {
+    for (name, text) in &objects {
         let Some(of) = name.strip_suffix(".json").and_then(golden_type) else { continue };
         let object: Value = serde_json::from_slice(text).expect("JSON");
         assert_eq!(check(of.name, &object), Findings::default(), "{name}");
@@ -225,19 +217,4 @@ fn golden_type(name: &str) -> Option<&'static Type> {
     let (rest, kind) = name.rsplit_once('.')?;
     let (group, version) = rest.rsplit_once('.')?;
     find(&format!("io.k8s.api.{}.{version}.{kind}", group.split('.').next()?))
-}
-
-/// The plain files of a tar archive: a header of 512 bytes with name and octal size, the content, padding.
-fn files(tar: &[u8]) -> Vec<(&str, &[u8])> {
-    let (mut files, mut rest) = (Vec::new(), tar);
-    let text = |bytes: &'_ [u8]| bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
-    while let Some((header, after)) = rest.split_at_checked(512) {
-        let name = std::str::from_utf8(&header[..text(&header[..100])]).expect("a name");
-        let octal = std::str::from_utf8(&header[124..135]).expect("a size").trim_matches(['\0', ' ']);
-        let Ok(size) = usize::from_str_radix(octal, 8) else { break };
-        files.push((name, &after[..size]));
-        rest = &after[size.div_ceil(512) * 512..];
-    }
-    files.retain(|it| !it.1.is_empty());
-    files
 }

@@ -1,1 +1,47 @@
-fn main() {}
+//! The project's own tasks: `cargo xtask <task>`.
+
+#![expect(clippy::print_stdout, reason = "a command line prints")]
+
+mod bench;
+mod codegen;
+mod docs;
+mod e2e;
+mod sim;
+mod tidy;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "xtask", about = "Tasks of the Corten project", arg_required_else_help = true)]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Write the type table of crates/schema
+    Codegen,
+    /// Check the rules of the house that no compiler checks
+    Tidy,
+    /// Write the reference pages of docs/reference
+    Docs,
+    /// Measure a running control plane, beside Kubernetes
+    Bench(bench::Args),
+    /// Play a whole cluster in one thread, with faults from a seed
+    Sim(sim::Args),
+    /// Play the scripts of e2e/ against the real program
+    E2e(e2e::Args),
+}
+
+fn main() -> Result<()> {
+    match Args::parse().task {
+        Task::Codegen => codegen::run(),
+        Task::Tidy => tidy::run(),
+        Task::Docs => docs::run(false),
+        Task::Bench(args) => bench::run(&args),
+        Task::Sim(args) => sim::run(&args),
+        Task::E2e(args) => e2e::run(&args),
+    }
+}

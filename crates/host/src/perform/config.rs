@@ -61,6 +61,7 @@ pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) ->
 pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
     cri::PodSandboxConfig {
         metadata: Some(metadata(&spec.pod, 0)),
+        hostname: spec.hostname.clone(),
         log_directory: log_directory(&spec.pod, layout),
         linux: Some(cri::LinuxPodSandboxConfig {
             cgroup_parent: cgroups.parent(qos_of(spec.qos), &spec.pod.uid),

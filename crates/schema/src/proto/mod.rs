@@ -176,7 +176,11 @@ fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, depth: usize) -> Res
             _ => return Err(ProtoError::Malformed(of.name)),
         }
     }
-    let empty = || if matches!(item, Shape::List(_)) { Value::Array(Vec::new()) } else { Value::String(String::new()) };
+    let empty = || match item {
+        Shape::List(_) => Value::Array(Vec::new()),
+        Shape::String => Value::String(String::new()),
+        _ => Value::Null,
+    };
     Ok((key, value.unwrap_or_else(empty)))
 }
 

@@ -1,0 +1,51 @@
+//! How verbs print: text for people, JSON for programs, colour only on a terminal, and a closed pipe is no error.
+
+use std::io::{ErrorKind, IsTerminal as _, Write as _, stdout};
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command};
+use corten_meta::Time;
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// Adds `-o`.
+pub(crate) fn args(command: Command) -> Command {
+    let output = Arg::new("output").short('o').long("output").value_name("FORMAT");
+    command.arg(output.value_parser(["text", "json"]).default_value("text").help("How to print the answer"))
+}
+
+pub(crate) fn format(matches: &ArgMatches) -> Format {
+    match matches.get_one::<String>("output").map(String::as_str) {
+        Some("json") => Format::Json,
+        _ => Format::Text,
+    }
+}
+
+/// # Errors
+/// Standard output cannot be written.
+pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+    text(&(serde_json::to_string_pretty(value).context("writing JSON")? + "\n"))
+}
+
+/// # Errors
+/// Standard output cannot be written. A reader that has gone (`| head`) is no error.
+pub(crate) fn text(text: &str) -> Result<()> {
+    match stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("writing to standard output"),
+    }
+}
+
+/// People see colours on a terminal that has not asked for none (<https://no-color.org>).
+pub(crate) fn colour() -> bool {
+    stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
+}
+
+pub(crate) fn now() -> Time {
+    Time(jiff::Timestamp::now())
+}

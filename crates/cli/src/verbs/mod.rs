@@ -1,0 +1,8 @@
+//! A file for each verb of the command line.
+
+pub(crate) mod completion;
+pub(crate) mod down;
+pub(crate) mod reset;
+pub(crate) mod up;
+pub(crate) mod version;
+pub(crate) mod why;

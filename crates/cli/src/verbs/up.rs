@@ -1,0 +1,251 @@
+//! `corten up`: a cluster of one node in the background, ready when this returns.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, ExitCode},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use serde_json::Value;
+
+use crate::{
+    Verb,
+    node_process::{self, NodeProcess},
+    output,
+    progress::Progress,
+};
+
+pub(crate) const VERB: Verb = Verb {
+    name: "up",
+    about: "Start a cluster on this machine, and wait until it is ready",
+    long_about: "Starts the control plane and a node in the background, waits until the node is Ready, and writes a kubeconfig. \
+                 A cluster that was taken down goes on with all its data. Harmless when it is up already. Needs root, \
+                 containerd, runc, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
+    examples: "  corten up\n  corten up --port 7443 --node-name lab\n  kubectl get nodes",
+    args,
+    run,
+};
+
+/// How often the cluster is asked.
+const PERIOD: Duration = Duration::from_millis(50);
+
+fn args(command: Command) -> Command {
+    node_process::args(command)
+        .arg(
+            Arg::new("bind")
+                .long("bind")
+                .value_name("ADDRESS")
+                .default_value("127.0.0.1")
+                .help("Where the API is served"),
+        )
+        .arg(
+            Arg::new("port")
+                .long("port")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16).range(1..))
+                .default_value("6443")
+                .help("The port the API is served at"),
+        )
+        .arg(
+            Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
+        )
+        .arg(
+            Arg::new("timeout")
+                .long("timeout")
+                .value_name("SECONDS")
+                .value_parser(value_parser!(u64))
+                .default_value("180")
+                .help("How long to wait until the node is Ready"),
+        )
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    node_process::require_root("up")?;
+    let node = NodeProcess::of(matches)?;
+    let name = node_name(matches);
+    let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
+    let port = matches.get_one::<u16>("port").expect("has a default");
+    let end = Instant::now() + Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default"));
+    let mut progress = Progress::new();
+
+    progress.doing("starting the cluster");
+    let args = ["--bind", &flag("bind"), "--port", &port.to_string(), "--node-name", &name].map(str::to_owned);
+    let mut child = node.start(&args)?;
+    if child.is_none() {
+        progress.done("the cluster is running already");
+    }
+    let admin = node.layout.data.join("admin.kubeconfig");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    let ready = runtime.block_on(async {
+        let client = wait_for_server(&node, &mut child, &admin, end, &mut progress).await?;
+        progress.done("the API server answers");
+        wait_for_node(&node, &mut child, &client, &name, end, &mut progress).await
+    });
+    ready?;
+    progress.done(&format!("node {name} is Ready"));
+    drop(progress);
+    let kubeconfig = install_kubeconfig(&admin)?;
+    output::text(&next_steps(kubeconfig.as_deref(), &admin))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn node_name(matches: &ArgMatches) -> String {
+    let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name)
+}
+
+/// Waits until the server is ready; a client for it. The kubeconfig is there a moment after the start.
+async fn wait_for_server(
+    node: &NodeProcess,
+    child: &mut Option<Child>,
+    admin: &Path,
+    end: Instant,
+    progress: &mut Progress,
+) -> Result<Client> {
+    progress.doing("waiting for the API server");
+    let mut last;
+    loop {
+        match ask_server(admin).await {
+            Ok(client) => return Ok(client),
+            Err(error) => last = error,
+        }
+        go_on_waiting(node, child, end, &last).await?;
+    }
+}
+
+async fn ask_server(admin: &Path) -> Result<Client> {
+    let target = Kubeconfig::load(admin)?.target(None)?;
+    let client = Client::new(Arc::new(HttpsTransport::new(&target)?)).with_deadline(Duration::from_secs(5));
+    client.get_path("/readyz").await?;
+    Ok(client)
+}
+
+async fn wait_for_node(
+    node: &NodeProcess,
+    child: &mut Option<Child>,
+    client: &Client,
+    name: &str,
+    end: Instant,
+    progress: &mut Progress,
+) -> Result<()> {
+    progress.doing(format!("waiting for node {name}"));
+    loop {
+        let last = match client.get_path(&format!("/api/v1/nodes/{name}")).await {
+            Ok(object) => match readiness(&serde_json::from_slice(&object).context("reading the node")?) {
+                Ok(()) => return Ok(()),
+                Err(message) => {
+                    progress.doing(format!("waiting for node {name}: {message}"));
+                    anyhow::anyhow!(message)
+                }
+            },
+            Err(error) => anyhow::Error::new(error),
+        };
+        go_on_waiting(node, child, end, &last).await?;
+    }
+}
+
+/// Why the node is not Ready.
+fn readiness(object: &Value) -> Result<(), String> {
+    let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    match conditions.iter().find(|it| it["type"] == "Ready") {
+        Some(condition) if condition["status"] == "True" => Ok(()),
+        Some(condition) => Err(condition["message"].as_str().unwrap_or("not ready").to_owned()),
+        None => Err("it has not said yet how it is".to_owned()),
+    }
+}
+
+/// Pauses, unless there is nothing left to wait for.
+async fn go_on_waiting(
+    node: &NodeProcess,
+    child: &mut Option<Child>,
+    end: Instant,
+    last: &anyhow::Error,
+) -> Result<()> {
+    let ended = match child {
+        Some(child) => child.try_wait().context("looking after the node")?.is_some(),
+        None => !node.runs()?,
+    };
+    if ended {
+        bail!("the node has ended; the end of {}:\n{}", node.log_path().display(), node.last_words());
+    }
+    if Instant::now() > end {
+        bail!("the cluster is not ready in time: {last:#}; see {}", node.log_path().display());
+    }
+    tokio::time::sleep(PERIOD).await;
+    Ok(())
+}
+
+/// Puts the kubeconfig where kubectl looks, unless there is one already: it may lead to another cluster. Where it is then.
+fn install_kubeconfig(admin: &Path) -> Result<Option<PathBuf>> {
+    let Some(path) = default_kubeconfig() else { return Ok(None) };
+    if path.exists() {
+        return Ok(leads_to_same_cluster(&path, admin).then_some(path));
+    }
+    let config = Kubeconfig::load(admin).context("reading the administrator's kubeconfig")?;
+    config.save(&path).context("writing the kubeconfig")?;
+    Ok(Some(path))
+}
+
+/// The one file kubectl reads when it is told nothing.
+pub(crate) fn default_kubeconfig() -> Option<PathBuf> {
+    let told = std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty());
+    if told { None } else { std::env::home_dir().map(|it| it.join(".kube/config")) }
+}
+
+/// Do both files' current contexts trust the same authority at the same address?
+pub(crate) fn leads_to_same_cluster(one: &Path, other: &Path) -> bool {
+    let target = |path: &Path| Kubeconfig::load(path).ok()?.target(None).ok();
+    match (target(one), target(other)) {
+        (Some(one), Some(other)) => !one.ca.is_empty() && one.ca == other.ca && one.server == other.server,
+        _ => false,
+    }
+}
+
+fn next_steps(kubeconfig: Option<&Path>, admin: &Path) -> String {
+    let mut text = "\nThe cluster is up. Try next:\n".to_owned();
+    if kubeconfig.is_none() {
+        text += &format!("  export KUBECONFIG={}\n", admin.display());
+    }
+    text += "  kubectl get nodes -o wide\n  \
+             kubectl create deployment web --image=nginx:1.22 --replicas=2\n  \
+             corten why deployment/web\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn says_why_a_node_is_not_ready() {
+        let node = |status: &str| {
+            let ready = json!({ "type": "Ready", "status": status, "message": "container runtime is down" });
+            json!({ "status": { "conditions": [{ "type": "MemoryPressure", "status": "False" }, ready] } })
+        };
+        assert_eq!(readiness(&node("True")), Ok(()));
+        assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
+        assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    }
+
+    #[test]
+    fn knows_its_own_kubeconfig_from_anothers() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let write = |file: &str, ca: &[u8], key: &[u8]| {
+            let path = dir.path().join(file);
+            Kubeconfig::embedded("corten", "admin", "https://127.0.0.1:6443", ca, key, key)
+                .save(&path)
+                .expect("written");
+            path
+        };
+        let ours = write("ours", b"ca", b"old");
+        assert!(leads_to_same_cluster(&ours, &write("renewed", b"ca", b"new")));
+        assert!(!leads_to_same_cluster(&ours, &write("another", b"other", b"old")));
+        assert!(!leads_to_same_cluster(&ours, &dir.path().join("absent")));
+    }
+}

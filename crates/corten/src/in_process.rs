@@ -1,0 +1,39 @@
+//! The way from the components of this process to its API server: no socket, the same chain, an identity of its own.
+
+use bytes::Bytes;
+use corten_apiserver::{Identity, Server};
+use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
+use http::{Request, Response};
+use std::sync::Arc;
+
+struct InProcess {
+    server: Server,
+    who: Identity,
+}
+
+impl Transport for InProcess {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        Box::pin(async move { Ok(self.server.call(self.who.clone(), request).await) })
+    }
+}
+
+/// A client that speaks as `who`.
+pub(crate) fn client(server: &Server, who: Identity) -> Client {
+    Client::new(Arc::new(InProcess { server: server.clone(), who }))
+}
+
+/// The service account a controller speaks as.
+pub(crate) fn controller(name: &str) -> Identity {
+    Identity::new(
+        format!("system:serviceaccount:kube-system:{name}-controller"),
+        &["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"],
+    )
+}
+
+pub(crate) fn scheduler() -> Identity {
+    Identity::new("system:kube-scheduler", &["system:authenticated"])
+}
+
+pub(crate) fn kubelet(node: &str) -> Identity {
+    Identity::new(format!("system:node:{node}"), &["system:nodes", "system:authenticated"])
+}

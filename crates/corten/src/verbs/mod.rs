@@ -1,0 +1,4 @@
+//! The verbs that need the whole cluster in one process.
+
+pub(crate) mod node;
+pub(crate) mod server;

@@ -1,0 +1,83 @@
+//! `corten node`: control plane and node in one process, in the foreground. `corten up` runs it in the background.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_cli::Verb;
+
+use super::server;
+use crate::{control_plane::ControlPlane, node_agent, process};
+
+pub(crate) const VERB: Verb = Verb {
+    name: "node",
+    about: "Run a whole cluster of one node, in the foreground",
+    long_about: "The control plane, and a node with a containerd of its own. Needs root. Containers are no children of this \
+                 process: however it ends, they go on, and the next start adopts them. `corten up` runs this in the \
+                 background, `corten down` ends it and the containers.",
+    examples: "  corten node\n  corten node --data-dir /srv/corten --node-name lab",
+    args,
+    run,
+};
+
+/// How long the node has to end its tasks.
+const STOP_DEADLINE: Duration = Duration::from_secs(15);
+
+fn args(command: Command) -> Command {
+    server::settings_args(command)
+        .arg(
+            Arg::new("run-dir")
+                .long("run-dir")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .default_value("/run/corten")
+                .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),
+        )
+        .arg(
+            Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
+        )
+        .arg(
+            Arg::new("kubelet-port")
+                .long("kubelet-port")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16).range(1..))
+                .default_value("10250")
+                .help("The port of the kubelet's API, for logs and exec"),
+        )
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    process::log();
+    let settings = server::settings(matches)?;
+    let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let node = node_agent::Settings {
+        data_dir: settings.data_dir.clone(),
+        run_dir: matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?.clone(),
+        node_name: matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name),
+        kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
+    };
+    process::block_on(async {
+        let mut signals = process::Signals::listen()?;
+        let control_plane = ControlPlane::start(&settings).await?;
+        let ended = until_told(node_agent::run(&node, &control_plane), &control_plane, &mut signals).await;
+        control_plane.stop().await;
+        ended.map(|()| ExitCode::SUCCESS)
+    })
+}
+
+/// Runs the node until a signal comes, then lets it finish what it is about.
+async fn until_told(
+    node: impl Future<Output = Result<()>>,
+    control_plane: &ControlPlane,
+    signals: &mut process::Signals,
+) -> Result<()> {
+    tokio::pin!(node);
+    tokio::select! {
+        biased;
+        () = signals.told_to_end() => {}
+        // A node that cannot start ends the whole: half a cluster helps nobody.
+        ended = &mut node => return ended,
+    }
+    control_plane.begin_stop();
+    tokio::time::timeout(STOP_DEADLINE, node).await.context("the node did not end in time")?
+}

@@ -1,0 +1,85 @@
+//! `corten server`: the control plane alone, in the foreground.
+
+use std::{net::IpAddr, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_cli::Verb;
+
+use crate::{
+    control_plane::{ControlPlane, Settings},
+    process,
+};
+
+pub(crate) const VERB: Verb = Verb {
+    name: "server",
+    about: "Run the control plane alone, in the foreground",
+    long_about: "Store, API server, controllers and scheduler in one process, without root and without a node: for tests \
+                 and measurements, or with nodes elsewhere. Writes DIR/admin.kubeconfig, with the certificates inside. \
+                 Logs go to standard error; SIGTERM ends it cleanly. No answered write is ever lost.",
+    examples: "  corten server --data-dir ./cluster --port 6443\n  kubectl --kubeconfig ./cluster/admin.kubeconfig get namespaces",
+    args,
+    run,
+};
+
+fn args(command: Command) -> Command {
+    settings_args(command)
+}
+
+/// The options every verb with a control plane has.
+pub(super) fn settings_args(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("data-dir")
+                .long("data-dir")
+                .value_name("DIR")
+                .value_parser(value_parser!(PathBuf))
+                .default_value("/var/lib/corten")
+                .help("Where everything is kept"),
+        )
+        .arg(
+            Arg::new("bind")
+                .long("bind")
+                .value_name("ADDRESS")
+                .value_parser(value_parser!(IpAddr))
+                .default_value("127.0.0.1")
+                .help("The address to serve at"),
+        )
+        .arg(
+            Arg::new("port")
+                .long("port")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16))
+                .default_value("6443")
+                .help("The port to serve at; 0 for any free one"),
+        )
+        .arg(
+            Arg::new("audit-log")
+                .long("audit-log")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Record every change here, a line of JSON each (audit.k8s.io/v1)"),
+        )
+}
+
+pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
+    let required = "clap gives a default";
+    Ok(Settings {
+        data_dir: matches.get_one::<PathBuf>("data-dir").context(required)?.clone(),
+        bind: *matches.get_one("bind").context(required)?,
+        port: *matches.get_one("port").context(required)?,
+        audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
+    })
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    process::log();
+    let settings = settings(matches)?;
+    process::block_on(async {
+        let mut signals = process::Signals::listen()?;
+        let control_plane = ControlPlane::start(&settings).await?;
+        signals.told_to_end().await;
+        control_plane.stop().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}

@@ -1,0 +1,91 @@
+//! Closed loops: each connection asks again as soon as it is answered.
+
+use std::{
+    future::Future,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use tokio::task::JoinSet;
+
+use super::connection::Connection;
+
+/// What a load came to.
+pub(super) struct Load {
+    pub(super) per_second: f64,
+    latencies: Vec<Duration>,
+}
+
+impl Load {
+    pub(super) fn note(&self) -> String {
+        format!("p50 {} ms, p99 {} ms", millis(quantile(&self.latencies, 0.5)), millis(quantile(&self.latencies, 0.99)))
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> String {
+    format!("{:.2}", duration.as_secs_f64() * 1e3)
+}
+
+/// Of sorted durations.
+pub(super) fn quantile(sorted: &[Duration], q: f64) -> Duration {
+    let idx = ((sorted.len() as f64 - 1.0) * q).round();
+    // A position in the slice, so neither negative nor large.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a slice")]
+    sorted.get(idx as usize).copied().unwrap_or_default()
+}
+
+/// Repeats a request on every connection until the time is over; it is told which connection and which repetition it is.
+pub(super) async fn for_a_time<F>(
+    connections: Vec<Connection>,
+    time: Duration,
+    request: impl Fn(Connection, usize, usize) -> F + Clone + Send + 'static,
+) -> Result<Load>
+where
+    F: Future<Output = Result<Connection>> + Send + 'static,
+{
+    let start = Instant::now();
+    let mut loops = JoinSet::new();
+    for (idx, mut connection) in connections.into_iter().enumerate() {
+        let request = request.clone();
+        loops.spawn(async move {
+            let mut latencies = Vec::new();
+            while start.elapsed() < time {
+                let begin = Instant::now();
+                connection = request(connection, idx, latencies.len()).await?;
+                latencies.push(begin.elapsed());
+            }
+            anyhow::Ok(latencies)
+        });
+    }
+    let mut latencies = Vec::new();
+    while let Some(done) = loops.join_next().await {
+        latencies.extend(done??);
+    }
+    let per_second = latencies.len() as f64 / start.elapsed().as_secs_f64();
+    latencies.sort();
+    Ok(Load { per_second, latencies })
+}
+
+/// Creates `n` objects as fast as the connections can, shared out evenly.
+pub(super) async fn create(
+    connections: Vec<Connection>,
+    n: usize,
+    path: &'static str,
+    body: impl Fn(usize) -> bytes::Bytes + Clone + Send + 'static,
+) -> Result<()> {
+    let mut loops = JoinSet::new();
+    let step = connections.len();
+    for (idx, mut connection) in connections.into_iter().enumerate() {
+        let body = body.clone();
+        loops.spawn(async move {
+            for n in (idx..n).step_by(step) {
+                connection.create(path, body(n)).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = loops.join_next().await {
+        done??;
+    }
+    Ok(())
+}

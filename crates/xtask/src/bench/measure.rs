@@ -1,0 +1,84 @@
+//! What is measured, in parts that each begin with a new server.
+
+mod creates;
+mod lists;
+mod start;
+mod watches;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{control_plane::Launcher, report::Row};
+
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    /// How long a load lasts.
+    time: Duration,
+    starts: usize,
+    pods: usize,
+    watchers: usize,
+    watched_writes: usize,
+    deleted: usize,
+    replicas: usize,
+    /// Of the size that Kubernetes was measured with.
+    comparable: bool,
+}
+
+impl Scale {
+    pub(super) const FULL: Self = Self {
+        time: Duration::from_secs(5),
+        starts: 5,
+        pods: 20_000,
+        watchers: 1_000,
+        watched_writes: 100,
+        deleted: 2_000,
+        replicas: 1_000,
+        comparable: true,
+    };
+    pub(super) const QUICK: Self = Self {
+        time: Duration::from_secs(1),
+        starts: 2,
+        pods: 2_000,
+        watchers: 100,
+        watched_writes: 20,
+        deleted: 200,
+        replicas: 100,
+        comparable: false,
+    };
+
+    /// Puts Kubernetes's number beside ours if it was taken with as much.
+    fn compare(self, row: Row, kubernetes: f64) -> Row {
+        if self.comparable { row.kubernetes(kubernetes) } else { row }
+    }
+}
+
+type Part =
+    for<'a> fn(&'a Launcher, Scale, &'a mut Vec<Row>) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
+
+pub(super) const PARTS: &[(&str, Part)] = &[
+    ("start", |launcher, scale, rows| Box::pin(start::measure(launcher, scale, rows))),
+    ("configmaps", |launcher, scale, rows| Box::pin(creates::config_maps(launcher, scale, rows))),
+    ("pods", |launcher, scale, rows| Box::pin(creates::pods(launcher, scale, rows))),
+    ("lists", |launcher, scale, rows| Box::pin(lists::measure(launcher, scale, rows))),
+    ("watches", |launcher, scale, rows| Box::pin(watches::measure(launcher, scale, rows))),
+    ("deletes", |launcher, scale, rows| Box::pin(creates::delete_collection(launcher, scale, rows))),
+    ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
+];
+
+pub(super) async fn all(launcher: &Launcher, scale: Scale, only: &[String]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (name, part) in PARTS {
+        if !only.is_empty() && !only.iter().any(|it| it == name) {
+            continue;
+        }
+        eprintln!("measuring {name}");
+        part(launcher, scale, &mut rows).await.with_context(|| format!("measuring {name}"))?;
+    }
+    Ok(rows)
+}
+
+/// In the units of the reference: a megabyte is a million bytes.
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}

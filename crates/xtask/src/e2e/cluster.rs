@@ -1,0 +1,191 @@
+//! The cluster under test: started for a suite, told to scripts by environment variables, and taken away without a trace.
+
+use std::{
+    env,
+    fs::{self, File},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+pub(super) struct Cluster {
+    corten: PathBuf,
+    dir: PathBuf,
+    kubeconfig: PathBuf,
+    port: u16,
+    /// The control plane; `None` where `corten up` keeps the process.
+    process: Option<Child>,
+}
+
+/// What this machine lacks for a suite, in words; `None` if nothing.
+pub(super) fn missing(suite: &str) -> Option<String> {
+    let mut tools = vec!["kubectl", "curl"];
+    if suite == "node" {
+        tools.extend(["containerd", "runc", "nft", "ip"]);
+        if !rustix::process::geteuid().is_root() {
+            return Some("real containers need root".into());
+        }
+    }
+    let absent: Vec<&str> = tools.into_iter().filter(|it| !in_path(it)).collect();
+    (!absent.is_empty()).then(|| format!("not installed: {}", absent.join(", ")))
+}
+
+fn in_path(tool: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]).any(|it| it.join(tool).exists())
+}
+
+impl Cluster {
+    /// `corten server` on a free port, in a folder of its own.
+    pub(super) fn control_plane(corten: &Path) -> Result<Self> {
+        let dir = fresh_dir("control-plane")?;
+        let port = free_port()?;
+        let log = File::create(dir.join("log"))?;
+        let process = Command::new(corten)
+            .args(["server", "--bind", "127.0.0.1", "--port", &port.to_string(), "--data-dir"])
+            .arg(dir.join("data"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .context("starting corten server")?;
+        let kubeconfig = dir.join("data/admin.kubeconfig");
+        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: Some(process) };
+        cluster.wait_ready(Duration::from_secs(30))?;
+        Ok(cluster)
+    }
+
+    /// `corten up` with folders of its own, so that a cluster somebody uses on this machine is not touched.
+    pub(super) fn node(corten: &Path) -> Result<Self> {
+        let dir = fresh_dir("node")?;
+        let port = free_port()?;
+        let kubeconfig = dir.join("data/admin.kubeconfig");
+        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: None };
+        cluster.images()?;
+        cluster.up()?;
+        cluster.wait_ready(Duration::from_secs(60))?;
+        Ok(cluster)
+    }
+
+    fn node_flags(&self) -> Vec<String> {
+        let path = |name: &str| self.dir.join(name).display().to_string();
+        ["--data-dir".into(), path("data"), "--run-dir".into(), path("run")].into()
+    }
+
+    /// Builds the images of the tests and puts them where the node takes them from.
+    fn images(&self) -> Result<()> {
+        let root = crate::tidy::root()?;
+        let folder = self.dir.join("data/images");
+        fs::create_dir_all(&folder)?;
+        let cache =
+            env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from);
+        for name in ["pause", "demo"] {
+            let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
+            if !status.success() {
+                bail!("images/build {name}: {status}");
+            }
+            let archive = format!("{name}.tar");
+            fs::copy(cache.join(&archive), folder.join(&archive)).with_context(|| format!("taking {archive}"))?;
+        }
+        Ok(())
+    }
+
+    fn up(&self) -> Result<()> {
+        let status = Command::new(&self.corten)
+            .arg("up")
+            .args(self.node_flags())
+            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            .env("HOME", &self.dir)
+            .stdin(Stdio::null())
+            .status()
+            .context("running corten up")?;
+        if !status.success() {
+            self.show_log();
+            bail!("corten up: {status}");
+        }
+        Ok(())
+    }
+
+    fn wait_ready(&mut self, patience: Duration) -> Result<()> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.process.as_mut().and_then(|it| it.try_wait().transpose()).transpose()? {
+                self.show_log();
+                bail!("corten ended while starting: {status}");
+            }
+            let mut kubectl = Command::new("kubectl");
+            kubectl
+                .args(["get", "--raw", "/readyz", "--request-timeout", "2s"])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            if self.environment(&mut kubectl).status().is_ok_and(|it| it.success()) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                self.show_log();
+                bail!("not ready after {} s", patience.as_secs());
+            }
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+    }
+
+    /// Tells a command where the cluster is.
+    pub(super) fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let bin = self.corten.parent().map(Path::to_owned).unwrap_or_default();
+        let path = env::var_os("PATH").unwrap_or_default();
+        let paths = [bin].into_iter().chain(env::split_paths(&path)).chain(["/usr/sbin".into(), "/sbin".into()]);
+        command
+            .env("PATH", env::join_paths(paths).unwrap_or(path.clone()))
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("CORTEN_E2E_DIR", &self.dir)
+            .env("CORTEN_URL", format!("https://127.0.0.1:{}", self.port))
+            .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
+            .env("CORTEN_PORT", self.port.to_string())
+            // Nothing of the user's own kubectl settings or caches takes part.
+            .env("HOME", &self.dir)
+    }
+
+    pub(super) fn show_log(&self) {
+        for name in ["log", "data/corten.log"] {
+            let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            for line in &lines[lines.len().saturating_sub(30)..] {
+                println!("  log: {line}");
+            }
+        }
+    }
+
+    /// Ends the cluster and checks that it goes cleanly.
+    pub(super) fn stop(mut self) -> Result<()> {
+        if let Some(mut process) = self.process.take() {
+            let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw).context("a pid")?;
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+            let status = process.wait()?;
+            if !status.success() {
+                self.show_log();
+                bail!("corten server ended with {status} on SIGTERM");
+            }
+        } else {
+            let mut reset = Command::new(&self.corten);
+            reset.args(["reset", "--yes"]).args(self.node_flags());
+            let status = self.environment(&mut reset).status().context("running corten reset")?;
+            if !status.success() {
+                bail!("corten reset: {status}");
+            }
+        }
+        fs::remove_dir_all(&self.dir).with_context(|| format!("removing {}", self.dir.display()))
+    }
+}
+
+fn fresh_dir(name: &str) -> Result<PathBuf> {
+    let dir = env::temp_dir().join(format!("corten-e2e-{name}-{}", std::process::id()));
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    Ok(dir)
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0").context("looking for a free port")?.local_addr()?.port())
+}

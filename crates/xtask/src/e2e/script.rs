@@ -1,0 +1,178 @@
+//! A script of commands with what they must print.
+//!
+//! ```text
+//! # A comment.
+//! $ kubectl create configmap a --from-literal=k=v
+//! configmap/a created
+//!
+//! ~60 kubectl get pod web -o jsonpath={.status.phase}
+//! Running
+//!
+//! $ kubectl get pod missing
+//! exit 1
+//! Error from server (NotFound): pods "missing" not found
+//! ```
+//!
+//! `$` runs once; `~N` runs again until it holds, for at most N seconds. Each expected line must occur within a line of the
+//! output, in this order; `…` stands for anything. `exit N` asks for an exit code (0 where it is left out), `not TEXT` says that no
+//! line contains TEXT. A command may go on over lines that begin with two blanks. Bash runs it, in the project's folder.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::cluster::Cluster;
+
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+
+pub(super) struct Script {
+    name: String,
+    root: std::path::PathBuf,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Step {
+    line: usize,
+    command: String,
+    patience: Duration,
+    exit: i32,
+    expected: Vec<String>,
+    absent: Vec<String>,
+}
+
+impl Script {
+    pub(super) fn read(root: &Path, path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        let steps = parse(&text).with_context(|| format!("reading {name}"))?;
+        Ok(Self { name, root: root.to_owned(), steps })
+    }
+
+    /// Runs the steps; prints and returns whether all held.
+    pub(super) fn play(&self, cluster: &mut Cluster) -> bool {
+        let begin = Instant::now();
+        for step in &self.steps {
+            if let Err(why) = self.step(step, cluster) {
+                println!("FAILED {}:{}\n  {}\n{why}", self.name, step.line, step.command);
+                cluster.show_log();
+                return false;
+            }
+        }
+        println!("ok     {} ({} steps, {:.1} s)", self.name, self.steps.len(), begin.elapsed().as_secs_f64());
+        true
+    }
+
+    fn step(&self, step: &Step, cluster: &Cluster) -> Result<(), String> {
+        let deadline = Instant::now() + step.patience;
+        loop {
+            let mut command = Command::new("bash");
+            command.args(["-c", &step.command]).current_dir(&self.root);
+            let output = cluster.environment(&mut command).output().map_err(|it| format!("  cannot run bash: {it}"))?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+            match step.judge(output.status.code().unwrap_or(-1), &text) {
+                Ok(()) => return Ok(()),
+                Err(why) if Instant::now() >= deadline => return Err(format!("  {why}\n--- it printed\n{text}---")),
+                // Between two tries the machine belongs to the cluster.
+                Err(_) => std::thread::park_timeout(BETWEEN_TRIES),
+            }
+        }
+    }
+}
+
+impl Step {
+    fn judge(&self, exit: i32, output: &str) -> Result<(), String> {
+        if exit != self.exit {
+            return Err(format!("exit code {exit}, expected {}", self.exit));
+        }
+        let mut lines = output.lines();
+        for expected in &self.expected {
+            if !lines.any(|it| contains(it, expected)) {
+                return Err(format!("missing (in this order): {expected}"));
+            }
+        }
+        match self.absent.iter().find(|it| output.lines().any(|line| contains(line, it))) {
+            Some(absent) => Err(format!("must not be there: {absent}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Does `pattern`, where `…` stands for anything, occur within `line`?
+fn contains(line: &str, pattern: &str) -> bool {
+    let mut rest = line;
+    for part in pattern.split('…') {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    true
+}
+
+fn parse(text: &str) -> Result<Vec<Step>> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut in_command = false;
+    for (index, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            in_command = false;
+        } else if let Some((patience, command)) = command_of(line)? {
+            steps.push(Step { line: index + 1, command, patience, ..Step::default() });
+            in_command = true;
+        } else {
+            let Some(step) = steps.last_mut() else { bail!("line {} expects something before any command", index + 1) };
+            if in_command && line.starts_with("  ") {
+                step.command.push('\n');
+                step.command.push_str(line);
+                continue;
+            }
+            in_command = false;
+            if let Some(code) = line.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
+                step.exit = code;
+            } else if let Some(absent) = line.strip_prefix("not ") {
+                step.absent.push(absent.to_owned());
+            } else {
+                step.expected.push(line.to_owned());
+            }
+        }
+    }
+    Ok(steps)
+}
+
+fn command_of(line: &str) -> Result<Option<(Duration, String)>> {
+    if let Some(command) = line.strip_prefix("$ ") {
+        return Ok(Some((Duration::ZERO, command.to_owned())));
+    }
+    let Some((seconds, command)) = line.strip_prefix('~').and_then(|it| it.split_once(' ')) else { return Ok(None) };
+    let seconds = seconds.parse().with_context(|| format!("{line:?} says for how many seconds to try"))?;
+    Ok(Some((Duration::from_secs(seconds), command.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_steps() {
+        let steps = parse("# c\n$ a b\n  more\nx…z\nexit 3\n\n~5 c\nnot y\n").expect("valid");
+        assert_eq!(steps.len(), 2);
+        assert_eq!(
+            (&*steps[0].command, steps[0].exit, &*steps[0].expected),
+            ("a b\n  more", 3, &["x…z".to_owned()][..])
+        );
+        assert_eq!((steps[1].patience.as_secs(), &*steps[1].absent), (5, &["y".to_owned()][..]));
+        assert!(parse("expected before a command").is_err());
+    }
+
+    #[test]
+    fn judges_output() {
+        let step = &parse("$ x\none\ntwo…end\nnot bad\n").expect("valid")[0];
+        assert!(step.judge(0, "line one\ntwo and the end\n").is_ok());
+        for (exit, output) in [(1, "one\ntwo end"), (0, "two end\none"), (0, "one\ntwo"), (0, "one\ntwo end\nbad")] {
+            assert!(step.judge(exit, output).is_err(), "{output:?}");
+        }
+    }
+}

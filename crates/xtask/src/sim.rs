@@ -1,0 +1,42 @@
+//! `cargo xtask sim`: plays one seed again, as its failure said, or looks for seeds that fail.
+
+use anyhow::{Context, Result, bail};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The seed, decimal or 0x hexadecimal
+    seed: String,
+    /// Play so many seeds, from this one on
+    #[arg(long, default_value_t = 1)]
+    seeds: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let first = match args.seed.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => args.seed.parse(),
+    };
+    let first = first.with_context(|| format!("{:?} is no seed", args.seed))?;
+    let mut failed = 0;
+    for seed in first..first.saturating_add(args.seeds) {
+        match corten_sim::run(seed) {
+            Ok(it) => println!(
+                "seed {seed:#x} holds: {} revisions, {} requests, {} faults, healed in {:.1} s of {:.0} s, trace {:016x}",
+                it.revisions,
+                it.requests,
+                it.faults,
+                it.healing.as_secs_f64(),
+                it.virtual_time.as_secs_f64(),
+                it.trace_hash,
+            ),
+            Err(failure) => {
+                failed += 1;
+                println!("{failure}");
+            }
+        }
+    }
+    if failed > 0 {
+        bail!("{failed} of {} seeds failed", args.seeds);
+    }
+    Ok(())
+}

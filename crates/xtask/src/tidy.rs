@@ -1,0 +1,224 @@
+//! The rules of the house that no compiler checks: floors, headers, sizes, words that must not appear.
+//!
+//! Old sins are listed by name in `tidy.allow`; a line there that no longer sins must go, so the list only shrinks.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
+const FLOORS: [(&str, u8); 18] = [
+    ("corten-meta", 0),
+    ("corten-api", 0),
+    ("corten-schema", 0),
+    ("corten-reconcile", 1),
+    ("corten-kinds", 2),
+    ("corten-controllers", 2),
+    ("corten-scheduler", 2),
+    ("corten-kubelet", 2),
+    ("corten-store", 3),
+    ("corten-client", 3),
+    ("corten-runner", 3),
+    ("corten-stream", 3),
+    ("corten-host", 3),
+    ("corten-apiserver", 3),
+    ("corten-cli", 4),
+    ("corten-sim", 4),
+    ("corten", 5),
+    ("xtask", 5),
+];
+const SAME_FLOOR: [(&str, &str); 6] = [
+    ("corten-api", "corten-meta"),
+    ("corten-schema", "corten-meta"),
+    ("corten-runner", "corten-client"),
+    ("corten-apiserver", "corten-store"),
+    ("corten-apiserver", "corten-stream"),
+    ("corten-host", "corten-stream"),
+];
+/// Who may name the store: all others speak the API.
+const STORE_USERS: [&str; 4] = ["corten-apiserver", "corten-sim", "corten", "xtask"];
+/// What a mind's manifest may not name.
+const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "tonic", "rustls", "futures-util"];
+
+const FILE_LINES_MAX: usize = 600;
+const FUNCTION_LINES_MAX: usize = 90;
+
+/// Prints every broken rule and fails if there is one.
+pub(crate) fn run() -> Result<()> {
+    let root = root()?;
+    let mut sins = floors(&root)?;
+    let files = source_files(&root.join("crates"))?;
+    for file in &files {
+        let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
+        let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
+        sins.extend(file_sins(&name, &text));
+    }
+    let listed: BTreeSet<String> = fs::read_to_string(root.join("crates/xtask/tidy.allow"))
+        .unwrap_or_default()
+        .lines()
+        .filter(|it| !it.is_empty() && !it.starts_with('#'))
+        .map(str::to_owned)
+        .collect();
+    let found: BTreeSet<String> = sins.into_iter().collect();
+    let new: Vec<&String> = found.difference(&listed).collect();
+    let gone: Vec<&String> = listed.difference(&found).collect();
+    for sin in &new {
+        eprintln!("tidy: {sin}");
+    }
+    for sin in &gone {
+        eprintln!("tidy: no longer true, take it out of tidy.allow: {sin}");
+    }
+    if !new.is_empty() || !gone.is_empty() {
+        bail!("{} new and {} outdated findings", new.len(), gone.len());
+    }
+    println!("tidy: {} files, all rules hold ({} old findings listed)", files.len(), listed.len());
+    Ok(())
+}
+
+pub(crate) fn root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.ancestors().nth(2).context("xtask lies two folders below the root")?.to_owned())
+}
+
+fn floors(root: &Path) -> Result<Vec<String>> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root)
+        .output()
+        .context("running cargo metadata")?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
+    let packages = metadata["packages"].as_array().context("cargo metadata lists packages")?;
+    Ok(packages.iter().flat_map(package_sins).collect())
+}
+
+fn package_sins(package: &Value) -> Vec<String> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let Some(floor) = floor_of(name) else { return vec![format!("{name}: has no floor")] };
+    let dependencies = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut sins = Vec::new();
+    for dependency in dependencies.iter().filter(|it| it["kind"].is_null()) {
+        let on = dependency["name"].as_str().unwrap_or_default();
+        if floor <= 2 && NOT_FOR_MINDS.contains(&on) {
+            sins.push(format!("{name}: a word or mind must not depend on {on}"));
+        }
+        if on == "corten-store" && !STORE_USERS.contains(&name) {
+            sins.push(format!("{name}: only the API server speaks to the store"));
+        }
+        let Some(below) = floor_of(on) else { continue };
+        if below > floor || (below == floor && !SAME_FLOOR.contains(&(name, on))) {
+            sins.push(format!("{name} (floor {floor}): must not depend on {on} (floor {below})"));
+        }
+    }
+    sins
+}
+
+fn floor_of(name: &str) -> Option<u8> {
+    FLOORS.iter().find(|it| it.0 == name).map(|it| it.1)
+}
+
+fn source_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        for entry in fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                dirs.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn file_sins(name: &str, text: &str) -> Vec<String> {
+    let mut sins = Vec::new();
+    let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+    // Generated tables are one long thing.
+    let is_generated = name.contains("/schema/src/table");
+    if !text.starts_with("//!") && !is_test {
+        sins.push(format!("{name}: does not begin with `//!`"));
+    }
+    if ["utils", "util", "helpers", "common", "misc", "manager"].iter().any(|it| name.ends_with(&format!("/{it}.rs"))) {
+        sins.push(format!("{name}: a file is named for what it holds"));
+    }
+    let product: Vec<&str> = text.lines().take_while(|it| *it != "mod tests {").collect();
+    if product.len() > FILE_LINES_MAX && !is_test && !is_generated {
+        sins.push(format!("{name}: is longer than {FILE_LINES_MAX} lines"));
+    }
+    for (word, why) in [
+        (concat!("#[", "ignore"), "a test runs or is not there"),
+        (concat!("#[", "should_panic"), "assert the error instead"),
+        (concat!("#[", "allow("), "use expect with a reason"),
+        (concat!("#![", "allow("), "use expect with a reason"),
+        (concat!("todo", "!("), "say so with an error"),
+        (concat!("unimplemented", "!("), "say so with an error"),
+        (concat!("thread::", "sleep("), "time is a parameter"),
+    ] {
+        if text.contains(word) {
+            sins.push(format!("{name}: {word}: {why}"));
+        }
+    }
+    if !is_test && !is_generated {
+        sins.extend(long_functions(&product).into_iter().map(|it| format!("{name}: fn {it} does not fit a screen")));
+    }
+    sins
+}
+
+/// Names of functions longer than a screen, found by rustfmt's indentation: a function ends at a `}` as deep as its `fn`.
+fn long_functions(lines: &[&str]) -> Vec<String> {
+    let mut long = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let Some(name) = function_name(line) else { continue };
+        let end = lines[start..].iter().position(|it| it.trim() == "}" && it.len() - it.trim_start().len() == indent);
+        if end.is_some_and(|it| it > FUNCTION_LINES_MAX) && lines[start..].iter().take(12).any(|it| it.ends_with('{')) {
+            long.push(name.to_owned());
+        }
+    }
+    long
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = [
+        "fn ",
+        "pub fn ",
+        "pub(crate) fn ",
+        "pub(super) fn ",
+        "async fn ",
+        "pub async fn ",
+        "pub(crate) async fn ",
+        "pub(super) async fn ",
+    ]
+    .iter()
+    .find_map(|it| line.strip_prefix(it))?;
+    rest.split(['(', '<']).next().filter(|_| !line.ends_with(';') && !line.ends_with("}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_house_is_tidy() {
+        run().expect("every rule holds");
+    }
+
+    #[test]
+    fn sins_are_seen() {
+        let body = "    x();\n".repeat(FUNCTION_LINES_MAX + 1);
+        let text = format!("fn long() {{\n{body}}}\n");
+        let sins = file_sins("crates/x/src/utils.rs", &text);
+        assert_eq!(sins.len(), 3, "{sins:?}");
+    }
+}

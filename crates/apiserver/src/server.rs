@@ -119,9 +119,6 @@ impl Server {
         if let Some(kubelets) = &self.0.config.kubelet_dial {
             kubelets.stop().await;
         }
-        if let Some(kubelets) = &self.0.config.kubelet_dial {
-            kubelets.stop().await;
-        }
         self.0.ended.send_replace(true);
         let feed = self.0.feed.lock().take();
         if let Some(feed) = feed

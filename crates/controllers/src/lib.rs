@@ -3,6 +3,7 @@
 //! Each is a [`corten_reconcile::Controller`]: a pure function from what is seen to what is to be done.
 
 mod deployment;
+mod event_expiry;
 mod garbage_collector;
 mod namespace;
 mod ownership;
@@ -19,6 +20,7 @@ use corten_meta::{Key, Resource};
 use corten_reconcile::{Controller, Effect, Failure};
 
 pub use deployment::Deployments;
+pub use event_expiry::EventExpiry;
 pub use garbage_collector::GarbageCollector;
 pub use namespace::Namespaces;
 pub use replica_set::ReplicaSets;
@@ -27,6 +29,7 @@ pub use service_account::ServiceAccounts;
 /// Every controller, in name order.
 pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(Deployments),
+    || Arc::new(EventExpiry),
     || Arc::new(GarbageCollector),
     || Arc::new(Namespaces),
     || Arc::new(ReplicaSets),

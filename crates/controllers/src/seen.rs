@@ -1,7 +1,7 @@
 //! The fields of objects that controllers read.
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Time};
+use corten_meta::{LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Time};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -307,4 +307,25 @@ pub(crate) fn reference<T: Seen>(object: &T) -> ObjectReference {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_zero(number: &i64) -> bool {
     *number == 0
+}
+
+/// An Event, as far as its age goes.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Event {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) last_timestamp: Option<Time>,
+    #[serde(default)]
+    pub(crate) event_time: Option<MicroTime>,
+    #[serde(default)]
+    pub(crate) series: Option<EventSeries>,
+}
+seen!(Event, resources::EVENTS);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventSeries {
+    #[serde(default)]
+    pub(crate) last_observed_time: Option<MicroTime>,
 }

@@ -8,7 +8,7 @@ use corten_reconcile::{
     fixture::{self, World},
 };
 
-use crate::{CONTROLLERS, Deployments, EFFECTS_MAX, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts};
+use crate::{CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts};
 
 fn check(controller: &dyn Controller, folder: &str) {
     fixture::check(controller, &format!("{}/testdata/{folder}", env!("CARGO_MANIFEST_DIR")));
@@ -32,6 +32,11 @@ fn namespace() {
 #[test]
 fn replica_set() {
     check(&ReplicaSets, "replica_set");
+}
+
+#[test]
+fn event_expiry() {
+    check(&EventExpiry, "event_expiry");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What each loop last decided about each object: the API kind `Journal` (`corten.dev/v1`) that `corten why` reads.
 
 use corten_meta::{ObjectMeta, Time};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Wait;
 
@@ -44,15 +44,21 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+/// With microseconds: a step often takes less than the whole seconds that the API's times have.
+#[expect(clippy::ref_option, reason = "serde's serialize_with passes a reference")]
+fn precisely<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(Time::micro).serialize(serializer)
+}
+
 /// One named step in an object's life: `scheduled`, `network`, `volumes`, `image user`, `container user`, `ready`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
     pub name: String,
     pub state: StepState,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "precisely", skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, serialize_with = "precisely", skip_serializing_if = "Option::is_none")]
     pub finished: Option<Time>,
     /// One line: what was done or is being done.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -56,7 +56,9 @@ fn row(kind: &Kind) -> String {
 }
 
 fn commands() -> String {
-    let mut page = format!("{HEAD}# Commands\n");
+    let mut page = format!(
+        "{HEAD}# Commands\n\n`corten server` and `corten node`, which run in the foreground, describe themselves: `corten server --help`.\n"
+    );
     for verb in corten_cli::VERBS {
         let _ = write!(
             page,

@@ -16,6 +16,7 @@ struct Loop {
 
 const LOOPS: &[Loop] = &[
     Loop { name: "deployment", role: "deployment-controller", rules: deployment },
+    Loop { name: "event-expiry", role: "event-expiry-controller", rules: event_expiry },
     Loop { name: "replicaset", role: "replicaset-controller", rules: replica_set },
     Loop { name: "garbage-collector", role: "generic-garbage-collector", rules: garbage_collector },
     Loop { name: "namespace", role: "namespace-controller", rules: namespace },
@@ -32,6 +33,10 @@ fn deployment() -> Vec<Value> {
         rule(&["create", "delete", "get", "list", "patch", "update", "watch"], &["apps"], &["replicasets"]),
         rule(&["get", "list", "update", "watch"], &[""], &["pods"]),
     ]
+}
+
+fn event_expiry() -> Vec<Value> {
+    vec![rule(&["delete", "list", "watch"], &[""], &["events"])]
 }
 
 fn replica_set() -> Vec<Value> {

@@ -66,7 +66,8 @@ fn told(error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
         Error::Status(status) if status.is_not_found() => {
             let place =
                 if key.namespace.is_empty() { String::new() } else { format!(" in namespace {}", key.namespace) };
-            let list = format!("kubectl get {} --all-namespaces", kind.resource.plural);
+            let everywhere = if key.namespace.is_empty() { "" } else { " --all-namespaces" };
+            let list = format!("kubectl get {}{everywhere}", kind.resource.plural);
             anyhow::anyhow!("there is no {} {:?}{place}; `{list}` lists what there is", kind.singular, key.name)
         }
         other => anyhow::Error::new(other).context(format!("reading {} {key}", kind.singular)),

@@ -5,6 +5,9 @@ use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use serde::Serialize;
 use serde_json::Value;
 
+/// The kubelet's step that ends a Pod.
+const END: &str = "end";
+
 /// What became of one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum State {
@@ -83,7 +86,11 @@ pub(super) fn account(evidence: Evidence, mut because: impl FnMut(&Wait) -> Opti
     let meta = &object["metadata"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
 
-    let steps = if kind == "pod" { pod_steps(&object, &decisions) } else { own_steps(&decisions) };
+    let mut steps = if kind == "pod" { pod_steps(&object, &decisions) } else { own_steps(&decisions) };
+    if meta["deletionTimestamp"].is_string() {
+        // What it once waited for to run matters no more.
+        steps.retain(|it| it.name == END);
+    }
     let causes: Vec<Cause> = decisions
         .iter()
         .flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())))
@@ -104,7 +111,7 @@ pub(super) fn account(evidence: Evidence, mut because: impl FnMut(&Wait) -> Opti
     };
     account.state = state(&account, &object);
     account.summary = summary(&account, &object);
-    if matches!(account.state, State::Fine | State::Finished) {
+    if matches!(account.state, State::Fine | State::Finished | State::Terminating) {
         account.events.clear();
     }
     account

@@ -1,6 +1,9 @@
 //! Reads what there is to know of an object: itself, its journal, its warnings, and what its waits point at.
 
-use std::{collections::BTreeSet, pin::Pin};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::Pin,
+};
 
 use corten_api::resources::{EVENTS, JOURNALS};
 use corten_client::{Client, Error, ListParams};
@@ -93,6 +96,13 @@ async fn warnings(client: &Client, object: &Value) -> Result<Vec<String>, Error>
         Err(error) => return Err(error),
     };
     let when = |it: &Value| it["lastTimestamp"].as_str().or(it["eventTime"].as_str()).unwrap_or_default().to_owned();
+    events.sort_by_key(when);
+    // Of each reason the newest says enough.
+    let mut by_reason = BTreeMap::new();
+    for event in events {
+        by_reason.insert(event["reason"].as_str().unwrap_or_default().to_owned(), event);
+    }
+    let mut events: Vec<Value> = by_reason.into_values().collect();
     events.sort_by_key(when);
     let line = |it: &Value| {
         let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();

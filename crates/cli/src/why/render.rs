@@ -21,6 +21,8 @@ struct Page {
     colour: bool,
 }
 
+const SUMMARY_CHARS_MAX: usize = 120;
+
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
 const RED: &str = "31";
@@ -44,8 +46,13 @@ impl Page {
             State::Terminating => (YELLOW, "terminating"),
         };
         let place = if account.namespace.is_empty() { String::new() } else { format!(" in {}", account.namespace) };
-        let line = format!("{}{place} is {}: {}", account.subject, self.paint(code, word), account.summary);
-        self.line(depth, &line);
+        let head = format!("{}{place} is {}", account.subject, self.paint(code, word));
+        // The heart of the matter is said at the top, and in full where it belongs; in between it would only repeat.
+        if depth == 0 || account.root().is_none() {
+            self.line(depth, &format!("{head}: {}", shortened(&account.summary)));
+        } else {
+            self.line(depth, &head);
+        }
         let width = account.steps.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
         for step in &account.steps {
             self.step(step, width, depth + 1);
@@ -110,6 +117,14 @@ impl Page {
     }
 }
 
+/// The first words of a message that would fill lines: runtimes say everything they know.
+fn shortened(message: &str) -> String {
+    match message.char_indices().nth(SUMMARY_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &message[..at]),
+        None => message.to_owned(),
+    }
+}
+
 /// The command that shows most about the root cause.
 fn next_command(at: &Account, wait: &Wait) -> String {
     let namespace = if at.namespace.is_empty() { String::new() } else { format!(" -n {}", at.namespace) };
@@ -122,7 +137,7 @@ fn next_command(at: &Account, wait: &Wait) -> String {
     match &wait.on {
         Some(on) if on.starts_with("node/") => format!("kubectl describe {on}"),
         Some(on) => format!("kubectl describe{namespace} {on}"),
-        None if step == "scheduled" => "kubectl describe nodes".into(),
+        None if step == "scheduled" && wait.actor == Actor::Operator => "kubectl describe nodes".into(),
         None => format!("kubectl describe{namespace} {}", at.subject),
     }
 }

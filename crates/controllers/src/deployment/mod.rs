@@ -37,7 +37,7 @@ impl Controller for Deployments {
         vec![
             Watch::new::<Deployment>(Wake::Itself),
             Watch::new::<ReplicaSet>(Wake::With(deployments_of_set)),
-            Watch::new::<OldPod>(Wake::With(recreated_by)),
+            Watch::new::<OldPod>(Wake::With(outlived_by)),
         ]
     }
 
@@ -101,14 +101,12 @@ fn deployments_of_set(view: &View, set: &ObjectMeta) -> Vec<Key> {
     deployments.filter(adopts).map(|it| it.metadata.key()).collect()
 }
 
-/// Only a deployment that recreates waits for single pods, namely for the last old one to go.
-fn recreated_by(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+/// Deployments wait for single pods in one case: the last ones of a set that wants none have to go.
+fn outlived_by(view: &View, pod: &ObjectMeta) -> Vec<Key> {
     let set = pod.controller().filter(|it| it.kind == "ReplicaSet");
     let set = set.and_then(|it| view.get::<ReplicaSet>(&Key::new(&*pod.namespace, &*it.name)));
-    let owner = set.and_then(|it| it.metadata.controller());
-    let key = owner.map(|it| Key::new(&*pod.namespace, &*it.name));
-    let recreates = |key: &Key| view.get::<Deployment>(key).is_some_and(|it| it.spec.strategy.r#type == "Recreate");
-    key.filter(recreates).into_iter().collect()
+    let owner = set.filter(|it| it.spec.replicas == 0).and_then(|it| it.metadata.controller());
+    owner.filter(|it| it.kind == "Deployment").map(|it| Key::new(&*pod.namespace, &*it.name)).into_iter().collect()
 }
 
 fn selects_all(deployment: &Deployment) -> Plan {

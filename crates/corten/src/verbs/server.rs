@@ -15,7 +15,7 @@ pub(crate) const VERB: Verb = Verb {
     name: "server",
     about: "Run the control plane alone, in the foreground",
     long_about: "Store, API server, controllers and scheduler in one process, without root and without a node: for tests \
-                 and measurements, or with nodes elsewhere. Writes DIR/admin.kubeconfig, with the certificates inside. \
+                 and measurements. Writes DIR/admin.kubeconfig, with the certificates inside. \
                  Logs go to standard error; SIGTERM ends it cleanly. No answered write is ever lost.",
     examples: "  corten server --data-dir ./cluster --port 6443\n  kubectl --kubeconfig ./cluster/admin.kubeconfig get namespaces",
     args,

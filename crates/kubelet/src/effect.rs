@@ -192,6 +192,8 @@ pub struct Credential {
 pub struct ContainerSpec {
     pub pod: PodRef,
     pub sandbox_id: String,
+    /// The sandbox's; becomes the variable `HOSTNAME`.
+    pub hostname: String,
     pub name: String,
     /// CRI's `attempt` and the restart count.
     pub attempt: u32,

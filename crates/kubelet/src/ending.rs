@@ -78,7 +78,7 @@ impl PodMachine {
             (Why::Deleted, self.pod.metadata.deletion_grace_period_seconds.unwrap_or(spec_grace))
         } else if self.ending.is_some() {
             return;
-        } else if self.is_terminal_in_api() || self.is_finished() {
+        } else if self.is_terminal_in_api() || self.is_finished() || self.rejection().is_some() {
             (Why::Finished, spec_grace)
         } else if self.is_too_old(cx) {
             cx.event(&self.who, "", Normal, "DeadlineExceeded", DEADLINE_MESSAGE.into());
@@ -98,7 +98,7 @@ impl PodMachine {
         }
     }
 
-    fn is_terminal_in_api(&self) -> bool {
+    pub(crate) fn is_terminal_in_api(&self) -> bool {
         let phase = self.pod.status.as_ref().and_then(|it| it.phase.as_deref());
         matches!(phase, Some("Succeeded" | "Failed"))
     }

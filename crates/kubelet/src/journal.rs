@@ -1,17 +1,24 @@
 //! What `corten why` is told of a pod: the named steps, how far each is, and what blocks it.
 
+use std::time::Duration;
+
 use corten_api::core::v1::Container;
 use corten_meta::Time;
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 
 use crate::{
-    Effect, Observed,
+    Effect, Observed, ObservedContainer,
     containers::{Track, Waiting, exit_of},
     context::Context,
+    ending::Why,
     image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
     pod::{PodMachine, Span, all_containers, is_init, is_sidecar, spec_of},
+    unsupported,
     volumes::ProblemKind,
 };
+
+/// So long after its start a container that does not answer its probes yet is nobody's fault.
+const STARTING: Duration = Duration::from_secs(60);
 
 impl PodMachine {
     /// Records the pod's steps where they changed since the last time.
@@ -33,12 +40,17 @@ impl PodMachine {
 
     fn steps(&self, now: Time) -> Vec<Step> {
         let mut steps = Vec::new();
-        if let Some(ending) = &self.ending {
+        let is_rejected = self.rejection().is_some();
+        if let Some(ending) = self.ending.as_ref().filter(|it| !is_rejected || it.why > Why::Finished) {
             let why = format!("{:?}", ending.why).to_lowercase();
             let state = if ending.is_over() { StepState::Done } else { StepState::Running };
             let mut step = step("end", state, Span { started: Some(ending.since), finished: None });
             step.message = format!("the pod is ended: {why}");
             steps.push(step);
+        }
+        steps.extend(self.admission_step());
+        if is_rejected {
+            return steps;
         }
         steps.push(self.network_step());
         steps.push(self.volumes_step(now));
@@ -49,8 +61,32 @@ impl PodMachine {
             steps.push(image_step(container, track));
             steps.push(container_step(container, track, is_init(pod, &container.name) && !is_sidecar(container)));
         }
+        for (name, message) in unsupported::ephemeral(pod) {
+            let mut step = step(&format!("container {name}"), StepState::Blocked, Span::default());
+            step.wait = Some(Wait::new("Unsupported", message, Actor::Author));
+            steps.push(step);
+        }
         steps.push(self.ready_step(now));
         steps
+    }
+
+    /// Only where the node does not take the pod, or cannot start it as it is.
+    fn admission_step(&self) -> Option<Step> {
+        if let Some(rejection) = self.rejection() {
+            let mut step = step("admission", StepState::Failed, Span::default());
+            step.message.clone_from(&rejection.message);
+            step.wait = Some(Wait::new(rejection.reason, rejection.message.clone(), Actor::Author));
+            return Some(step);
+        }
+        if self.support.refusals.is_empty() || self.ending.is_some() {
+            return None;
+        }
+        let since = self.support.refused_since;
+        let mut step = step("admission", StepState::Blocked, Span { started: since, finished: None });
+        let mut wait = Wait::new("Unsupported", self.support.refusals.join("; "), Actor::Author);
+        wait.since = since;
+        step.wait = Some(wait);
+        Some(step)
     }
 
     fn network_step(&self) -> Step {
@@ -120,22 +156,27 @@ impl PodMachine {
         let mut ready = step("ready", StepState::Pending, Span::default());
         let mut unproven = spec.containers.iter().filter_map(|it| {
             let track = self.tracks.get(&it.name)?;
-            track.running().filter(|_| !track.is_ready(it))?;
+            let running = track.running().filter(|_| !track.is_ready(it))?;
             let (_, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
-            Some(format!("container {}: {}", it.name, probe.last_failure))
+            Some((running, format!("container {}: {}", it.name, probe.last_failure)))
         });
-        if let Some(message) = unproven.next() {
-            let mut wait = Wait::new("Unhealthy", message, Actor::Author);
-            wait.since = Some(now);
-            // `since` must not differ at each look, or every look would be news.
-            if let Some(old) = self.recorded.as_ref().and_then(|it| it.waits.iter().find(|it| it.reason == "Unhealthy"))
-            {
-                wait.since = old.since;
-            }
-            (ready.state, ready.wait) = (StepState::Blocked, Some(wait));
+        if let Some((container, message)) = unproven.next() {
+            (ready.state, ready.wait) = self.unhealthy(container, message, now);
         }
         ready.message = format!("not ready: {}", unready.join(", "));
         ready
+    }
+
+    /// A container whose probe fails.
+    fn unhealthy(&self, container: &ObservedContainer, message: String, now: Time) -> (StepState, Option<Wait>) {
+        let is_starting = matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING);
+        let (state, actor) =
+            if is_starting { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
+        let mut wait = Wait::new("Unhealthy", message, actor);
+        // `since` must not differ at each look, or every look would be news.
+        let recorded = self.recorded.as_ref().and_then(|it| it.waits.iter().find(|it| it.reason == "Unhealthy"));
+        wait.since = recorded.map_or(Some(now), |it| it.since);
+        (state, Some(wait))
     }
 }
 

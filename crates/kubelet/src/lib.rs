@@ -9,6 +9,11 @@ mod event;
 mod pod;
 mod pod_spec;
 
+mod admission;
+mod node_selection;
+mod requests;
+mod unsupported;
+
 mod backoff;
 mod containers;
 mod downward;
@@ -143,11 +148,11 @@ impl Kubelet {
             }
             Event::Node(node) => {
                 self.node.set_node(node);
-                Vec::new()
+                self.undecided()
             }
             Event::NodeWritten(result) => {
                 self.node.written(result, now);
-                Vec::new()
+                self.undecided()
             }
             Event::LeaseRenewed(result) => {
                 self.node.lease_renewed(&result, now);
@@ -155,7 +160,7 @@ impl Kubelet {
             }
             Event::Facts(facts) => {
                 self.node.set_facts(facts);
-                Vec::new()
+                self.undecided()
             }
             Event::Tick => {
                 // Even a timer that rang too early must be set anew.
@@ -166,8 +171,10 @@ impl Kubelet {
         }
     }
 
+    /// Undecided ones last: by then it is known what the others take.
     fn all(&self) -> Vec<String> {
-        self.pods.keys().cloned().collect()
+        let decided = self.pods.iter().filter(|(_, it)| !it.in_api || it.is_decided()).map(|(uid, _)| uid.clone());
+        decided.chain(self.undecided()).collect()
     }
 
     fn pod_seen(&mut self, pod: Box<Pod>, now: Time, effects: &mut Vec<Effect>) -> Option<String> {
@@ -261,7 +268,14 @@ impl Kubelet {
             return;
         }
         let runtime_is_known = self.runtime_is_known;
-        let wake = self.with(uid, now, effects, |machine, cx| machine.look(cx, runtime_is_known));
+        let was_decided = machine.is_decided();
+        self.admit(uid);
+        let wake = self.with(uid, now, effects, |machine, cx| {
+            if !was_decided {
+                machine.note_rejection(cx);
+            }
+            machine.look(cx, runtime_is_known);
+        });
         let Some(machine) = self.pods.get_mut(uid) else { return };
         machine.wake = wake;
         if !machine.in_api && machine.ending.as_ref().is_some_and(ending::Ending::is_over) {

@@ -7,7 +7,7 @@ use corten_meta::{ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::{Map, Value, json};
 
-use crate::{ApiEffect, ApiFailure, Config, Effect, NodeFacts, context::pause};
+use crate::{ApiEffect, ApiFailure, Config, Effect, NodeFacts, admission::Ground, context::pause, requests};
 
 const HEARTBEAT: Duration = Duration::from_secs(300);
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
@@ -65,6 +65,29 @@ impl NodeMachine {
         self.lease_in_flight = false;
         let wait = if result.is_ok() { LEASE_RENEWAL } else { Duration::from_secs(2) };
         self.lease_at = Some(now.after(wait));
+    }
+
+    /// What the node is to a pod that wants in; `None` while that is not known. A pod that selects nodes waits for the
+    /// Node, whose labels may be others' work.
+    pub(crate) fn ground(&self, config: &Config, is_selective: bool) -> Option<Ground> {
+        let facts = self.facts.as_ref()?;
+        if is_selective && self.node.is_none() {
+            return None;
+        }
+        let node = self.node.as_ref().and_then(Option::as_ref);
+        let allocatable = allocatable(config, facts);
+        let amount = |(name, text): (&String, &Value)| {
+            let quantity: Quantity = text.as_str()?.parse().ok()?;
+            Some((name.clone(), requests::amount(name, quantity)))
+        };
+        Some(Ground {
+            name: config.node_name.clone(),
+            labels: node.and_then(|it| it.metadata.labels.clone()).unwrap_or_else(|| labels(config, facts)),
+            taints: node.and_then(|it| it.spec.as_ref()?.taints.clone()).unwrap_or_default(),
+            operating_system: facts.operating_system.clone(),
+            allocatable: allocatable.as_object().into_iter().flatten().filter_map(amount).collect(),
+            pods_max: config.max_pods,
+        })
     }
 
     /// Registers, corrects, renews, as far as nothing is under way; and says when to look again.
@@ -238,8 +261,6 @@ fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
 }
 
 fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) -> Value {
-    const MEMORY_FLOOR: i64 = 100 << 20;
-    let ki = |bytes: i64| Quantity::bytes(bytes >> 10 << 10).to_string();
     let disk = facts.ephemeral_storage_bytes;
     let mut capacity = json!({
         "cpu": facts.cpus.to_string(),
@@ -247,16 +268,8 @@ fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) 
         "ephemeral-storage": format!("{}Ki", disk >> 10),
         "pods": config.max_pods.to_string(),
     });
-    let mut allocatable = json!({
-        "cpu": Quantity::millis(facts.cpus * 1000 - config.reserved_cpu_millis).to_string(),
-        "memory": format!("{}Ki", (facts.memory_bytes - config.reserved_memory_bytes - MEMORY_FLOOR).max(0) >> 10),
-        // As upstream: a tenth of the disk is kept free.
-        "ephemeral-storage": (disk - disk / 10).to_string(),
-        "pods": config.max_pods.to_string(),
-    });
     for (size, bytes) in &facts.hugepages {
-        capacity[format!("hugepages-{size}")] = json!(ki(*bytes));
-        allocatable[format!("hugepages-{size}")] = json!(ki(*bytes));
+        capacity[format!("hugepages-{size}")] = json!(whole_ki(*bytes));
     }
     let mut addresses: Vec<Value> =
         config.node_ips.iter().map(|it| json!({"type": "InternalIP", "address": it})).collect();
@@ -265,7 +278,7 @@ fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) 
         facts.images.iter().take(50).map(|it| json!({"names": it.names, "sizeBytes": it.size_bytes})).collect();
     let mut status = json!({
         "addresses": addresses,
-        "allocatable": allocatable,
+        "allocatable": allocatable(config, facts),
         "capacity": capacity,
         "conditions": conditions(facts, old, now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": config.port}},
@@ -289,6 +302,27 @@ fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) 
         status["images"] = json!(images);
     }
     status
+}
+
+/// What pods may have of the node.
+fn allocatable(config: &Config, facts: &NodeFacts) -> Value {
+    const MEMORY_FLOOR: i64 = 100 << 20;
+    let disk = facts.ephemeral_storage_bytes;
+    let mut allocatable = json!({
+        "cpu": Quantity::millis(facts.cpus * 1000 - config.reserved_cpu_millis).to_string(),
+        "memory": format!("{}Ki", (facts.memory_bytes - config.reserved_memory_bytes - MEMORY_FLOOR).max(0) >> 10),
+        // As upstream: a tenth of the disk is kept free.
+        "ephemeral-storage": (disk - disk / 10).to_string(),
+        "pods": config.max_pods.to_string(),
+    });
+    for (size, bytes) in &facts.hugepages {
+        allocatable[format!("hugepages-{size}")] = json!(whole_ki(*bytes));
+    }
+    allocatable
+}
+
+fn whole_ki(bytes: i64) -> String {
+    Quantity::bytes(bytes >> 10 << 10).to_string()
 }
 
 /// Why the node is not ready, in upstream's words.

@@ -22,10 +22,12 @@ use serde_json::{Map, Value};
 pub(crate) use crate::pod_spec::{all_containers, container_named, field_path, is_init, is_sidecar, restarts, spec_of};
 use crate::{
     Exit, Failure, HostEffect, ObservedSandbox, PodRef, Snapshot, Volume,
+    admission::Rejection,
     containers::{self, Frame, Track, exit_of},
     context::{Context, pause},
     ending::Ending,
     image_state, probe, sandbox,
+    unsupported::Support,
     volumes::{self, Problem, ProblemKind},
 };
 
@@ -47,6 +49,9 @@ pub(crate) struct PodMachine {
     pub(crate) patch: PatchState,
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
+    /// Whether this node takes it; `None`: not decided in this run of the kubelet.
+    pub(crate) admission: Option<Result<(), Rejection>>,
+    pub(crate) support: Support,
     pub(crate) wake: Option<Time>,
 }
 
@@ -118,6 +123,8 @@ impl PodMachine {
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
+            admission: None,
+            support: Support::default(),
             wake: None,
         }
     }
@@ -173,19 +180,20 @@ impl PodMachine {
         if runtime_is_known {
             if self.ending.is_some() {
                 self.wind_down(cx);
-            } else {
+            } else if self.is_admitted() {
                 self.bring_up(cx);
             }
             self.drive_probes(cx);
         }
-        if self.in_api && runtime_is_known {
+        // Not before it is decided whether the pod is taken: its start time tells that it is.
+        if self.in_api && runtime_is_known && (self.is_decided() || self.ending.is_some()) {
             self.publish(cx);
         }
         self.record(cx);
     }
 
     fn bring_up(&mut self, cx: &mut Context<'_>) {
-        if !self.prepare_volumes(cx) {
+        if !self.is_supported(cx) || !self.prepare_volumes(cx) {
             return;
         }
         let Some(sandbox) = self.ensure_sandbox(cx) else {

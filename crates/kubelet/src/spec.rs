@@ -24,9 +24,6 @@ pub(crate) struct Ingredients<'a> {
 
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
     let who = PodRef::of(pod);
-    if container.lifecycle.as_ref().is_some_and(|it| it.stop_signal.is_some()) {
-        return Err(ConfigError::Broken("lifecycle.stopSignal is not supported by this node's runtime".into()));
-    }
     let env = environment(pod, container, from.sources, &from.around)?;
     let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
     let expanded = |list: &Option<Vec<String>>| list.iter().flatten().map(|it| expand(it, value)).collect();
@@ -35,6 +32,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
     let pod_spec = spec_of(pod);
     Ok(ContainerSpec {
         sandbox_id: from.sandbox_id.into(),
+        hostname: sandbox::hostname(pod, from.around.config),
         name: container.name.clone(),
         attempt: from.attempt,
         image: container.image.clone().unwrap_or_default(),
@@ -94,9 +92,6 @@ fn mounts(
 ) -> Result<Vec<Mount>, ConfigError> {
     let broken = |it: String| Err(ConfigError::Broken(it));
     let spec = spec_of(pod);
-    if container.volume_devices.as_ref().is_some_and(|it| !it.is_empty()) {
-        return broken("volumeDevices are not supported by this node".into());
-    }
     let mut mounts = Vec::new();
     for mount in container.volume_mounts.iter().flatten() {
         let Some(volume) = spec.volumes.iter().flatten().find(|it| it.name == mount.name) else {

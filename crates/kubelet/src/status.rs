@@ -65,6 +65,20 @@ impl PodMachine {
         // What is not the kubelet's stays as it is.
         let mut status = pod.status.clone().unwrap_or_default();
         let old_phase = status.phase.clone().unwrap_or_default();
+        // Nothing ever ran of a pod that was not taken: it has no containers to tell of.
+        if self.is_terminal_in_api() && status.container_statuses.is_none() && !self.has_containers() {
+            return status;
+        }
+        if let Some(rejection) = self.rejection() {
+            status.start_time = Some(ApiTime(self.started.0));
+            status.qos_class.get_or_insert_with(|| sandbox::qos_name(sandbox::qos(pod)).into());
+            status.observed_generation = pod.metadata.generation.or(status.observed_generation);
+            status.phase = Some("Failed".into());
+            status.reason = Some(rejection.reason.into());
+            status.message = Some(format!("Pod was rejected: {}", rejection.message));
+            conditions::update(&mut status, pod, false, cx.now);
+            return status;
+        }
         let ips = self.ips(cx);
         status.start_time = Some(ApiTime(self.started.0));
         status.host_ip = cx.config.node_ips.first().cloned();
@@ -96,7 +110,7 @@ impl PodMachine {
         status
     }
 
-    fn may_run(&self) -> bool {
+    pub(crate) fn may_run(&self) -> bool {
         self.tracks.values().any(|it| it.is_alive() || it.starting.is_some())
     }
 

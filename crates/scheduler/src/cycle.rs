@@ -2,11 +2,11 @@
 //!
 //! Buffers are kept from pod to pod: a try allocates per reason, never per node.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::LazyCell};
 
 use crate::{
     PLUGINS, PodInfo, Snapshot,
-    framework::{Normalize, Reason, SCORE_MAX, Score},
+    framework::{Among, Normalize, Reason, SCORE_MAX, Score},
     snapshot::Row,
 };
 
@@ -22,6 +22,8 @@ pub(crate) struct Cycle {
 /// Why no node can run a pod.
 pub(crate) struct Failure {
     pub(crate) n_nodes: usize,
+    /// The plugin that turned the pod down whatever the nodes are like, and why.
+    pub(crate) refusal: Option<(usize, String)>,
     pub(crate) rejections: Vec<Rejections>,
     pub(crate) nearest: Option<Nearest>,
 }
@@ -53,6 +55,10 @@ impl Cycle {
 
     /// The index of the best node.
     pub(crate) fn run(&mut self, pod: &PodInfo, snapshot: &Snapshot) -> Result<usize, Failure> {
+        if let Some(refusal) = refusal(pod) {
+            let n_nodes = snapshot.n_nodes();
+            return Err(Failure { n_nodes, refusal: Some(refusal), rejections: Vec::new(), nearest: None });
+        }
         let tally = self.filter(pod, snapshot);
         match &*self.feasible {
             [] => Err(tally.failure(snapshot.n_nodes())),
@@ -65,8 +71,9 @@ impl Cycle {
     }
 
     /// Can the node run the pod?
-    pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>) -> bool {
-        row.known && first_rejection(pod, &row, &mut Vec::new()).is_none()
+    pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot) -> bool {
+        let among = LazyCell::new(|| Among::of(pod, snapshot));
+        row.known && refusal(pod).is_none() && first_rejection(pod, &row, &among, &mut Vec::new()).is_none()
     }
 
     /// Fills `feasible`, until enough are found.
@@ -74,6 +81,7 @@ impl Cycle {
         let n_rows = snapshot.n_rows();
         let n_wanted = n_wanted(snapshot.n_nodes());
         let (mut tally, mut reasons, mut n_visited) = (Tally::default(), Vec::new(), 0);
+        let among = LazyCell::new(|| Among::of(pod, snapshot));
         self.feasible.clear();
         while n_visited < n_rows && self.feasible.len() < n_wanted {
             let idx = (self.start_idx + n_visited) % n_rows;
@@ -82,7 +90,7 @@ impl Cycle {
             if !row.known {
                 continue;
             }
-            match first_rejection(pod, &row, &mut reasons) {
+            match first_rejection(pod, &row, &among, &mut reasons) {
                 None => self.feasible.push(idx),
                 Some(plugin_idx) => tally.add(plugin_idx, &reasons, idx, pod, &row),
             }
@@ -132,12 +140,26 @@ impl Cycle {
     }
 }
 
-/// The first plugin that turns the node down; its reasons are left in `reasons`.
-fn first_rejection<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) -> Option<usize> {
+/// The first plugin that turns the pod down before any node is looked at.
+fn refusal(pod: &PodInfo) -> Option<(usize, String)> {
+    PLUGINS.iter().enumerate().find_map(|(idx, plugin)| Some((idx, plugin.pre_filter?(pod)?)))
+}
+
+/// The first plugin that turns the node down; its reasons are left in `reasons`. What runs elsewhere is only gathered
+/// once a node has passed the filters that need nothing of it.
+fn first_rejection<'p, 'a, F: FnOnce() -> Among<'a>>(
+    pod: &'p PodInfo,
+    row: &Row<'_>,
+    among: &LazyCell<Among<'a>, F>,
+    reasons: &mut Vec<Reason<'p>>,
+) -> Option<usize> {
     reasons.clear();
     PLUGINS.iter().position(|plugin| {
         if let Some(filter) = plugin.filter {
             filter(pod, row, reasons);
+        }
+        if let Some(filter) = plugin.filter_among {
+            filter(pod, row, among, reasons);
         }
         !reasons.is_empty()
     })
@@ -184,7 +206,8 @@ impl<'p> Tally<'p> {
             reason: reason.text(),
             n_nodes,
         };
-        Failure { n_nodes, rejections: self.counts.into_iter().map(rejection).collect(), nearest: self.nearest }
+        let rejections = self.counts.into_iter().map(rejection).collect();
+        Failure { n_nodes, refusal: None, rejections, nearest: self.nearest }
     }
 }
 
@@ -193,6 +216,9 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         if self.n_nodes == 0 {
             return "no nodes available to schedule pods".into();
+        }
+        if let Some((_, message)) = &self.refusal {
+            return format!("0/{} nodes are available: {message}.", self.n_nodes);
         }
         let mut reasons: Vec<String> =
             self.rejections.iter().map(|it| format!("{} {}", it.n_nodes, it.reason)).collect();

@@ -75,8 +75,9 @@ struct Entry {
     since: Time,
     /// The message of the PodScheduled condition as last seen, where that says False.
     told: Option<String>,
-    /// The pod's conditions as last seen: a merge patch of one must carry them all.
+    /// The pod's conditions as last seen, and in which revision: a merge patch of one must carry them all.
     conditions: Vec<serde_json::Value>,
+    resource_version: String,
 }
 
 /// Where a pod stands.
@@ -112,7 +113,7 @@ impl Scheduler {
     pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
         let mut effects = match event {
             Event::Node(node) => self.node_seen(&node, now),
-            Event::NodeGone(name) => self.node_gone(&name),
+            Event::NodeGone(name) => self.node_gone(&name, now),
             Event::Pod(pod) => self.pod_seen(*pod, now),
             Event::PodGone(key) => self.pod_gone(&key, now),
             Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
@@ -134,12 +135,14 @@ impl Scheduler {
     fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
         if self.snapshot.set_node(node) {
             self.wake_helped(&node.metadata.name, now);
+            self.wake_lookers(now);
         }
         Vec::new()
     }
 
-    fn node_gone(&mut self, name: &str) -> Vec<Effect> {
+    fn node_gone(&mut self, name: &str, now: Time) -> Vec<Effect> {
         self.snapshot.remove_node(name);
+        self.wake_lookers(now);
         Vec::new()
     }
 
@@ -161,11 +164,12 @@ impl Scheduler {
             ("", _) => Place::Waiting,
             (node, _) => Place::Bound(node.to_owned()),
         };
-        self.move_usage(&key, known.as_ref().map(|it| (&*it.0, &it.1)), (&info, &place), now);
+        self.move_usage(&key, known.as_ref().map(|it| (&it.0, &it.1)), (&info, &place), now);
         let since = known.as_ref().map_or(now, |it| it.2);
         let told = pod.scheduled_message();
+        let (conditions, resource_version) = (pod.status.conditions, pod.metadata.resource_version);
         let entry =
-            Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions: pod.status.conditions };
+            Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions, resource_version };
         self.pods.insert(key.clone(), entry);
 
         if place != Place::Waiting {
@@ -185,18 +189,24 @@ impl Scheduler {
     }
 
     /// Keeps the snapshot in step with a pod's move from one place (and shape) to another.
-    fn move_usage(&mut self, key: &Key, old: Option<(&PodInfo, &Place)>, new: (&PodInfo, &Place), now: Time) {
+    fn move_usage(&mut self, key: &Key, old: Option<(&Arc<PodInfo>, &Place)>, new: (&Arc<PodInfo>, &Place), now: Time) {
         let old_node = old.and_then(|it| it.1.node());
         let new_node = new.1.node();
         if old_node == new_node && old.is_some_and(|it| it.0.uses_same(new.0)) {
             return;
         }
-        if let Some((info, node)) = old.zip(old_node).map(|(old, node)| (old.0, node)) {
+        let left = old.zip(old_node).map(|(old, node)| (old.0, node));
+        if let Some((info, node)) = left {
             self.snapshot.remove_pod(node, key, info);
-            self.wake_helped(node, now);
         }
         if let Some(node) = new_node {
             self.snapshot.add_pod(node, key, new.0);
+            self.wake_concerned(new.0, now);
+        }
+        // Only now: a pod that stays where it is has never made room.
+        if let Some((info, node)) = left {
+            self.wake_helped(node, now);
+            self.wake_concerned(info, now);
         }
     }
 
@@ -211,6 +221,7 @@ impl Scheduler {
         if let Some(node) = entry.place.node() {
             self.snapshot.remove_pod(node, key, &entry.info);
             self.wake_helped(node, now);
+            self.wake_concerned(&entry.info, now);
         }
     }
 
@@ -240,17 +251,31 @@ impl Scheduler {
         self.queue.back_off(key, info.priority, now);
         let effects = report::bind_failed(entry, &node, retry, message, now);
         self.wake_helped(&node, now);
+        self.wake_concerned(&info, now);
         effects
     }
 
-    /// Wakes the parked pods that fit the node as it is now. Filters look at one node only, so nothing else that
-    /// happened to it can help a pod.
+    /// Wakes the parked pods that fit the node as it is now. Most filters look at one node only, so nothing else that
+    /// happened to it can help a pod they turned down.
     fn wake_helped(&mut self, node: &str, now: Time) {
         let Some(row) = self.snapshot.row(node) else { return };
-        let pods = &self.pods;
-        let cycle = &mut self.cycle;
-        let helped = |key: &Key| pods.get(key).is_some_and(|it| cycle.fits(&it.info, row));
+        let (pods, cycle, snapshot) = (&self.pods, &self.cycle, &self.snapshot);
+        let helped = |key: &Key| pods.get(key).is_some_and(|it| cycle.fits(&it.info, row, snapshot));
         self.queue.wake(helped, now);
+    }
+
+    /// Wakes the parked pods to which a pod that came to a node, left one or changed there may matter: on any node.
+    fn wake_concerned(&mut self, placed: &PodInfo, now: Time) {
+        let pods = &self.pods;
+        let concerned = |key: &Key| pods.get(key).is_some_and(|it| it.info.is_concerned_by(placed));
+        self.queue.wake(concerned, now);
+    }
+
+    /// Wakes the parked pods to which a change of any node may matter, be it only that it is in another zone now.
+    fn wake_lookers(&mut self, now: Time) {
+        let (pods, is_any_repelled) = (&self.pods, self.snapshot.has_repelling_pods());
+        let looks = |key: &Key| pods.get(key).is_some_and(|it| is_any_repelled || it.info.looks_beyond_its_node());
+        self.queue.wake(looks, now);
     }
 
     fn place_pods(&mut self, now: Time) -> Vec<Effect> {
@@ -271,6 +296,8 @@ impl Scheduler {
                 self.snapshot.add_pod(&node, key, &entry.info);
                 effects.push(Effect::Bind { pod: key.clone(), uid: entry.info.uid.clone(), node: node.clone() });
                 entry.place = Place::Assumed(node);
+                let info = Arc::clone(&entry.info);
+                self.wake_concerned(&info, now);
             }
             Err(failure) => {
                 self.queue.park(key, entry.info.priority, now);
@@ -291,7 +318,7 @@ impl Scheduler {
 
     /// The pods it believes to be on nodes, for the check that the columns are what a rebuild gives.
     #[cfg(test)]
-    fn placed(&self) -> impl Iterator<Item = (&Key, &PodInfo, &str)> {
-        self.pods.iter().filter_map(|(key, it)| Some((key, &*it.info, it.place.node()?)))
+    fn placed(&self) -> impl Iterator<Item = (&Key, &Arc<PodInfo>, &str)> {
+        self.pods.iter().filter_map(|(key, it)| Some((key, &it.info, it.place.node()?)))
     }
 }

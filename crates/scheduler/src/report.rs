@@ -68,8 +68,8 @@ fn not_scheduled(entry: &Entry, reason: &str, message: &str, now: Time) -> Vec<E
     effects
 }
 
-/// A merge patch replaces a list as a whole, so the other conditions go with it. Until a pod is bound nobody else
-/// keeps its conditions up to date.
+/// A merge patch replaces a list as a whole, so the other conditions go with it, and the revision they are of: what
+/// comes late must not undo what the kubelet has said since.
 fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Value {
     let old = entry.conditions.iter().find(|it| it["type"] == "PodScheduled");
     let since = old.filter(|it| it["status"] == "False").map(|it| it["lastTransitionTime"].clone());
@@ -88,13 +88,18 @@ fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Val
     let mut conditions: Vec<Value> =
         entry.conditions.iter().filter(|it| it["type"] != "PodScheduled").cloned().collect();
     conditions.push(condition);
-    json!({ "metadata": { "uid": entry.info.uid }, "status": { "conditions": conditions } })
+    let metadata = json!({ "uid": entry.info.uid, "resourceVersion": entry.resource_version });
+    json!({ "metadata": metadata, "status": { "conditions": conditions } })
 }
 
 /// One wait for each reason, the one that turned most nodes down first; then the node that came nearest.
 fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
     if failure.n_nodes == 0 {
         return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
+    }
+    if let Some((plugin_idx, message)) = &failure.refusal {
+        let plugin = &PLUGINS[*plugin_idx];
+        return vec![Wait::new(plugin.wait, message.clone(), plugin.actor)];
     }
     let mut rejections: Vec<_> = failure.rejections.iter().collect();
     rejections.sort_by_key(|it| std::cmp::Reverse(it.n_nodes));

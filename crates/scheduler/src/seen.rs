@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::{Named, ObjectMeta, Quantity, Resource};
+use corten_meta::{LabelSelector, Named, ObjectMeta, Quantity, Resource};
 use corten_reconcile::Seen;
 use serde::Deserialize;
 
@@ -62,6 +62,42 @@ pub(crate) struct PodSpec {
     pub(crate) node_selector: BTreeMap<String, String>,
     pub(crate) affinity: Affinity,
     pub(crate) host_network: bool,
+    pub(crate) topology_spread_constraints: Vec<TopologySpreadConstraint>,
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) resource_claims: Vec<ResourceClaim>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct TopologySpreadConstraint {
+    pub(crate) max_skew: i64,
+    pub(crate) topology_key: String,
+    pub(crate) when_unsatisfiable: String,
+    pub(crate) label_selector: Option<LabelSelector>,
+    pub(crate) match_label_keys: Vec<String>,
+    pub(crate) min_domains: Option<usize>,
+    pub(crate) node_affinity_policy: String,
+    pub(crate) node_taints_policy: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Volume {
+    pub(crate) name: String,
+    pub(crate) persistent_volume_claim: Option<ClaimSource>,
+    pub(crate) ephemeral: Option<serde_json::Value>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ClaimSource {
+    pub(crate) claim_name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ResourceClaim {
+    pub(crate) name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -106,6 +142,27 @@ pub(crate) struct Toleration {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Affinity {
     pub(crate) node_affinity: NodeAffinity,
+    pub(crate) pod_affinity: PodAffinity,
+    pub(crate) pod_anti_affinity: PodAffinity,
+}
+
+/// What is preferred is not read: see the plugin.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodAffinity {
+    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+    pub(crate) required: Vec<PodAffinityTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodAffinityTerm {
+    pub(crate) label_selector: Option<LabelSelector>,
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) namespace_selector: Option<LabelSelector>,
+    pub(crate) topology_key: String,
+    pub(crate) match_label_keys: Vec<String>,
+    pub(crate) mismatch_label_keys: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! A pod may be known on a node before the node is. Its row then exists, but is not `known` and no pod is placed there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_meta::Key;
 
@@ -21,9 +21,12 @@ pub struct Snapshot {
     pods_max: Vec<usize>,
     requested: Vec<Amounts>,
     guessed: Vec<Amounts>,
-    pods: Vec<BTreeSet<Key>>,
+    pods: Vec<BTreeMap<Key, Arc<PodInfo>>>,
     ports: Vec<BTreeMap<HostPort, usize>>,
+    /// The number of pods that keep others away from themselves: on each node, and on all.
+    repelling: Vec<usize>,
     n_known: usize,
+    n_repelling: usize,
 }
 
 /// One node as the plugins see it.
@@ -39,7 +42,9 @@ pub(crate) struct Row<'a> {
     pub(crate) requested: &'a Amounts,
     pub(crate) guessed: &'a Amounts,
     pub(crate) n_pods: usize,
+    pub(crate) pods: &'a BTreeMap<Key, Arc<PodInfo>>,
     pub(crate) ports: &'a BTreeMap<HostPort, usize>,
+    pub(crate) has_repelling_pods: bool,
 }
 
 impl Snapshot {
@@ -64,12 +69,24 @@ impl Snapshot {
             requested: &self.requested[idx],
             guessed: &self.guessed[idx],
             n_pods: self.pods[idx].len(),
+            pods: &self.pods[idx],
             ports: &self.ports[idx],
+            has_repelling_pods: self.repelling[idx] > 0,
         }
     }
 
     pub(crate) fn row(&self, name: &str) -> Option<Row<'_>> {
         self.idx_of.get(name).map(|it| self.row_at(*it))
+    }
+
+    /// The rows of all known nodes.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = Row<'_>> {
+        (0..self.n_rows()).map(|it| self.row_at(it)).filter(|it| it.known)
+    }
+
+    /// Does any placed pod keep others away by a required anti-affinity?
+    pub(crate) fn has_repelling_pods(&self) -> bool {
+        self.n_repelling > 0
     }
 
     /// Takes a node in. Says whether anything that a plugin reads has changed: heartbeats change nothing.
@@ -110,11 +127,15 @@ impl Snapshot {
         self.drop_row_if_unused(idx);
     }
 
-    pub(crate) fn add_pod(&mut self, node: &str, key: &Key, pod: &PodInfo) {
+    pub(crate) fn add_pod(&mut self, node: &str, key: &Key, pod: &Arc<PodInfo>) {
         let idx = self.row_for(node);
-        if !self.pods[idx].insert(key.clone()) {
+        if self.pods[idx].contains_key(key) {
             return;
         }
+        self.pods[idx].insert(key.clone(), Arc::clone(pod));
+        let is_repelling = usize::from(!pod.pod_anti_affinity.is_empty());
+        self.repelling[idx] += is_repelling;
+        self.n_repelling += is_repelling;
         self.requested[idx].add(&pod.requested);
         self.guessed[idx].add(&pod.guessed);
         for port in &pod.ports {
@@ -124,9 +145,10 @@ impl Snapshot {
 
     pub(crate) fn remove_pod(&mut self, node: &str, key: &Key, pod: &PodInfo) {
         let Some(idx) = self.idx_of.get(node).copied() else { return };
-        if !self.pods[idx].remove(key) {
-            return;
-        }
+        let Some(known) = self.pods[idx].remove(key) else { return };
+        let is_repelling = usize::from(!known.pod_anti_affinity.is_empty());
+        self.repelling[idx] -= is_repelling;
+        self.n_repelling -= is_repelling;
         self.requested[idx].subtract(&pod.requested);
         self.guessed[idx].subtract(&pod.guessed);
         for port in &pod.ports {
@@ -155,8 +177,9 @@ impl Snapshot {
         self.pods_max.push(0);
         self.requested.push(Amounts::default());
         self.guessed.push(Amounts::default());
-        self.pods.push(BTreeSet::new());
+        self.pods.push(BTreeMap::new());
         self.ports.push(BTreeMap::new());
+        self.repelling.push(0);
         idx
     }
 
@@ -177,6 +200,7 @@ impl Snapshot {
         self.guessed.swap_remove(idx);
         self.pods.swap_remove(idx);
         self.ports.swap_remove(idx);
+        self.repelling.swap_remove(idx);
         if let Some(moved) = self.names.get(idx) {
             *self.idx_of.get_mut(moved).expect("every row is in the index") = idx;
         }
@@ -185,6 +209,13 @@ impl Snapshot {
     /// Every row in name order, as text: two snapshots that hold the same are written the same.
     #[cfg(test)]
     pub(crate) fn dump(&self) -> Vec<String> {
-        self.idx_of.values().map(|it| format!("{:?}", self.row_at(*it))).collect()
+        // Of a pod, what others see of it: the rest of it may be older here.
+        let seen = |it: &PodInfo| format!("{} {:?} {} {:?}", it.key, it.labels, it.deleting, it.pod_anti_affinity);
+        let rows = self.idx_of.values().map(|it| {
+            let row = self.row_at(*it);
+            let pods: Vec<_> = row.pods.values().map(|it| seen(it)).collect();
+            format!("{:?} {pods:?}", Row { pods: &BTreeMap::new(), ..row })
+        });
+        rows.chain([format!("{} repel", self.n_repelling)]).collect()
     }
 }

@@ -72,7 +72,10 @@ fn one_tick() {
 fn plugins_have_names_and_say_who_must_act() {
     for plugin in PLUGINS {
         assert!(!plugin.name.is_empty());
-        let can_refuse = plugin.filter.is_some() || plugin.pre_enqueue.is_some();
+        let can_refuse = plugin.filter.is_some()
+            || plugin.filter_among.is_some()
+            || plugin.pre_enqueue.is_some()
+            || plugin.pre_filter.is_some();
         assert_eq!(can_refuse, !plugin.wait.is_empty(), "{}", plugin.name);
     }
 }
@@ -121,6 +124,59 @@ fn a_parked_pod_waits_for_what_helps_it() {
     // The taint goes: that node fits now.
     scheduler.step(node(&object("node n2 cpu=1", "n2")), later(30));
     assert_eq!(binds(&mut scheduler, Event::Tick, later(30)), ["second>n2"]);
+}
+
+#[test]
+fn a_parked_pod_waits_for_what_happens_elsewhere() {
+    const APART: &str = r#"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution=[{"topologyKey":"zone","labelSelector":{"matchLabels":{"app":"web"}}}]"#;
+    const NEAR: &str = r#"spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution=[{"topologyKey":"zone","labelSelector":{"matchLabels":{"app":"web"}}}]"#;
+    const SPREAD: &str = r#"spec.topologySpreadConstraints=[{"maxSkew":1,"topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule","labelSelector":{"matchLabels":{"app":"web"}}}]"#;
+    let gone = |name: &str| Event::PodGone(Key::new("default", name));
+    let nodes = "node n1 labels=zone=a cpu=1\nnode n2 labels=zone=a cpu=1\n";
+    for (what, lines, happening, outcome) in [
+        // The pod to keep away from is on n1, which is full; n2 is of the same zone.
+        (
+            "anti-affinity",
+            format!("pod a node=n1 running labels=app=web\npod b node=n1 cpu=1 running\npod c {APART} cpu=1"),
+            gone("a"),
+            "c>n2",
+        ),
+        // The same, seen from the other side.
+        (
+            "symmetry",
+            format!("pod a node=n1 running {APART}\npod b node=n1 cpu=1 running\npod c labels=app=web cpu=1"),
+            gone("a"),
+            "c>n2",
+        ),
+        (
+            "affinity",
+            format!("pod c {NEAR} cpu=1\npod b node=n1 cpu=1 running"),
+            pod(&object("pod a node=n1 running labels=app=web", "a")),
+            "c>n2",
+        ),
+        (
+            "relabelled",
+            format!("pod a node=n1 running labels=app=db\npod b node=n1 cpu=1 running\npod c {NEAR} cpu=1"),
+            pod(&object("pod a node=n1 running labels=app=web", "a")),
+            "c>n2",
+        ),
+        // A zone without a pod, and without room, keeps the other from having two; then it is gone.
+        (
+            "spread",
+            format!(
+                "node n3 labels=zone=b cordoned\npod a node=n1 running labels=app=web cpu=1\npod c {SPREAD} labels=app=web cpu=1"
+            ),
+            Event::NodeGone("n3".into()),
+            "c>n2",
+        ),
+    ] {
+        let world = world(&format!("{nodes}{lines}"));
+        let later = world.now.after(Duration::from_secs(20));
+        let mut scheduler = told(&world);
+        assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["c!"], "{what}");
+        scheduler.step(happening, later);
+        assert_eq!(binds(&mut scheduler, Event::Tick, later), [outcome], "{what}");
+    }
 }
 
 #[test]

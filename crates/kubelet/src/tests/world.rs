@@ -65,6 +65,7 @@ impl World {
         self.step(Event::Facts(Box::new(NodeFacts {
             cpus: 2,
             memory_bytes: 8 << 30,
+            hugepages: BTreeMap::from([("2Mi".into(), 64 << 20)]),
             operating_system: "linux".into(),
             architecture: "amd64".into(),
             ..NodeFacts::default()
@@ -110,6 +111,12 @@ impl World {
                 self.pending.clear();
                 self.boot();
             }
+            // A kubelet that takes no more pods than this.
+            "max-pods" => {
+                let config = Config { max_pods: rest.parse().unwrap(), ..self.kubelet.config().clone() };
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
+                self.boot();
+            }
             "why" => {
                 let decision = self.journal.get(&Key::new("default", name)).cloned().unwrap_or_default();
                 self.shown.extend(decision.steps.iter().map(show::step));
@@ -125,6 +132,12 @@ impl World {
             }
             "node" => {
                 self.step(Event::Node(None));
+            }
+            // The Node gets a taint that evicts.
+            "taint" => {
+                let mut node = self.node.clone().unwrap();
+                node["spec"]["taints"] = json!([{"key": name, "effect": "NoExecute"}]);
+                self.set_node(node);
             }
             time => self.wait(time.strip_prefix('+').unwrap_or_else(|| panic!("no such line: {line}"))),
         }

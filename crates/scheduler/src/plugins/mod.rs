@@ -1,14 +1,18 @@
 //! The table of plugins, in the order their filters run: as upstream, a node is turned down for the first one's reasons.
 
 mod balanced_allocation;
+mod dynamic_resources;
+pub(crate) mod inter_pod_affinity;
 mod least_allocated;
 mod node_affinity;
 mod node_name;
 pub(crate) mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
+pub(crate) mod pod_topology_spread;
 mod scheduling_gates;
 mod taint_toleration;
+pub(crate) mod volume_binding;
 
 use crate::Plugin;
 
@@ -20,6 +24,10 @@ pub const PLUGINS: &[Plugin] = &[
     node_affinity::PLUGIN,
     node_ports::PLUGIN,
     node_resources_fit::PLUGIN,
+    volume_binding::PLUGIN,
+    dynamic_resources::PLUGIN,
+    pod_topology_spread::PLUGIN,
+    inter_pod_affinity::PLUGIN,
     least_allocated::PLUGIN,
     balanced_allocation::PLUGIN,
 ];

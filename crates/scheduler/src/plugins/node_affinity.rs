@@ -22,9 +22,14 @@ pub(super) const PLUGIN: Plugin = Plugin {
 };
 
 fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
-    if unselected(pod, row).next().is_some() || !is_required(pod, row) {
+    if !allows(pod, row) {
         reasons.push(Reason::Text("node(s) didn't match Pod's node affinity/selector"));
     }
+}
+
+/// Do the pod's selector and its required affinity allow the node?
+pub(super) fn allows(pod: &PodInfo, row: &Row<'_>) -> bool {
+    unselected(pod, row).next().is_none() && is_required(pod, row)
 }
 
 /// The labels of the node selector that the node has not.

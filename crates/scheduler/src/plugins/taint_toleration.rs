@@ -27,7 +27,8 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
     }
 }
 
-fn untolerated<'r>(pod: &PodInfo, row: &Row<'r>) -> impl Iterator<Item = &'r Taint> {
+/// The taints that keep the pod off the node.
+pub(super) fn untolerated<'r>(pod: &PodInfo, row: &Row<'r>) -> impl Iterator<Item = &'r Taint> {
     let strict = row.taints.iter().filter(|it| matches!(&*it.effect, "NoSchedule" | "NoExecute"));
     strict.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect))
 }

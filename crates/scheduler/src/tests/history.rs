@@ -28,6 +28,7 @@ enum Happening {
         cpu: u8,
         port: bool,
         gated: bool,
+        company: Company,
     },
     PodGone {
         name: u8,
@@ -49,6 +50,10 @@ enum Happening {
     },
 }
 
+fn company() -> impl Strategy<Value = Company> {
+    prop_oneof![Just(Company::Any), Just(Company::Apart), Just(Company::Together), Just(Company::Spread)]
+}
+
 fn happening() -> impl Strategy<Value = Happening> {
     let (nodes, pods) = (0..5_u8, 0..12_u8);
     prop_oneof![
@@ -59,8 +64,8 @@ fn happening() -> impl Strategy<Value = Happening> {
             tainted
         }),
         nodes.prop_map(|name| Happening::NodeGone { name }),
-        (pods.clone(), 0..5_u8, any::<bool>(), prop::bool::weighted(0.1))
-            .prop_map(|(name, cpu, port, gated)| Happening::Pod { name, cpu, port, gated }),
+        (pods.clone(), 0..5_u8, any::<bool>(), prop::bool::weighted(0.1), company())
+            .prop_map(|(name, cpu, port, gated, company)| Happening::Pod { name, cpu, port, gated, company }),
         pods.clone().prop_map(|name| Happening::PodGone { name }),
         pods.clone().prop_map(|name| Happening::PodFinished { name }),
         any::<bool>().prop_map(|watch_first| Happening::Taken { watch_first }),
@@ -69,6 +74,38 @@ fn happening() -> impl Strategy<Value = Happening> {
         (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
         (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
     ]
+}
+
+/// What a pod wants of the others, by zone; each kind but the first knows only its own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Company {
+    Any,
+    /// Never two of them in a zone.
+    Apart,
+    /// All of them in one zone.
+    Together,
+    /// At most one more than in any other zone.
+    Spread,
+}
+
+impl Company {
+    fn spec(self) -> Value {
+        let selector = json!({ "matchLabels": { "company": format!("{self:?}") } });
+        let term = json!([{ "topologyKey": "zone", "labelSelector": selector }]);
+        let term = json!({ "requiredDuringSchedulingIgnoredDuringExecution": term });
+        match self {
+            Self::Any => json!({}),
+            Self::Apart => json!({ "affinity": { "podAntiAffinity": term } }),
+            Self::Together => json!({ "affinity": { "podAffinity": term } }),
+            Self::Spread => json!({ "topologySpreadConstraints": [{ "topologyKey": "zone", "maxSkew": 1,
+                "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector }] }),
+        }
+    }
+}
+
+/// Nodes keep their zone for good.
+fn zone_of(node: &str) -> &'static str {
+    if matches!(node, "n0" | "n1" | "n2") { "a" } else { "b" }
 }
 
 /// The cluster as the API server knows it.
@@ -101,7 +138,7 @@ impl Truth {
         match happening {
             Happening::Node { name, cpu, pods, tainted } => {
                 let taints = if tainted { json!([{ "key": "x", "effect": "NoSchedule" }]) } else { json!([]) };
-                let object = json!({ "metadata": { "name": format!("n{name}") }, "spec": { "taints": taints },
+                let object = json!({ "metadata": { "name": format!("n{name}"), "labels": { "zone": zone_of(&format!("n{name}")) } }, "spec": { "taints": taints },
                     "status": { "allocatable": { "cpu": cpu.to_string(), "memory": "8Gi", "pods": pods.to_string() } } });
                 self.nodes.insert(format!("n{name}"), object.clone());
                 self.step(node(&object));
@@ -111,7 +148,9 @@ impl Truth {
                     self.step(Event::NodeGone(format!("n{name}")));
                 }
             }
-            Happening::Pod { name, cpu, port, gated } => self.make_pod(&format!("p{name}"), cpu, port, gated),
+            Happening::Pod { name, cpu, port, gated, company } => {
+                self.make_pod(&format!("p{name}"), cpu, port, gated, company);
+            }
             Happening::PodGone { name } => {
                 if self.pods.remove(&format!("p{name}")).is_some() {
                     self.step(Event::PodGone(key(&format!("p{name}"))));
@@ -139,14 +178,17 @@ impl Truth {
     }
 
     /// A pod that is there already keeps its spec, as pods do, but may lose its gate.
-    fn make_pod(&mut self, name: &str, cpu: u8, port: bool, gated: bool) {
+    fn make_pod(&mut self, name: &str, cpu: u8, port: bool, gated: bool, company: Company) {
         self.n_made += 1;
         let uid = format!("uid-{}", self.n_made);
         let ports = if port { json!([{ "containerPort": 80, "hostPort": 80 }]) } else { json!([]) };
         let gates = if gated { json!([{ "name": "g" }]) } else { json!([]) };
         let container = json!({ "resources": { "requests": { "cpu": cpu.to_string() } }, "ports": ports });
-        let new = json!({ "metadata": { "name": name, "namespace": "default", "uid": uid },
-            "spec": { "containers": [container], "schedulingGates": gates } });
+        let labels = json!({ "company": format!("{company:?}") });
+        let mut new = json!({ "metadata": { "name": name, "namespace": "default", "uid": uid, "labels": labels },
+            "spec": company.spec() });
+        new["spec"]["containers"] = json!([container]);
+        new["spec"]["schedulingGates"] = gates;
         let object = self.pods.entry(name.to_owned()).or_insert(new);
         if !gated {
             object["spec"]["schedulingGates"] = json!([]);
@@ -204,6 +246,30 @@ impl Truth {
         let n_ports = here.iter().filter(|it| !it.1.ports.is_empty()).count();
         let has_port = here.iter().any(|it| it.0.name == pod && !it.1.ports.is_empty());
         assert!(!has_port || n_ports == 1, "{pod} shares its port on {name}");
+        self.check_company(pod, name);
+    }
+
+    /// At the moment of a placement its zone is one where the pod's company allows it, whatever else may be wrong by now.
+    fn check_company(&self, pod: &str, node: &str) {
+        let company = self.pods.get(pod).map(|it| it["metadata"]["labels"]["company"].clone()).unwrap_or_default();
+        let known = |name: &str| self.nodes.contains_key(name);
+        let count = |zone: &str, others_only: bool| {
+            let placed = self.scheduler.placed().filter(|it| known(it.2) && zone_of(it.2) == zone);
+            placed.filter(|it| company == *it.1.labels["company"] && !(others_only && it.0.name == pod)).count()
+        };
+        let here = zone_of(node);
+        let there = if here == "a" { "b" } else { "a" };
+        match company.as_str() {
+            Some("Apart") => assert_eq!(count(here, true), 0, "{pod} is not alone in zone {here}"),
+            Some("Together") => {
+                let is_near = count(here, true) > 0 || count(there, true) == 0;
+                assert!(is_near, "{pod} is far from its like");
+            }
+            Some("Spread") if self.nodes.keys().any(|it| zone_of(it) == there) => {
+                assert!(count(here, false) <= count(there, false) + 1, "{pod} is one too many in zone {here}");
+            }
+            _ => {}
+        }
     }
 
     fn check_columns(&self) {
@@ -236,7 +302,12 @@ impl Truth {
             let info = crate::PodInfo::new(&serde_json::from_value(object.clone()).expect("it is a pod"));
             let rows = self.nodes.keys().filter_map(|it| self.scheduler.snapshot.row(it));
             for row in rows {
-                assert!(!self.scheduler.cycle.fits(&info, row), "{} waits, but fits {}", info.key, row.name);
+                assert!(
+                    !self.scheduler.cycle.fits(&info, row, &self.scheduler.snapshot),
+                    "{} waits, but fits {}",
+                    info.key,
+                    row.name
+                );
             }
         }
     }

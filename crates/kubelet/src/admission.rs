@@ -1,0 +1,189 @@
+//! Does the node take a pod that was given to it? A pod that came past the scheduler, with `spec.nodeName` set by hand,
+//! must not overcommit the node unseen: it fails, with upstream's reasons and words, before anything of it begins.
+//!
+//! Decided once, when the pod is first seen: `status.startTime` is the mark of a pod that was taken. Upstream makes room
+//! for critical pods by evicting others, and turns pods away while the node is short of memory or disk; this one does not.
+
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Pod, Taint};
+use corten_reconcile::EventType::Warning;
+
+use crate::{
+    Kubelet,
+    node_selection::{allows, is_selective, tolerates},
+    pod::{PodMachine, spec_of},
+    requests::{host_ports, requests},
+};
+
+/// What a node is to a pod that wants in.
+pub(crate) struct Ground {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) operating_system: String,
+    /// CPU in thousandths, all else in units.
+    pub(crate) allocatable: BTreeMap<String, i64>,
+    pub(crate) pods_max: i64,
+}
+
+/// Why a pod is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl Kubelet {
+    /// Decides on a pod that has not been decided on, once all is known that the decision needs.
+    pub(crate) fn admit(&mut self, uid: &str) {
+        let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
+        let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
+        if is_leaving || !self.runtime_is_known || !self.pods_are_known {
+            return;
+        }
+        let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
+        let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
+        let verdict = verdict(&machine.pod, &ground, &taken);
+        if let Some(machine) = self.pods.get_mut(uid) {
+            machine.admission = Some(verdict);
+        }
+    }
+
+    /// Those that wait for the decision, in the order upstream decides: the oldest first.
+    pub(crate) fn undecided(&self) -> Vec<String> {
+        let mut pods: Vec<_> = self.pods.iter().filter(|(_, it)| it.in_api && !it.is_decided()).collect();
+        pods.sort_by_key(|(_, it)| it.pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
+        pods.into_iter().map(|(uid, _)| uid.clone()).collect()
+    }
+}
+
+impl PodMachine {
+    pub(crate) fn is_decided(&self) -> bool {
+        self.admission.is_some() || self.was_taken()
+    }
+
+    pub(crate) fn is_admitted(&self) -> bool {
+        self.admission == Some(Ok(())) || (self.admission.is_none() && self.was_taken())
+    }
+
+    pub(crate) fn rejection(&self) -> Option<&Rejection> {
+        self.admission.as_ref()?.as_ref().err()
+    }
+
+    /// An earlier run of the kubelet has taken it: it has told so, or something of the pod is here.
+    fn was_taken(&self) -> bool {
+        let told = self.pod.status.as_ref().is_some_and(|it| it.start_time.is_some());
+        told || !self.sandboxes.is_empty() || self.has_containers()
+    }
+
+    pub(crate) fn has_containers(&self) -> bool {
+        self.tracks.values().any(|it| it.latest().is_some() || it.starting.is_some())
+    }
+
+    /// A pod that is over gives its room back, as the scheduler has it.
+    fn holds_room(&self) -> bool {
+        self.in_api && self.is_admitted() && !self.is_terminal_in_api() && (self.ending.is_none() || self.may_run())
+    }
+
+    /// Tells of the rejection; the pod then ends as one that has run to its end.
+    pub(crate) fn note_rejection(&mut self, cx: &mut crate::context::Context<'_>) {
+        if let Some(rejection) = self.rejection().cloned() {
+            cx.event(&self.who, "", Warning, rejection.reason, rejection.message);
+        }
+    }
+}
+
+/// As upstream, of several reasons the first is told.
+fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
+    check_sysctls(pod)?;
+    check_room(pod, ground, taken)?;
+    if !allows(pod, &ground.name, &ground.labels) {
+        return Err(predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"));
+    }
+    let given = || taken.iter().flat_map(|it| host_ports(it));
+    if host_ports(pod).any(|wanted| given().any(|it| it.collides(wanted))) {
+        return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
+    }
+    if !tolerates(pod, &ground.taints) {
+        return Err(predicate("TaintToleration", "node(s) had untolerated taint(s)"));
+    }
+    if spec_of(pod).os.as_ref().is_some_and(|it| it.name != ground.operating_system) {
+        let message = "Failed to admit pod as the OS field doesn't match node OS".into();
+        return Err(Rejection { reason: "PodOSNotSupported", message });
+    }
+    Ok(())
+}
+
+fn predicate(name: &'static str, why: &str) -> Rejection {
+    Rejection { reason: name, message: format!("Predicate {name} failed: {why}") }
+}
+
+fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
+    let lacks = |reason, name: &str, requested: i64, used: i64, capacity: i64| {
+        let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
+        Err(Rejection { reason, message: format!("Node didn't have enough resource: {name}, {numbers}") })
+    };
+    let n_pods = i64::try_from(taken.len()).unwrap_or(i64::MAX);
+    if n_pods >= ground.pods_max {
+        return lacks("OutOfpods", "pods", 1, n_pods, ground.pods_max);
+    }
+    let wanted = requests(pod);
+    let used: Vec<_> = taken.iter().map(|it| requests(it)).collect();
+    for (name, reason) in [
+        ("cpu", "OutOfcpu"),
+        ("memory", "OutOfmemory"),
+        ("ephemeral-storage", "OutOfephemeral-storage"),
+        ("hugepages-2Mi", "OutOfhugepages-2Mi"),
+        ("hugepages-1Gi", "OutOfhugepages-1Gi"),
+    ] {
+        // As upstream: extended resources, which a device plugin would have made the node's, are not looked at.
+        let requested = wanted.get(name).copied().unwrap_or(0);
+        let used = used.iter().filter_map(|it| it.get(name)).sum();
+        let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
+        if requested > 0 && requested > capacity - used {
+            return lacks(reason, name, requested, used, capacity);
+        }
+    }
+    Ok(())
+}
+
+/// The kernel parameters a pod may set without harm to others, each with what keeps it the pod's own.
+const SAFE_SYSCTLS: [(&str, Scope); 12] = [
+    ("kernel.shm_rmid_forced", Scope::Ipc),
+    ("net.ipv4.ip_local_port_range", Scope::Net),
+    ("net.ipv4.tcp_syncookies", Scope::Net),
+    ("net.ipv4.ping_group_range", Scope::Net),
+    ("net.ipv4.ip_unprivileged_port_start", Scope::Net),
+    ("net.ipv4.ip_local_reserved_ports", Scope::Net),
+    ("net.ipv4.tcp_keepalive_time", Scope::Net),
+    ("net.ipv4.tcp_fin_timeout", Scope::Net),
+    ("net.ipv4.tcp_keepalive_intvl", Scope::Net),
+    ("net.ipv4.tcp_keepalive_probes", Scope::Net),
+    ("net.ipv4.tcp_rmem", Scope::Net),
+    ("net.ipv4.tcp_wmem", Scope::Net),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Ipc,
+    Net,
+}
+
+fn check_sysctls(pod: &Pod) -> Result<(), Rejection> {
+    let spec = spec_of(pod);
+    let sysctls = spec.security_context.as_ref().and_then(|it| it.sysctls.as_ref());
+    for sysctl in sysctls.into_iter().flatten() {
+        // Both separators mean the same.
+        let name = sysctl.name.replace('/', ".");
+        let why = match SAFE_SYSCTLS.iter().find(|it| it.0 == name).map(|it| it.1) {
+            None => "not allowlisted",
+            Some(Scope::Net) if spec.host_network == Some(true) => "not allowed with host net enabled",
+            Some(Scope::Ipc) if spec.host_ipc == Some(true) => "not allowed with host ipc enabled",
+            Some(_) => continue,
+        };
+        let message = format!("forbidden sysctl: {name:?} {why}");
+        return Err(Rejection { reason: "SysctlForbidden", message });
+    }
+    Ok(())
+}

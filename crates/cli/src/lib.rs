@@ -13,6 +13,8 @@ use std::{process::ExitCode, sync::OnceLock};
 
 use clap::{ArgMatches, Command};
 
+pub use node_process::NodeClaim;
+
 /// One thing a user can ask for.
 #[derive(Clone, Copy)]
 pub struct Verb {

@@ -1,11 +1,14 @@
-//! The node that `up` starts in the background and `down` ends.
+//! The node that `up` starts in the background and `down` ends, wherever it was started.
 //!
-//! Its standard input is the lock file, locked: for as long as the process lives the lock holds, and no longer, so there is
+//! It holds the lock file, locked, as its standard input where `up` started it: for as long as the process lives the lock holds, and no longer, so there is
 //! no stale lock and no process number to mistake for another's.
 
 use std::{
     fs::{self, File},
-    os::unix::fs::DirBuilderExt,
+    os::{
+        fd::AsFd,
+        unix::fs::{DirBuilderExt, MetadataExt},
+    },
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -37,12 +40,45 @@ pub(crate) fn args(command: clap::Command) -> clap::Command {
         .arg(dir("run-dir", RUN_DIR).help("Where sockets and state are that do not outlive the machine's run"))
 }
 
+/// While this lives, this process is the node of its folders: `up` finds it running and `down` ends it.
+pub struct NodeClaim {
+    _lock: Option<File>,
+}
+
+impl NodeClaim {
+    /// Fails where another process is the node.
+    pub fn new(layout: Layout) -> Result<Self> {
+        Ok(Self { _lock: NodeProcess { layout }.claim()? })
+    }
+}
+
 impl NodeProcess {
     /// The node that [`args`] speak of.
     pub(crate) fn of(matches: &ArgMatches) -> Result<Self> {
         let dir = |name| matches.get_one::<PathBuf>(name).cloned().expect("has a default");
         let absolute = |dir: PathBuf| std::path::absolute(&dir).with_context(|| format!("finding {}", dir.display()));
         Ok(Self { layout: Layout::new(absolute(dir("data-dir"))?, absolute(dir("run-dir"))?) })
+    }
+
+    /// Makes this very process the node, until the file is dropped; nothing to hold where `up` gave it as standard input.
+    fn claim(&self) -> Result<Option<File>> {
+        if self.is_standard_input() {
+            return Ok(None);
+        }
+        let Some(lock) = self.lock()? else {
+            bail!("a node runs already in {}; `corten down` ends it", self.layout.run.display());
+        };
+        fs::write(self.pid_path(), std::process::id().to_string()).context("writing the process number")?;
+        Ok(Some(lock))
+    }
+
+    fn is_standard_input(&self) -> bool {
+        let input = std::io::stdin();
+        let input = input.as_fd().try_clone_to_owned().map(File::from).and_then(|it| it.metadata());
+        match (input, fs::metadata(self.lock_path())) {
+            (Ok(input), Ok(lock)) => (input.dev(), input.ino()) == (lock.dev(), lock.ino()),
+            _ => false,
+        }
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -166,10 +202,19 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").stdin(Stdio::from(lock)).spawn().expect("started");
         fs::write(node.pid_path(), child.id().to_string()).expect("written");
         assert!(node.runs().expect("looked"));
+        let refusal = node.claim().expect_err("it is another's").to_string();
+        assert!(refusal.contains("`corten down` ends it"), "{refusal}");
         assert!(node.start(&[]).expect("harmless").is_none(), "a second one is not started");
         assert!(node.end(Duration::from_secs(10)).expect("ended"));
         assert!(!node.runs().expect("looked"));
         child.wait().expect("waited for");
+
+        let claim = node.claim().expect("free").expect("not given as standard input");
+        assert!(node.runs().expect("looked"), "one in the foreground is seen, too");
+        let pid = fs::read_to_string(node.pid_path()).expect("written");
+        assert_eq!(pid, std::process::id().to_string(), "and can be ended");
+        drop(claim);
+        assert!(!node.runs().expect("looked"));
         node.forget();
         assert!(!node.layout.run.exists());
     }

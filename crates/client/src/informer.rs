@@ -11,7 +11,7 @@
 //! Level-triggered: what was missed while disconnected comes as its newest state, what went meanwhile as a deletion.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
@@ -40,11 +40,25 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq)]
 pub enum InformerEvent<T = Bytes> {
     /// The object is new, or has changed.
-    Applied(T, ObjectMeta),
+    Applied(T, Identity),
     /// The object is gone. Where its end was missed, only name, namespace, uid and the last version are known.
     Deleted(ObjectMeta),
     /// Everything up to this version has been delivered: after each list, and then from time to time.
     Synced(String),
+}
+
+/// Which object, and which state of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Identity {
+    pub key: Key,
+    pub uid: String,
+    pub version: String,
+}
+
+impl Identity {
+    pub fn of(meta: &ObjectMeta) -> Self {
+        Self { key: meta.key(), uid: meta.uid.clone(), version: meta.resource_version.clone() }
+    }
 }
 
 /// What to keep informed about.
@@ -75,7 +89,7 @@ impl InformerParams {
     }
 }
 
-type Decode<T> = Box<dyn Fn(Bytes) -> Result<(ObjectMeta, T), Error> + Send + Sync>;
+type Decode<T> = Box<dyn Fn(Bytes) -> Result<(Identity, T), Error> + Send + Sync>;
 
 /// See the module's documentation. It runs only while it is polled; it never ends.
 pub struct Informer<T = Bytes> {
@@ -134,7 +148,7 @@ impl Informer<Bytes> {
     pub fn new(client: Client, params: InformerParams) -> Self {
         Self::decoding(client, params, |bytes| {
             let object: OnlyMeta = crate::decode(&bytes)?;
-            Ok((object.metadata, bytes))
+            Ok((Identity::of(&object.metadata), bytes))
         })
     }
 }
@@ -149,7 +163,7 @@ impl<T> Informer<T> {
     pub fn decoding(
         client: Client,
         params: InformerParams,
-        decode: impl Fn(Bytes) -> Result<(ObjectMeta, T), Error> + Send + Sync + 'static,
+        decode: impl Fn(Bytes) -> Result<(Identity, T), Error> + Send + Sync + 'static,
     ) -> Self {
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, params.seed);
         let state = State::Listing(Listing::begin(&client, &params));
@@ -220,7 +234,8 @@ impl<T> Informer<T> {
 
     fn deliver(&mut self, place: Place, event: &InformerEvent<T>) {
         let version = match event {
-            InformerEvent::Applied(_, meta) | InformerEvent::Deleted(meta) => &meta.resource_version,
+            InformerEvent::Applied(_, identity) => &identity.version,
+            InformerEvent::Deleted(meta) => &meta.resource_version,
             InformerEvent::Synced(version) => version,
         };
         if place != Place::AmidList {
@@ -358,32 +373,36 @@ impl<T> Informer<T> {
 
     /// Takes a state of an object in if it is news; gives its key either way.
     fn apply(&mut self, object: Bytes, place: Place) -> Option<Key> {
-        let (meta, value) = match (self.decode)(object) {
+        let (identity, value) = match (self.decode)(object) {
             Ok(decoded) => decoded,
             Err(error) => {
                 tracing::warn!(resource = %self.params.resource, %error, "an object is left out of the cache");
                 return None;
             }
         };
-        let key = meta.key();
-        if let Some(known) = self.known.get(&key) {
-            // A list is the truth even where its versions are older: the store may have been restored from a backup.
-            let is_news = match place {
-                Place::Watch => is_newer(&meta.resource_version, &known.version),
-                Place::AmidList | Place::EndOfList => meta.resource_version != known.version,
-            };
-            if !is_news {
-                return Some(key);
-            }
-            if known.uid != meta.uid {
-                self.forget(&key);
+        let key = identity.key.clone();
+        let new = Known { uid: identity.uid.clone(), version: identity.version.clone() };
+        match self.known.entry(key.clone()) {
+            Entry::Vacant(room) => drop(room.insert(new)),
+            Entry::Occupied(mut known) => {
+                // A list is the truth even where its versions are older: the store may have been restored from a backup.
+                let is_news = match place {
+                    Place::Watch => is_newer(&new.version, &known.get().version),
+                    Place::AmidList | Place::EndOfList => new.version != known.get().version,
+                };
+                if !is_news {
+                    return Some(key);
+                }
+                let old = known.insert(new);
+                if old.uid != identity.uid {
+                    self.ready.push_back(ended(&key, old));
+                }
             }
         }
         if place == Place::Watch {
-            self.advance(&meta.resource_version);
+            self.advance(&identity.version);
         }
-        self.known.insert(key.clone(), Known { uid: meta.uid.clone(), version: meta.resource_version.clone() });
-        self.ready.push_back((place, InformerEvent::Applied(value, meta)));
+        self.ready.push_back((place, InformerEvent::Applied(value, identity)));
         Some(key)
     }
 
@@ -408,14 +427,7 @@ impl<T> Informer<T> {
     /// Reports the end of an object whose deletion was not seen.
     fn forget(&mut self, key: &Key) {
         let Some(known) = self.known.remove(key) else { return };
-        let meta = ObjectMeta {
-            name: key.name.clone(),
-            namespace: key.namespace.clone(),
-            uid: known.uid,
-            resource_version: known.version,
-            ..ObjectMeta::default()
-        };
-        self.ready.push_back((Place::AmidList, InformerEvent::Deleted(meta)));
+        self.ready.push_back(ended(key, known));
     }
 
     fn advance(&mut self, version: &str) {
@@ -423,6 +435,17 @@ impl<T> Informer<T> {
             version.clone_into(&mut self.from);
         }
     }
+}
+
+fn ended<T>(key: &Key, known: Known) -> (Place, InformerEvent<T>) {
+    let meta = ObjectMeta {
+        name: key.name.clone(),
+        namespace: key.namespace.clone(),
+        uid: known.uid,
+        resource_version: known.version,
+        ..ObjectMeta::default()
+    };
+    (Place::AmidList, InformerEvent::Deleted(meta))
 }
 
 impl<T> Stream for Informer<T>

@@ -81,7 +81,7 @@ impl Watch {
 
     /// Takes the next whole line out of the frame; keeps a line that only begins for the next frame.
     fn cut_line(&mut self) -> Option<Bytes> {
-        match self.frame.iter().position(|it| *it == b'\n') {
+        match memchr::memchr(b'\n', &self.frame) {
             Some(at) => {
                 let end = self.frame.split_to(at + 1);
                 if self.begun.is_empty() {
@@ -121,6 +121,9 @@ struct RawEvent<'a> {
 }
 
 fn read_event(line: &Bytes) -> Result<WatchEvent, Error> {
+    if let Some(event) = plain_event(line) {
+        return Ok(event);
+    }
     let event: RawEvent = serde_json::from_slice(line).map_err(|error| Error::Decode(error.to_string()))?;
     let object = line.slice_ref(event.object.get().as_bytes());
     Ok(match event.event_type {
@@ -131,6 +134,20 @@ fn read_event(line: &Bytes) -> Result<WatchEvent, Error> {
         "ERROR" => WatchEvent::Error(Box::new(crate::params::status_of(500, &object))),
         other => return Err(Error::Decode(format!("a watch event has the unknown type {other:?}"))),
     })
+}
+
+/// An event as servers write it, nothing but type and object in this order, is cut without reading the object: who
+/// decodes that finds out whether it is one.
+fn plain_event(line: &Bytes) -> Option<WatchEvent> {
+    type Make = fn(Bytes) -> WatchEvent;
+    const KINDS: [(&[u8], Make); 3] = [
+        (br#"{"type":"ADDED","object":{"#, WatchEvent::Added),
+        (br#"{"type":"MODIFIED","object":{"#, WatchEvent::Modified),
+        (br#"{"type":"DELETED","object":{"#, WatchEvent::Deleted),
+    ];
+    let (head, event) = KINDS.into_iter().find(|(head, _)| line.starts_with(head))?;
+    let object = line[head.len() - 1..].strip_suffix(b"}\n")?;
+    object.ends_with(b"}").then(|| event(line.slice_ref(object)))
 }
 
 #[cfg(test)]

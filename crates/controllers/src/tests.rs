@@ -8,7 +8,9 @@ use corten_reconcile::{
     fixture::{self, World},
 };
 
-use crate::{CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts};
+use crate::{
+    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts,
+};
 
 fn check(controller: &dyn Controller, folder: &str) {
     fixture::check(controller, &format!("{}/testdata/{folder}", env!("CARGO_MANIFEST_DIR")));

@@ -40,14 +40,15 @@ impl Hands for HostHands {
 pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane) -> Result<()> {
     let layout = Layout::new(&settings.data_dir, &settings.run_dir);
     let address = address(&layout);
+    // First what fails at once: the port is taken where another node runs.
+    let listener = TcpListener::bind((address, settings.kubelet_port))
+        .await
+        .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
     let containerd = Containerd::start(layout, Options::default()).await.context("starting containerd")?;
     // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
     containerd.import_images(|_| true).await;
     let containerd = Arc::new(containerd);
     let hands = NodeHands::new(&containerd);
-    let listener = TcpListener::bind((address, settings.kubelet_port))
-        .await
-        .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
     let kubelet_server = kubelet_server(settings, control_plane, &hands, address)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());

@@ -4,7 +4,7 @@
 
 use std::{
     fmt::Write as _,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -18,6 +18,7 @@ use crate::{
     error::Doing,
     logs::{self, RotateLimits},
     process::{Process, detach, open_log},
+    shims,
 };
 
 /// The image every sandbox holds its namespaces with; made by `images/build`.
@@ -68,10 +69,7 @@ impl Containerd {
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidr).await?;
         let this = Self { layout, options, mounts, cri, child: Mutex::new(None) };
-        if running(&this.layout).is_none() {
-            this.spawn().await?;
-        }
-        this.wait_until_it_answers().await?;
+        this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidr).await?;
         // Without it no Pod starts; the others come in `supervise`.
         this.import_images(|it| it.ends_with(PAUSE_ARCHIVE)).await;
@@ -142,10 +140,29 @@ impl Containerd {
         if let Some(mut child) = self.child.lock().await.take() {
             let _ = child.try_wait();
         }
-        if running(&self.layout).is_none() {
-            self.spawn().await?;
+        self.make_it_run().await
+    }
+
+    /// Starts containerd where none runs, and returns when it answers.
+    async fn make_it_run(&self) -> Result<(), HostError> {
+        if running(&self.layout).is_some() {
+            return self.wait_until_it_answers().await;
         }
-        self.wait_until_it_answers().await
+        let socket = self.layout.containerd_socket();
+        let blocking = |it: tokio::task::JoinError| io::Error::other(it);
+        let shims = tokio::task::spawn_blocking(move || shims::of(&socket)).await.map_err(blocking);
+        let shims = shims.doing("look for shims of", &self.layout.run)?;
+        self.spawn().await?;
+        self.wait_until_it_answers().await?;
+        let known = match self.cri.list_pod_sandboxes(None).await {
+            Ok(sandboxes) => sandboxes.into_iter().map(|it| it.id).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell which shims have been forgotten");
+                return Ok(());
+            }
+        };
+        let ended = tokio::task::spawn_blocking(move || shims::end_forgotten(shims, &known)).await.map_err(blocking);
+        ended.doing("end shims of", &self.layout.run)
     }
 
     /// Returns when no containerd of this node runs.

@@ -17,6 +17,7 @@ mod perform;
 mod pod_files;
 mod process;
 mod server;
+mod shims;
 mod teardown;
 pub mod volumes;
 

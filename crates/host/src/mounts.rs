@@ -126,10 +126,12 @@ pub(crate) fn is_mount_point(path: &Path) -> bool {
     fs::read_to_string("/proc/thread-self/mountinfo").is_ok_and(|it| mount_points(&it).iter().any(|it| it == path))
 }
 
-/// The mount points of this thread's namespace at or beneath `path`, the innermost first.
+/// The mount points of this thread's namespace beneath `path`, the innermost first. What is mounted at `path` itself is not
+/// ours: a disk that the machine's owner gave us.
 pub(crate) fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
-    let mut mounts: Vec<PathBuf> = mount_points(&table).into_iter().filter(|it| it.starts_with(path)).collect();
+    let is_beneath = |it: &PathBuf| it.starts_with(path) && it != path;
+    let mut mounts: Vec<PathBuf> = mount_points(&table).into_iter().filter(is_beneath).collect();
     mounts.reverse();
     mounts
 }
@@ -157,7 +159,7 @@ fn unescape(field: &str) -> String {
     String::from_utf8_lossy(&path).into_owned()
 }
 
-/// Unmounts everything at or beneath `path`, in this thread's namespace.
+/// Unmounts everything beneath `path`, in this thread's namespace.
 pub(crate) fn unmount_beneath(path: &Path) -> io::Result<()> {
     for mount in mounts_beneath(path) {
         match unmount(&mount, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {

@@ -227,7 +227,8 @@ impl Inner {
     async fn prepare_pod(&self, spec: &SandboxSpec) -> std::io::Result<()> {
         let who = &spec.pod;
         let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
-        tokio::fs::create_dir_all(&logs).await?;
+        let named = |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
+        tokio::fs::create_dir_all(&logs).await.map_err(named)?;
         let positive = |it: i64| u64::try_from(it).ok().filter(|it| *it > 0);
         let limits = PodLimits {
             cpu_shares: positive(spec.resources.cpu_shares),

@@ -3,9 +3,7 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use futures_util::future::join_all;
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::{Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts};
+use crate::{Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts, shims};
 
 /// What containers get to end by themselves when the node goes down.
 const GRACE: Duration = Duration::from_secs(5);
@@ -24,7 +22,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
     let ending = layout.clone();
     let ended = tokio::task::spawn_blocking(move || {
         containerd::end(&ending);
-        kill_shims(&ending);
+        shims::of(&ending.containerd_socket()).iter().for_each(shims::Shim::kill);
         let cgroups = Cgroups::detect(&ending.cgroup_root);
         [ending.cgroup_root.clone(), containerd::cgroup(&ending)].iter().try_for_each(|it| cgroups.remove(it))
     });
@@ -35,8 +33,9 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
         unmounted.and_then(|it| it).doing("unmount what is beneath", &layout.data)?;
     }
     NodeMounts::release(layout);
-    for place in [&layout.run, &layout.data] {
-        mounts::unmount_beneath(place).doing("unmount what is beneath", place)?;
+    // The rest of the data may hold disks that the machine's owner mounted there.
+    for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {
+        mounts::unmount_beneath(&place).doing("unmount what is beneath", &place)?;
     }
     cni::remove(layout).await?;
     clear(layout)
@@ -47,9 +46,16 @@ pub fn erase(layout: &Layout) -> Result<(), HostError> {
     for place in [&layout.run, &layout.data] {
         // Removing through a mount would empty what is mounted.
         if let Some(mount) = mounts::mounts_beneath(place).first() {
-            return Err(HostError::Missing(format!("{} is still mounted; stop the node first", mount.display())));
+            return Err(HostError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
         }
-        remove(place)?;
+        if mounts::is_mount_point(place) {
+            // The disk stays where its owner mounted it.
+            for entry in fs::read_dir(place).doing("read", place)? {
+                remove(&entry.doing("read", place)?.path())?;
+            }
+        } else {
+            remove(place)?;
+        }
     }
     Ok(())
 }
@@ -66,23 +72,6 @@ async fn stop_pods(cri: &Cri) {
     .await;
     for error in stopped.into_iter().chain(removed).filter_map(Result::err) {
         tracing::warn!(%error, "a pod did not stop in good order");
-    }
-}
-
-/// A shim names its containerd's socket in its arguments.
-fn kill_shims(layout: &Layout) {
-    let socket = layout.containerd_socket();
-    let socket = socket.as_os_str().as_encoded_bytes();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|it| it.parse().ok()).and_then(Pid::from_raw) else {
-            continue;
-        };
-        let command_line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let args: Vec<&[u8]> = command_line.split(|it| *it == 0).collect();
-        let is_shim = args.first().is_some_and(|it| it.ends_with(b"containerd-shim-runc-v2"));
-        if is_shim && args.contains(&socket) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
     }
 }
 
@@ -112,5 +101,43 @@ fn remove(path: &Path) -> Result<(), HostError> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.doing("remove", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_disk_of_the_owner_stays_mounted() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        layout.cgroup_root = format!("corten-teardown-{}", std::process::id());
+        let disk = |at: &Path| mount("tmpfs", at, "tmpfs", MountFlags::empty(), None).expect("mounted");
+        fs::create_dir_all(&layout.data).expect("a folder");
+        disk(&layout.data);
+        fs::write(layout.data.join("admin.kubeconfig"), "keys").expect("written");
+        let (store, left) = (layout.data.join("store"), layout.pods().join("left-behind"));
+        for folder in [&store, &left] {
+            fs::create_dir_all(folder).expect("a folder");
+            disk(folder);
+        }
+
+        stop_all(&layout).await.expect("stopped");
+        assert!(mounts::is_mount_point(&layout.data) && mounts::is_mount_point(&store), "the owner's disks");
+        assert!(!mounts::is_mount_point(&left), "a mount for a pod");
+
+        erase(&layout).expect_err("it would empty a disk that is not known");
+        unmount(&store, UnmountFlags::empty()).expect("unmounted");
+        erase(&layout).expect("erased");
+        assert!(mounts::is_mount_point(&layout.data));
+        assert_eq!(fs::read_dir(&layout.data).expect("read").count(), 0);
+        unmount(&layout.data, UnmountFlags::empty()).expect("unmounted");
     }
 }

@@ -169,7 +169,8 @@ impl PodMachine {
 
     /// A container whose probe fails.
     fn unhealthy(&self, container: &ObservedContainer, message: String, now: Time) -> (StepState, Option<Wait>) {
-        let is_starting = matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING);
+        let is_starting =
+            matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING);
         let (state, actor) =
             if is_starting { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
         let mut wait = Wait::new("Unhealthy", message, actor);

@@ -1,10 +1,10 @@
 //! A controller: what it is called, what it watches, what it may write, and the one function that decides.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 
-use crate::{Plan, Seen, View};
+use crate::{Plan, Seen, View, view::Object};
 
 /// A loop that is asked about one key at a time. See the crate's documentation.
 pub trait Controller: Send + Sync + 'static {
@@ -51,7 +51,7 @@ pub struct Watch {
     decode: Decode,
 }
 
-type Decode = fn(&[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error>;
+type Decode = fn(&[u8]) -> Result<Object, serde_json::Error>;
 
 impl Watch {
     pub fn new<T: Seen>(wake: Wake) -> Self {
@@ -63,12 +63,12 @@ impl Watch {
     where
         T: corten_meta::Named + serde::de::DeserializeOwned + Send + Sync + 'static,
     {
-        fn decode<T>(bytes: &[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error>
+        fn decode<T>(bytes: &[u8]) -> Result<Object, serde_json::Error>
         where
             T: corten_meta::Named + serde::de::DeserializeOwned + Send + Sync + 'static,
         {
             let object: T = serde_json::from_slice(bytes)?;
-            Ok((object.meta().clone(), Arc::new(object)))
+            Ok(Arc::new(object))
         }
         Self { resource, field_selector: String::new(), wake, decode: decode::<T> }
     }
@@ -77,7 +77,7 @@ impl Watch {
     ///
     /// # Errors
     /// The object does not have the projection's shape.
-    pub fn decode(&self, bytes: &[u8]) -> Result<(ObjectMeta, Arc<dyn Any + Send + Sync>), serde_json::Error> {
+    pub fn decode(&self, bytes: &[u8]) -> Result<Object, serde_json::Error> {
         (self.decode)(bytes)
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Creates `object`, whose metadata carries namespace and name (or generateName).
+    /// Creates `object`, whose metadata carries namespace and name (or generateName). Creates of one resource that follow
+    /// each other in a plan are carried out side by side: none may rest on another.
     Create { resource: Resource, object: Value },
     /// A JSON merge patch (RFC 7386). Put `metadata.uid` and `metadata.resourceVersion` into it to make it conditional.
     Patch { resource: Resource, key: Key, subresource: Option<&'static str>, patch: Value },

@@ -43,16 +43,56 @@ pub struct Failure {
     pub message: String,
 }
 
-type Object = Arc<dyn Any + Send + Sync>;
+/// A projection as the view keeps it: once, with the metadata that the indexes read.
+pub trait Projection: Named + Any + Send + Sync {}
+
+impl<T: Named + Any + Send + Sync> Projection for T {}
+
+pub type Object = Arc<dyn Projection>;
+
+fn as_type<T: 'static>(object: &Object) -> Option<&T> {
+    (&**object as &dyn Any).downcast_ref()
+}
 
 #[derive(Default)]
 struct Table {
-    objects: BTreeMap<Key, (ObjectMeta, Object)>,
+    objects: BTreeMap<Key, Object>,
     by_owner: BTreeMap<String, BTreeSet<Key>>,
     /// The objects that no owner controls.
     uncontrolled: BTreeSet<Key>,
     /// The objects that are being deleted, by uid: few at any time.
     deleting: BTreeMap<String, Key>,
+}
+
+impl Table {
+    fn index(&mut self, key: Key, meta: &ObjectMeta) {
+        for owner in &meta.owner_references {
+            self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
+        }
+        if meta.is_deleting() {
+            self.deleting.insert(meta.uid.clone(), key.clone());
+        }
+        if meta.controller().is_none() {
+            self.uncontrolled.insert(key);
+        }
+    }
+
+    fn unindex(&mut self, key: &Key, meta: &ObjectMeta) {
+        for owner in &meta.owner_references {
+            if let Some(keys) = self.by_owner.get_mut(&owner.uid) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_owner.remove(&owner.uid);
+                }
+            }
+        }
+        if meta.is_deleting() {
+            self.deleting.remove(&meta.uid);
+        }
+        if meta.controller().is_none() {
+            self.uncontrolled.remove(key);
+        }
+    }
 }
 
 /// See the module's documentation.
@@ -90,7 +130,7 @@ impl View {
             .into_iter()
             .flat_map(move |it| it.objects.range(from.clone()..))
             .take_while(move |(key, _)| key.namespace == namespace)
-            .filter_map(|(_, (_, object))| object.downcast_ref())
+            .filter_map(|(_, object)| as_type(object))
     }
 
     /// The objects that name `uid` among their owners, in key order.
@@ -114,37 +154,37 @@ impl View {
     /// The object with this uid, of any resource, if it is being deleted.
     pub fn deleting(&self, uid: &str) -> Option<(&Resource, &ObjectMeta)> {
         self.tables.iter().find_map(|(resource, table)| {
-            let (meta, _) = table.objects.get(table.deleting.get(uid)?)?;
-            Some((resource, meta))
+            let object = table.objects.get(table.deleting.get(uid)?)?;
+            Some((resource, object.meta()))
         })
     }
 
     /// As [`View::get`], for minds that see many resources through one projection.
     pub fn get_in<T: 'static>(&self, resource: &Resource, key: &Key) -> Option<&T> {
-        self.tables.get(resource)?.objects.get(key)?.1.downcast_ref()
+        as_type(self.tables.get(resource)?.objects.get(key)?)
     }
 
     pub fn list_in<'a, T: 'static>(&'a self, resource: &Resource) -> impl Iterator<Item = &'a T> + use<'a, T> {
         let table = self.tables.get(resource);
-        table.into_iter().flat_map(|it| it.objects.values()).filter_map(|(_, object)| object.downcast_ref())
+        table.into_iter().flat_map(|it| it.objects.values()).filter_map(as_type)
     }
 
     /// Every object of any resource that names `uid` among its owners.
     pub fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
         self.tables.iter().flat_map(move |(resource, table)| {
             let keys = table.by_owner.get(uid).into_iter().flatten();
-            keys.filter_map(move |key| table.objects.get(key).map(|it| (resource, &it.0)))
+            keys.filter_map(move |key| table.objects.get(key).map(|it| (resource, it.meta())))
         })
     }
 
     /// The metadata of one object of any resource.
     pub fn meta(&self, resource: &Resource, key: &Key) -> Option<&ObjectMeta> {
-        self.tables.get(resource)?.objects.get(key).map(|it| &it.0)
+        self.tables.get(resource)?.objects.get(key).map(|it| it.meta())
     }
 
     /// The metadata of every object of every resource, resource by resource, in key order.
     pub fn all_meta(&self) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
-        self.tables.iter().flat_map(|(resource, it)| it.objects.values().map(move |(meta, _)| (resource, meta)))
+        self.tables.iter().flat_map(|(resource, it)| it.objects.values().map(move |it| (resource, it.meta())))
     }
 
     /// The resources this view holds a table for.
@@ -169,39 +209,36 @@ impl View {
         self.tables.entry(resource.clone()).or_default();
     }
 
-    /// Puts one object in place of what its key held before.
-    pub fn insert(&mut self, resource: &Resource, meta: ObjectMeta, object: Object) {
-        let key = meta.key();
-        self.remove(resource, &key);
-        let table = self.tables.entry(resource.clone()).or_default();
-        for owner in &meta.owner_references {
-            table.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
+    /// Puts one object in place of what its key held before, and gives that back.
+    pub fn insert(&mut self, resource: &Resource, object: Object) -> Option<Object> {
+        let key = object.meta().key();
+        self.forget_answer(resource, &key);
+        let table = match self.tables.get_mut(resource) {
+            Some(table) => table,
+            None => self.tables.entry(resource.clone()).or_default(),
+        };
+        let old = table.objects.insert(key.clone(), object.clone());
+        if let Some(old) = &old {
+            table.unindex(&key, old.meta());
         }
-        if meta.controller().is_none() {
-            table.uncontrolled.insert(key.clone());
-        }
-        if meta.is_deleting() {
-            table.deleting.insert(meta.uid.clone(), key.clone());
-        }
-        table.objects.insert(key, (meta, object));
+        table.index(key, object.meta());
+        old
     }
 
-    /// Takes one object out and gives its metadata back.
-    pub fn remove(&mut self, resource: &Resource, key: &Key) -> Option<ObjectMeta> {
-        self.answers.remove(&(resource.clone(), key.clone()));
+    /// Takes one object out and gives it back.
+    pub fn remove(&mut self, resource: &Resource, key: &Key) -> Option<Object> {
+        self.forget_answer(resource, key);
         let table = self.tables.get_mut(resource)?;
-        let (meta, _) = table.objects.remove(key)?;
-        table.uncontrolled.remove(key);
-        table.deleting.remove(&meta.uid);
-        for owner in &meta.owner_references {
-            if let Some(keys) = table.by_owner.get_mut(&owner.uid) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    table.by_owner.remove(&owner.uid);
-                }
-            }
+        let object = table.objects.remove(key)?;
+        table.unindex(key, object.meta());
+        Some(object)
+    }
+
+    fn forget_answer(&mut self, resource: &Resource, key: &Key) {
+        // Few are ever asked about.
+        if !self.answers.is_empty() {
+            self.answers.remove(&(resource.clone(), key.clone()));
         }
-        Some(meta)
     }
 
     pub fn record_answer(&mut self, resource: Resource, key: Key, answer: Answer) {

@@ -2,6 +2,8 @@
 //!
 //! So no mind ever decides on a view that lacks its own work, and none has to remember what it expects.
 
+use std::collections::BTreeMap;
+
 use corten_meta::{Key, Resource};
 use tokio::time::{Duration, Instant};
 
@@ -63,6 +65,7 @@ impl Need {
 
 impl Barrier {
     pub(crate) fn new(needs: Vec<Need>, not_before: Instant, now: Instant) -> Self {
+        let needs = newest_only(needs);
         let is_listing = needs.iter().any(|it| matches!(it, Need::Listed { .. }));
         let patience = if is_listing { LIST_PATIENCE } else { PATIENCE };
         Self { needs, not_before, deadline: now.max(not_before) + patience, has_relisted: is_listing }
@@ -95,6 +98,23 @@ impl Barrier {
         self.needs = resources.into_iter().map(|it| listed_anew(feeds, it)).collect();
         false
     }
+}
+
+/// Whoever holds the newest version of a resource holds the ones before: a plan of many writes needs one of them.
+fn newest_only(needs: Vec<Need>) -> Vec<Need> {
+    let mut newest: BTreeMap<Resource, u64> = BTreeMap::new();
+    let mut others = Vec::new();
+    for need in needs {
+        match need {
+            Need::Version { resource, version } => {
+                let known = newest.entry(resource).or_default();
+                *known = version.max(*known);
+            }
+            other => others.push(other),
+        }
+    }
+    let versions = newest.into_iter().map(|(resource, version)| Need::Version { resource, version });
+    versions.chain(others).collect()
 }
 
 /// Begins a new list and gives the need to have it.

@@ -250,7 +250,10 @@ impl Running {
         }
         let mut needs = outcome.needs;
         let mut not_before = now;
-        match outcome.failure {
+        for failure in &outcome.failures {
+            needs.extend(self.needs_after(failure, &seen));
+        }
+        match outcome.failures.into_iter().next() {
             None => {
                 self.succeeded(&key);
                 if has_answers {
@@ -261,7 +264,6 @@ impl Running {
                 let delay = self.queue.failed(&key);
                 not_before = now + delay.max(failure.error.retry_after().unwrap_or_default());
                 self.record_failure(&key, &failure);
-                needs.extend(self.needs_after(&failure, &seen));
                 let seen = reconcile::Failure { message: failure.error.to_string(), effect: failure.effect };
                 self.feeds.view.record_failure(&key, Some(seen));
                 self.queue.wake(key.clone());

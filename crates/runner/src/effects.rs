@@ -1,19 +1,27 @@
 //! Carries out a plan's effects in their order, up to the first that fails, and says what the caches must show of them.
+//!
+//! Only creates that follow each other and are of one resource go side by side: none of them can rest on another.
+
+use std::collections::VecDeque;
 
 use corten_client::{Client, DeleteParams, Error, PatchType, decode, version_number};
 use corten_meta::{Key, ObjectMeta, Resource, Retry, Status};
 use corten_reconcile::{Answer, Effect};
+use futures_util::{StreamExt, stream::FuturesOrdered};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::barrier::Need;
+
+const CONCURRENT_CREATES: usize = 32;
 
 /// What became of one plan.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) needs: Vec<Need>,
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
-    pub(crate) failure: Option<Failure>,
+    /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
+    pub(crate) failures: Vec<Failure>,
 }
 
 pub(crate) struct Failure {
@@ -36,14 +44,56 @@ pub(crate) enum WhatNow {
 
 pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
     let mut outcome = Outcome::default();
-    for effect in effects {
-        if let Err(error) = one(client, &effect, &mut outcome).await {
-            let what_now = what_now(&effect, &error);
-            outcome.failure = Some(Failure { effect, error, what_now });
-            break;
+    // Events have their own queue, so that no plan waits for them.
+    let mut effects: VecDeque<_> = effects.into_iter().filter(|it| !matches!(it, Effect::Event { .. })).collect();
+    while let Some(effect) = effects.pop_front()
+        && outcome.failures.is_empty()
+    {
+        if let Effect::Create { resource, .. } = &effect {
+            let n_more =
+                effects.iter().take_while(|it| matches!(it, Effect::Create { resource: of, .. } if of == resource));
+            let n_more = n_more.count();
+            let creates = std::iter::once(effect).chain(effects.drain(..n_more)).collect();
+            create_all(client, creates, &mut outcome).await;
+        } else if let Err(error) = one(client, &effect, &mut outcome).await {
+            outcome.failed(effect, error);
         }
     }
     outcome
+}
+
+/// Creates many of one resource, several at once: the first goes alone, and each that goes well lets one more go beside
+/// it, so that a quota that is used up or a refusal by admission is met once and not by all.
+async fn create_all(client: &Client, creates: Vec<Effect>, outcome: &mut Outcome) {
+    let mut creates = creates.into_iter();
+    // In the plan's order, whatever order they end in.
+    let mut under_way = FuturesOrdered::new();
+    let mut room = 1;
+    loop {
+        while under_way.len() < room
+            && outcome.failures.is_empty()
+            && let Some(effect) = creates.next()
+        {
+            under_way.push_back(async move {
+                let mut made = Outcome::default();
+                let result = one(client, &effect, &mut made).await;
+                (effect, made.needs, result)
+            });
+        }
+        let Some((effect, needs, result)) = under_way.next().await else { return };
+        outcome.needs.extend(needs);
+        match result {
+            Ok(()) => room = CONCURRENT_CREATES.min(room + 1),
+            Err(error) => outcome.failed(effect, error),
+        }
+    }
+}
+
+impl Outcome {
+    fn failed(&mut self, effect: Effect, error: Error) {
+        let what_now = what_now(&effect, &error);
+        self.failures.push(Failure { effect, error, what_now });
+    }
 }
 
 async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<(), Error> {
@@ -91,7 +141,6 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
             };
             outcome.answers.push((resource.clone(), key.clone(), answer));
         }
-        // Told by the events' own queue, so that no plan waits for them.
         Effect::Event { .. } => {}
     }
     Ok(())
@@ -142,3 +191,6 @@ fn what_now(effect: &Effect, error: &Error) -> WhatNow {
         _ => WhatNow::BackOff,
     }
 }
+
+#[cfg(test)]
+mod tests;

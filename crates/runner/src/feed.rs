@@ -1,17 +1,13 @@
 //! Keeps one controller's view what its informers say, and tells which keys that wakes.
 
 use std::{
-    any::Any,
     collections::BTreeSet,
-    sync::Arc,
     task::{Context, Poll},
 };
 
-use corten_client::{Client, Error, Informer, InformerEvent, InformerParams, version_number};
+use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, version_number};
 use corten_meta::{Key, ObjectMeta, Resource};
-use corten_reconcile::{Controller, View, Wake, Watch};
-
-type Object = Arc<dyn Any + Send + Sync>;
+use corten_reconcile::{Controller, Object, View, Wake, Watch};
 
 /// Events of one resource that are taken in before another one's turn.
 const BATCH: usize = 256;
@@ -46,7 +42,8 @@ impl Feeds {
             let params = params.seeded_by(controller.name());
             let decoder = watch.clone();
             let informer = Informer::decoding(client.clone(), params, move |bytes| {
-                decoder.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))
+                let object = decoder.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
+                Ok((Identity::of(object.meta()), object))
             });
             Feed { watch, informer }
         });
@@ -110,18 +107,17 @@ impl Feeds {
 fn take(view: &mut View, watch: &Watch, event: InformerEvent<Object>, news: &mut News) {
     let resource = &watch.resource;
     match event {
-        InformerEvent::Applied(object, meta) => {
-            let old = view.remove(resource, &meta.key());
-            view.insert(resource, meta.clone(), object);
-            if let Some(old) = old {
-                woken(watch.wake, view, &old, &mut news.woken);
+        InformerEvent::Applied(object, _) => {
+            if let Some(old) = view.insert(resource, object.clone()) {
+                woken(watch.wake, view, old.meta(), &mut news.woken);
             }
-            woken(watch.wake, view, &meta, &mut news.woken);
+            woken(watch.wake, view, object.meta(), &mut news.woken);
         }
         InformerEvent::Deleted(meta) => {
             let key = meta.key();
-            let last = view.remove(resource, &key).unwrap_or(meta);
-            woken(watch.wake, view, &last, &mut news.woken);
+            let last = view.remove(resource, &key);
+            let meta = last.as_ref().map_or(&meta, |it| it.meta());
+            woken(watch.wake, view, meta, &mut news.woken);
             news.gone.push((resource.clone(), key));
         }
         InformerEvent::Synced(_) => {}

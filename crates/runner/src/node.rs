@@ -17,7 +17,7 @@ use corten_api::{
     resources::{LEASES, NODES, PODS},
 };
 use corten_client::{
-    BoxFuture, Client, DeleteParams, Error, Informer, InformerEvent, InformerParams, PatchType, decode,
+    BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
 use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, PodRef};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
@@ -259,7 +259,7 @@ fn informer<T: DeserializeOwned + 'static>(
     let params = InformerParams { field_selector, ..InformerParams::all(resource) }.seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
         let meta: OnlyMeta = decode(&bytes)?;
-        Ok((meta.metadata, decode(&bytes)?))
+        Ok((Identity::of(&meta.metadata), decode(&bytes)?))
     })
 }
 

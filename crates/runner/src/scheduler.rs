@@ -12,7 +12,9 @@ use std::{
 };
 
 use corten_api::resources::{NODES, PODS};
-use corten_client::{Backoff, BoxFuture, Client, Error, Informer, InformerEvent, InformerParams, PatchType, decode};
+use corten_client::{
+    Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
+};
 use corten_meta::{Key, Resource, Retry, Time};
 use corten_reconcile::Seen;
 use corten_scheduler::{Effect, Event, Node, Pod, Scheduler};
@@ -29,6 +31,7 @@ const WAITING_MAX: usize = 256;
 const BATCH: usize = 256;
 /// How long a binding may stay without a definite answer.
 const BIND_PATIENCE: Duration = Duration::from_secs(300);
+const TELL_TRIES: usize = 3;
 const BIND_BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BIND_BACKOFF_MAX: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(3600);
@@ -221,14 +224,14 @@ fn informer<T: Seen>(client: &Client, resource: Resource) -> Informer<T> {
     let params = InformerParams::all(resource).seeded_by("scheduler");
     Informer::decoding(client.clone(), params, |bytes| {
         let object: T = decode(&bytes)?;
-        Ok((object.meta().clone(), object))
+        Ok((Identity::of(object.meta()), object))
     })
 }
 
 async fn write(client: Client, job: Job) -> Written {
     match job {
         Job::Patch { pod, patch } => {
-            if let Err(error) = client.patch(&PODS, &pod, "status", &PatchType::Merge, &patch).await {
+            if let Err(error) = tell(&client, &pod, patch).await {
                 tracing::debug!(%pod, %error, "cannot tell that a pod is unschedulable");
             }
             Written { pod, event: None }
@@ -244,6 +247,27 @@ async fn write(client: Client, job: Job) -> Written {
             Written { pod, event: Some(event) }
         }
     }
+}
+
+/// Writes the condition into the revision it was meant for, or into a newer one of the pod if it still has no node.
+async fn tell(client: &Client, pod: &Key, mut patch: Value) -> Result<(), Error> {
+    for _ in 0..TELL_TRIES {
+        match client.patch(&PODS, pod, "status", &PatchType::Merge, &patch).await {
+            Err(error) if error.is_conflict() => {}
+            result => return result.map(drop),
+        }
+        let found: WaitingPod = client.get_as(&PODS, pod).await?;
+        if patch["metadata"]["uid"] != found.metadata.uid || !found.spec.node_name.is_empty() {
+            return Ok(());
+        }
+        patch["metadata"]["resourceVersion"] = json!(found.metadata.resource_version);
+        let is_ours = |it: &Value| it["type"] == "PodScheduled";
+        let ours = patch["status"]["conditions"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let others = found.status.conditions.into_iter().filter(|it| !is_ours(it));
+        patch["status"]["conditions"] = others.chain(ours.into_iter().filter(is_ours)).collect();
+    }
+    // Whoever changes a pod that often is heard of; the next attempt tells it.
+    Ok(())
 }
 
 /// Binds, and does not come back before it is certain where the pod is. Gives its node, which is another than the one
@@ -283,6 +307,21 @@ async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> Result<Strin
         }
         tokio::time::sleep(backoff.delay()).await;
     }
+}
+
+#[derive(Deserialize)]
+struct WaitingPod {
+    metadata: corten_meta::ObjectMeta,
+    #[serde(default)]
+    spec: BoundSpec,
+    #[serde(default)]
+    status: WaitingStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WaitingStatus {
+    conditions: Vec<Value>,
 }
 
 #[derive(Deserialize)]

@@ -11,9 +11,9 @@ use corten_api::{
     core::v1::{ConfigMap, Secret},
     resources::{CONFIG_MAPS, SECRETS},
 };
-use corten_client::{Client, Error, Informer, InformerEvent, InformerParams, decode};
+use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, decode};
 use corten_kubelet::{Event, Source, SourceKind};
-use corten_meta::ObjectMeta;
+use corten_meta::Key;
 
 type Data = BTreeMap<String, Vec<u8>>;
 
@@ -68,14 +68,12 @@ impl Followed {
     }
 }
 
-fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(ObjectMeta, Data), Error> {
-    let meta =
-        |name: Option<String>, namespace: Option<String>, uid: Option<String>, version: Option<String>| ObjectMeta {
-            name: name.unwrap_or_default(),
-            namespace: namespace.unwrap_or_default(),
+fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(Identity, Data), Error> {
+    let identity =
+        |name: Option<String>, namespace: Option<String>, uid: Option<String>, version: Option<String>| Identity {
+            key: Key::new(namespace.unwrap_or_default(), name.unwrap_or_default()),
             uid: uid.unwrap_or_default(),
-            resource_version: version.unwrap_or_default(),
-            ..ObjectMeta::default()
+            version: version.unwrap_or_default(),
         };
     match kind {
         SourceKind::ConfigMap => {
@@ -83,13 +81,13 @@ fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(ObjectMeta, Data), Error> 
             let text = object.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
             let binary = object.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
             let it = object.metadata;
-            Ok((meta(it.name, it.namespace, it.uid, it.resource_version), text.chain(binary).collect()))
+            Ok((identity(it.name, it.namespace, it.uid, it.resource_version), text.chain(binary).collect()))
         }
         SourceKind::Secret => {
             let object: Secret = decode(bytes)?;
             let data = object.data.into_iter().flatten().map(|(key, value)| (key, value.0));
             let it = object.metadata;
-            Ok((meta(it.name, it.namespace, it.uid, it.resource_version), data.collect()))
+            Ok((identity(it.name, it.namespace, it.uid, it.resource_version), data.collect()))
         }
     }
 }

@@ -168,8 +168,7 @@ impl Scheduler {
         let since = known.as_ref().map_or(now, |it| it.2);
         let told = pod.scheduled_message();
         let (conditions, resource_version) = (pod.status.conditions, pod.metadata.resource_version);
-        let entry =
-            Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions, resource_version };
+        let entry = Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions, resource_version };
         self.pods.insert(key.clone(), entry);
 
         if place != Place::Waiting {

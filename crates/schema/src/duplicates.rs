@@ -1,11 +1,88 @@
 //! Finds fields that a JSON text gives twice; a DOM cannot, since it keeps only the last.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    fmt::{self, Write},
+};
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
 
 /// As many as Kubernetes reports before it stops counting.
 const REPORTED_MAX: usize = 100;
+
+/// Reads a whole JSON text as a DOM, with the sentences of [`duplicates`]. The text is gone through a second time only
+/// where there are any.
+///
+/// # Errors
+/// The text is no JSON, or is nested deeper than `serde_json` allows (128 levels).
+pub fn read(json: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
+    let mut has_duplicates = false;
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let value = Build(&mut has_duplicates).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((value, if has_duplicates { duplicates(json) } else { Vec::new() }))
+}
+
+/// Builds the same DOM as `serde_json` does, and notices when a field comes again.
+struct Build<'f>(&'f mut bool);
+
+impl<'de> DeserializeSeed<'de> for Build<'_> {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Build<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let value = entries.next_value_seed(Build(self.0))?;
+            if map.insert(key, value).is_some() {
+                *self.0 = true;
+            }
+        }
+        Ok(Value::Object(map))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(Build(self.0))? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<Value, E> {
+        Ok(it.into())
+    }
+    fn visit_i64<E>(self, it: i64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+    fn visit_u64<E>(self, it: u64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+    fn visit_f64<E>(self, it: f64) -> Result<Value, E> {
+        Ok(it.into())
+    }
+    fn visit_str<E>(self, it: &str) -> Result<Value, E> {
+        Ok(it.into())
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
 
 /// `duplicate field "spec.replicas"`, in document order. Text that is no JSON, or nested deeper than `serde_json` allows
 /// (128 levels), gives what was found up to there: reading it as a value is what reports the error.
@@ -30,6 +107,10 @@ impl Found {
     }
 }
 
+/// Copied only where it is written with escapes.
+#[derive(Deserialize)]
+struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
+
 struct Scan<'f>(&'f mut Found);
 
 impl<'de> DeserializeSeed<'de> for Scan<'_> {
@@ -48,7 +129,7 @@ impl<'de> Visitor<'de> for Scan<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let mut seen = BTreeSet::new();
-        while let Some(key) = entries.next_key::<String>()? {
+        while let Some(Name(key)) = entries.next_key::<Name<'de>>()? {
             let length = self.0.path.len();
             if length > 0 {
                 self.0.path.push('.');
@@ -66,7 +147,7 @@ impl<'de> Visitor<'de> for Scan<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let length = self.0.path.len();
         for at in 0_usize.. {
-            self.0.path.push_str(&format!("[{at}]"));
+            let _ = write!(self.0.path, "[{at}]");
             let more = items.next_element_seed(Scan(self.0))?.is_some();
             self.0.path.truncate(length);
             if !more {

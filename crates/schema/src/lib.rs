@@ -13,7 +13,7 @@ mod table;
 
 pub use check::{Findings, WrongType, check};
 pub use cursor::{Cursor, violations};
-pub use duplicates::duplicates;
+pub use duplicates::{duplicates, read};
 pub use prune::prune;
 pub use shape::{Apply, Field, Merge, Patch, Shape, Type};
 pub use table::TYPES;

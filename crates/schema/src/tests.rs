@@ -124,6 +124,21 @@ fn duplicate_fields_are_found_in_the_text() {
     assert_eq!(duplicates(b"{\"a\":1,\"a\":"), [r#"duplicate field "a""#]);
     let deep = "[".repeat(100_000);
     assert!(duplicates(deep.as_bytes()).is_empty());
+
+    let (value, sentences) = read(text).expect("it is JSON");
+    assert_eq!(value, serde_json::from_slice::<serde_json::Value>(text).expect("it is JSON"));
+    assert_eq!(sentences, duplicates(text));
+    for text in
+        [&br#"[1,-2,3.5e3,18446744073709551615,true,null,"\u00e9\n",{"$serde_json::private::Number":"1"}]"#[..], b"{}"]
+    {
+        let (value, sentences) = read(text).expect("it is JSON");
+        assert_eq!(value, serde_json::from_slice::<serde_json::Value>(text).expect("it is JSON"));
+        assert!(sentences.is_empty());
+    }
+    for broken in [&b"{\"a\":1"[..], b"{} {}", b"", deep.as_bytes()] {
+        let message = serde_json::from_slice::<serde_json::Value>(broken).expect_err("it is no JSON").to_string();
+        assert_eq!(read(broken).expect_err("it is no JSON").to_string(), message);
+    }
 }
 
 #[test]
@@ -165,6 +180,20 @@ fn json_patches_are_bounded() {
     let code = |patch: &str| apply(patch).map_err(|it| it.status().code);
     assert_eq!(code(r#"[{"op":"test","path":"/spec/replicas","value":5}]"#), Err(422));
     assert_eq!(code(r#"[{"op":"remove","path":"/nothing"}]"#), Err(422));
+    for (operation, wanted) in [
+        (r#"{"op":"test","path":"/spec/replicas","value":5}"#, "testing value /spec/replicas failed: test failed"),
+        (
+            r#"{"op":"remove","path":"/spec/none"}"#,
+            r#"remove operation does not apply: doc is missing path: "/spec/none": missing value"#,
+        ),
+        (
+            r#"{"op":"copy","from":"/none","path":"/spec"}"#,
+            r#"copy operation does not apply: doc is missing from path: "/none": missing value"#,
+        ),
+    ] {
+        let found = apply(&format!(r#"[{{"op":"test","path":"/spec/replicas","value":1}},{operation}]"#));
+        assert_eq!(found, Err(patch::PatchError::Unprocessable(wanted.into())));
+    }
     assert_eq!(code(r#"[{"op":"jump","path":"/a"}]"#), Err(400));
     assert_eq!(code("{"), Err(400));
     let many = format!("[{}]", vec![r#"{"op":"remove","path":"/spec"}"#; 10_001].join(","));

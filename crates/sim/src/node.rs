@@ -9,7 +9,7 @@ use std::{
 
 use corten_api::resources::{NODES, PODS};
 use corten_client::{
-    BoxFuture, Client, DeleteParams, Error, Informer, InformerEvent, InformerParams, PatchType, decode,
+    BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
 use corten_meta::{Key, ObjectMeta};
 use corten_runner::Clock;
@@ -69,7 +69,7 @@ impl Node {
         let params = InformerParams { field_selector, ..InformerParams::all(PODS) }.seeded_by(&self.name);
         let informer = Informer::decoding(self.client.clone(), params, |bytes| {
             let pod: Pod = decode(&bytes)?;
-            Ok((pod.metadata.clone(), pod))
+            Ok((Identity::of(&pod.metadata), pod))
         });
         let mut agent = Agent {
             node: self,
@@ -147,9 +147,9 @@ impl Agent {
         while let Poll::Ready(event) = self.informer.poll_event(context) {
             poll = Poll::Ready(());
             match event {
-                InformerEvent::Applied(pod, meta) => {
-                    self.alarms.insert((Instant::now() + self.node.dice.millis(50, 4000), meta.key()));
-                    self.pods.insert(meta.key(), pod);
+                InformerEvent::Applied(pod, Identity { key, .. }) => {
+                    self.alarms.insert((Instant::now() + self.node.dice.millis(50, 4000), key.clone()));
+                    self.pods.insert(key, pod);
                 }
                 InformerEvent::Deleted(meta) => {
                     self.pods.remove(&meta.key());

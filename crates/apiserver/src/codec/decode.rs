@@ -82,7 +82,7 @@ pub(crate) async fn document_or_none(ctx: &mut Context, wanted: &str) -> Result<
 }
 
 fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
+    let (value, duplicates) = corten_schema::read(body).map_err(|error| {
         let reason = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
         unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body)
     })?;
@@ -90,7 +90,7 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
         let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
-    Ok(Document { value, duplicates: corten_schema::duplicates(body) })
+    Ok(Document { value, duplicates })
 }
 
 fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {

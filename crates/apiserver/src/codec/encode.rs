@@ -6,11 +6,14 @@ use serde_json::Value;
 
 use crate::watch_cache::head;
 
+/// Most objects fit in without growing.
+const ROOM: usize = 4096;
+
 /// The object's JSON without `resourceVersion`, beginning with its kind's head, so that the place where
 /// `resourceVersion` belongs is known without looking.
 pub(crate) fn encode(resource: &Resource, object: &Value) -> Bytes {
     let mut out = head(resource).into_bytes();
-    out.reserve(1024);
+    out.reserve(ROOM);
     let start = out.len();
     for (name, value) in object["metadata"].as_object().into_iter().flatten() {
         if name != "resourceVersion" {
@@ -28,7 +31,8 @@ pub(crate) fn encode(resource: &Resource, object: &Value) -> Bytes {
         }
     }
     out.push(b'}');
-    out.into()
+    // Kept for as long as the object lives: without the room that was not needed.
+    out.into_boxed_slice().into()
 }
 
 fn entry(out: &mut Vec<u8>, start: usize, name: &str, value: &Value) {

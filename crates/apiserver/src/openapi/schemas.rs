@@ -37,7 +37,9 @@ impl Dialect {
             Shape::Boolean => json!({ "type": "boolean" }),
             Shape::Time | Shape::MicroTime => json!({ "type": "string", "format": "date-time" }),
             Shape::Bytes => json!({ "type": "string", "format": "byte" }),
-            Shape::Any => json!({}),
+            Shape::Any if self == Self::V2 => json!({}),
+            // kubectl takes a schema that says nothing at all for a missing one, and `explain --recursive` gives up.
+            Shape::Any => json!({ "x-kubernetes-preserve-unknown-fields": true }),
             Shape::Quantity if self == Self::V2 => json!({ "type": "string" }),
             Shape::Quantity => json!({ "oneOf": [{ "type": "string" }, { "type": "number" }] }),
             Shape::IntOrString if self == Self::V2 => json!({ "type": "string", "format": "int-or-string" }),

@@ -1,9 +1,10 @@
 //! One change of one object, and the wire frames made of it once for all watchers.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use corten_store::Revision;
+use parking_lot::Mutex;
 
 use super::{Matcher, Stored, stored::VERSION_BYTES};
 
@@ -13,7 +14,14 @@ pub(crate) struct Event {
     /// What stands there now; `None` after a deletion.
     pub(crate) object: Option<Arc<Stored>>,
     pub(crate) previous: Option<Arc<Stored>>,
-    frames: [OnceLock<Bytes>; 3],
+    frames: Mutex<Frames>,
+}
+
+/// What is sent of an event, one for each [`Seen`]: kept while many watchers are likely to ask.
+#[derive(Debug, Default)]
+struct Frames {
+    kept: [Option<Bytes>; 3],
+    is_old: bool,
 }
 
 /// What a watcher makes of an event: with a selector, an object that stops matching is gone for it.
@@ -36,7 +44,7 @@ impl Seen {
 
 impl Event {
     pub(crate) fn new(revision: Revision, object: Option<Arc<Stored>>, previous: Option<Arc<Stored>>) -> Self {
-        Self { revision, object, previous, frames: Default::default() }
+        Self { revision, object, previous, frames: Mutex::default() }
     }
 
     /// What it is for a watcher with these selectors; `None` where it never saw the object.
@@ -59,16 +67,26 @@ impl Event {
 
     /// The event as every JSON watcher gets it, encoded for the first that asks.
     pub(crate) fn frame(&self, seen: Seen) -> Bytes {
-        let frame = self.frames[seen as usize].get_or_init(|| frame(seen, self.subject(seen), self.revision));
-        frame.clone()
+        let mut frames = self.frames.lock();
+        if let Some(kept) = &frames.kept[seen as usize] {
+            return kept.clone();
+        }
+        let frame = frame(seen, self.subject(seen), self.revision);
+        if !frames.is_old {
+            frames.kept[seen as usize] = Some(frame.clone());
+        }
+        frame
+    }
+
+    /// From now on few will ask for it: no frame of it is kept.
+    pub(crate) fn grow_old(&self) {
+        *self.frames.lock() = Frames { kept: Default::default(), is_old: true };
     }
 
     /// What it keeps in memory, roughly.
     pub(crate) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 512;
-        let subject = self.object.as_ref().or(self.previous.as_ref());
-        // Once as the value, once as a frame.
-        OVERHEAD + 2 * subject.map_or(0, |it| it.value.len())
+        OVERHEAD + self.object.iter().chain(&self.previous).map(|it| it.value.len()).sum::<usize>()
     }
 }
 

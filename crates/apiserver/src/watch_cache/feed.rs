@@ -103,22 +103,24 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) {
         let change = Change { key: key.into(), revision: it.revision, object };
         by_prefix.entry(cache.prefix()).or_insert_with(|| (cache, Vec::new())).1.push(change);
     }
-    for (cache, changes) in by_prefix.into_values() {
-        cache.apply(changes);
-    }
+    let unheard: Vec<_> = by_prefix.into_values().flat_map(|(cache, changes)| cache.apply(changes)).collect();
     // Only now: whoever waits for a revision finds it in every cache.
     caches.advance(newest);
+    // Writers are answered before watchers are told: there is one of them, and many of those.
+    unheard.iter().for_each(|it| it.wake());
 }
 
 /// Reads everything again after the watch was lost, and tells watchers the difference.
 async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
     let page = store.range(Range::prefix(ROOT), None, 0).await?;
+    let mut unheard = Vec::new();
     for cache in caches.iter() {
         let entries = slice(&page.entries, cache.prefix());
         let changes = difference(cache, &cache.snapshot(), entries, page.revision);
-        cache.apply(changes);
+        unheard.extend(cache.apply(changes));
     }
     caches.advance(page.revision);
+    unheard.iter().for_each(|it| it.wake());
     store.watch(Range::prefix(ROOT), page.revision).await
 }
 

@@ -17,6 +17,9 @@ pub(crate) struct Window {
 
 pub(crate) const WINDOW: Window = Window { events: 16 * 1024, bytes: 64 * 1024 * 1024 };
 
+/// So many of the newest events keep their frames.
+const FRAMES: usize = 256;
+
 /// Locked for pushes and for copying out references, never longer.
 pub(crate) struct Log {
     ring: Mutex<Ring>,
@@ -32,6 +35,8 @@ struct Ring {
     /// Every later event is kept.
     since: Revision,
     bytes: usize,
+    /// There are events nobody was woken for yet.
+    is_unheard: bool,
 }
 
 /// The window has moved past the cursor.
@@ -40,24 +45,27 @@ pub(crate) struct Gone;
 
 impl Log {
     pub(crate) fn new(since: Revision, window: Window) -> Self {
-        let ring = Ring { events: VecDeque::new(), start: 0, since, bytes: 0 };
+        let ring = Ring { events: VecDeque::new(), start: 0, since, bytes: 0, is_unheard: false };
         Self { ring: Mutex::new(ring), wake: Notify::new(), window }
     }
 
-    pub(crate) fn push(&self, event: Arc<Event>) {
-        {
-            let mut ring = self.ring.lock();
-            ring.bytes += event.bytes();
-            ring.events.push_back(event);
-            while ring.events.len() > self.window.events || (ring.bytes > self.window.bytes && ring.events.len() > 1) {
-                ring.drop_first();
-            }
+    /// Appends an event and wakes nobody; true where it is the first since the last [`Log::wake`].
+    pub(crate) fn push(&self, event: Arc<Event>) -> bool {
+        let mut ring = self.ring.lock();
+        ring.bytes += event.bytes();
+        ring.events.push_back(event);
+        while ring.events.len() > self.window.events || (ring.bytes > self.window.bytes && ring.events.len() > 1) {
+            ring.drop_first();
         }
-        self.wake.notify_waiters();
+        if let Some(aged) = ring.events.len().checked_sub(FRAMES + 1) {
+            ring.events[aged].grow_old();
+        }
+        !std::mem::replace(&mut ring.is_unheard, true)
     }
 
-    /// Wakes every watcher, so that it looks whether the server stops.
+    /// Wakes every watcher, so that it looks for events and whether the server stops.
     pub(crate) fn wake(&self) {
+        self.ring.lock().is_unheard = false;
         self.wake.notify_waiters();
     }
 

@@ -1,16 +1,27 @@
 //! The little that selectors need to know of an object, read from its bytes without building it.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::Arc,
+};
 
 use corten_kinds::Kind;
 use corten_schema::Shape;
+use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+type Labels = BTreeMap<String, String>;
+
+/// So many different sets of labels are remembered, to be shared by what comes next.
+const LABELS_REMEMBERED: usize = 16;
 
 /// Made once per write.
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     pub(crate) uid: String,
-    pub(crate) labels: BTreeMap<String, String>,
+    /// Shared by the objects that were labelled alike.
+    pub(crate) labels: Arc<Labels>,
     /// The values of the kind's selectable fields, in the order of its row.
     pub(crate) fields: Vec<String>,
 }
@@ -20,6 +31,8 @@ pub(crate) struct Reader {
     root: Node,
     /// What an absent field counts as: `false` and `0` where the schema says so.
     absent: Vec<&'static str>,
+    /// The newest first: replicas come together.
+    recent: Mutex<VecDeque<Arc<Labels>>>,
 }
 
 #[derive(Default)]
@@ -44,15 +57,28 @@ impl Reader {
             root.add(path, Leaf::Field(at));
         }
         let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, it)).collect();
-        Self { root, absent }
+        Self { root, absent, recent: Mutex::default() }
     }
 
     pub(crate) fn read(&self, json: &[u8]) -> Result<Record, serde_json::Error> {
         let fields = self.absent.iter().map(|it| (*it).to_owned()).collect();
         let mut record = Record { fields, ..Record::default() };
         let mut deserializer = serde_json::Deserializer::from_slice(json);
-        Walk { node: &self.root, record: &mut record }.deserialize(&mut deserializer)?;
+        let mut labels = Labels::new();
+        Walk { node: &self.root, record: &mut record, labels: &mut labels }.deserialize(&mut deserializer)?;
+        record.labels = self.shared(labels);
         Ok(record)
+    }
+
+    fn shared(&self, labels: Labels) -> Arc<Labels> {
+        let mut recent = self.recent.lock();
+        if let Some(known) = recent.iter().find(|it| ***it == labels) {
+            return known.clone();
+        }
+        let labels = Arc::new(labels);
+        recent.truncate(LABELS_REMEMBERED - 1);
+        recent.push_front(labels.clone());
+        labels
     }
 }
 
@@ -90,6 +116,7 @@ impl Node {
 struct Walk<'a> {
     node: &'a Node,
     record: &'a mut Record,
+    labels: &'a mut Labels,
 }
 
 impl<'de> DeserializeSeed<'de> for Walk<'_> {
@@ -120,13 +147,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         if let Some(Leaf::Labels) = self.node.leaf {
             while let Some((key, value)) = map.next_entry::<String, String>()? {
-                self.record.labels.insert(key, value);
+                self.labels.insert(key, value);
             }
             return Ok(());
         }
         while let Some(child) = map.next_key_seed(Child(self.node))? {
             match child {
-                Some(node) => map.next_value_seed(Walk { node, record: self.record })?,
+                Some(node) => map.next_value_seed(Walk { node, record: self.record, labels: self.labels })?,
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }

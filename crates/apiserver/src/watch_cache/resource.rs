@@ -182,7 +182,8 @@ impl ResourceCache {
         Snapshot { revision, objects }
     }
 
-    pub(super) fn apply(&self, changes: Vec<Change>) {
+    /// Takes changes in; gives the logs whose watchers are to be woken.
+    pub(super) fn apply(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
         let lanes = self.lanes.lock();
         let before = self.current.load();
         let mut snapshot = Snapshot::clone(&before);
@@ -198,10 +199,14 @@ impl ResourceCache {
             }
         }
         self.current.store(Arc::new(snapshot));
+        let mut unheard = Vec::new();
         for event in events {
-            publish(&lanes, &event);
-            self.log.push(event);
+            publish(&lanes, &event, &mut unheard);
+            if self.log.push(event) {
+                unheard.push(self.log.clone());
+            }
         }
+        unheard
     }
 
     /// Wakes every watcher, so that it looks whether the server stops.
@@ -285,7 +290,7 @@ fn touches(event: &Event, scope: &Scope) -> bool {
 }
 
 /// Puts an event into every lane that holds its object as it is or as it was.
-fn publish(lanes: &Lanes, event: &Arc<Event>) {
+fn publish(lanes: &Lanes, event: &Arc<Event>, unheard: &mut Vec<Arc<Log>>) {
     if lanes.is_empty() {
         return;
     }
@@ -295,7 +300,9 @@ fn publish(lanes: &Lanes, event: &Arc<Event>) {
             if let Some(lane) = lanes.get(&scope)
                 && !told.contains(&scope)
             {
-                lane.log.push(event.clone());
+                if lane.log.push(event.clone()) {
+                    unheard.push(lane.log.clone());
+                }
                 told.push(scope);
             }
         }

@@ -196,3 +196,20 @@ fn a_stalled_watcher_costs_the_window_and_is_told() {
     assert_eq!(quiet.ready().expect("its lane holds one").len(), 1);
     assert_eq!(cache.watch(matcher(""), Start::After(5)).err(), Some(9_900));
 }
+
+#[test]
+fn frames_are_shared_while_they_are_new_and_made_again_when_old() {
+    let cache = pods(Window { events: 1_000, bytes: 1 << 20 });
+    let matcher = || Matcher::new(cache.kind(), "", "", "").expect("a valid selector");
+    let mut watcher = cache.watch(matcher(), Start::Now).expect("now is held").watcher;
+    cache.apply(vec![put(&cache, "a/p0", (2, "n1", "no"))]);
+    let (first, seen) = watcher.ready().expect("it is held").remove(0);
+    let frame = first.frame(seen);
+    assert_eq!(frame.as_ptr(), first.frame(seen).as_ptr(), "encoded once for all");
+    for revision in 3..500 {
+        cache.apply(vec![put(&cache, "a/p0", (revision, "n1", "no"))]);
+    }
+    let again = first.frame(seen);
+    assert_eq!(frame, again);
+    assert_ne!(frame.as_ptr(), again.as_ptr(), "an old event keeps no frame");
+}

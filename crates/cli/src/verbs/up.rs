@@ -9,8 +9,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use serde_json::Value;
+use tokio::net::TcpStream;
 
 use crate::{
     Verb,
@@ -32,6 +33,7 @@ pub(crate) const VERB: Verb = Verb {
 
 /// How often the cluster is asked.
 const PERIOD: Duration = Duration::from_millis(50);
+const KUBELET_DEADLINE: Duration = Duration::from_secs(5);
 
 fn args(command: Command) -> Command {
     node_process::args(command)
@@ -54,6 +56,14 @@ fn args(command: Command) -> Command {
             Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
         )
         .arg(
+            Arg::new("kubelet-port")
+                .long("kubelet-port")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16).range(1..))
+                .default_value("10250")
+                .help("The port of the kubelet's API, for logs and exec"),
+        )
+        .arg(
             Arg::new("timeout")
                 .long("timeout")
                 .value_name("SECONDS")
@@ -68,12 +78,18 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let node = NodeProcess::of(matches)?;
     let name = node_name(matches);
     let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
-    let port = matches.get_one::<u16>("port").expect("has a default");
+    let port = |name: &str| matches.get_one::<u16>(name).expect("has a default").to_string();
     let end = Instant::now() + Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default"));
     let mut progress = Progress::new();
 
     progress.doing("starting the cluster");
-    let args = ["--bind", &flag("bind"), "--port", &port.to_string(), "--node-name", &name].map(str::to_owned);
+    let settings = [
+        ("--bind", flag("bind")),
+        ("--port", port("port")),
+        ("--node-name", name.clone()),
+        ("--kubelet-port", port("kubelet-port")),
+    ];
+    let args: Vec<String> = settings.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
     let mut child = node.start(&args)?;
     if child.is_none() {
         progress.done("the cluster is running already");
@@ -134,18 +150,35 @@ async fn wait_for_node(
 ) -> Result<()> {
     progress.doing(format!("waiting for node {name}"));
     loop {
-        let last = match client.get_path(&format!("/api/v1/nodes/{name}")).await {
-            Ok(object) => match readiness(&serde_json::from_slice(&object).context("reading the node")?) {
-                Ok(()) => return Ok(()),
-                Err(message) => {
-                    progress.doing(format!("waiting for node {name}: {message}"));
-                    anyhow::anyhow!(message)
-                }
-            },
-            Err(error) => anyhow::Error::new(error),
+        let last = match ask_node(client, name).await {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
         };
+        progress.doing(format!("waiting for node {name}: {last:#}"));
         go_on_waiting(node, child, end, &last).await?;
     }
+}
+
+async fn ask_node(client: &Client, name: &str) -> Result<()> {
+    let object = match client.get_path(&format!("/api/v1/nodes/{name}")).await {
+        Err(Error::Status(status)) if status.is_not_found() => bail!("it has not said yet that it is there"),
+        object => object?,
+    };
+    let object = serde_json::from_slice(&object).context("reading the node")?;
+    readiness(&object).map_err(anyhow::Error::msg)?;
+    // What the Node says may be from before this start: its kubelet answers once the runtime does.
+    let (address, port) = kubelet(&object).context("it has not said yet where its kubelet is")?;
+    let connect = tokio::time::timeout(KUBELET_DEADLINE, TcpStream::connect((address, port)));
+    let answer = connect.await.context("too late").and_then(|it| Ok(it?));
+    answer.map(drop).with_context(|| format!("its kubelet does not answer at {address}:{port}"))
+}
+
+/// Where a Node's kubelet serves.
+fn kubelet(object: &Value) -> Option<(&str, u16)> {
+    let mut addresses = object["status"]["addresses"].as_array()?.iter();
+    let address = addresses.find(|it| it["type"] == "InternalIP")?["address"].as_str()?;
+    let port = object["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64()?;
+    Some((address, u16::try_from(port).ok()?))
 }
 
 /// Why the node is not Ready.
@@ -231,6 +264,16 @@ mod tests {
         assert_eq!(readiness(&node("True")), Ok(()));
         assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
         assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    }
+
+    #[test]
+    fn finds_the_kubelet_of_a_node() {
+        let addresses =
+            json!([{ "type": "Hostname", "address": "n1" }, { "type": "InternalIP", "address": "10.0.0.1" }]);
+        let endpoints = json!({ "kubeletEndpoint": { "Port": 10250 } });
+        let node = json!({ "status": { "addresses": addresses, "daemonEndpoints": endpoints } });
+        assert_eq!(kubelet(&node), Some(("10.0.0.1", 10250)));
+        assert_eq!(kubelet(&json!({ "status": { "addresses": [] } })), None);
     }
 
     #[test]

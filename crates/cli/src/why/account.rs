@@ -59,14 +59,18 @@ pub(crate) struct Cause {
 impl Account {
     /// The deepest cause that somebody other than the cluster must end, else the deepest cause at all.
     pub(crate) fn root(&self) -> Option<(&Self, &Wait)> {
-        let own = self.steps.iter().filter_map(|it| it.wait.as_ref()).map(|it| (self, it));
-        let below = self.causes.iter().map(|it| match it.because.as_ref().and_then(|it| it.root()) {
-            Some(deeper) => deeper,
-            None => (self, &it.wait),
+        self.root_below(0).map(|(_, at, wait)| (at, wait))
+    }
+
+    fn root_below(&self, depth: usize) -> Option<(usize, &Self, &Wait)> {
+        let own = self.steps.iter().filter_map(|it| it.wait.as_ref()).map(|it| (depth, self, it));
+        let below = self.causes.iter().map(|it| {
+            let deeper = it.because.as_ref().and_then(|it| it.root_below(depth + 1));
+            deeper.unwrap_or((depth, self, &it.wait))
         });
         let mut all: Vec<_> = own.chain(below).collect();
-        // A stable sort: of several that somebody must end, the first step's comes first.
-        all.sort_by_key(|(_, wait)| wait.actor == Actor::Cluster);
+        // A stable sort: of several equally deep ones that somebody must end, the first step's comes first.
+        all.sort_by_key(|(depth, _, wait)| (wait.actor == Actor::Cluster, std::cmp::Reverse(*depth)));
         all.into_iter().next()
     }
 }
@@ -274,15 +278,17 @@ mod tests {
 
     #[test]
     fn a_workload_is_explained_by_what_it_points_at() {
+        let late = Wait::new("ProgressDeadlineExceeded", "no progress in time", Actor::Author);
         let wait = Wait::new("PodsNotReady", "0 of 1 Pods are ready", Actor::Cluster).on("pod", "p");
-        let decision = Decision { by: "replicaset".into(), waits: vec![wait], ..Decision::default() };
+        let decision = Decision { by: "replicaset".into(), waits: vec![late, wait], ..Decision::default() };
         let evidence = Evidence {
             kind: "replicaset".into(),
             object: json!({"metadata": {"name": "r"}}),
             decisions: vec![decision],
             warnings: vec![],
         };
-        let account = account(evidence, |_| {
+        let account = account(evidence, |wait| {
+            wait.on.as_ref()?;
             let blocked =
                 step("volumes", StepState::Blocked, Some(Wait::new("ConfigMapMissing", "no c", Actor::Author)));
             let kubelet = Decision { by: "kubelet".into(), steps: vec![blocked], ..Decision::default() };

@@ -17,7 +17,7 @@ async fn told(informer: &mut Informer) -> Vec<String> {
     let mut words = Vec::new();
     while let Ok(event) = tokio::time::timeout(Duration::from_secs(60), informer.next()).await {
         words.push(match event {
-            InformerEvent::Applied(_, meta) => format!("{}@{}", meta.name, meta.resource_version),
+            InformerEvent::Applied(_, it) => format!("{}@{}", it.key.name, it.version),
             InformerEvent::Deleted(meta) => format!("-{}@{}", meta.name, meta.resource_version),
             InformerEvent::Synced(version) => format!("={version}/{}", informer.n_lists()),
         });
@@ -157,5 +157,5 @@ async fn a_silent_watch_is_begun_anew_in_the_end() {
     let mut informer = Informer::new(script.client(), InformerParams::all(PODS));
     assert_eq!(told(&mut informer).await, ["=10/1"]);
     let event = tokio::time::timeout(Duration::from_secs(3600), informer.next()).await;
-    assert!(matches!(event, Ok(InformerEvent::Applied(_, meta)) if meta.name == "a"));
+    assert!(matches!(event, Ok(InformerEvent::Applied(_, it)) if it.key.name == "a"));
 }

@@ -118,3 +118,29 @@ fn selects_all(deployment: &Deployment) -> Plan {
     let patch = status_patch(resources::DEPLOYMENTS, &deployment.metadata, &deployment.status, &status);
     Plan { effects: std::iter::once(warning).chain(patch).collect(), ..Plan::default() }
 }
+
+#[cfg(test)]
+mod tests {
+    use corten_reconcile::fixture::World;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_that_outlives_its_version_wakes_the_deployment_that_waits_for_it() {
+        let text = "deployment web replicas=1 image=b\n\
+                    replica-set web-1 owner=deployment/web replicas=0\n\
+                    replica-set web-2 owner=deployment/web replicas=1\n\
+                    replica-set alone replicas=0\n\
+                    pod old owner=replica-set/web-1 deleting\n\
+                    pod new owner=replica-set/web-2\n\
+                    pod other owner=replica-set/alone";
+        let world = World::parse(text).expect("the world can be read");
+        let view = world.view(&Deployments.watches());
+        let woken = |pod: &str| {
+            let pod = view.get::<OldPod>(&Key::new("default", pod)).expect("it is there");
+            outlived_by(&view, &pod.metadata)
+        };
+        assert_eq!(woken("old"), [Key::new("default", "web")]);
+        assert!(woken("new").is_empty() && woken("other").is_empty());
+    }
+}

@@ -4,7 +4,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::Verb;
+use corten_cli::{NodeClaim, Verb};
+use corten_host::Layout;
 
 use super::server;
 use crate::{control_plane::ControlPlane, node_agent, process};
@@ -50,12 +51,15 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     process::log();
     let settings = server::settings(matches)?;
     let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
+    let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
     let node = node_agent::Settings {
-        data_dir: settings.data_dir.clone(),
-        run_dir: matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?.clone(),
+        data_dir: absolute(&settings.data_dir)?,
+        run_dir: absolute(run_dir)?,
         node_name: matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name),
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
     };
+    let _claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let control_plane = ControlPlane::start(&settings).await?;

@@ -24,6 +24,8 @@ const RELIST: Duration = Duration::from_secs(2);
 /// A snapshot is told this often even where it shows nothing new.
 const RESYNC: Duration = Duration::from_secs(60);
 const FACTS: Duration = Duration::from_secs(10);
+/// While the node cannot run Pods, whether that is over is asked this often.
+const FACTS_IN_TROUBLE: Duration = Duration::from_secs(1);
 /// As upstream: of an unread log, this much is a message.
 const FALLBACK_LINES: u64 = 80;
 const FALLBACK_BYTES: usize = 2048;
@@ -58,7 +60,7 @@ impl Observer {
     pub(super) async fn next(&mut self, inner: &Inner) -> Vec<Event> {
         loop {
             let mut news = Vec::new();
-            if self.facts_at.is_none_or(|it| it.elapsed() >= FACTS) {
+            if self.are_facts_due() {
                 self.facts_at = Some(Instant::now());
                 let facts = self.facts(inner).await;
                 if self.facts.as_ref() != Some(&facts) {
@@ -78,13 +80,28 @@ impl Observer {
             if !news.is_empty() {
                 return news;
             }
+            let pause = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { RELIST };
             tokio::select! {
                 biased;
                 () = inner.nudge.notified() => {}
-                _ = self.events.next() => {}
-                () = tokio::time::sleep(RELIST) => {}
+                event = self.events.next() => {
+                    // A runtime that has come back has something to say of itself, too.
+                    if event == Some(RuntimeEvent::Connected) {
+                        self.facts_at = None;
+                    }
+                }
+                () = tokio::time::sleep(pause) => {}
             }
         }
+    }
+
+    fn is_in_trouble(&self) -> bool {
+        self.facts.as_ref().is_some_and(|it| it.runtime_problem.is_some() || it.network_problem.is_some())
+    }
+
+    fn are_facts_due(&self) -> bool {
+        let period = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { FACTS };
+        self.facts_at.is_none_or(|it| it.elapsed() >= period)
     }
 
     fn is_news(&self, snapshot: &Snapshot) -> bool {

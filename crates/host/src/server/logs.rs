@@ -1,6 +1,9 @@
 //! `GET /containerLogs/NAMESPACE/POD/CONTAINER`: a container's log, or the end of it, or what it goes on to write.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use corten_meta::Time;
 use futures_util::StreamExt;
@@ -34,19 +37,29 @@ pub(super) async fn answer(
     text: &str,
 ) -> Result<Response<Body>, Refused> {
     let wish = wish(text, Time(Timestamp::now())).map_err(|it| Refused::new(StatusCode::BAD_REQUEST, it))?;
-    let attempts = containers::attempts(hands.cri(), namespace, pod, container).await?;
-    let found = attempts.get(usize::from(wish.previous)).ok_or_else(|| {
-        let message = if wish.previous {
-            format!("previous terminated container {container:?} in pod {pod:?} not found")
-        } else {
-            format!("container {container:?} in pod {pod:?} is waiting to start: ContainerCreating")
-        };
-        Refused::new(StatusCode::BAD_REQUEST, message)
-    })?;
-    let status = hands.cri().container_status(&found.id).await.map_err(Refused::internal)?;
-    let (alive, is_alive) = watch::channel(status.state == i32::from(cri::ContainerState::Running));
-    let watcher = wish.options.follow.then(|| Watcher::spawn(hands.cri().clone(), found.id.clone(), alive));
-    let pieces = logs::read(PathBuf::from(status.log_path), wish.options, is_alive);
+    let newest =
+        containers::attempts(hands.cri(), namespace, pod, container).await?.into_iter().next().ok_or_else(|| {
+            let message = if wish.previous {
+                format!("previous terminated container {container:?} in pod {pod:?} not found")
+            } else {
+                format!("container {container:?} in pod {pod:?} is waiting to start: ContainerCreating")
+            };
+            Refused::new(StatusCode::BAD_REQUEST, message)
+        })?;
+    let status = hands.cri().container_status(&newest.id).await.map_err(Refused::internal)?;
+    let is_running = status.state == i32::from(cri::ContainerState::Running);
+    let mut path = PathBuf::from(&status.log_path);
+    if wish.previous {
+        let attempt = newest.metadata.as_ref().map_or(0, |it| it.attempt);
+        let has_ended = status.state == i32::from(cri::ContainerState::Exited);
+        path = previous(&path, attempt, has_ended).filter(|it| it.exists()).ok_or_else(|| {
+            let message = format!("previous terminated container {container:?} in pod {pod:?} not found");
+            Refused::new(StatusCode::BAD_REQUEST, message)
+        })?;
+    }
+    let (alive, is_alive) = watch::channel(is_running && !wish.previous);
+    let watcher = wish.options.follow.then(|| Watcher::spawn(hands.cri().clone(), newest.id.clone(), alive));
+    let pieces = logs::read(path, wish.options, is_alive);
     let frames = pieces.map(move |piece| {
         // The watcher lives as long as the body is read.
         let _ = &watcher;
@@ -55,6 +68,15 @@ pub(super) async fn answer(
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     plain(&mut response);
     Ok(response)
+}
+
+/// The log of the attempt that ended last but for the one that is reported as current.
+///
+/// As upstream a restarted container that has ended again waits for its next start, and what just ended is the previous one.
+/// The log outlives the container: a sandbox that breaks takes its containers along.
+fn previous(newest: &Path, attempt: u32, has_ended: bool) -> Option<PathBuf> {
+    let before = attempt.checked_sub(1)?;
+    Some(if has_ended { newest.to_owned() } else { newest.with_file_name(format!("{before}.log")) })
 }
 
 /// Asks whether a container still runs until it does not, or nobody wants to know.
@@ -119,6 +141,20 @@ fn wish(text: &str, now: Time) -> Result<Wish, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_previous_log_is_that_of_the_attempt_that_ended_last() {
+        for (attempt, has_ended, wanted) in
+            [(0, false, None), (0, true, None), (2, false, Some("/l/1.log")), (2, true, Some("/l/2.log"))]
+        {
+            let newest = format!("/l/{attempt}.log");
+            assert_eq!(
+                previous(newest.as_ref(), attempt, has_ended),
+                wanted.map(PathBuf::from),
+                "{attempt} {has_ended}"
+            );
+        }
+    }
 
     #[test]
     fn reads_what_is_wanted() {

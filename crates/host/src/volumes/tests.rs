@@ -92,7 +92,7 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
     assert!(mounts::is_mount_point(&memory));
     assert_eq!(rustix::fs::statvfs(&memory).map(|it| it.f_blocks * it.f_frsize), Ok(1 << 20));
     let again = volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }).await.expect("harmless");
-    assert_eq!(mounts::mounts_beneath(&again).len(), 1);
+    assert_eq!((again, mounts::mounts_beneath(dir.path()).len()), (memory.clone(), 1));
 
     let disk = volumes.empty_dir("u1", "disk", Medium::Disk).await.expect("made");
     assert_eq!(fs::metadata(&disk).expect("there").mode() & 0o7777, 0o777);

@@ -40,7 +40,7 @@ fn pod(name: &str, owners: &[&str]) -> ObjectMeta {
 }
 
 fn insert(view: &mut View, meta: ObjectMeta) {
-    view.insert(&PODS, meta.clone(), Arc::new(Pod(meta)));
+    view.insert(&PODS, Arc::new(Pod(meta)));
 }
 
 fn names<'a>(pods: impl Iterator<Item = &'a Pod>) -> Vec<&'a str> {

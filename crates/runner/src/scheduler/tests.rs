@@ -85,3 +85,29 @@ async fn a_binding_in_doubt_holds_its_room() {
         assert_eq!(bound, 1, "{fault}: the node has room for one");
     }
 }
+
+/// What the scheduler had to say came too late: the pod is newer than it knew.
+#[tokio::test(start_paused = true)]
+async fn a_late_condition_undoes_nothing() {
+    let ready = json!({"type": "Ready", "status": "True"});
+    let scheduled = |status: &str| json!({"type": "PodScheduled", "status": status});
+    for (pod, wanted) in [
+        (json!({"spec": {"nodeName": "n1"}}), vec![ready.clone(), scheduled("True")]),
+        (json!({"spec": {}}), vec![ready.clone(), scheduled("False")]),
+        (json!({"metadata": {"uid": "another"}, "spec": {}}), vec![ready.clone(), scheduled("True")]),
+    ] {
+        let api = FakeApi::new();
+        let mut object = json!({"metadata": {"name": "a", "namespace": "default", "uid": "a"}, "spec": {},
+                                "status": {"conditions": [ready.clone(), scheduled("True")]}});
+        object["spec"] = pod["spec"].clone();
+        if let Some(uid) = pod["metadata"]["uid"].as_str() {
+            object["metadata"]["uid"] = json!(uid);
+        }
+        api.put(&format!("{POD}/a"), object);
+        let late = json!({"metadata": {"uid": "a", "resourceVersion": "1"},
+                          "status": {"conditions": [scheduled("False")]}});
+        tell(&api.client(), &Key::new("default", "a"), late).await.expect("nothing to complain of");
+        let found = api.object(&format!("{POD}/a")).expect("stored");
+        assert_eq!(found["status"]["conditions"], json!(wanted), "{pod}");
+    }
+}

@@ -1,6 +1,6 @@
 //! RFC 6902, bounded: few operations, and no growth beyond what a request body could have carried anyway.
 
-use json_patch::{Patch, PatchOperation};
+use json_patch::{Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
 use super::PatchError;
@@ -32,9 +32,43 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
             let message = format!("the patched object would be larger than {RESULT_BYTES_MAX} bytes");
             return Err(PatchError::TooLarge(message));
         }
-        json_patch::patch(&mut result, &[operation]).map_err(|error| PatchError::Unprocessable(error.to_string()))?;
+        let operation = [operation];
+        json_patch::patch(&mut result, &operation)
+            .map_err(|error| PatchError::Unprocessable(failure(&operation[0], &error.kind)))?;
     }
     Ok(result)
+}
+
+/// Why an operation failed, in upstream's words where it has some for the case.
+fn failure(operation: &PatchOperation, kind: &PatchErrorKind) -> String {
+    let name = match operation {
+        PatchOperation::Add(_) => "add",
+        PatchOperation::Remove(_) => "remove",
+        PatchOperation::Replace(_) => "replace",
+        PatchOperation::Move(_) => "move",
+        PatchOperation::Copy(_) => "copy",
+        PatchOperation::Test(_) => "test",
+    };
+    let path = operation.path();
+    match kind {
+        PatchErrorKind::TestFailed => format!("testing value {path} failed: test failed"),
+        PatchErrorKind::InvalidPointer if name == "test" => format!("error in test for path: '{path}': missing value"),
+        PatchErrorKind::InvalidPointer => {
+            format!("{name} operation does not apply: doc is missing path: \"{path}\": missing value")
+        }
+        PatchErrorKind::InvalidFromPointer => {
+            let from = match operation {
+                PatchOperation::Move(it) => &it.from,
+                PatchOperation::Copy(it) => &it.from,
+                _ => path,
+            };
+            format!("{name} operation does not apply: doc is missing from path: \"{from}\": missing value")
+        }
+        PatchErrorKind::CannotMoveInsideItself => {
+            format!("{name} operation does not apply: \"{path}\" is inside of what is moved")
+        }
+        other => format!("{name} operation does not apply at path \"{path}\": {other}"),
+    }
 }
 
 /// What the operation adds at most.

@@ -25,6 +25,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -35,6 +36,11 @@ use self::{
     writer::{Request, Writer},
 };
 use crate::{BoxFuture, Changes, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc};
+
+/// A lock may outlive its holder for a moment: a process that is just being forked has a copy of every open file until it
+/// runs its own program.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -124,11 +130,14 @@ fn lock(disk: &Disk) -> Result<File, OpenError> {
     let failed = |source| OpenError::Io { path: disk.dir().into(), source };
     disk.create_dir().map_err(failed)?;
     let lock = disk.open_lock().map_err(failed)?;
-    match lock.try_lock() {
-        Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Locked { dir: disk.dir().into() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(failed(source)),
+    for _ in 0..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(std::fs::TryLockError::WouldBlock) => thread::park_timeout(LOCK_PAUSE),
+            Err(std::fs::TryLockError::Error(source)) => return Err(failed(source)),
+        }
     }
+    Err(OpenError::Locked { dir: disk.dir().into() })
 }
 
 impl Drop for Embedded {

@@ -17,8 +17,11 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) fn note(&self) -> String {
-        format!("p50 {} ms, p99 {} ms", millis(quantile(&self.latencies, 0.5)), millis(quantile(&self.latencies, 0.99)))
+    /// `cpu`: what the server used for all of it.
+    pub(super) fn note(&self, cpu: Duration) -> String {
+        let [p50, p99] = [0.5, 0.99].map(|it| millis(quantile(&self.latencies, it)));
+        let each = cpu.as_secs_f64() * 1e6 / self.latencies.len().max(1) as f64;
+        format!("p50 {p50} ms, p99 {p99} ms, {each:.0} µs of the server's processor time each")
     }
 }
 

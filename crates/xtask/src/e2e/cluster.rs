@@ -149,7 +149,7 @@ impl Cluster {
     }
 
     pub(super) fn show_log(&self) {
-        for name in ["log", "data/corten.log"] {
+        for name in ["log", "data/log/corten.log"] {
             let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
             for line in &lines[lines.len().saturating_sub(30)..] {

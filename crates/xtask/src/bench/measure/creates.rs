@@ -26,8 +26,10 @@ pub(super) async fn config_maps(launcher: &Launcher, scale: Scale, rows: &mut Ve
     let data = Data::new()?;
     let (server, _) = launcher.start(&data).await?;
     for (n, kubernetes) in [(1, 590.0), (16, 1_620.0), (64, 1_840.0)] {
+        let cpu = server.cpu()?;
         let load = creates(&server, n, scale.time, CONFIG_MAPS, objects::config_map).await?;
-        rows.push(row(format!("create ConfigMaps, {}", connections(n)), &load).kubernetes(kubernetes));
+        let note = load.note(server.cpu()? - cpu);
+        rows.push(row(format!("create ConfigMaps, {}", connections(n)), &load).note(note).kubernetes(kubernetes));
     }
     server.stop()
 }
@@ -37,16 +39,21 @@ pub(super) async fn pods(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>)
     let (server, _) = launcher.start(&data).await?;
     wait_for_admission(&server).await?;
     for (n, kubernetes) in [(1, 390.0), (16, 760.0), (64, 950.0)] {
+        let cpu = server.cpu()?;
         let load = creates(&server, n, scale.time, PODS, objects::pod).await?;
-        rows.push(row(format!("create Pods, {}", connections(n)), &load).kubernetes(kubernetes));
+        let note = load.note(server.cpu()? - cpu);
+        rows.push(row(format!("create Pods, {}", connections(n)), &load).note(note).kubernetes(kubernetes));
     }
     for (n, kubernetes) in [(1, 1_050.0), (64, 2_740.0)] {
         let get = |mut connection: Connection, _, _| async move {
             connection.get("/api/v1/namespaces/default/pods/first").await?;
             Ok(connection)
         };
-        let load = load::for_a_time(server.connect_many(n).await?, scale.time, get).await?;
-        rows.push(row(format!("get a Pod, {}", connections(n)), &load).kubernetes(kubernetes));
+        let readers = server.connect_many(n).await?;
+        let cpu = server.cpu()?;
+        let load = load::for_a_time(readers, scale.time, get).await?;
+        let note = load.note(server.cpu()? - cpu);
+        rows.push(row(format!("get a Pod, {}", connections(n)), &load).note(note).kubernetes(kubernetes));
     }
     server.stop()
 }
@@ -56,7 +63,7 @@ fn connections(n: usize) -> String {
 }
 
 fn row(what: String, load: &Load) -> Row {
-    Row::new(what, load.per_second, Unit::PerSecond).note(load.note())
+    Row::new(what, load.per_second, Unit::PerSecond)
 }
 
 async fn creates(

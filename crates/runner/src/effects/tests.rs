@@ -1,0 +1,107 @@
+//! What goes side by side, what waits for what came before, and where it stops.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use corten_api::resources::{CONFIG_MAPS, PODS};
+use corten_client::{Body, BoxFuture, Transport, TransportError};
+use corten_meta::ObjectReference;
+use corten_reconcile::EventType;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+
+const TAKES: Duration = Duration::from_millis(10);
+
+/// Takes its time for each request, and refuses what is named `bad`.
+#[derive(Default)]
+struct Slow(Mutex<Seen>);
+
+#[derive(Default)]
+struct Seen {
+    begun: Vec<String>,
+    n_under_way: usize,
+    n_under_way_max: usize,
+}
+
+impl Transport for Slow {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        Box::pin(async move {
+            let sent: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+            let name = sent["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let version = {
+                let mut seen = self.0.lock();
+                seen.begun.push(format!("{} {name}", request.method()));
+                seen.n_under_way += 1;
+                seen.n_under_way_max = seen.n_under_way_max.max(seen.n_under_way);
+                seen.begun.len()
+            };
+            tokio::time::sleep(TAKES).await;
+            self.0.lock().n_under_way -= 1;
+            let (code, body) = if name.starts_with("bad") {
+                (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": name}))
+            } else {
+                (201, json!({"metadata": {"name": name, "resourceVersion": version.to_string()}}))
+            };
+            let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
+            Ok(Response::builder().status(code).body(body).expect("a valid response"))
+        })
+    }
+}
+
+fn create(resource: &Resource, name: &str) -> [Effect; 2] {
+    let object = json!({"metadata": {"name": name, "namespace": "default"}});
+    let (about, message) = (ObjectReference::default(), format!("created {name}"));
+    let event = Effect::Event { about, event_type: EventType::Normal, reason: "Created", message };
+    [Effect::Create { resource: resource.clone(), object }, event]
+}
+
+async fn carried_out(effects: Vec<Effect>) -> (Outcome, Seen, Duration) {
+    let slow = Arc::new(Slow::default());
+    let start = tokio::time::Instant::now();
+    let outcome = perform(&Client::new(slow.clone()), effects).await;
+    (outcome, std::mem::take(&mut *slow.0.lock()), start.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn creates_of_one_resource_go_side_by_side_and_begin_slowly() {
+    let names: Vec<String> = (0..500).map(|it| format!("p{it}")).collect();
+    let (outcome, seen, took) = carried_out(names.iter().flat_map(|it| create(&PODS, it)).collect()).await;
+    assert_eq!((outcome.needs.len(), outcome.failures.len()), (500, 0));
+    assert_eq!(seen.n_under_way_max, CONCURRENT_CREATES);
+    assert_eq!(seen.begun, names.iter().map(|it| format!("POST {it}")).collect::<Vec<_>>(), "in the plan's order");
+    // One, two, four, eight, sixteen, and from then on as many as may be.
+    let rounds = 5 + (500 - 31_u32).div_ceil(32);
+    assert!(took <= TAKES * (rounds + 1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_met_by_few_and_stops_what_has_not_begun() {
+    for (n_good, n_met) in [(0, 1), (1, 2), (3, 4)] {
+        let good = (0..n_good).map(|it| format!("good-{it}"));
+        let bad = (0..100).map(|it| format!("bad-{it}"));
+        let effects = good.chain(bad).flat_map(|it| create(&PODS, &it)).collect();
+        let (outcome, seen, _) = carried_out(effects).await;
+        assert_eq!(outcome.needs.len(), n_good);
+        assert_eq!(outcome.failures.len(), n_met, "after {n_good} that went well");
+        assert_eq!(seen.begun.len(), n_good + n_met);
+        let Effect::Create { object, .. } = &outcome.failures[0].effect else { panic!("a create") };
+        assert_eq!(object["metadata"]["name"], "bad-0", "the first of the plan is told");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_of_another_resource_waits() {
+    let key = Key::new("default", "map");
+    let patch =
+        Effect::Patch { resource: CONFIG_MAPS, key, subresource: None, patch: json!({"metadata": {"name": "map"}}) };
+    let mut effects: Vec<Effect> = ["a", "b"].iter().flat_map(|it| create(&CONFIG_MAPS, it)).collect();
+    effects.extend(["bad", "d"].iter().flat_map(|it| create(&PODS, it)));
+    effects.push(patch);
+    let (outcome, seen, _) = carried_out(effects).await;
+    assert_eq!(seen.begun, ["POST a", "POST b", "POST bad"]);
+    assert_eq!((outcome.needs.len(), outcome.failures.len()), (2, 1));
+}

@@ -2,8 +2,10 @@
 
 use std::{fs, io, path::Path, time::Duration};
 
+use crate::{
+    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts, shims,
+};
 use futures_util::future::join_all;
-use crate::{Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts, shims};
 
 /// What containers get to end by themselves when the node goes down.
 const GRACE: Duration = Duration::from_secs(5);

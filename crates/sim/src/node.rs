@@ -119,14 +119,15 @@ impl Node {
             return None;
         }
         let is_evicted = self.weather.is_bad.load(Ordering::Relaxed) && self.dice.percent(3);
-        let patch = self.status(is_evicted, &uid);
+        let patch = self.status(is_evicted, &pod.metadata);
         Some(Box::pin(async move {
             let told = client.patch(&PODS, &key, "status", &PatchType::Merge, &patch).await;
             (key, told.map(|_| ()))
         }))
     }
 
-    fn status(&self, is_evicted: bool, uid: &str) -> Value {
+    /// Conditional on what the agent has seen: its view may be older than what it told last, and an ended pod stays ended.
+    fn status(&self, is_evicted: bool, seen: &ObjectMeta) -> Value {
         let now = (self.clock)();
         let ready = if is_evicted { "False" } else { "True" };
         let condition = |name: &str, value: &str| json!({"type": name, "status": value, "lastTransitionTime": now});
@@ -137,7 +138,10 @@ impl Node {
             condition("Ready", ready),
         ];
         let phase = if is_evicted { "Failed" } else { "Running" };
-        json!({"metadata": {"uid": uid}, "status": {"phase": phase, "conditions": conditions, "startTime": now}})
+        json!({
+            "metadata": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+            "status": {"phase": phase, "conditions": conditions, "startTime": now},
+        })
     }
 }
 

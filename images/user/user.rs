@@ -4,11 +4,14 @@
 //! so that one `rustc` makes one static program; hence the two protocols and SHA-1 below, as little of each as is needed.
 //!
 //! Environment: `PORT` (10086), `REDIS_ADDRESS` (127.0.0.1:6379), `MYSQL_ADDRESS` (127.0.0.1:3306), `MYSQL_ROOT_PASSWORD`.
+//!
+//! `/client`, and any datagram to the same port, is answered with the Pod's name and the address it was asked from.
+//! `user ask tcp|udp ADDRESS:PORT [COUNT]` asks such a server, and says what it heard, or why nothing.
 
 use std::{
     env, fs,
     io::{self, BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
     time::Duration,
@@ -21,6 +24,12 @@ const REQUEST_BYTES_MAX: u64 = 16 << 10;
 static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);
 
 fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    match args.iter().map(|it| &**it).collect::<Vec<_>>()[..] {
+        ["ask", protocol, address] => std::process::exit(ask(protocol, address, 1)),
+        ["ask", protocol, address, count] => std::process::exit(ask(protocol, address, count.parse().unwrap_or(1))),
+        _ => {}
+    }
     leave_when_asked();
     let port: u16 = env::var("PORT").ok().and_then(|it| it.parse().ok()).unwrap_or(10086);
     let listener = match TcpListener::bind(("::", port)).or_else(|_| TcpListener::bind(("0.0.0.0", port))) {
@@ -30,6 +39,11 @@ fn main() {
             std::process::exit(1);
         }
     };
+    let datagrams = UdpSocket::bind(("::", port)).or_else(|_| UdpSocket::bind(("0.0.0.0", port)));
+    match datagrams {
+        Ok(socket) => drop(thread::spawn(move || answer_datagrams(&socket))),
+        Err(error) => eprintln!("listen for datagrams on port {port}: {error}"),
+    }
     println!("listening on port {port}");
     for stream in listener.incoming().flatten() {
         if CONNECTIONS.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
@@ -64,6 +78,65 @@ fn leave_when_asked() {
     }
 }
 
+// --- Who asks, and who answers --------------------------------------------------------------------------------------------
+
+/// The Pod's name, and the address it was asked from.
+fn seen_from(peer: SocketAddr) -> String {
+    let pod = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{} {}\n", pod.trim(), peer.ip().to_canonical())
+}
+
+fn answer_datagrams(socket: &UdpSocket) {
+    let mut buffer = [0; 1500];
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Ok((_, peer)) => drop(socket.send_to(seen_from(peer).as_bytes(), peer)),
+            // An earlier answer found nobody.
+            Err(error) => eprintln!("receive a datagram: {error}"),
+        }
+    }
+}
+
+/// Asks `count` times, from one port where it is UDP; 1 where one question was not answered.
+fn ask(protocol: &str, address: &str, count: usize) -> i32 {
+    let Ok(address) = address.parse::<SocketAddr>() else {
+        eprintln!("{address} is not ADDRESS:PORT");
+        return 2;
+    };
+    let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let Ok(socket) = UdpSocket::bind(any) else { return 2 };
+    let mut code = 0;
+    for _ in 0..count {
+        let heard = if protocol == "udp" { ask_udp(&socket, address) } else { ask_tcp(address) };
+        match heard {
+            Ok(text) => print!("{text}"),
+            Err(error) => {
+                println!("{}", error.kind());
+                code = 1;
+            }
+        }
+    }
+    code
+}
+
+fn ask_udp(socket: &UdpSocket, address: SocketAddr) -> io::Result<String> {
+    socket.set_read_timeout(Some(TIMEOUT))?;
+    socket.connect(address)?;
+    socket.send(b"who?\n")?;
+    let mut buffer = [0; 1500];
+    let length = socket.recv(&mut buffer)?;
+    Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
+fn ask_tcp(address: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.write_all(format!("GET /client HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer.split_once("\r\n\r\n").map_or_else(|| answer.clone(), |it| it.1.to_owned()))
+}
+
 // --- HTTP -------------------------------------------------------------------------------------------------------------
 
 fn serve(stream: &TcpStream) -> io::Result<()> {
@@ -82,6 +155,7 @@ fn serve(stream: &TcpStream) -> io::Result<()> {
     let path = target.split('?').next().unwrap_or_default();
     let (code, body) = match (method, path) {
         ("GET" | "HEAD", "/healthz") => (200, "ok\n".to_owned()),
+        ("GET" | "HEAD", "/client") => (200, seen_from(stream.peer_addr()?)),
         ("GET" | "HEAD", "/") => answer(),
         ("GET" | "HEAD", _) => (404, "{\"error\":\"not found\"}\n".to_owned()),
         _ => (405, "{\"error\":\"only GET is answered\"}\n".to_owned()),

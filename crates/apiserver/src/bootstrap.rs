@@ -1,12 +1,24 @@
-//! The objects every cluster begins with: namespaces, roles and their bindings, priority classes.
+//! The objects every cluster begins with: namespaces, roles and their bindings, priority classes, flow schemas and priority
+//! levels, APIServices.
 //!
 //! Each start puts back what is missing and leaves the rest alone; a restart of an unchanged cluster writes nothing.
 
+mod api_services;
+mod components;
 mod controllers;
+mod namespaced;
 mod roles;
+mod root_ca;
+mod services;
+mod signers;
+mod users;
 
 use bytes::Bytes;
-use corten_api::resources::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, PRIORITY_CLASSES};
+use corten_api::resources::{
+    API_SERVICES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES,
+    PRIORITY_LEVEL_CONFIGURATIONS, ROLE_BINDINGS, ROLES,
+};
+use corten_kinds::flow_control;
 use corten_meta::{Key, Resource, Status};
 use futures_util::future::try_join_all;
 use http::{Method, Request, header};
@@ -17,6 +29,11 @@ use crate::{Identity, Server, access::MASTERS, filters::authenticate::AUTHENTICA
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
+/// What the node authorizer grants every node, as rules; the role of the same content is bound to nobody.
+pub(crate) fn node_rules() -> Vec<Value> {
+    components::node()
+}
+
 /// A write that is still to be made.
 struct Write {
     method: Method,
@@ -24,17 +41,25 @@ struct Write {
     object: Value,
 }
 
+pub(crate) use services::addresses as service_addresses;
+
 pub(crate) async fn run(server: &Server) -> Result<(), Status> {
-    // Every write is its own request through the whole chain; together they share commits.
-    try_join_all(wanted().into_iter().map(|(resource, object)| ensure(server, resource, object))).await?;
-    Ok(())
+    // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
+    // after it.
+    for objects in [wanted(), wanted_within()] {
+        try_join_all(objects.into_iter().map(|(resource, object)| ensure(server, resource, object))).await?;
+    }
+    root_ca::publish(server, server.config().pki.ca_pem()).await?;
+    services::run(server).await
 }
 
-/// Every object, each with the resource it is one of.
-fn wanted() -> Vec<(&'static Resource, Value)> {
+type Wanted = Vec<(&'static Resource, Value)>;
+
+/// Every object of the cluster's, each with the resource it is one of.
+fn wanted() -> Wanted {
     const NODE_LEASES: &str = "kube-node-lease";
     let namespaces = ["default", "kube-system", "kube-public", NODE_LEASES];
-    let mut objects: Vec<(&'static Resource, Value)> =
+    let mut objects: Wanted =
         namespaces.iter().map(|it| (&NAMESPACES_AT, json!({ "metadata": { "name": it } }))).collect();
     for role in roles::roles().into_iter().chain(controllers::roles()) {
         objects.push((&CLUSTER_ROLES_AT, role));
@@ -43,13 +68,27 @@ fn wanted() -> Vec<(&'static Resource, Value)> {
         objects.push((&CLUSTER_ROLE_BINDINGS_AT, binding));
     }
     objects.extend(priority_classes().map(|it| (&PRIORITY_CLASSES_AT, it)));
+    objects.extend(flow_control::priority_levels().into_iter().map(|it| (&PRIORITY_LEVELS_AT, it)));
+    objects.extend(flow_control::flow_schemas().into_iter().map(|it| (&FLOW_SCHEMAS_AT, it)));
+    objects.extend(api_services::objects().map(|it| (&API_SERVICES_AT, it)));
     objects
+}
+
+/// Every object in a namespace.
+fn wanted_within() -> Wanted {
+    let roles = namespaced::roles().into_iter().map(|it| (&ROLES_AT, it));
+    roles.chain(namespaced::bindings().into_iter().map(|it| (&ROLE_BINDINGS_AT, it))).collect()
 }
 
 static NAMESPACES_AT: Resource = NAMESPACES;
 static CLUSTER_ROLES_AT: Resource = CLUSTER_ROLES;
 static CLUSTER_ROLE_BINDINGS_AT: Resource = CLUSTER_ROLE_BINDINGS;
+static ROLES_AT: Resource = ROLES;
+static ROLE_BINDINGS_AT: Resource = ROLE_BINDINGS;
 static PRIORITY_CLASSES_AT: Resource = PRIORITY_CLASSES;
+static PRIORITY_LEVELS_AT: Resource = PRIORITY_LEVEL_CONFIGURATIONS;
+static FLOW_SCHEMAS_AT: Resource = FLOW_SCHEMAS;
+static API_SERVICES_AT: Resource = API_SERVICES;
 
 fn priority_classes() -> impl Iterator<Item = Value> {
     let class = |(name, value, description): (&str, i64, &str)| {
@@ -72,18 +111,24 @@ async fn ensure(server: &Server, resource: &'static Resource, mut object: Value)
     object["apiVersion"] = json!(resource.api_version());
     object["kind"] = json!(resource.kind);
     let name = object["metadata"]["name"].as_str().expect("every object here is named").to_owned();
-    let stored = server.caches().get(resource).and_then(|it| it.get("", &name)).map(|it| it.parse());
-    for write in writes(resource, &name, object, stored.as_ref()) {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+    let stored = server.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
+    for write in writes(resource, &Key::new(namespace, name), object, stored.as_ref()) {
         send(server, write).await?;
     }
     Ok(())
 }
 
 /// What it takes to make `stored` have all that `wanted` has.
-fn writes(resource: &Resource, name: &str, wanted: Value, stored: Option<&Value>) -> Vec<Write> {
-    let create = |object| Write { method: Method::POST, path: resource.collection_path(""), object };
-    let path = resource.path(&Key::cluster(name));
+fn writes(resource: &Resource, key: &Key, wanted: Value, stored: Option<&Value>) -> Vec<Write> {
+    let create = |object| Write { method: Method::POST, path: resource.collection_path(&key.namespace), object };
+    let path = resource.path(key);
     let Some(stored) = stored else { return vec![create(wanted)] };
+    if stored["metadata"]["annotations"][flow_control::AUTOUPDATE] == "true" && stored["spec"] != wanted["spec"] {
+        let mut object = stored.clone();
+        object["spec"] = wanted["spec"].clone();
+        return vec![Write { method: Method::PUT, path, object }];
+    }
     let is_rbac = resource.group == "rbac.authorization.k8s.io";
     // Namespaces and priority classes belong to the user once they are there. So does a role that says so.
     if !is_rbac || stored["metadata"]["annotations"][AUTOUPDATE] == "false" {
@@ -100,13 +145,24 @@ fn writes(resource: &Resource, name: &str, wanted: Value, stored: Option<&Value>
             merged["metadata"][field][key] = value.clone();
         }
     }
-    for list in ["rules", "subjects"] {
-        add_missing(&mut merged, &wanted, list);
-    }
-    if !wanted["aggregationRule"].is_null() {
+    add_missing(&mut merged, &wanted, "subjects");
+    if wanted["aggregationRule"].is_null() {
+        add_missing(&mut merged, &wanted, "rules");
+    } else {
+        // A loop keeps its rules.
         merged["aggregationRule"] = wanted["aggregationRule"].clone();
     }
+    if *resource == CLUSTER_ROLE_BINDINGS && key.name == "system:node" {
+        unbind_nodes(&mut merged);
+    }
     if merged == *stored { Vec::new() } else { vec![Write { method: Method::PUT, path, object: merged }] }
+}
+
+/// Clusters that began before there was a node authorizer bound all nodes to one role.
+fn unbind_nodes(binding: &mut Value) {
+    if let Some(subjects) = binding["subjects"].as_array_mut() {
+        subjects.retain(|it| it["kind"] != "Group" || it["name"] != "system:nodes");
+    }
 }
 
 /// What a user added stays; what a user took away comes back.

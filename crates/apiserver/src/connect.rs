@@ -1,18 +1,22 @@
 //! `log`, `exec`, `attach` and `portforward`: passed on to the kubelet of the Pod's node.
 //!
-//! Nothing is translated: a client that speaks only `v5.channel.k8s.io` is refused before the upgrade and falls back to SPDY.
+//! Kubelets are asked for SPDY on behalf of clients that speak the newest WebSocket protocols; others talk to them themselves.
 
 mod kubelet;
 mod options;
+mod proxy;
+mod scrape;
 mod target;
 
 use corten_kinds::Subresource;
 use corten_meta::Status;
-use corten_stream::{Dialed, Refusal, Upgrade};
+use corten_stream::{Dialed, Purpose, Refusal, Upgrade};
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 
 pub use kubelet::KubeletClient;
+pub(crate) use proxy::answer as proxy;
+pub(crate) use scrape::{no_way, scrape};
 
 use crate::{
     access::{Attributes, Target as Asked},
@@ -39,7 +43,8 @@ async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Res
     let query = options::log(&ctx.info)?;
     let container = target.container(ctx.info.query.get("container"))?;
     // As upstream: a Pod that is on no node has an empty log.
-    let Some(node) = target.node(ctx)? else { return Ok(answer::text(StatusCode::OK, "")) };
+    let Some(mut node) = target.node(ctx)? else { return Ok(answer::text(StatusCode::OK, "")) };
+    node.is_verified = !ctx.info.query.flag("insecureSkipTLSVerifyBackend");
     let path = format!("/containerLogs/{}/{}/{container}{query}", target.namespace, target.name);
     let dialed = kubelet.dial(&node, &Method::GET, &path, None).await;
     match dialed.map_err(|it| Status::internal(format!("Get \"https://{}{path}\": {it}", node.authority())))? {
@@ -62,10 +67,22 @@ async fn tunnel(
 ) -> Result<Response, Status> {
     may_create(ctx)?;
     let connection = ctx.on_upgrade();
-    let upgrade = Upgrade::from_request(&ctx.headers, connection).map_err(refused)?;
+    let purpose = match subresource {
+        Subresource::PortForward => Purpose::PortForward,
+        _ => Purpose::RemoteCommand(options::streams(&ctx.info)),
+    };
+    let upgrade = Upgrade::from_request(&ctx.headers, connection, purpose).map_err(refused)?;
     let path = options::tunnel(&ctx.info, subresource, target)?;
     let node = target.node(ctx)?;
     let node = node.ok_or_else(|| Status::bad_request(format!("pod {} does not have a host assigned", target.name)))?;
+    if upgrade.hears_of_failures() {
+        // As upstream: first the client, then the kubelet, whose refusal the client hears as the command's end.
+        let (kubelet_client, headers) = (kubelet.clone(), upgrade.headers().clone());
+        let (response, accepted) = upgrade.accept_at_once();
+        let dialing = async move { switched(&kubelet_client, &node, &path, &headers).await };
+        kubelet.keep_when(ctx.server.stopping(), accepted, dialing);
+        return Ok(response.map(|()| whole("")));
+    }
     let dialed = kubelet.dial(&node, &ctx.method, &path, Some(upgrade.headers())).await;
     match dialed.map_err(|it| Status::internal(format!("error dialing backend: {it}")))? {
         Dialed::Switched(head, io) => {
@@ -73,7 +90,29 @@ async fn tunnel(
             kubelet.keep(ctx.server.stopping(), accepted, io);
             Ok(response.map(|()| whole("")))
         }
-        Dialed::Answered(response) => Err(complaint(response).await),
+        // As upstream: the kubelet's own words, for the client that would have talked to it.
+        Dialed::Answered(response) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
+    }
+}
+
+/// The kubelet's end of a translated tunnel.
+async fn switched(
+    kubelet: &KubeletClient,
+    node: &target::Node,
+    path: &str,
+    headers: &http::HeaderMap,
+) -> Result<hyper::upgrade::Upgraded, Status> {
+    match kubelet.dial(node, &Method::POST, path, Some(headers)).await {
+        Ok(Dialed::Switched(_, io)) => Ok(io),
+        Ok(Dialed::Answered(response)) => {
+            let text = words(response).await.map_err(Status::internal)?;
+            // As upstream: a Status is told as it is.
+            Err(status_in(&text).unwrap_or_else(|| Status::internal(format!("unable to upgrade connection: {text}"))))
+        }
+        Err(error) => Err(Status::internal(format!(
+            "error sending request: Post \"https://{}{path}\": {error}",
+            node.authority()
+        ))),
     }
 }
 
@@ -85,8 +124,6 @@ fn may_create(ctx: &Context) -> Result<(), Status> {
     let who = ctx.who();
     let info = &ctx.info;
     let question = Attributes {
-        user: &who.user,
-        groups: &who.groups,
         verb: "create",
         target: Asked::Resource {
             group: &info.group,
@@ -95,9 +132,10 @@ fn may_create(ctx: &Context) -> Result<(), Status> {
             namespace: &info.namespace,
             name: &info.name,
         },
+        ..Attributes::of(&who)
     };
     match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
-        crate::access::Decision::Allowed => Ok(()),
+        crate::access::Decision::Allowed(_) => Ok(()),
         crate::access::Decision::Denied(reason) => Err(question.forbidden(&reason)),
     }
 }
@@ -105,26 +143,32 @@ fn may_create(ctx: &Context) -> Result<(), Status> {
 fn refused(refusal: Refusal) -> Status {
     match refusal {
         Refusal::UnknownSubprotocols(_) => Status::failure(403, "Forbidden", refusal.to_string()),
-        Refusal::NotAnUpgrade | Refusal::UnknownProtocol(_) | Refusal::NoConnection => {
+        Refusal::NotAnUpgrade | Refusal::UnknownProtocol(_) | Refusal::NotAHandshake | Refusal::NoConnection => {
             Status::bad_request(refusal.to_string())
         }
     }
 }
 
+async fn words(response: http::Response<corten_stream::Answer>) -> Result<String, String> {
+    let body = Limited::new(response.into_body(), COMPLAINT_BYTES_MAX).collect().await;
+    let body = body.map_err(|it| format!("cannot read the kubelet's answer: {it}"))?.to_bytes();
+    Ok(String::from_utf8_lossy(&body).trim_end().to_owned())
+}
+
+fn status_in(text: &str) -> Option<Status> {
+    serde_json::from_str::<Status>(text).ok().filter(|it| it.kind == "Status" && it.code >= 400)
+}
+
 /// What a kubelet says when it does not do what was asked: a Status, or text that becomes one.
 async fn complaint(response: http::Response<corten_stream::Answer>) -> Status {
     let code = response.status();
-    let body = match Limited::new(response.into_body(), COMPLAINT_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return Status::internal(format!("cannot read the kubelet's answer: {error}")),
+    let text = match words(response).await {
+        Ok(text) => text,
+        Err(error) => return Status::internal(error),
     };
-    if let Ok(status) = serde_json::from_slice::<Status>(&body)
-        && status.kind == "Status"
-        && status.code >= 400
-    {
+    if let Some(status) = status_in(&text) {
         return status;
     }
-    let text = String::from_utf8_lossy(&body).trim_end().to_owned();
     match code.as_u16() {
         400 => Status::bad_request(text),
         403 => Status::failure(403, "Forbidden", text),

@@ -45,6 +45,8 @@ static DOCUMENTS: LazyLock<BTreeMap<(String, &'static str), Document>> = LazyLoc
     for (path, value) in document::plain() {
         documents.insert((path, JSON), Document::new(&value));
     }
+    let root = document::root(documents.keys().map(|it| &*it.0));
+    documents.insert(("/".to_owned(), JSON), Document::new(&root));
     for (path, core) in [("/api", true), ("/apis", false)] {
         for (version, media_type) in AGGREGATED {
             let value = document::aggregated(version, |group| group.is_empty() == core);
@@ -56,7 +58,10 @@ static DOCUMENTS: LazyLock<BTreeMap<(String, &'static str), Document>> = LazyLoc
 
 /// `None` where the path is not one of discovery.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
-    let path = ctx.info.path.trim_end_matches('/');
+    let path = match ctx.info.path.trim_end_matches('/') {
+        "" => "/",
+        path => path,
+    };
     if !DOCUMENTS.contains_key(&(path.to_owned(), JSON)) {
         return None;
     }

@@ -7,18 +7,21 @@ use http::{Method, StatusCode};
 use serde_json::json;
 
 use crate::{
-    answer,
+    answer, metrics,
     request::{Context, Response},
 };
 
 /// `None` where the path is none of them.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
     let path = &*ctx.info.path;
-    let (root, check) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-    let answer = match root {
-        "livez" | "readyz" | "healthz" => health(ctx, root, check.trim_end_matches('/')),
-        "version" if matches!(check, "") => Ok(version()),
-        "metrics" if check.is_empty() => Ok(metrics(ctx)),
+    let (root, below) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
+    let answer = match (root, below.trim_end_matches('/')) {
+        ("livez", only) => health(ctx, root, LIVE, only),
+        ("readyz", only) => health(ctx, root, READY, only),
+        ("healthz", only) => health(ctx, root, HEALTHY, only),
+        ("version", "") => Ok(version()),
+        ("metrics", "") => Ok(metrics(ctx)),
+        ("metrics", "slis") => Ok(slis(ctx)),
         _ => return None,
     };
     Some(if matches!(ctx.method, Method::GET | Method::HEAD) {
@@ -29,42 +32,64 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
 }
 
 /// One thing that must hold. `Err` says why it does not.
-type Check = (&'static str, fn(&Context) -> Result<(), &'static str>);
+type Check = (&'static str, fn(&Context) -> Result<(), String>);
 
-const LIVE: &[Check] = &[("ping", |_| Ok(()))];
-const READY: &[Check] = &[
-    ("ping", |_| Ok(())),
-    ("watch-cache", |ctx| if ctx.server.is_fed() { Ok(()) } else { Err("the watch caches lost the store") }),
-    ("shutdown", |ctx| if ctx.server.is_stopping() { Err("process is shutting down") } else { Ok(()) }),
-];
+const PING: Check = ("ping", |_| Ok(()));
+/// Reads are answered from what the store sends.
+const STORE: Check =
+    ("etcd", |ctx| if ctx.server.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) });
+/// The last write that was tried reached the store.
+const STORE_WRITES: Check = ("etcd-readiness", |ctx| ctx.server.metrics().store.refusal().map_or(Ok(()), Err));
+/// The caches hold everything, from before the first request on.
+const CACHES: Check = ("informer-sync", STORE.1);
+const SHUTDOWN: Check =
+    ("shutdown", |ctx| if ctx.server.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
-fn health(ctx: &Context, root: &str, only: &str) -> Result<Response, Status> {
-    let checks = if root == "readyz" { READY } else { LIVE };
-    if !only.is_empty() && !checks.iter().any(|(name, _)| *name == only) {
-        return Err(Status::no_such_path());
+const LIVE: &[Check] = &[PING, STORE];
+const HEALTHY: &[Check] = &[PING, STORE];
+const READY: &[Check] = &[PING, STORE, STORE_WRITES, CACHES, SHUTDOWN];
+
+fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Response, Status> {
+    if !only.is_empty() {
+        let (_, check) = checks.iter().find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
+        return Ok(match check(ctx) {
+            Ok(()) => answer::text(StatusCode::OK, "ok"),
+            Err(reason) => {
+                answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {reason}\n"))
+            }
+        });
     }
     let query = &ctx.info.query;
-    let verbose = query.0.iter().any(|(name, _)| name == "verbose");
-    let mut text = String::new();
-    let mut failed = false;
+    let (mut text, mut failed) = (String::new(), false);
     for (name, check) in checks {
-        if query.all("exclude").any(|it| it == *name) || (!only.is_empty() && *name != only) {
-            continue;
-        }
-        match check(ctx) {
-            Ok(()) => writeln!(text, "[+]{name} ok"),
-            Err(reason) => {
-                failed = true;
-                writeln!(text, "[-]{name} failed: {reason}")
-            }
-        }
-        .expect("writing to memory does not fail");
+        let line = if query.all("exclude").any(|it| it == *name) {
+            format!("[+]{name} excluded: ok")
+        } else if let Err(reason) = check(ctx) {
+            failed = true;
+            format!("[-]{name} failed: {reason}")
+        } else {
+            format!("[+]{name} ok")
+        };
+        writeln!(text, "{line}").expect("writing to memory does not fail");
+    }
+    let unknown: Vec<String> = query
+        .all("exclude")
+        .filter(|it| checks.iter().all(|(name, _)| name != it))
+        .map(|it| format!("{it:?}"))
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        writeln!(text, "warn: some health checks cannot be excluded: no matches for {unknown}")
+            .expect("writing to memory does not fail");
     }
     if failed {
         return Ok(answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{text}{root} check failed\n")));
     }
+    let verbose = query.0.iter().any(|(name, _)| name == "verbose");
     Ok(answer::text(StatusCode::OK, if verbose { format!("{text}{root} check passed\n") } else { "ok".to_owned() }))
 }
+
+const VERSION: &str = concat!("v1.37.0+corten.", env!("CARGO_PKG_VERSION"));
 
 fn version() -> Response {
     let platform = format!("linux/{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
@@ -73,7 +98,7 @@ fn version() -> Response {
         &json!({
             "major": "1",
             "minor": "37",
-            "gitVersion": concat!("v1.37.0+corten.", env!("CARGO_PKG_VERSION")),
+            "gitVersion": VERSION,
             "gitCommit": "",
             "gitTreeState": "",
             "buildDate": "",
@@ -84,10 +109,31 @@ fn version() -> Response {
     )
 }
 
+const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
 fn metrics(ctx: &Context) -> Response {
-    let mut text = ctx.server.metrics().text(ctx.server.started().unix_millis() / 1000);
+    let mut text = ctx.server.metrics().text();
+    metrics::objects(&mut text, ctx.server.caches()).expect("writing to memory does not fail");
+    metrics::queues(&mut text, &ctx.server.config().journals.queues()).expect("writing to memory does not fail");
+    metrics::process(&mut text, ctx.server.started().unix_millis() / 1000, VERSION)
+        .expect("writing to memory does not fail");
     if let Some(sink) = &ctx.server.config().audit {
         text += &crate::filters::audit::metrics(&**sink);
     }
-    answer::with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text)
+    answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
+}
+
+/// Every check, as a number.
+fn slis(ctx: &Context) -> Response {
+    let mut text = String::from(
+        "# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.\n# TYPE kubernetes_healthcheck gauge\n",
+    );
+    for (root, checks) in [("healthz", HEALTHY), ("livez", LIVE), ("readyz", READY)] {
+        for (name, check) in checks {
+            let holds = u8::from(check(ctx).is_ok());
+            writeln!(text, "kubernetes_healthcheck{{name=\"{name}\",type=\"{root}\"}} {holds}")
+                .expect("writing to memory does not fail");
+        }
+    }
+    answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
 }

@@ -1,11 +1,15 @@
 //! What `/metrics` tells, under the names kube-apiserver uses.
 
+mod histogram;
+mod process;
+mod store;
+
 use std::{
     collections::BTreeMap,
     fmt::Write,
     sync::{
         Arc,
-        atomic::{AtomicI64, Ordering::Relaxed},
+        atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
 };
@@ -13,10 +17,12 @@ use std::{
 use corten_kinds::Kind;
 use parking_lot::Mutex;
 
-use crate::request::RequestInfo;
+use crate::request::{Context, RequestInfo};
+use histogram::{Bounds, Histogram};
+pub(crate) use process::{objects, process, queues};
+use store::StoreMetrics;
 
-/// Upper bounds of the latency buckets, in seconds.
-const BUCKETS: &[f64] = &[
+const BOUNDS: Bounds = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 ];
@@ -26,10 +32,15 @@ const SHARDS: usize = 8;
 #[derive(Default)]
 pub(crate) struct Metrics {
     /// In shards, so that requests on different threads seldom meet.
-    requests: [Mutex<BTreeMap<Labels, Series>>; SHARDS],
+    requests: [Mutex<BTreeMap<Labels, Histogram>>; SHARDS],
     watches: Mutex<BTreeMap<Watched, Arc<AtomicI64>>>,
+    schedulers_watching: Arc<AtomicI64>,
+    controllers_watching: Arc<AtomicI64>,
     reading: Arc<AtomicI64>,
     mutating: Arc<AtomicI64>,
+    /// Events that were sent to watchers.
+    watch_events: Mutex<BTreeMap<Watched, Arc<AtomicU64>>>,
+    pub(crate) store: StoreMetrics,
 }
 
 /// Few enough to be bounded: only paths with a row keep their names.
@@ -40,32 +51,27 @@ struct Labels {
     version: &'static str,
     resource: &'static str,
     subresource: &'static str,
+    scope: &'static str,
+    dry_run: &'static str,
     code: u16,
 }
 
 type Watched = (&'static str, &'static str, &'static str);
 
-#[derive(Default)]
-struct Series {
-    count: u64,
-    seconds: f64,
-    buckets: [u64; BUCKETS.len()],
-}
-
-impl Series {
-    fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.seconds += other.seconds;
-        for (bucket, more) in self.buckets.iter_mut().zip(&other.buckets) {
-            *bucket += more;
-        }
-    }
-}
-
 /// Counts one down when it is dropped.
 pub(crate) struct Counted(Arc<AtomicI64>);
 
-pub(crate) type WatchGuard = Counted;
+/// One watch that is going on, and whether one of the cluster's own loops has it.
+pub(crate) struct WatchGuard {
+    _counted: (Counted, Option<Counted>),
+    events: Arc<AtomicU64>,
+}
+
+impl WatchGuard {
+    pub(crate) fn sent(&self, n_events: usize) {
+        self.events.fetch_add(n_events as u64, Relaxed);
+    }
+}
 
 impl Counted {
     fn up(counter: &Arc<AtomicI64>) -> Self {
@@ -95,31 +101,53 @@ impl Metrics {
         self.reading.load(Relaxed) + self.mutating.load(Relaxed)
     }
 
-    pub(crate) fn watching(&self, kind: &'static Kind) -> WatchGuard {
-        let mut watches = self.watches.lock();
-        Counted::up(watches.entry(resource_labels(Some(kind))).or_default())
+    pub(crate) fn watching(&self, kind: &'static Kind, user: &str) -> WatchGuard {
+        let of_loop = if user == "system:kube-scheduler" {
+            Some(&self.schedulers_watching)
+        } else if user == "system:kube-controller-manager" {
+            Some(&self.controllers_watching)
+        } else {
+            None
+        };
+        let labels = resource_labels(Some(kind));
+        let watch = Counted::up(self.watches.lock().entry(labels).or_default());
+        let events = self.watch_events.lock().entry(labels).or_default().clone();
+        WatchGuard { _counted: (watch, of_loop.map(Counted::up)), events }
     }
 
-    pub(crate) fn record(&self, info: &RequestInfo, code: u16, took: Duration) {
+    pub(crate) fn schedulers_watching(&self) -> i64 {
+        self.schedulers_watching.load(Relaxed)
+    }
+
+    pub(crate) fn controllers_watching(&self) -> i64 {
+        self.controllers_watching.load(Relaxed)
+    }
+
+    pub(crate) fn record(&self, ctx: &Context, code: u16, took: Duration) {
+        let info = &ctx.info;
         let (group, version, resource) = resource_labels(info.kind);
         let subresource = info.known_subresource().map_or("", corten_kinds::Subresource::as_str);
-        let labels = Labels { verb: info.verb, group, version, resource, subresource, code };
-        let seconds = took.as_secs_f64();
+        let dry_run = if ctx.dry_run() { "All" } else { "" };
+        let labels = Labels {
+            verb: verb(ctx, subresource),
+            group,
+            version,
+            resource,
+            subresource,
+            scope: scope(info),
+            dry_run,
+            code,
+        };
         let shard = usize::try_from(took.subsec_nanos()).unwrap_or_default() % SHARDS;
-        let mut requests = self.requests[shard].lock();
-        let series = requests.entry(labels).or_default();
-        series.count += 1;
-        series.seconds += seconds;
-        for (bucket, bound) in series.buckets.iter_mut().zip(BUCKETS) {
-            *bucket += u64::from(seconds <= *bound);
-        }
+        self.requests[shard].lock().entry(labels).or_default().record(BOUNDS, took.as_secs_f64());
     }
 
     /// The Prometheus text format.
-    pub(crate) fn text(&self, started_seconds: i64) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = String::new();
         self.write_requests(&mut out).expect("writing to memory does not fail");
-        self.write_gauges(&mut out, started_seconds).expect("writing to memory does not fail");
+        self.write_gauges(&mut out).expect("writing to memory does not fail");
+        self.store.write(&mut out).expect("writing to memory does not fail");
         out
     }
 
@@ -131,8 +159,8 @@ impl Metrics {
             "counter",
             "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
         )?;
-        for (labels, series) in &requests {
-            writeln!(out, "apiserver_request_total{{{},code=\"{}\"}} {}", labels.text(), labels.code, series.count)?;
+        for (labels, took) in &requests {
+            writeln!(out, "apiserver_request_total{{{},code=\"{}\"}} {}", labels.text(), labels.code, took.count)?;
         }
         let name = "apiserver_request_duration_seconds";
         head(
@@ -141,29 +169,24 @@ impl Metrics {
             "histogram",
             "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
         )?;
-        for (labels, series) in merged(&requests) {
-            for (bucket, bound) in series.buckets.iter().zip(BUCKETS) {
-                writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {bucket}")?;
-            }
-            writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {}", series.count)?;
-            writeln!(out, "{name}_sum{{{labels}}} {}", series.seconds)?;
-            writeln!(out, "{name}_count{{{labels}}} {}", series.count)?;
+        for (labels, took) in merged(&requests) {
+            took.write(out, name, &labels, BOUNDS)?;
         }
         Ok(())
     }
 
     /// Over all shards.
-    fn sums(&self) -> BTreeMap<Labels, Series> {
-        let mut sums: BTreeMap<Labels, Series> = BTreeMap::new();
+    fn sums(&self) -> BTreeMap<Labels, Histogram> {
+        let mut sums: BTreeMap<Labels, Histogram> = BTreeMap::new();
         for shard in &self.requests {
-            for (labels, series) in &*shard.lock() {
-                sums.entry(labels.clone()).or_default().add(series);
+            for (labels, took) in &*shard.lock() {
+                sums.entry(labels.clone()).or_default().add(took);
             }
         }
         sums
     }
 
-    fn write_gauges(&self, out: &mut String, started_seconds: i64) -> std::fmt::Result {
+    fn write_gauges(&self, out: &mut String) -> std::fmt::Result {
         head(
             out,
             "apiserver_current_inflight_requests",
@@ -187,11 +210,11 @@ impl Metrics {
                 "apiserver_longrunning_requests{{verb=\"WATCH\",group=\"{group}\",version=\"{version}\",resource=\"{resource}\"}} {number}"
             )?;
         }
-        head(out, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")?;
-        writeln!(out, "process_start_time_seconds {started_seconds}")?;
-        if let Some(bytes) = resident_bytes() {
-            head(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.")?;
-            writeln!(out, "process_resident_memory_bytes {bytes}")?;
+        let name = "apiserver_watch_events_total";
+        head(out, name, "counter", "Number of events sent in watch clients")?;
+        for ((group, version, resource), counter) in &*self.watch_events.lock() {
+            let number = counter.load(Relaxed);
+            writeln!(out, "{name}{{group=\"{group}\",version=\"{version}\",resource=\"{resource}\"}} {number}")?;
         }
         Ok(())
     }
@@ -201,29 +224,47 @@ fn head(out: &mut String, name: &str, metric_type: &str, help: &str) -> std::fmt
     writeln!(out, "# HELP {name} {help}\n# TYPE {name} {metric_type}")
 }
 
-/// The histogram does not tell codes apart.
-fn merged(requests: &BTreeMap<Labels, Series>) -> BTreeMap<String, Series> {
-    let mut merged: BTreeMap<String, Series> = BTreeMap::new();
-    for (labels, series) in requests {
-        merged.entry(labels.text()).or_default().add(series);
+/// The histogram does not tell codes apart, and leaves out what is meant to take long.
+fn merged(requests: &BTreeMap<Labels, Histogram>) -> BTreeMap<String, Histogram> {
+    let mut merged: BTreeMap<String, Histogram> = BTreeMap::new();
+    for (labels, took) in requests.iter().filter(|it| !matches!(it.0.verb, "WATCH" | "CONNECT")) {
+        merged.entry(labels.text()).or_default().add(took);
     }
     merged
 }
 
-impl Labels {
-    fn text(&self) -> String {
-        let Self { verb, group, version, resource, subresource, .. } = self;
-        let verb = verb.to_uppercase();
-        format!(
-            "verb=\"{verb}\",group=\"{group}\",version=\"{version}\",resource=\"{resource}\",subresource=\"{subresource}\",component=\"apiserver\""
-        )
+/// As kube-apiserver names what was asked: methods, but for reads that are more than one, and long ones.
+fn verb(ctx: &Context, subresource: &str) -> &'static str {
+    match ctx.info.verb {
+        _ if matches!(subresource, "attach" | "exec" | "portforward" | "log") => "CONNECT",
+        "get" => "GET",
+        "head" => "HEAD",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" if ctx.header(http::header::CONTENT_TYPE).starts_with("application/apply-patch") => "APPLY",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        _ => "other",
     }
 }
 
-/// From the second number of `/proc/self/statm`, which counts pages.
-fn resident_bytes() -> Option<u64> {
-    const PAGE_BYTES: u64 = 4096;
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * PAGE_BYTES)
+fn scope(info: &RequestInfo) -> &'static str {
+    match info.kind {
+        None => "",
+        Some(_) if !info.name.is_empty() || info.verb == "create" => "resource",
+        Some(_) if !info.namespace.is_empty() => "namespace",
+        Some(_) => "cluster",
+    }
+}
+
+impl Labels {
+    fn text(&self) -> String {
+        let Self { verb, group, version, resource, subresource, scope, dry_run, .. } = self;
+        format!(
+            "verb=\"{verb}\",dry_run=\"{dry_run}\",group=\"{group}\",version=\"{version}\",resource=\"{resource}\",subresource=\"{subresource}\",scope=\"{scope}\",component=\"apiserver\""
+        )
+    }
 }

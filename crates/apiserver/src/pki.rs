@@ -3,27 +3,39 @@
 //! A client's certificate is checked here and not by the TLS handshake: whoever presents a bad one gets a `Status` with
 //! 401 instead of a dead connection.
 
+mod der;
 mod files;
 mod issue;
+mod profile;
+mod renew;
+mod sign;
 mod tls;
+mod token_key;
 
 use std::{
     net::IpAddr,
     path::{Path, PathBuf},
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
 use rcgen::{Issuer, KeyPair};
 use rustls_pki_types::CertificateDer;
 
 pub use issue::Subject;
-pub use tls::Proven;
+pub use renew::{Kept, RENEWAL_INTERVAL};
+pub use sign::{Asked, SIGNERS};
+pub use tls::{Proven, unverified_client_config};
+pub use token_key::TokenKey;
 
 const CA_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
-/// A certificate that ends sooner than this is issued anew at the next start.
+/// A certificate that ends sooner than this is issued anew; see `renew.rs`.
 const RENEW_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// As kubeadm names it: service accounts' key.
+const TOKEN_KEY: &str = "sa";
 /// Clocks of clients may be behind ours by this much.
 const SKEW: Duration = Duration::from_secs(3600);
 
@@ -41,6 +53,8 @@ pub enum Error {
     Organizations(usize),
     #[error("cannot use the certificates for TLS: {0}")]
     Tls(String),
+    #[error("cannot use the key that signs tokens: {0}")]
+    TokenKey(String),
 }
 
 /// A certificate and its private key, both as PEM.
@@ -50,6 +64,16 @@ pub struct Credential {
     pub key: String,
 }
 
+/// Without the key.
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credential").field("certificate", &self.certificate).finish_non_exhaustive()
+    }
+}
+
+/// Tells the time by which certificates begin and end.
+type Now = Box<dyn Fn() -> SystemTime + Send + Sync>;
+
 /// The cluster's certificate authority.
 pub struct Authority {
     certificate: CertificateDer<'static>,
@@ -58,6 +82,11 @@ pub struct Authority {
     /// Where credentials are kept; `None` for an authority that lives in memory only.
     dir: Option<PathBuf>,
     known: tls::Known,
+    token_key: TokenKey,
+    /// What [`Authority::renew`] looks after.
+    kept: Mutex<Vec<Weak<Kept>>>,
+    now: Now,
+    leaf_lifetime: Duration,
 }
 
 impl Authority {
@@ -74,7 +103,15 @@ impl Authority {
             Some(credential) => credential,
             None => issue::authority("corten-ca", SystemTime::now())?,
         };
-        let mut authority = Self::from_credential(&credential, &dir.join("ca.crt"))?;
+        let token_key = match files::load_key(dir, TOKEN_KEY)? {
+            Some(pem) => TokenKey::from_pem(&pem)?,
+            None => {
+                let (key, pem) = TokenKey::generate()?;
+                files::store_key(dir, TOKEN_KEY, &pem)?;
+                key
+            }
+        };
+        let mut authority = Self::from_credential(&credential, token_key, &dir.join("ca.crt"))?;
         if fresh {
             files::store(dir, "ca", &credential)?;
         } else if !issue::valid_at(&authority.certificate, SystemTime::now()) {
@@ -90,10 +127,10 @@ impl Authority {
     /// The system gives no randomness.
     pub fn in_memory() -> Result<Self, Error> {
         let credential = issue::authority("corten-ca", SystemTime::now())?;
-        Self::from_credential(&credential, Path::new("memory"))
+        Self::from_credential(&credential, TokenKey::generate()?.0, Path::new("memory"))
     }
 
-    fn from_credential(credential: &Credential, path: &Path) -> Result<Self, Error> {
+    fn from_credential(credential: &Credential, token_key: TokenKey, path: &Path) -> Result<Self, Error> {
         let malformed = |why: String| Error::Malformed { path: path.to_owned(), why };
         let certificate = issue::certificate_of(credential).map_err(malformed)?;
         let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(it.to_string()))?;
@@ -101,7 +138,27 @@ impl Authority {
             return Err(malformed("the key does not belong to the certificate".into()));
         }
         let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|it| malformed(it.to_string()))?;
-        Ok(Self { certificate, pem: credential.certificate.clone(), issuer, dir: None, known: tls::Known::default() })
+        let pem = credential.certificate.clone();
+        Ok(Self {
+            certificate,
+            pem,
+            issuer,
+            dir: None,
+            known: tls::Known::default(),
+            token_key,
+            kept: Mutex::default(),
+            now: Box::new(SystemTime::now),
+            leaf_lifetime: LEAF_LIFETIME,
+        })
+    }
+
+    fn now(&self) -> SystemTime {
+        (self.now)()
+    }
+
+    /// Signs the tokens of service accounts.
+    pub fn token_key(&self) -> &TokenKey {
+        &self.token_key
     }
 
     /// The authority's certificate as PEM.
@@ -126,30 +183,14 @@ impl Authority {
     }
 
     fn issue(&self, subject: &Subject) -> Result<Credential, Error> {
-        issue::leaf(&self.issuer, subject, SystemTime::now())
-    }
-
-    /// The credential kept under `file`: what is on disk where that still serves, else a new one.
-    ///
-    /// # Errors
-    /// As of issuing and of writing files.
-    pub fn keep(&self, file: &str, subject: &Subject) -> Result<Credential, Error> {
-        let Some(dir) = &self.dir else { return self.issue(subject) };
-        if let Some(stored) = files::load(dir, file)?
-            && issue::still_serves(&stored, subject, &self.certificate, SystemTime::now() + RENEW_BEFORE)
-        {
-            return Ok(stored);
-        }
-        let fresh = self.issue(subject)?;
-        files::store(dir, file, &fresh)?;
-        Ok(fresh)
+        issue::leaf(&self.issuer, subject, self.now(), self.leaf_lifetime)
     }
 
     /// The API server's own credential, good for every name a client may know it by.
     ///
     /// # Errors
-    /// As of [`Authority::keep`].
-    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Credential, Error> {
+    /// As of issuing and of writing files.
+    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Arc<Kept>, Error> {
         let mut names: Vec<String> = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default"]
             .into_iter()
             .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local", host_name])
@@ -159,23 +200,23 @@ impl Authority {
             .collect();
         names.sort();
         names.dedup();
-        self.keep("apiserver", &Subject::server("kube-apiserver", &names))
+        self.keep(Some("apiserver"), &Subject::server("kube-apiserver", &names))
     }
 
     /// What the API server shows to kubelets. It names no group: shown to the API server itself it opens nothing.
     ///
     /// # Errors
-    /// As of [`Authority::keep`].
-    pub fn kubelet_client(&self) -> Result<Credential, Error> {
-        self.keep("apiserver-kubelet-client", &Subject::client("kube-apiserver-kubelet-client", &[])?)
+    /// As of issuing and of writing files.
+    pub fn kubelet_client(&self) -> Result<Arc<Kept>, Error> {
+        self.keep(Some("apiserver-kubelet-client"), &Subject::client("kube-apiserver-kubelet-client", &[])?)
     }
 
     /// A kubeconfig that carries the administrator's credential within.
     ///
     /// # Errors
-    /// As of [`Authority::keep`].
+    /// As of issuing and of writing files.
     pub fn admin_kubeconfig(&self, server_url: &str) -> Result<String, Error> {
-        let admin = self.keep("admin", &Subject::client("kubernetes-admin", &["system:masters"])?)?;
+        let admin = self.keep(Some("admin"), &Subject::client("kubernetes-admin", &["system:masters"])?)?.credential();
         let (ca, certificate, key) =
             (STANDARD.encode(&self.pem), STANDARD.encode(&admin.certificate), STANDARD.encode(&admin.key));
         Ok(format!(

@@ -9,8 +9,9 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
+use tokio::sync::OwnedSemaphorePermit;
 
-use crate::Server;
+use crate::{Server, filters::audit::Trail};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -63,6 +64,8 @@ pub struct RequestInfo {
     pub namespace: String,
     pub name: String,
     pub subresource: String,
+    /// What stands behind `/proxy`, as it was sent; `None` where the path leads to no such subresource.
+    pub proxied: Option<String>,
     pub query: Query,
     /// The row of the resource, where there is one.
     pub kind: Option<&'static Kind>,
@@ -120,13 +123,24 @@ pub struct Context {
     pub peer: Option<Peer>,
     /// Set by authentication; known from the start for calls from inside the process.
     pub identity: Option<Identity>,
+    /// Who asks in truth, where `identity` is whom they act as.
+    pub(crate) impersonator: Option<Identity>,
+    /// By which right they do, where it is one that is limited; else empty.
+    pub(crate) impersonation_constraint: &'static str,
     pub info: RequestInfo,
     /// Sent as `Warning` headers.
     pub warnings: Vec<String>,
     /// What filters and admission want to be said in the audit record.
     pub audit_annotations: BTreeMap<String, String>,
+    pub(crate) audit: Trail,
+    /// What those add who hold the context only to read it: admission.
+    noted: Mutex<Noted>,
+    /// Addresses and ports that the request has taken and not stored yet.
+    pub(crate) claims: crate::services::Claims,
     /// Locked only to be taken; the lock makes the context shareable between threads.
     body: Mutex<Option<Body>>,
+    /// What the body that was read takes of the room for all.
+    body_room: Option<OwnedSemaphorePermit>,
     extensions: Extensions,
 }
 
@@ -147,10 +161,16 @@ impl Context {
             headers: parts.headers,
             peer,
             identity,
+            impersonator: None,
+            impersonation_constraint: "",
             info: RequestInfo::default(),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),
+            audit: Trail::default(),
+            noted: Mutex::default(),
+            claims: crate::services::Claims::default(),
             body: Mutex::new(Some(body)),
+            body_room: None,
             extensions: parts.extensions,
         }
     }
@@ -167,11 +187,18 @@ impl Context {
     pub async fn read_body(&mut self) -> Result<Bytes, Status> {
         let Some(mut body) = self.body.get_mut().take() else { return Ok(Bytes::new()) };
         let (mut whole, mut size) = (Vec::new(), 0_usize);
+        let server = self.server.clone();
         while let Some(frame) = body.frame().await {
             let broken = |error| Status::bad_request(format!("cannot read the request's body: {error}"));
             let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
             size += data.len();
             if size <= BODY_BYTES_MAX {
+                // As it comes, not as it is announced: who sends nothing takes nothing.
+                let room = server.room().for_body(data.len()).await?;
+                match &mut self.body_room {
+                    Some(held) => held.merge(room),
+                    None => self.body_room = Some(room),
+                }
                 whole.push(data);
             } else if size > BODY_BYTES_DRAINED {
                 break;
@@ -182,10 +209,12 @@ impl Context {
         if size > BODY_BYTES_MAX {
             return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
         }
-        Ok(match whole.len() {
+        let body: Bytes = match whole.len() {
             1 => whole.remove(0),
             _ => whole.concat().into(),
-        })
+        };
+        self.audit.saw_body(&body);
+        Ok(body)
     }
 
     /// The body as a stream, for requests that are passed on. `None` when it was read before.
@@ -206,9 +235,36 @@ impl Context {
         self.warnings.push(message.into());
     }
 
+    /// As [`Context::warn`]. A write that is tried again says it once.
+    pub(crate) fn note_warning(&self, message: impl Into<String>) {
+        let message = message.into();
+        let mut noted = self.noted.lock();
+        if !noted.warnings.contains(&message) {
+            noted.warnings.push(message);
+        }
+    }
+
+    /// For the audit record.
+    pub(crate) fn note_annotation(&self, key: &str, value: impl Into<String>) {
+        self.noted.lock().annotations.insert(key.to_owned(), value.into());
+    }
+
+    /// Puts what was noted where it is sent from.
+    pub(crate) fn take_notes(&mut self) {
+        let Noted { warnings, annotations } = std::mem::take(self.noted.get_mut());
+        self.warnings.extend(warnings);
+        self.audit_annotations.extend(annotations);
+    }
+
     pub fn header(&self, name: http::header::HeaderName) -> &str {
         self.headers.get(name).and_then(|it| it.to_str().ok()).unwrap_or_default()
     }
+}
+
+#[derive(Default)]
+struct Noted {
+    warnings: Vec<String>,
+    annotations: BTreeMap<String, String>,
 }
 
 /// A body that is all there.

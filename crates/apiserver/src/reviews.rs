@@ -1,31 +1,59 @@
-//! SubjectAccessReview and its relatives: questions about access and identity. Answered, never stored.
+//! Reviews: questions about access and identity. Answered, never stored.
 
-use corten_meta::{Status, Violation};
+use std::fmt::Write;
+
+use corten_api::resources::{
+    LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
+};
+use corten_meta::Status;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    access::{Attributes, Decision, Target},
+    access::{Attributes, Decision, Target, node},
     answer, codec,
     request::{Context, Identity, Response},
+    tokens,
 };
 
 /// A create of a review kind.
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     let kind = ctx.info.kind.expect("routed by its row");
+    if kind.resource.namespaced && ctx.info.namespace.is_empty() {
+        return Err(Status::no_such_path());
+    }
     let mut review = codec::object(ctx, kind).await?;
     let who = ctx.who();
-    review["status"] = match &*kind.resource.kind {
-        "SelfSubjectReview" => json!({ "userInfo": user_info(&who) }),
-        "SelfSubjectAccessReview" => access(ctx, &review, Some(&who))?,
-        "SubjectAccessReview" => access(ctx, &review, None)?,
-        _ => return Err(Status::method_not_allowed(&kind.resource, "create")),
+    let resource = &kind.resource;
+    let status = if *resource == TOKEN_REVIEWS {
+        tokens::review::status(&ctx.server, &review["spec"])?
+    } else if *resource == SELF_SUBJECT_REVIEWS {
+        json!({ "userInfo": user_info(&who) })
+    } else if *resource == SELF_SUBJECT_RULES_REVIEWS {
+        rules(ctx, &who, &review)?
+    } else {
+        if *resource == LOCAL_SUBJECT_ACCESS_REVIEWS {
+            in_place(&mut review, &ctx.info.namespace)?;
+        }
+        let violations = kind.policy.validate(&review);
+        if !violations.is_empty() {
+            return Err(Status::invalid(resource, "", &violations));
+        }
+        let asker = (*resource == SELF_SUBJECT_ACCESS_REVIEWS).then_some(&who);
+        let is_about_access = [SELF_SUBJECT_ACCESS_REVIEWS, SUBJECT_ACCESS_REVIEWS, LOCAL_SUBJECT_ACCESS_REVIEWS];
+        if !is_about_access.contains(resource) {
+            return Err(Status::method_not_allowed(resource, "create"));
+        }
+        access(ctx, &review, asker)?
     };
+    review["status"] = status;
     Ok(answer::json(StatusCode::CREATED, &review))
 }
 
-fn user_info(who: &Identity) -> Value {
+/// `authentication.k8s.io/v1 UserInfo`.
+pub(crate) fn user_info(who: &Identity) -> Value {
     let mut info = json!({ "username": who.user });
     if !who.uid.is_empty() {
         info["uid"] = json!(who.uid);
@@ -39,18 +67,32 @@ fn user_info(who: &Identity) -> Value {
     info
 }
 
-/// The `spec` of both access reviews; `user` and `groups` count only for the one about others.
+/// A local review is about the namespace it is asked in.
+fn in_place(review: &mut Value, namespace: &str) -> Result<(), Status> {
+    match review["metadata"]["namespace"].as_str().unwrap_or_default() {
+        "" => review["metadata"]["namespace"] = json!(namespace),
+        named if named == namespace => {}
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The `spec` of the access reviews; `user` and `groups` count only for those about others.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     resource_attributes: Option<ResourceAttributes>,
     non_resource_attributes: Option<NonResourceAttributes>,
     user: String,
-    groups: Vec<String>,
+    groups: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct ResourceAttributes {
     namespace: String,
     verb: String,
@@ -58,6 +100,22 @@ struct ResourceAttributes {
     resource: String,
     subresource: String,
     name: String,
+    field_selector: Option<Selector>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Selector {
+    raw_selector: String,
+    requirements: Option<Vec<Requirement>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Requirement {
+    key: String,
+    operator: String,
+    values: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -67,15 +125,33 @@ struct NonResourceAttributes {
     verb: String,
 }
 
+impl Selector {
+    /// As a query would write it. What cannot be written so narrows nothing: that never allows more.
+    fn text(&self) -> String {
+        let mut text = self.raw_selector.clone();
+        for it in self.requirements.iter().flatten() {
+            let sign = match &*it.operator {
+                "In" => "=",
+                "NotIn" => "!=",
+                _ => continue,
+            };
+            if let [value] = it.values.as_deref().unwrap_or_default() {
+                let value = value.replace('\\', "\\\\").replace(',', "\\,").replace('=', "\\=");
+                let comma = if text.is_empty() { "" } else { "," };
+                write!(text, "{comma}{}{sign}{value}", it.key).expect("writing to memory does not fail");
+            }
+        }
+        text
+    }
+}
+
 /// `asker` is whom the question is about, unless the review says it.
 fn access(ctx: &Context, review: &Value, asker: Option<&Identity>) -> Result<Value, Status> {
     let spec = Spec::deserialize(&review["spec"]).map_err(|it| Status::bad_request(format!("spec: {it}")))?;
-    let violations = violations(&spec, asker.is_some());
-    if !violations.is_empty() {
-        let kind = ctx.info.kind.expect("routed by its row");
-        return Err(Status::invalid(&kind.resource, "", &violations));
-    }
-    let (user, groups) = asker.map_or((&spec.user, &spec.groups), |it| (&it.user, &it.groups));
+    let about = Identity { user: spec.user, groups: spec.groups.unwrap_or_default(), ..Identity::default() };
+    let who = Attributes::of(asker.unwrap_or(&about));
+    let selector = spec.resource_attributes.as_ref().and_then(|it| it.field_selector.as_ref()).map(Selector::text);
+    let field_selector = selector.as_deref().unwrap_or_default();
     let (verb, target) = match (&spec.resource_attributes, &spec.non_resource_attributes) {
         (Some(it), _) => {
             let ResourceAttributes { namespace, group, resource, subresource, name, .. } = it;
@@ -84,31 +160,59 @@ fn access(ctx: &Context, review: &Value, asker: Option<&Identity>) -> Result<Val
         (None, Some(it)) => (&it.verb, Target::Path(&it.path)),
         (None, None) => return Err(Status::internal("a review without attributes was not refused")),
     };
-    let question = Attributes { user, groups, verb, target };
-    Ok(match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
-        Decision::Allowed => json!({ "allowed": true }),
-        Decision::Denied(reason) if reason.is_empty() => json!({ "allowed": false }),
-        Decision::Denied(reason) => json!({ "allowed": false, "reason": reason }),
-    })
+    let question = Attributes { verb, target, field_selector, ..who };
+    let decision = ctx.server.authorizer().decide(ctx.server.caches(), &question);
+    let mut status = json!({ "allowed": decision.is_allowed() });
+    let reason = match &decision {
+        Decision::Allowed(reason) => reason.as_deref().unwrap_or_default(),
+        Decision::Denied(reason) => reason,
+    };
+    if !reason.is_empty() {
+        status["reason"] = json!(reason);
+    }
+    Ok(status)
 }
 
-fn violations(spec: &Spec, is_self: bool) -> Vec<Violation> {
-    let mut violations = Vec::new();
-    match (&spec.resource_attributes, &spec.non_resource_attributes) {
-        (Some(_), Some(_)) => violations.push(Violation::invalid(
-            "spec.nonResourceAttributes",
-            "null",
-            "cannot be specified in combination with resourceAttributes",
-        )),
-        (None, None) => violations.push(Violation::invalid(
-            "spec.resourceAttributes",
-            "null",
-            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
-        )),
-        _ => {}
+/// Every rule that holds for the asker in a namespace.
+fn rules(ctx: &Context, who: &Identity, review: &Value) -> Result<Value, Status> {
+    let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
     }
-    if !is_self && spec.user.is_empty() && spec.groups.is_empty() {
-        violations.push(Violation::invalid("spec.user", "\"\"", "at least one of user or group must be specified"));
+    let compiled = ctx.server.authorizer().compiled(ctx.server.caches());
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    for rule in compiled.index.granted(&who.user, &who.groups, namespace) {
+        if !rule.resources.is_empty() {
+            let mut shown = json!({ "verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources });
+            if !rule.resource_names.is_empty() {
+                shown["resourceNames"] = json!(rule.resource_names);
+            }
+            resources.push(shown);
+        }
+        if !rule.non_resource_urls.is_empty() {
+            paths.push(json!({ "verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls }));
+        }
     }
-    violations
+    let is_node = node::name_of(&who.user, &who.groups).is_some();
+    let mut status = json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": is_node });
+    if is_node {
+        status["evaluationError"] = json!("node authorizer does not support user rule resolution");
+    }
+    Ok(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_become_a_selector() {
+        let selector: Selector = serde_json::from_value(json!({ "requirements": [
+            { "key": "spec.nodeName", "operator": "In", "values": ["a=b,c"] },
+            { "key": "x", "operator": "Exists" },
+            { "key": "y", "operator": "NotIn", "values": ["z"] },
+        ] }))
+        .expect("a selector");
+        assert_eq!(selector.text(), "spec.nodeName=a\\=b\\,c,y!=z");
+    }
 }

@@ -1,5 +1,8 @@
 //! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
 
+mod leftover;
+mod multiplexed;
+
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use http_body_util::BodyExt;
@@ -19,7 +22,12 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Server, request::Peer};
+use crate::{
+    Server,
+    request::{BoxError, Peer},
+};
+
+type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 const CONNECTIONS_MAX: usize = 8192;
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
@@ -59,7 +67,7 @@ impl Server {
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         let tls = TlsAcceptor::from(self.tls(listener.local_addr()?)?);
-        let http = Arc::new(http());
+        let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let mut connections = JoinSet::new();
@@ -73,7 +81,8 @@ impl Server {
             };
             match accepted {
                 Ok((stream, address, place)) => {
-                    let connection = Connection { server: self.clone(), tls: tls.clone(), http: http.clone(), address };
+                    let connection =
+                        Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address };
                     connections.spawn(connection.run(stream, graceful.watcher(), place));
                 }
                 Err(error) => {
@@ -95,7 +104,10 @@ impl Server {
     fn tls(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
         let pki = &self.config().pki;
         let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
+        let mut addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
+        // Listeners of one server show the same certificate. Pods know the server by its Service's address.
+        addresses.extend(self.config().advertise.map(|it| it.ip()));
+        addresses.extend(crate::bootstrap::service_addresses(self));
         let credential = pki.serving(host_name.trim(), &addresses)?;
         Ok(pki.server_config(&credential)?)
     }
@@ -121,24 +133,14 @@ async fn accept(
     Ok((stream, address, place))
 }
 
-fn http() -> Builder<TokioExecutor> {
-    let mut http = Builder::new(TokioExecutor::new());
+/// For clients that did not choose HTTP/2 in the handshake. As upstream, they get HTTP/1.1.
+fn http1() -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_DEADLINE)
         .max_headers(HEADERS_MAX)
         .max_buf_size(512 * 1024);
-    http.http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS_MAX)
-        .max_header_list_size(HEADER_BYTES_MAX)
-        .max_pending_accept_reset_streams(RESETS_MAX)
-        .max_local_error_reset_streams(RESETS_MAX)
-        .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(WINDOW_BYTES)
-        .max_frame_size(64 * 1024)
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE);
     http
 }
 
@@ -153,34 +155,49 @@ fn bounded(stream: &TcpStream) -> io::Result<()> {
 struct Connection {
     server: Server,
     tls: TlsAcceptor,
-    http: Arc<Builder<TokioExecutor>>,
+    http1: Arc<Builder<TokioExecutor>>,
     address: SocketAddr,
 }
 
 impl Connection {
     async fn run(self, stream: TcpStream, watcher: Watcher, _place: OwnedSemaphorePermit) {
-        let Self { server, tls, http, address } = self;
+        let address = self.address;
         if let Err(error) = bounded(&stream) {
             return tracing::debug!(%address, %error, "the connection cannot be bounded");
         }
-        let stream = match tokio::time::timeout(HANDSHAKE_DEADLINE, tls.accept(stream)).await {
+        let stream = match tokio::time::timeout(HANDSHAKE_DEADLINE, self.tls.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%address, %error, "the TLS handshake failed"),
             Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
         };
-        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let certificates = chain.iter().map(|it| it.clone().into_owned()).collect();
-        let peer = Peer { address, certificates };
-        let service = service_fn(move |request: http::Request<Incoming>| {
-            let (server, peer) = (server.clone(), peer.clone());
-            async move {
-                let request = request.map(|it| it.map_err(Into::into).boxed_unsync());
-                Ok::<_, std::convert::Infallible>(server.answer(request, Some(peer), None).await)
-            }
-        });
-        let connection = http.serve_connection_with_upgrades(TokioIo::new(stream), service);
-        if let Err(error) = watcher.watch(connection).await {
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let served = if is_http2 {
+            multiplexed::serve(self, stream, watcher).await
+        } else {
+            self.one_by_one(stream, watcher).await
+        };
+        if let Err(error) = served {
             tracing::debug!(%address, %error, "the connection broke");
         }
     }
+
+    /// HTTP/1.1: one request after the other; the only protocol that can be upgraded.
+    async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
+        let Self { server, http1, address, .. } = self;
+        let peer = peer_of(&stream, address);
+        let service = service_fn(move |request: http::Request<Incoming>| {
+            let (server, peer) = (server.clone(), peer.clone());
+            async move { Ok::<_, std::convert::Infallible>(server.answer(with_body(request), Some(peer), None).await) }
+        });
+        watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await
+    }
+}
+
+fn peer_of(stream: &TlsStream, address: SocketAddr) -> Peer {
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    Peer { address, certificates: chain.iter().map(|it| it.clone().into_owned()).collect() }
+}
+
+fn with_body(request: http::Request<Incoming>) -> http::Request<crate::request::Body> {
+    request.map(|it| it.map_err(Into::into).boxed_unsync())
 }

@@ -1,6 +1,6 @@
 //! The server itself: what it is made of, how it starts, and how it stops.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_kinds::Kind;
@@ -12,12 +12,17 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     access::Authorizer,
+    admission::resource_quota::Turns,
     bootstrap, chain,
     filters::audit,
+    limits::{Limits, Room},
     metrics::Metrics,
     pki,
     request::{Body, Context, Identity, Peer, Response, whole},
-    watch_cache::{Caches, ResourceCache, feed},
+    services::Ranges,
+    tokens,
+    usage::Usages,
+    watch_cache::{Caches, Feed, ResourceCache, feed},
 };
 
 /// Tells the time; real, or the simulator's.
@@ -28,6 +33,21 @@ pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
 /// What the loops last decided about an object: answers `corten.dev/v1` Journals.
 pub trait JournalSource: Send + Sync {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision>;
+
+    /// How busy each loop is, for `/metrics`.
+    fn queues(&self) -> Vec<LoopQueue> {
+        Vec::new()
+    }
+}
+
+/// The queue of one loop, in numbers.
+#[derive(Clone, Debug)]
+pub struct LoopQueue {
+    /// The loop's name.
+    pub name: String,
+    pub depth: u64,
+    pub adds: u64,
+    pub retries: u64,
 }
 
 pub struct Config {
@@ -38,6 +58,20 @@ pub struct Config {
     pub pki: Arc<pki::Authority>,
     pub audit: Option<Arc<dyn audit::Sink>>,
     pub kubelet_dial: Option<crate::connect::KubeletClient>,
+    pub guard: Guard,
+    pub limits: Limits,
+    /// Where Pods and other machines reach this server: the endpoint of the Service `kubernetes`. `None` where none can.
+    pub advertise: Option<SocketAddr>,
+    /// Have Pods IPv6 addresses, too? Then Services can have them.
+    pub has_ipv6: bool,
+}
+
+/// What an administrator says of who may come and what is written down of it. By default: no tokens from a file, and a
+/// record of every change.
+#[derive(Default)]
+pub struct Guard {
+    pub static_tokens: tokens::StaticTokens,
+    pub audit_policy: audit::Policy,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,13 +90,20 @@ struct State {
     config: Config,
     caches: Arc<Caches>,
     authorizer: Authorizer,
+    room: Room,
+    verified_tokens: tokens::Verified,
     metrics: Metrics,
+    turns: Turns,
+    ranges: Ranges,
+    usages: Usages,
     started: Time,
     /// True from the moment the server begins to stop.
     stopping: watch::Sender<bool>,
     /// True when the caches are no longer kept up.
     ended: watch::Sender<bool>,
-    feed: Mutex<Option<JoinHandle<()>>>,
+    feed: Arc<Feed>,
+    /// The task that keeps the caches up.
+    fed: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// How long `stop` waits for requests, and for the task that feeds the caches.
@@ -78,17 +119,25 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let (caches, changes) = feed::fill(&*config.store).await?;
         let caches = Arc::new(caches);
+        let ranges = Ranges::read(&*config.store).await?;
         let ended = watch::Sender::new(false);
-        let feed = tokio::spawn(feed::run(config.store.clone(), caches.clone(), changes, ended.subscribe()));
+        let feed = Arc::new(Feed::new(changes));
+        let fed = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
         let server = Self(Arc::new(State {
+            room: Room::new(config.limits),
             authorizer: Authorizer::new(),
+            verified_tokens: tokens::Verified::default(),
             metrics: Metrics::default(),
+            turns: Turns::default(),
+            ranges,
+            usages: Usages::default(),
             started: (config.clock)(),
             config,
             caches,
             stopping: watch::Sender::new(false),
             ended,
-            feed: Mutex::new(Some(feed)),
+            feed,
+            fed: Mutex::new(Some(fed)),
         }));
         bootstrap::run(&server).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
         Ok(server)
@@ -120,9 +169,9 @@ impl Server {
             kubelets.stop().await;
         }
         self.0.ended.send_replace(true);
-        let feed = self.0.feed.lock().take();
-        if let Some(feed) = feed
-            && tokio::time::timeout(STOP_DEADLINE, feed).await.is_err()
+        let fed = self.0.fed.lock().take();
+        if let Some(fed) = fed
+            && tokio::time::timeout(STOP_DEADLINE, fed).await.is_err()
         {
             tracing::warn!("the watch caches did not stop in time");
         }
@@ -158,8 +207,35 @@ impl Server {
         self.0.caches.of(kind)
     }
 
+    /// Takes into the caches what the store has for them, so that nobody need be woken for it.
+    pub(crate) fn help_caches(&self) {
+        self.0.feed.help(&self.0.caches);
+    }
+
     pub(crate) fn authorizer(&self) -> &Authorizer {
         &self.0.authorizer
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    pub(crate) fn verified_tokens(&self) -> &tokens::Verified {
+        &self.0.verified_tokens
+    }
+
+    /// What Services have for themselves.
+    pub(crate) fn ranges(&self) -> &Ranges {
+        &self.0.ranges
+    }
+
+    /// What nodes and pods use.
+    pub(crate) fn usages(&self) -> &Usages {
+        &self.0.usages
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -178,7 +254,7 @@ impl Server {
 
     /// Are the caches kept up?
     pub(crate) fn is_fed(&self) -> bool {
-        self.0.feed.lock().as_ref().is_some_and(|it| !it.is_finished())
+        self.0.fed.lock().as_ref().is_some_and(|it| !it.is_finished())
     }
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {

@@ -4,7 +4,10 @@ use corten_kinds::Kind;
 use corten_meta::Time;
 use serde_json::{Value, json};
 
-use crate::codec::{Include, partial};
+use crate::{
+    codec::{Include, partial},
+    versions,
+};
 
 const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
 
@@ -25,6 +28,7 @@ pub(crate) fn columns(kind: &Kind) -> Value {
     begins_with_name(kind).then_some(name).into_iter().chain(others).collect()
 }
 
+/// `object` is as it is stored, whatever version `kind` shows: cells are read from that form.
 pub(crate) fn row(kind: &Kind, object: &Value, include: Include, now: Time) -> Value {
     let name = object["metadata"]["name"].clone();
     let name = begins_with_name(kind).then_some(name);
@@ -32,7 +36,11 @@ pub(crate) fn row(kind: &Kind, object: &Value, include: Include, now: Time) -> V
     match include {
         Include::None => json!({ "cells": cells }),
         Include::Metadata => json!({ "cells": cells, "object": partial::of(object) }),
-        Include::Object => json!({ "cells": cells, "object": object }),
+        Include::Object => {
+            let mut object = object.clone();
+            versions::from_stored(kind, &mut object);
+            json!({ "cells": cells, "object": object })
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! # Why this step.
 //! POST /api/v1/namespaces/default/configmaps
 //! Content-Type: application/json
-//! As: jane,system:authenticated     who asks, with groups; without it an administrator
+//! As: jane,system:authenticated     who asks, with groups; without it an administrator; `As: wire` is for the headers to say
 //!
 //! {"metadata":{"name":"a"}}
 //! ----
@@ -16,11 +16,15 @@
 //! set rv = .metadata.resourceVersion    for ${rv} later
 //! ```
 
+mod attacks;
 mod audit;
+mod every_kind;
 mod faults;
 mod https;
+mod quota;
 mod restart;
-mod server;
+pub(crate) mod server;
+mod services;
 mod tunnels;
 
 use std::{collections::BTreeMap, fmt::Write};
@@ -34,15 +38,32 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("access", include_str!("../testdata/http/access.txt")),
     ("admission", include_str!("../testdata/http/admission.txt")),
     ("admission_of_input", include_str!("../testdata/http/bad_input.txt")),
+    ("apply", include_str!("../testdata/http/apply.txt")),
+    ("apply_in_parts", include_str!("../testdata/http/apply_in_parts.txt")),
+    ("apply_in_versions", include_str!("../testdata/http/apply_in_versions.txt")),
     ("create_and_read", include_str!("../testdata/http/create_and_read.txt")),
     ("delete", include_str!("../testdata/http/delete.txt")),
     ("discovery", include_str!("../testdata/http/discovery.txt")),
+    ("impersonation", include_str!("../testdata/http/impersonation.txt")),
+    ("limit_ranger", include_str!("../testdata/http/limit_ranger.txt")),
+    ("quota", include_str!("../testdata/http/quota.txt")),
+    ("pod_security", include_str!("../testdata/http/pod_security.txt")),
+    ("classes", include_str!("../testdata/http/classes.txt")),
+    ("eviction", include_str!("../testdata/http/eviction.txt")),
+    ("pod_parts", include_str!("../testdata/http/pod_parts.txt")),
+    ("strict_bodies", include_str!("../testdata/http/strict_bodies.txt")),
     ("list", include_str!("../testdata/http/list.txt")),
+    ("nodes", include_str!("../testdata/http/nodes.txt")),
     ("patch", include_str!("../testdata/http/patch.txt")),
+    ("reviews", include_str!("../testdata/http/reviews.txt")),
+    ("services", include_str!("../testdata/http/services.txt")),
+    ("signing_requests", include_str!("../testdata/http/signing_requests.txt")),
     ("subresources", include_str!("../testdata/http/subresources.txt")),
     ("system", include_str!("../testdata/http/system.txt")),
     ("table", include_str!("../testdata/http/table.txt")),
+    ("tokens", include_str!("../testdata/http/tokens.txt")),
     ("update", include_str!("../testdata/http/update.txt")),
+    ("versions", include_str!("../testdata/http/versions.txt")),
     ("watch", include_str!("../testdata/http/watch.txt")),
 ];
 
@@ -90,18 +111,19 @@ async fn send(server: &Server, request: &str) -> Result<Answer, String> {
     let mut lines = head.lines().filter(|it| !it.starts_with('#') && !it.trim().is_empty());
     let (method, uri) = lines.next().and_then(|it| it.split_once(' ')).ok_or("no request line")?;
     let mut builder = http::Request::builder().method(method).uri(uri);
-    let mut who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let mut who = Some(Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]));
     for line in lines {
         let (name, value) = line.split_once(": ").ok_or_else(|| format!("no header: {line}"))?;
         if name == "As" {
             let names: Vec<&str> = value.split(',').collect();
-            who = Identity::new(names[0], &names[1..]);
+            who = (names[0] != "wire").then(|| Identity::new(names[0], &names[1..]));
             continue;
         }
         builder = builder.header(name, value);
     }
-    let request = builder.body(body.trim_end_matches('\n').to_owned().into()).map_err(|it| it.to_string())?;
-    let response = server.call(who, request).await;
+    let body = crate::request::whole(body.trim_end_matches('\n').to_owned());
+    let request = builder.body(body).map_err(|it| it.to_string())?;
+    let response = server.answer(request, None, who).await;
     let (parts, body) = response.into_parts();
     let bytes = body.collect().await.map_err(|it| it.to_string())?.to_bytes();
     let text = String::from_utf8_lossy(&bytes).into_owned();

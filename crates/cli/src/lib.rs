@@ -3,6 +3,7 @@
 //! A verb is a file in `verbs/` and a row here; help, completion and the reference page are read off the table.
 
 mod connection;
+pub mod node_options;
 mod node_process;
 mod output;
 mod progress;

@@ -141,22 +141,37 @@ impl NodeProcess {
 
     /// Asks the node to end and waits until it has; containers go on. False where none ran.
     pub(crate) fn end(&self, within: Duration) -> Result<bool> {
+        let Some(process) = self.process()? else { return Ok(false) };
+        process.signal(Signal::TERM);
+        if !process.ends_within(within) {
+            process.signal(Signal::KILL);
+            if !process.ends_within(Duration::from_secs(10)) {
+                bail!("the node of {} does not end", self.layout.run.display());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Asks the node to end its Pods and then itself, and waits until it has. False where none ran.
+    pub(crate) fn drain(&self, within: Duration) -> Result<bool> {
+        let Some(process) = self.process()? else { return Ok(false) };
+        process.signal(Signal::USR1);
+        if !process.ends_within(within) {
+            bail!("the node of {} does not end its pods", self.layout.run.display());
+        }
+        Ok(true)
+    }
+
+    /// The node's process, where it runs.
+    fn process(&self) -> Result<Option<Process>> {
         if !self.runs()? {
-            return Ok(false);
+            return Ok(None);
         }
         let path = self.pid_path();
         let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         let pid = text.trim().parse().ok().and_then(Pid::from_raw);
         let pid = pid.with_context(|| format!("{} holds no process number", path.display()))?;
-        let Some(process) = Process::find(pid) else { return Ok(true) };
-        process.signal(Signal::TERM);
-        if !process.ends_within(within) {
-            process.signal(Signal::KILL);
-            if !process.ends_within(Duration::from_secs(10)) {
-                bail!("the node (process {text}) does not end");
-            }
-        }
-        Ok(true)
+        Ok(Process::find(pid))
     }
 
     /// Takes the lock's files away. Only when no node runs.

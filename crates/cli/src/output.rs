@@ -46,6 +46,14 @@ pub(crate) fn colour() -> bool {
     stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
 }
 
+/// As many columns as `COLUMNS` says, else what fits the screens people have.
+pub(crate) fn width() -> usize {
+    const WIDTH: usize = 100;
+    const NARROWEST: usize = 60;
+    let said = std::env::var("COLUMNS").ok().and_then(|it| it.parse::<usize>().ok());
+    said.map_or(WIDTH, |it| it.max(NARROWEST))
+}
+
 pub(crate) fn now() -> Time {
     Time(jiff::Timestamp::now())
 }

@@ -17,24 +17,35 @@ use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
 use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::{Value, json};
 
-use crate::{EFFECTS_MAX, go_on_after_failed, seen::Bare, status::exact_patch};
+use crate::{
+    EFFECTS_MAX,
+    everything::{delete_of, with_cluster_scoped, with_namespaced},
+    go_on_after_failed,
+    seen::any,
+    status::exact_patch,
+};
 
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 macro_rules! collected {
-    ($($resource:ident)*) => {
-        const COLLECTED: &[Resource] = &[$(resources::$resource),*];
-        const WRITES: &[Write] = &[$(
-            Write { verb: Verb::Delete, resource: resources::$resource, fields: &[] },
-            Write { verb: Verb::Patch, resource: resources::$resource, fields: &["metadata.ownerReferences", "metadata.finalizers"] },
-        )*];
+    ([$($namespaced:ident)*] [$($cluster:ident)*]) => {
+        const COLLECTED: &[Resource] = &[$(resources::$namespaced,)* $(resources::$cluster),*];
+        const WRITES: &[Write] = &[
+            $(delete_of(resources::$namespaced), patch_of(resources::$namespaced),)*
+            $(delete_of(resources::$cluster), patch_of(resources::$cluster)),*
+        ];
     };
 }
+macro_rules! with_both {
+    ([$($namespaced:ident)*]) => { with_cluster_scoped! { with_both [$($namespaced)*] } };
+    ([$($cluster:ident)*] [$($namespaced:ident)*]) => { collected! { [$($namespaced)*] [$($cluster)*] } };
+}
 // As upstream, events are not collected: they refer to objects without being owned by them.
-collected! {
-    CLUSTER_ROLES CLUSTER_ROLE_BINDINGS CONFIG_MAPS DEPLOYMENTS LEASES NAMESPACES NODES PODS PRIORITY_CLASSES
-    REPLICA_SETS ROLES ROLE_BINDINGS SECRETS SERVICE_ACCOUNTS
+with_namespaced! { with_both }
+
+const fn patch_of(resource: Resource) -> Write {
+    Write { verb: Verb::Patch, resource, fields: &["metadata.ownerReferences", "metadata.finalizers"] }
 }
 
 pub struct GarbageCollector;
@@ -45,11 +56,16 @@ impl Controller for GarbageCollector {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        COLLECTED.iter().map(|it| Watch::of::<Bare>(it.clone(), Wake::With(uids))).collect()
+        COLLECTED.iter().map(|it| any(it, Wake::With(uids))).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
         WRITES
+    }
+
+    /// An owner that is going.
+    fn subject(&self, view: &View, key: &Key) -> Option<(Resource, Key)> {
+        view.deleting(&key.name).map(|(resource, owner)| (resource.clone(), owner.key()))
     }
 
     fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {

@@ -2,38 +2,107 @@
 //!
 //! Each is a [`corten_reconcile::Controller`]: a pure function from what is seen to what is to be done.
 
+mod certificates;
+mod cluster_role_aggregation;
+mod cron_job;
+mod daemon_set;
 mod deployment;
+mod disruption;
+mod endpoint_slice;
+mod endpoint_slice_mirroring;
+mod endpoints;
 mod event_expiry;
+mod everything;
 mod garbage_collector;
+mod job;
+mod load_balancer;
+mod names;
 mod namespace;
+mod node_lifecycle;
 mod ownership;
+mod pod_garbage_collector;
+mod pod_template;
 mod replica_set;
+mod resource_quota;
+mod revision_history;
+mod root_ca;
 mod seen;
 mod service_account;
+mod service_cidr;
+mod share;
+mod stateful_set;
 mod status;
+mod taint_eviction;
 #[cfg(test)]
 mod tests;
+mod token_secrets;
+mod ttl_after_finished;
+mod volume_protection;
 
 use std::sync::Arc;
 
 use corten_meta::{Key, Resource};
 use corten_reconcile::{Controller, Effect, Failure};
 
+pub use certificates::{CertificateApproval, CertificateCleaner};
+pub use cluster_role_aggregation::ClusterRoleAggregation;
+pub use cron_job::CronJobs;
+pub use daemon_set::DaemonSets;
 pub use deployment::Deployments;
+pub use disruption::Disruption;
+pub use endpoint_slice::EndpointSlices;
+pub use endpoint_slice_mirroring::EndpointSliceMirroring;
+pub use endpoints::EndpointsOfServices;
 pub use event_expiry::EventExpiry;
 pub use garbage_collector::GarbageCollector;
+pub use job::Jobs;
+pub use load_balancer::LoadBalancers;
 pub use namespace::Namespaces;
-pub use replica_set::ReplicaSets;
+pub use node_lifecycle::NodeLifecycle;
+pub use pod_garbage_collector::PodGarbageCollector;
+pub use replica_set::{ReplicaSets, ReplicationControllers};
+pub use resource_quota::ResourceQuotas;
+pub use root_ca::RootCaPublisher;
 pub use service_account::ServiceAccounts;
+pub use service_cidr::ServiceCidrs;
+pub use stateful_set::StatefulSets;
+pub use taint_eviction::TaintEviction;
+pub use token_secrets::{BootstrapTokens, ServiceAccountTokens};
+pub use ttl_after_finished::TtlAfterFinished;
+pub use volume_protection::{ClaimProtection, VolumeProtection};
 
 /// Every controller, in name order.
 pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
+    || Arc::new(CertificateApproval),
+    || Arc::new(ClusterRoleAggregation),
+    || Arc::new(CronJobs),
+    || Arc::new(CertificateCleaner),
+    || Arc::new(DaemonSets),
     || Arc::new(Deployments),
+    || Arc::new(Disruption),
+    || Arc::new(EndpointsOfServices),
+    || Arc::new(EndpointSlices),
+    || Arc::new(EndpointSliceMirroring),
     || Arc::new(EventExpiry),
     || Arc::new(GarbageCollector),
+    || Arc::new(Jobs),
     || Arc::new(Namespaces),
+    || Arc::new(NodeLifecycle),
+    || Arc::new(PodGarbageCollector),
+    || Arc::new(VolumeProtection),
+    || Arc::new(ClaimProtection),
     || Arc::new(ReplicaSets),
+    || Arc::new(ReplicationControllers),
+    || Arc::new(ResourceQuotas),
+    || Arc::new(RootCaPublisher),
+    || Arc::new(LoadBalancers),
     || Arc::new(ServiceAccounts),
+    || Arc::new(ServiceCidrs),
+    || Arc::new(ServiceAccountTokens),
+    || Arc::new(StatefulSets),
+    || Arc::new(TaintEviction),
+    || Arc::new(BootstrapTokens),
+    || Arc::new(TtlAfterFinished),
 ];
 
 /// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.
@@ -50,7 +119,9 @@ pub(crate) fn go_on_after_failed(effects: &mut [Effect], failure: Option<&Failur
 
 fn target(effect: &Effect) -> Option<(&Resource, &Key)> {
     match effect {
-        Effect::Patch { resource, key, .. } | Effect::Delete { resource, key, .. } => Some((resource, key)),
-        Effect::Create { .. } | Effect::Event { .. } | Effect::Ask { .. } => None,
+        Effect::Patch { resource, key, .. }
+        | Effect::StrategicPatch { resource, key, .. }
+        | Effect::Delete { resource, key, .. } => Some((resource, key)),
+        Effect::Create { .. } | Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => None,
     }
 }

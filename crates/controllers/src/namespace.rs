@@ -13,26 +13,27 @@ use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Ver
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX, go_on_after_failed,
-    seen::{Bare, Namespace},
+    EFFECTS_MAX,
+    everything::{delete_of, with_namespaced},
+    go_on_after_failed,
+    seen::{Namespace, any},
     status::status_patch,
 };
 
 const FINALIZER: &str = "kubernetes";
 
 macro_rules! content {
-    ($($resource:ident)*) => {
+    ([$($resource:ident)*]) => {
         /// What a namespace holds.
-        const CONTENT: &[Resource] = &[$(resources::$resource),*];
+        const CONTENT: &[Resource] = &[resources::EVENTS, $(resources::$resource),*];
         const WRITES: &[Write] = &[
-            $(Write { verb: Verb::Delete, resource: resources::$resource, fields: &[] },)*
+            delete_of(resources::EVENTS),
+            $(delete_of(resources::$resource),)*
             Write { verb: Verb::Patch, resource: resources::NAMESPACES, fields: &["spec.finalizers", "status"] },
         ];
     };
 }
-content! {
-    CONFIG_MAPS DEPLOYMENTS EVENTS LEASES PODS REPLICA_SETS ROLES ROLE_BINDINGS SECRETS SERVICE_ACCOUNTS
-}
+with_namespaced! { content }
 
 pub struct Namespaces;
 
@@ -42,7 +43,7 @@ impl Controller for Namespaces {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let content = CONTENT.iter().map(|it| Watch::of::<Bare>(it.clone(), Wake::With(namespace_of)));
+        let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)));
         std::iter::once(Watch::new::<Namespace>(Wake::Itself)).chain(content).collect()
     }
 
@@ -74,8 +75,7 @@ struct Content<'a> {
 impl<'a> Content<'a> {
     fn of(view: &'a View, namespace: &str) -> Self {
         let objects = CONTENT.iter().filter_map(|resource| {
-            let found: Vec<&ObjectMeta> =
-                view.in_namespace_of::<Bare>(resource, namespace).map(|it| &it.metadata).collect();
+            let found: Vec<&ObjectMeta> = view.meta_in_namespace(resource, namespace).collect();
             (!found.is_empty()).then_some((&*resource.plural, (resource, found)))
         });
         Self { objects: objects.collect() }
@@ -141,7 +141,7 @@ fn empty_missing(view: &View, key: &Key) -> Plan {
     let effects = match view.answer(&resources::NAMESPACES, key) {
         None => vec![Effect::Ask { resource: resources::NAMESPACES, key: key.clone() }],
         Some(Answer::Missing) => content.deletes(),
-        Some(Answer::Found { .. }) => Vec::new(),
+        Some(_) => Vec::new(),
     };
     Plan { effects, ..Plan::default() }
 }

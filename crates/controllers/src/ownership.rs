@@ -2,11 +2,33 @@
 //!
 //! Each such patch is exact (uid and resourceVersion), so two controllers never both adopt one object.
 
-use corten_meta::{ObjectMeta, OwnerReference, Selector};
-use corten_reconcile::{Effect, Seen, View};
+use corten_meta::{Key, ObjectMeta, OwnerReference, Selector};
+use corten_reconcile::{Effect, EventType, Plan, Seen, View};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::status::exact_patch;
+use crate::{
+    seen::reference,
+    status::{exact_patch, status_patch},
+};
+
+/// The object's controller, where it is of this kind.
+pub(crate) fn controlled_by(object: &ObjectMeta, kind: &str) -> Vec<Key> {
+    let owner = object.controller().filter(|it| it.kind == kind);
+    owner.map(|it| Key::new(&*object.namespace, &*it.name)).into_iter().collect()
+}
+
+/// What becomes of an owner whose selector is empty: it is told so, and that it was seen; nothing is claimed for it.
+pub(crate) fn selects_all<O: Seen, S>(owner: &O, kind: &str, old: &S, observed: &S) -> Plan
+where
+    S: Serialize + Default + PartialEq,
+{
+    let message = format!("This {kind} is selecting all pods. A non-empty selector is required.");
+    let about = reference(owner);
+    let warning = Effect::Event { about, event_type: EventType::Warning, reason: "SelectingAll", message };
+    let patch = status_patch(O::RESOURCE, owner.meta(), old, observed);
+    Plan { effects: std::iter::once(warning).chain(patch).collect(), ..Plan::default() }
+}
 
 /// The objects an owner controls, and the patches that make it control what it should.
 pub(crate) struct Claim<'a, T> {
@@ -19,7 +41,7 @@ pub(crate) fn claim<'a, O: Seen, T: Seen>(
     view: &'a View,
     owner: &'a O,
     selector: &Selector,
-    candidate: fn(&T) -> bool,
+    candidate: impl Fn(&T) -> bool,
 ) -> Claim<'a, T> {
     let meta = owner.meta();
     let mut claim = Claim { owned: Vec::new(), effects: Vec::new() };

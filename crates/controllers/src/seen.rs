@@ -1,10 +1,34 @@
 //! The fields of objects that controllers read.
 
+mod claim;
+mod controller_revision;
+mod cron_job;
+mod daemon_set;
+mod disruption_budget;
+mod job;
+mod node;
+mod pod;
+mod service;
+mod stateful_set;
+
+use std::collections::BTreeMap;
+
 use corten_api::resources;
 use corten_meta::{LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Time};
-use corten_reconcile::Seen;
+use corten_reconcile::{Seen, Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+
+pub(crate) use claim::PersistentVolumeClaim;
+pub(crate) use controller_revision::ControllerRevision;
+pub(crate) use cron_job::{CronJob, CronJobStatus};
+pub(crate) use daemon_set::{DaemonNode, DaemonSet, DaemonSetStatus};
+pub(crate) use disruption_budget::*;
+pub(crate) use job::*;
+pub(crate) use node::*;
+pub(crate) use pod::{ContainerStatus, Pod, Toleration};
+pub(crate) use service::*;
+pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};
 
 macro_rules! seen {
     ($type:ident, $resource:expr) => {
@@ -18,6 +42,7 @@ macro_rules! seen {
         }
     };
 }
+pub(crate) use seen;
 
 /// Any object, as far as its identity, owners and end go. Labels and annotations, most of most objects' metadata, are
 /// left out: some controllers hold every object of the cluster this way.
@@ -27,7 +52,7 @@ pub(crate) struct Bare {
     pub(crate) metadata: ObjectMeta,
 }
 
-fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+pub(crate) fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     struct Fields {
@@ -50,6 +75,14 @@ fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Err
         finalizers: fields.finalizers,
         ..ObjectMeta::default()
     })
+}
+
+/// A watch of objects of any kind, of which only the metadata is looked at. Pods are held anyway, and not twice.
+pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
+    if *resource == resources::PODS {
+        return Watch::of::<Pod>(resource.clone(), wake);
+    }
+    Watch::of::<Bare>(resource.clone(), wake)
 }
 
 impl Named for Bare {
@@ -86,7 +119,7 @@ pub(crate) struct DeploymentSpec {
     pub(crate) progress_deadline_seconds: Option<i64>,
 }
 
-fn one() -> i64 {
+pub(crate) fn one() -> i64 {
     1
 }
 
@@ -120,6 +153,8 @@ pub(crate) struct DeploymentStatus {
     pub(crate) available_replicas: i64,
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) unavailable_replicas: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) terminating_replicas: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) collision_count: Option<i64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -157,18 +192,48 @@ pub(crate) struct ReplicaSetStatus {
     pub(crate) ready_replicas: i64,
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) available_replicas: i64,
+    /// Only replica sets have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) terminating_replicas: Option<i64>,
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) observed_generation: i64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) conditions: Vec<Condition>,
 }
 
-/// The condition that deployments, replica sets and namespaces have in common; only deployments use `lastUpdateTime`.
+#[derive(Deserialize)]
+pub(crate) struct ReplicationController {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) spec: ReplicationControllerSpec,
+    #[serde(default)]
+    pub(crate) status: ReplicaSetStatus,
+}
+seen!(ReplicationController, resources::REPLICATION_CONTROLLERS);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReplicationControllerSpec {
+    #[serde(default = "one")]
+    pub(crate) replicas: i64,
+    #[serde(default)]
+    pub(crate) selector: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) template: Value,
+    #[serde(default)]
+    pub(crate) min_ready_seconds: i64,
+}
+
+/// The condition of all kinds that are few. Deployments use `lastUpdateTime`, jobs `lastProbeTime`, nodes
+/// `lastHeartbeatTime`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Condition {
     pub(crate) r#type: String,
     pub(crate) status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_probe_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) last_heartbeat_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_update_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,86 +242,6 @@ pub(crate) struct Condition {
     pub(crate) reason: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) message: String,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct Pod {
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    pub(crate) spec: PodSpec,
-    #[serde(default)]
-    pub(crate) status: PodStatus,
-}
-seen!(Pod, resources::PODS);
-
-/// A pod, as far as a deployment cares: whose it is, and whether it still runs.
-#[derive(Deserialize)]
-pub(crate) struct OldPod {
-    #[serde(deserialize_with = "bare")]
-    pub(crate) metadata: ObjectMeta,
-    #[serde(default)]
-    status: OldPodStatus,
-}
-seen!(OldPod, resources::PODS);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OldPodStatus {
-    phase: String,
-}
-
-impl OldPod {
-    pub(crate) fn is_finished(&self) -> bool {
-        is_final(&self.status.phase)
-    }
-}
-
-fn is_final(phase: &str) -> bool {
-    matches!(phase, "Succeeded" | "Failed")
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodSpec {
-    pub(crate) node_name: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct PodStatus {
-    pub(crate) phase: String,
-    pub(crate) conditions: Vec<Condition>,
-    pub(crate) container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct ContainerStatus {
-    pub(crate) restart_count: i64,
-}
-
-impl Pod {
-    /// Neither finished nor on its way out.
-    pub(crate) fn is_active(&self) -> bool {
-        !is_final(&self.status.phase) && !self.metadata.is_deleting()
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready_condition().is_some()
-    }
-
-    /// Since when it has been ready, if it is.
-    pub(crate) fn ready_since(&self) -> Option<Time> {
-        self.ready_condition()?.last_transition_time
-    }
-
-    fn ready_condition(&self) -> Option<&Condition> {
-        self.status.conditions.iter().find(|it| it.r#type == "Ready" && it.status == "True")
-    }
-
-    pub(crate) fn restarts_most(&self) -> i64 {
-        self.status.container_statuses.iter().map(|it| it.restart_count).max().unwrap_or(0)
-    }
 }
 
 #[derive(Deserialize)]
@@ -305,7 +290,7 @@ pub(crate) fn reference<T: Seen>(object: &T) -> ObjectReference {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-fn is_zero(number: &i64) -> bool {
+pub(crate) fn is_zero(number: &i64) -> bool {
     *number == 0
 }
 
@@ -328,4 +313,11 @@ seen!(Event, resources::EVENTS);
 pub(crate) struct EventSeries {
     #[serde(default)]
     pub(crate) last_observed_time: Option<MicroTime>,
+}
+
+/// A list that stands as `null` is empty.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

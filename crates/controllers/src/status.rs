@@ -6,8 +6,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// A patch of the `status` members that differ; nothing where none does. The uid keeps it from a namesake.
-pub(crate) fn status_patch<T: Serialize>(resource: Resource, meta: &ObjectMeta, old: &T, new: &T) -> Option<Effect> {
-    let changes = changed_members(&object(old), &object(new));
+///
+/// The first status says everything, zeros too: as upstream, where some counts are never absent.
+pub(crate) fn status_patch<T: Serialize + Default + PartialEq>(
+    resource: Resource,
+    meta: &ObjectMeta,
+    old: &T,
+    new: &T,
+) -> Option<Effect> {
+    let is_first = *old == T::default() && old != new;
+    let changes = if is_first { object(new) } else { changed_members(&object(old), &object(new)) };
     if changes.is_empty() {
         return None;
     }
@@ -29,8 +37,16 @@ fn object<T: Serialize>(status: &T) -> Map<String, Value> {
     }
 }
 
+/// A merge patch cannot put one object in another's place: what only the old one has must be named.
 fn changed_members(old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
     let gone = old.keys().filter(|it| !new.contains_key(*it)).map(|it| (it.clone(), Value::Null));
     let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
-    changed.map(|(name, value)| (name.clone(), value.clone())).chain(gone).collect()
+    let changed = changed.map(|(name, value)| {
+        let change = match (old.get(name), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => Value::Object(changed_members(old, new)),
+            _ => value.clone(),
+        };
+        (name.clone(), change)
+    });
+    changed.chain(gone).collect()
 }

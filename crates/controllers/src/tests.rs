@@ -1,6 +1,11 @@
 //! Every controller against its text worlds, and the workload controllers together in a world that lives.
 
+mod cluster;
+mod life;
 mod rollout;
+mod workloads;
+
+use std::collections::BTreeMap;
 
 use corten_meta::Key;
 use corten_reconcile::{
@@ -9,7 +14,8 @@ use corten_reconcile::{
 };
 
 use crate::{
-    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, Namespaces, ReplicaSets, ServiceAccounts,
+    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, ReplicaSets,
+    ServiceAccounts,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -29,6 +35,11 @@ fn garbage_collector() {
 #[test]
 fn namespace() {
     check(&Namespaces, "namespace");
+}
+
+#[test]
+fn load_balancer() {
+    check(&LoadBalancers, "load_balancer");
 }
 
 #[test]
@@ -59,29 +70,43 @@ fn names_are_sorted_and_all_that_is_written_is_watched_or_made() {
     }
 }
 
-/// Every address in the API's list: `pub const NAME: Resource = Resource::namespaced(group, version, kind, plural);`.
-fn served() -> Vec<(bool, String)> {
+/// Every address in the API's list, as `<plural>.<group>` and whether it is namespaced:
+/// `pub const NAME: Resource = Resource::namespaced(group, version, kind, plural);`.
+fn served() -> BTreeMap<String, bool> {
     let text = include_str!("../../api/src/resources.rs");
     let addresses = text.split("pub const ").skip(1).filter_map(|it| it.split_once(';')).map(|it| it.0);
-    let addresses: Vec<_> = addresses
+    let addresses: BTreeMap<_, _> = addresses
         .filter(|it| it.contains(": Resource ="))
-        .map(|it| (it.contains("::namespaced("), it.rsplit('"').nth(1).expect("a plural").to_owned()))
+        .map(|it| {
+            let quoted: Vec<&str> = it.split('"').skip(1).step_by(2).collect();
+            (format!("{}.{}", quoted[3], quoted[0]), it.contains("::namespaced("))
+        })
         .collect();
-    assert!(addresses.len() > 10, "the list has another form than this test reads");
+    assert!(addresses.len() > 60, "the list has another form than this test reads");
     addresses
 }
 
 #[test]
 fn no_kind_is_forgotten() {
-    // Asked, not stored; and events, which refer to objects without being owned by them.
-    let not_stored = |plural: &str| plural.ends_with("reviews") || plural == "journals";
+    // Asked, not stored.
+    let is_stored = |it: &str| {
+        let plural = it.split('.').next().unwrap_or_default();
+        !it.ends_with(".metrics.k8s.io")
+            && !plural.ends_with("reviews")
+            && !matches!(plural, "journals" | "bindings" | "componentstatuses")
+    };
     let watched = |it: &dyn Controller| -> Vec<String> {
-        it.watches().into_iter().map(|it| it.resource.plural.to_string()).collect()
+        it.watches().into_iter().map(|it| format!("{}.{}", it.resource.plural, it.resource.group)).collect()
     };
     let (collected, emptied) = (watched(&GarbageCollector), watched(&Namespaces));
-    for (namespaced, plural) in served().into_iter().filter(|it| !not_stored(&it.1)) {
-        assert!(plural == "events" || collected.contains(&plural), "the garbage collector must know of {plural}");
-        assert!(!namespaced || emptied.contains(&plural), "the namespace controller must know of {plural}");
+    for (address, namespaced) in served().into_iter().filter(|it| is_stored(&it.0)) {
+        // Events refer to objects without being owned by them; those of the newer group are the same objects.
+        if !address.starts_with("events.") {
+            assert!(collected.contains(&address), "the garbage collector must know of {address}");
+        }
+        if namespaced && address != "events.events.k8s.io" {
+            assert!(emptied.contains(&address), "the namespace controller must know of {address}");
+        }
     }
 }
 
@@ -112,8 +137,10 @@ fn is_declared(controller: &dyn Controller, effect: &Effect) -> bool {
     let (verb, resource, patch) = match effect {
         Effect::Create { resource, .. } => (Verb::Create, resource, None),
         Effect::Delete { resource, .. } => (Verb::Delete, resource, None),
-        Effect::Patch { resource, patch, .. } => (Verb::Patch, resource, Some(patch)),
-        Effect::Event { .. } | Effect::Ask { .. } => return true,
+        Effect::Patch { resource, patch, .. } | Effect::StrategicPatch { resource, patch, .. } => {
+            (Verb::Patch, resource, Some(patch))
+        }
+        Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => return true,
     };
     let mut writes = controller.writes().iter().filter(|it| it.verb == verb && it.resource == *resource);
     let Some(patch) = patch else { return writes.next().is_some() };

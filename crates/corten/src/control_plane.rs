@@ -8,16 +8,21 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_apiserver::{Config, FileLog, JournalSource, KubeletClient, Rotation, Server, Sink, pki::Authority};
+use corten_apiserver::{
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
+    StaticTokens,
+    pki::{Authority, RENEWAL_INTERVAL},
+};
 use corten_meta::{Key, Resource};
 use corten_reconcile::Decision;
-use corten_runner::JournalBook;
+use corten_runner::{JournalBook, QueueCounts, Sight};
 use corten_store::{Store, embedded};
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, runtime::Runtime, sync::watch, task::JoinSet};
 
 use crate::{
     in_process,
     process::{self, Clock},
+    signer::AuthoritySigner,
 };
 
 /// What a control plane is told.
@@ -26,6 +31,11 @@ pub(crate) struct Settings {
     pub(crate) bind: IpAddr,
     pub(crate) port: u16,
     pub(crate) audit_log: Option<PathBuf>,
+    pub(crate) audit_policy: Option<PathBuf>,
+    pub(crate) static_tokens: Option<PathBuf>,
+    /// The addresses this machine has for its Pods alone, where there is a node. At the first they reach an API that is
+    /// served at a loopback address.
+    pub(crate) gateways: Vec<IpAddr>,
 }
 
 /// A control plane that runs until [`ControlPlane::stop`].
@@ -34,9 +44,12 @@ pub(crate) struct ControlPlane {
     pub(crate) authority: Arc<Authority>,
     pub(crate) journal: Arc<JournalBook>,
     pub(crate) clock: Clock,
+    /// Where the node is to serve the API in addition.
+    pub(crate) for_pods: Option<SocketAddr>,
     store: Arc<dyn Store>,
     audit_log: Option<Arc<FileLog>>,
     tasks: JoinSet<()>,
+    loops: Runtime,
     stopping: watch::Sender<bool>,
 }
 
@@ -49,6 +62,16 @@ impl JournalSource for Journals {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
         self.0.decisions(resource, key)
     }
+
+    fn queues(&self) -> Vec<LoopQueue> {
+        let number = |(name, it): (String, Arc<QueueCounts>)| LoopQueue {
+            name,
+            depth: it.depth(),
+            adds: it.adds(),
+            retries: it.retries(),
+        };
+        self.0.queues().into_iter().map(number).collect()
+    }
 }
 
 impl ControlPlane {
@@ -60,6 +83,7 @@ impl ControlPlane {
             .await
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
         let address = listener.local_addr().context("asking for the listener's address")?;
+        let gateway = settings.gateways.first().map(|it| SocketAddr::new(*it, address.port()));
         let store = open_store(&dir.join("store")).await?;
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
@@ -72,7 +96,11 @@ impl ControlPlane {
             journals: Arc::new(Journals(journal.clone())),
             pki: authority.clone(),
             audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
+            limits: Limits::default(),
             kubelet_dial: Some(KubeletClient::new(&authority).context("preparing the way to kubelets")?),
+            guard: guard(settings)?,
+            advertise: advertised(address).or(gateway),
+            has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
         })
         .await
         .context("starting the API server")?;
@@ -81,8 +109,12 @@ impl ControlPlane {
             .context("writing the administrator's kubeconfig")?;
 
         let (stopping, _) = watch::channel(false);
-        let mut this = Self { server, authority, journal, clock, store, audit_log, tasks: JoinSet::new(), stopping };
+        let loops = process::loops_runtime()?;
+        let for_pods = gateway.filter(|_| address.ip().is_loopback());
+        let tasks = JoinSet::new();
+        let mut this = Self { server, authority, journal, clock, for_pods, store, audit_log, tasks, loops, stopping };
         this.serve(listener);
+        this.keep_certificates(dir.join("admin.kubeconfig"), url(address));
         this.start_loops();
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
         Ok(this)
@@ -106,17 +138,50 @@ impl ControlPlane {
         });
     }
 
+    /// Renews certificates before they end, the administrator's included.
+    fn keep_certificates(&mut self, kubeconfig: PathBuf, url: String) {
+        let (authority, stopping) = (self.authority.clone(), self.stopping());
+        self.tasks.spawn(async move {
+            let mut stopping = std::pin::pin!(stopping);
+            while tokio::time::timeout(RENEWAL_INTERVAL, &mut stopping).await.is_err() {
+                let renewed =
+                    authority.renew().map(|_| ()).and_then(|()| authority.write_admin_kubeconfig(&kubeconfig, &url));
+                if let Err(error) = renewed {
+                    tracing::error!(%error, "certificates cannot be renewed");
+                }
+            }
+        });
+    }
+
     fn start_loops(&mut self) {
+        // As upstream's controller manager: its loops read together, and each writes as itself.
+        let sight = Sight::new(in_process::client(&self.server, in_process::controller_manager()));
+        let loops = self.loops.handle().clone();
+        self.tasks.spawn_on(sight.clone().run(self.stopping()), &loops);
         for make in corten_controllers::CONTROLLERS {
             let controller = make();
             let client = in_process::client(&self.server, in_process::controller(controller.name()));
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            self.tasks.spawn(corten_runner::run_controller(controller, client, clock, journal, self.stopping()));
+            let (sight, stopping) = (sight.clone(), self.stopping());
+            let controlling = async move {
+                corten_runner::run_controller(controller, client, &sight, clock, journal, stopping).await;
+            };
+            self.tasks.spawn_on(controlling, &loops);
         }
+        let client = in_process::client(&self.server, in_process::controller("certificate"));
+        let signer = AuthoritySigner { authority: self.authority.clone(), clock: self.clock.clone() };
+        let (signer, clock) = (Arc::new(signer), self.clock.clone());
+        self.tasks.spawn_on(corten_runner::run_signing(client, signer, clock, self.stopping()), &loops);
         let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
         let client = in_process::client(&self.server, in_process::scheduler());
         let (clock, journal) = (self.clock.clone(), self.journal.clone());
-        self.tasks.spawn(corten_runner::run_scheduler(scheduler, client, clock, journal, self.stopping()));
+        let scheduling = corten_runner::run_scheduler(scheduler, client, clock, journal, self.stopping());
+        self.tasks.spawn_on(scheduling, &loops);
+    }
+
+    /// What tells everything that waits for [`ControlPlane::stopping`], for who cannot hold on to this.
+    pub(crate) fn begin_stop_later(&self) -> watch::Sender<bool> {
+        self.stopping.clone()
     }
 
     /// Tells everything that waits for [`ControlPlane::stopping`].
@@ -133,12 +198,19 @@ impl ControlPlane {
             tracing::warn!("some tasks did not end in time");
             self.tasks.shutdown().await;
         }
+        self.loops.shutdown_background();
         self.server.stop().await;
         if let Some(audit_log) = self.audit_log {
             audit_log.close().await;
         }
         self.store.close().await;
     }
+}
+
+/// Where others reach the server; `None` where it listens to this machine alone.
+fn advertised(address: SocketAddr) -> Option<SocketAddr> {
+    let ip = if address.ip().is_unspecified() { corten_host::addresses().first().copied()? } else { address.ip() };
+    (!ip.is_loopback()).then(|| SocketAddr::new(ip, address.port()))
 }
 
 /// The address clients of this machine reach the server at.
@@ -160,6 +232,17 @@ fn open_audit_log(settings: &Settings) -> Result<Option<Arc<FileLog>>> {
     let Some(path) = &settings.audit_log else { return Ok(None) };
     let log = FileLog::open(path, Rotation::default()).with_context(|| format!("opening {}", path.display()))?;
     Ok(Some(Arc::new(log)))
+}
+
+fn guard(settings: &Settings) -> Result<Guard> {
+    let mut guard = Guard::default();
+    if let Some(path) = &settings.static_tokens {
+        guard.static_tokens = StaticTokens::load(path).with_context(|| format!("reading {}", path.display()))?;
+    }
+    if let Some(path) = &settings.audit_policy {
+        guard.audit_policy = AuditPolicy::load(path).with_context(|| format!("reading {}", path.display()))?;
+    }
+    Ok(guard)
 }
 
 /// Only the owner may look into it: it holds keys and secrets.

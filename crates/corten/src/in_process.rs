@@ -30,10 +30,19 @@ pub(crate) fn controller(name: &str) -> Identity {
     )
 }
 
+/// What controllers see they see as this one.
+pub(crate) fn controller_manager() -> Identity {
+    Identity::new("system:kube-controller-manager", &["system:authenticated"])
+}
+
 pub(crate) fn scheduler() -> Identity {
     Identity::new("system:kube-scheduler", &["system:authenticated"])
 }
 
 pub(crate) fn kubelet(node: &str) -> Identity {
     Identity::new(format!("system:node:{node}"), &["system:nodes", "system:authenticated"])
+}
+
+pub(crate) fn kube_proxy() -> Identity {
+    Identity::new("system:kube-proxy", &["system:authenticated"])
 }

@@ -2,8 +2,12 @@
 
 mod control_plane;
 mod in_process;
+mod kubelet_cluster;
+mod name_server;
 mod node_agent;
 mod process;
+mod service_proxy;
+mod signer;
 mod verbs;
 
 use std::process::ExitCode;

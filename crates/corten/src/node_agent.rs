@@ -8,12 +8,21 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
-use corten_host::{Containerd, KubeletServer, Layout, NodeHands, Options, gather};
-use corten_kubelet::{Config, Event, HostEffect, Kubelet};
-use corten_runner::Hands;
-use tokio::{net::TcpListener, task::JoinSet};
+use corten_host::{Containerd, KubeletServer, Layout, Manifests, NodeHands, Options, Serving, ServingKey, gather};
+use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect};
+use corten_runner::{Hands, NodeInquiries};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use crate::{control_plane::ControlPlane, in_process};
+use crate::verbs::node_options::NodeOptions;
+use crate::{
+    control_plane::ControlPlane,
+    in_process,
+    kubelet_cluster::{Keys, NodeCluster},
+    name_server, service_proxy,
+};
+
+/// Where Pods ask for names, as in upstream's own clusters.
+const CLUSTER_DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
 
 /// What a node is told.
 pub(crate) struct Settings {
@@ -21,43 +30,84 @@ pub(crate) struct Settings {
     pub(crate) run_dir: PathBuf,
     pub(crate) node_name: String,
     pub(crate) kubelet_port: u16,
+    /// The folder of static pods.
+    pub(crate) manifests: PathBuf,
+    pub(crate) options: NodeOptions,
 }
 
 /// The host's verbs, as the runner wants them.
-struct HostHands(NodeHands);
+struct HostHands(NodeHands, Manifests);
 
 impl Hands for HostHands {
     fn perform(&self, effect: HostEffect) -> BoxFuture<'_, Vec<Event>> {
         Box::pin(self.0.perform(effect))
     }
 
+    fn perform_node(&self, effect: NodeEffect) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(self.0.perform_node(effect))
+    }
+
+    fn node_news(&self) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(self.0.node_news())
+    }
+
     fn events(&self) -> BoxFuture<'_, Vec<Event>> {
         Box::pin(self.0.events())
     }
+
+    fn renew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.0.renew().await;
+            self.1.renew().await;
+        })
+    }
+
+    fn manifests(&self) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(async { vec![self.1.next().await] })
+    }
 }
 
-/// Runs the node until the control plane stops. Its containers go on.
-pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane) -> Result<()> {
+/// Runs the node until the control plane stops, and its containers go on; or until it was told to `drain` and its pods have
+/// ended.
+pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain: watch::Receiver<bool>) -> Result<()> {
     let layout = Layout::new(&settings.data_dir, &settings.run_dir);
     let address = address(&layout);
     // First what fails at once: the port is taken where another node runs.
     let listener = TcpListener::bind((address, settings.kubelet_port))
         .await
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
-    let containerd = Containerd::start(layout, Options::default()).await.context("starting containerd")?;
+    let containerd = Containerd::start(layout.clone(), Options::default()).await.context("starting containerd")?;
     // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
     containerd.import_images(|_| true).await;
     let containerd = Arc::new(containerd);
     let hands = NodeHands::new(&containerd);
-    let kubelet_server = kubelet_server(settings, control_plane, &hands, address)?;
+    hands.set_node_name(&settings.node_name);
+    let mut tasks = JoinSet::new();
+    let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());
     config.port = settings.kubelet_port;
+    config.pod_cidrs = Options::default().pod_cidrs;
+    // One of each family at most: the first is what it listens at.
+    config
+        .node_ips
+        .extend(gather(&layout).addresses.iter().filter(|it| it.is_ipv6() != address.is_ipv6()).map(IpAddr::to_string));
+    config.has_manifests = true;
+    settings.options.apply(&mut config);
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
-    let hands: Arc<dyn Hands> = Arc::new(HostHands(hands));
+    tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
+    let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
-    let mut tasks = JoinSet::new();
+    let networks = Options::default().pod_cidrs;
+    service_proxy::serve_pods(&mut tasks, control_plane).await?;
+    let addresses = gather(&layout).addresses;
+    service_proxy::start(&mut tasks, control_plane, &layout, &settings.node_name, addresses, &networks);
+    let names =
+        name_server::start(&mut tasks, control_plane, &settings.node_name, address, networks, CLUSTER_DNS.into());
+    if !names.await? {
+        config.cluster_dns.clear();
+    }
     tasks.spawn(corten_runner::run_node(Kubelet::new(config), client, hands, clock, journal, control_plane.stopping()));
     let stopping = control_plane.stopping();
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
@@ -70,22 +120,49 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane) -> Re
     Ok(())
 }
 
+/// Told to drain, has the pods ended and then all else.
+async fn end_pods(hands: NodeHands, mut drain: watch::Receiver<bool>, stop: watch::Sender<bool>) {
+    let mut stopping = stop.subscribe();
+    let drained = async {
+        // An error says that nobody can tell any more.
+        if drain.wait_for(|it| *it).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tracing::info!("pods are ended, the node will end after them");
+        hands.begin_shutdown();
+        hands.drained().await;
+    };
+    tokio::select! {
+        _ = stopping.wait_for(|it| *it) => {}
+        () = drained => {
+            stop.send_replace(true);
+        }
+    }
+}
+
 /// The node's address: that of its default route. Without one only this machine can reach it.
 fn address(layout: &Layout) -> IpAddr {
     gather(layout).addresses.first().copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
 fn kubelet_server(
+    tasks: &mut JoinSet<()>,
     settings: &Settings,
     control_plane: &ControlPlane,
     hands: &NodeHands,
-    address: IpAddr,
 ) -> Result<KubeletServer> {
-    let authority = &control_plane.authority;
-    let names = [settings.node_name.clone(), address.to_string()];
-    let certificate = authority
-        .issue_server(&format!("system:node:{}", settings.node_name), &names)
-        .context("issuing the kubelet's serving certificate")?;
-    KubeletServer::new(hands.clone(), &certificate.certificate, &certificate.key, authority.ca_pem())
-        .context("preparing the kubelet's server")
+    let client_ca = control_plane.authority.ca_pem().to_owned();
+    let own = Arc::new(ServingKey::load(&settings.node_name, &settings.data_dir.join("kubelet/pki"), &client_ca));
+    let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
+    let (node, keys, clock) = (settings.node_name.clone(), Arc::new(Keys(own.clone())), control_plane.clock.clone());
+    tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, control_plane.stopping()));
+    let inquiries = NodeInquiries::new(client, &settings.node_name, control_plane.clock.clone());
+    let serving = Serving {
+        hands: hands.clone(),
+        port: settings.kubelet_port,
+        own,
+        client_ca,
+        cluster: Arc::new(NodeCluster(inquiries)),
+    };
+    KubeletServer::new(serving).context("preparing the kubelet's server")
 }

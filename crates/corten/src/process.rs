@@ -4,7 +4,10 @@ use std::{io::IsTerminal, sync::Arc};
 
 use anyhow::{Context, Result};
 use corten_meta::Time;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tracing_subscriber::EnvFilter;
 
 pub(crate) type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
@@ -25,16 +28,39 @@ pub(crate) fn log() {
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).try_init();
 }
 
+/// Documents may be 128 levels deep, and each level takes some frames. Only what is used of it becomes memory.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
 /// Runs `work` on a runtime of its own.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    let runtime = runtime("requests").build().context("starting the runtime")?;
     runtime.block_on(work)
 }
 
-/// SIGTERM and SIGINT, listened for from the moment this is made: a signal during the start counts, too.
+/// Where loops run: on threads of their own, so that no request waits behind them. The kernel shares the cores out.
+pub(crate) fn loops_runtime() -> Result<Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    runtime("loops").worker_threads((cores / 2).max(1)).build().context("starting the runtime of the loops")
+}
+
+fn runtime(name: &str) -> tokio::runtime::Builder {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    runtime.thread_name(name).thread_stack_size(STACK_BYTES).enable_all();
+    runtime
+}
+
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    End,
+    Drain,
+}
+
+/// SIGTERM and SIGINT, and SIGUSR1, which asks to end the Pods first; listened for from the moment this is made: a signal during the start counts, too.
 pub(crate) struct Signals {
     term: Signal,
     int: Signal,
+    drain: Signal,
 }
 
 impl Signals {
@@ -42,7 +68,18 @@ impl Signals {
         Ok(Self {
             term: signal(SignalKind::terminate()).context("listening for SIGTERM")?,
             int: signal(SignalKind::interrupt()).context("listening for SIGINT")?,
+            drain: signal(SignalKind::user_defined1()).context("listening for SIGUSR1")?,
         })
+    }
+
+    /// Waits for either, or for the wish that Pods be ended first.
+    pub(crate) async fn told(&mut self) -> Told {
+        tokio::select! {
+            biased;
+            _ = self.term.recv() => Told::End,
+            _ = self.int.recv() => Told::End,
+            _ = self.drain.recv() => Told::Drain,
+        }
     }
 
     /// Waits for either.

@@ -3,6 +3,8 @@
 //! `kubepods/pod<uid>` for guaranteed Pods, `kubepods/burstable/pod<uid>` and `kubepods/besteffort/pod<uid>` for the others,
 //! as upstream with the cgroupfs driver. containerd makes the containers' own beneath.
 
+mod usage;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -12,6 +14,7 @@ use std::{
 use rustix::process::{Pid, Signal};
 
 use crate::Process;
+pub(crate) use usage::Usage;
 
 /// How strictly a Pod's use of the node is promised to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,15 +109,45 @@ impl Cgroups {
     pub fn create_pod(&self, qos: Qos, uid: &str, limits: &PodLimits) -> io::Result<()> {
         let pod = self.pod(qos, uid);
         self.create(&pod)?;
-        for (controller, file, value) in settings(&self.hierarchy, limits) {
-            let mount = match &self.hierarchy {
-                Hierarchy::Unified(mount) => Some(mount),
-                Hierarchy::PerController(trees) => {
-                    trees.iter().find(|(names, _)| names.split(',').any(|it| it == controller)).map(|(_, mount)| mount)
-                }
-            };
-            let Some(mount) = mount else { continue };
-            let path = mount.join(&pod).join(file);
+        self.write(&pod, settings(&self.hierarchy, limits))
+    }
+
+    /// Gives a Pod other limits while it runs; nothing means no limit now.
+    pub fn update_pod(&self, qos: Qos, uid: &str, limits: &PodLimits) -> io::Result<()> {
+        let unified = matches!(self.hierarchy, Hierarchy::Unified(_));
+        let mut all = settings(&self.hierarchy, limits);
+        if limits.memory_bytes.is_none() {
+            all.push(if unified {
+                ("memory", "memory.max", "max".to_owned())
+            } else {
+                ("memory", "memory.limit_in_bytes", "-1".to_owned())
+            });
+        }
+        if limits.cpu_quota_micros.is_none() {
+            all.push(if unified {
+                ("cpu", "cpu.max", format!("max {CPU_PERIOD_MICROS}"))
+            } else {
+                ("cpu", "cpu.cfs_quota_us", "-1".to_owned())
+            });
+        }
+        self.write(&self.pod(qos, uid), all)
+    }
+
+    /// The memory that a Pod, or one of its containers, uses; nothing where that cannot be told.
+    pub fn memory_used(&self, qos: Qos, uid: &str, container: Option<&str>) -> Option<u64> {
+        let pod = self.pod(qos, uid);
+        let cgroup = container.map_or(pod.clone(), |it| join(&pod, it));
+        let file = match self.hierarchy {
+            Hierarchy::Unified(_) => "memory.current",
+            Hierarchy::PerController(_) => "memory.usage_in_bytes",
+        };
+        fs::read_to_string(self.tree("memory")?.join(cgroup).join(file)).ok()?.trim().parse().ok()
+    }
+
+    fn write(&self, cgroup: &str, settings: Vec<(&'static str, &'static str, String)>) -> io::Result<()> {
+        for (controller, file, value) in settings {
+            let Some(tree) = self.tree(controller) else { continue };
+            let path = tree.join(cgroup).join(file);
             fs::write(&path, value)
                 .map_err(|it| io::Error::new(it.kind(), format!("write {}: {it}", path.display())))?;
         }

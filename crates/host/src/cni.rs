@@ -3,13 +3,14 @@
 //! Masquerading is done once per node, not per Pod: the plugin's own way runs iptables for each Pod and doubles its start.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use serde_json::json;
 
-use crate::{HostError, Layout, command, error::Doing};
+use crate::{HostError, Layout, ServiceRules, bridge, command, error::Doing};
 
 /// Where libcni remembers what it did, wherever its configuration lies.
 const CACHE: &str = "/var/lib/cni";
@@ -28,8 +29,8 @@ pub(crate) fn plugins() -> Result<PathBuf, HostError> {
     })
 }
 
-/// Makes everything ready for the first Pod; `pod_cidr` is this node's part of the cluster's Pod network.
-pub(crate) async fn prepare(layout: &Layout, pod_cidr: &str) -> Result<(), HostError> {
+/// Makes everything ready for the first Pod; `networks` are this node's part of the cluster's Pod network, IPv4 first.
+pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), HostError> {
     let folder = layout.cni_config();
     fs::create_dir_all(&folder).doing("create", &folder)?;
     let path = folder.join("10-corten.conflist");
@@ -37,19 +38,26 @@ pub(crate) async fn prepare(layout: &Layout, pod_cidr: &str) -> Result<(), HostE
     for entry in fs::read_dir(&folder).doing("list", &folder)?.flatten().filter(|it| it.path() != path) {
         fs::remove_file(entry.path()).doing("remove", &entry.path())?;
     }
-    let text = serde_json::to_string_pretty(&network(layout, pod_cidr)).expect("plain JSON is always written");
+    let text = serde_json::to_string_pretty(&network(layout, networks)).expect("plain JSON is always written");
     // A containerd that goes on would see the network leave and come back.
     if fs::read_to_string(&path).map_or(true, |it| it != text) {
         fs::write(&path, text).doing("write", &path)?;
     }
     forget_broken_addresses(&layout.cni_addresses().join(&layout.bridge));
-    let forward = Path::new("/proc/sys/net/ipv4/ip_forward");
-    fs::write(forward, "1").doing("write", forward)?;
-    let rules = masquerade(&layout.nft_table, pod_cidr);
+    bridge::prepare(layout, networks).await?;
+    let is_filtered = bridge::is_filtered(networks).await;
+    if !is_filtered {
+        tracing::warn!(
+            "br_netfilter is not to be had: pods that meet through a service see the node's address, not the other's"
+        );
+    }
+    let rules = rules(layout, networks, is_filtered);
     command::run("nft", &["-f", "-"], &rules).await.map(drop)
 }
 
-fn network(layout: &Layout, pod_cidr: &str) -> serde_json::Value {
+fn network(layout: &Layout, networks: &[String]) -> serde_json::Value {
+    let ranges: Vec<_> = networks.iter().map(|it| json!([{ "subnet": it }])).collect();
+    let default = |it: &String| json!({ "dst": if it.contains(':') { "::/0" } else { "0.0.0.0/0" } });
     json!({
         "cniVersion": "1.0.0",
         // Also the start of each file libcni keeps of the network, and so another for each node of a machine.
@@ -64,8 +72,8 @@ fn network(layout: &Layout, pod_cidr: &str) -> serde_json::Value {
                 "ipam": {
                     "type": "host-local",
                     "dataDir": layout.cni_addresses(),
-                    "ranges": [[{ "subnet": pod_cidr }]],
-                    "routes": [{ "dst": "0.0.0.0/0" }],
+                    "ranges": ranges,
+                    "routes": networks.iter().map(default).collect::<Vec<_>>(),
                 },
             },
             { "type": "portmap", "capabilities": { "portMappings": true } },
@@ -73,20 +81,70 @@ fn network(layout: &Layout, pod_cidr: &str) -> serde_json::Value {
     })
 }
 
-/// One atomic transaction: the table is declared, so that it can be deleted, then written anew.
+/// One atomic transaction: the table is declared, so that it can be deleted, then written anew. Through `nft`: the rules
+/// are written once per start, and what changes while the node runs is in a table of its own.
 ///
-/// Through `nft` and not netlink, since the rules are written once per start; an encoder of our own comes with Services.
-fn masquerade(table: &str, pod_cidr: &str) -> String {
+/// The bridge's own addresses are for Pods. What comes for them by another wire is dropped: there the API may listen that
+/// is otherwise for this machine alone.
+fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
+    let (table, bridge) = (&layout.nft_table, &layout.bridge);
+    let (mut guard, mut leave) = (String::new(), String::new());
+    for network in networks {
+        let (ip, multicast) = if network.contains(':') { ("ip6", "ff00::/8") } else { ("ip", "224.0.0.0/4") };
+        if let Some(own) = bridge::gateway(network) {
+            guard += &format!("\t\tiifname != {{ \"lo\", \"{bridge}\" }} {ip} daddr {own} drop\n");
+        }
+        if !is_filtered {
+            leave += &format!("\t\t{ip} saddr {network} {ip} daddr {network} ct status dnat masquerade\n");
+        }
+        leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {network} {ip} daddr != {multicast} masquerade\n");
+    }
     format!(
         "table inet {table}\n\
          delete table inet {table}\n\
          table inet {table} {{\n\
+         \tchain guard {{\n\
+         \t\ttype filter hook prerouting priority raw; policy accept;\n\
+         {guard}\
+         \t}}\n\
          \tchain postrouting {{\n\
          \t\ttype nat hook postrouting priority srcnat; policy accept;\n\
-         \t\tip saddr {pod_cidr} ip daddr != {pod_cidr} ip daddr != 224.0.0.0/4 masquerade\n\
+         {leave}\
          \t}}\n\
          }}\n"
     )
+}
+
+/// An address that is given out, and the id of the sandbox that it was given to.
+pub(crate) struct Taken {
+    file: PathBuf,
+    owner: String,
+}
+
+/// The addresses that are given out just now.
+pub(crate) fn taken(layout: &Layout) -> Vec<Taken> {
+    let entries = fs::read_dir(layout.cni_addresses().join(&layout.bridge)).into_iter().flatten().flatten();
+    let files = entries.map(|it| it.path()).filter(|it| {
+        let name = it.file_name().and_then(|it| it.to_str());
+        name.is_some_and(|it| it.parse::<std::net::IpAddr>().is_ok())
+    });
+    files.filter_map(|file| Some(Taken { owner: owner(&file)?, file })).collect()
+}
+
+/// The sandbox's id, then the interface: of that only the first line.
+fn owner(file: &Path) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    Some(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// Gives back those of sandboxes that the runtime does not know: whoever was to do that has died over it.
+pub(crate) fn give_back(taken: Vec<Taken>, known: &BTreeSet<String>) {
+    for Taken { file, owner: sandbox } in taken.into_iter().filter(|it| !known.contains(&it.owner)) {
+        // Another's by now?
+        if owner(&file).as_ref() == Some(&sandbox) && fs::remove_file(&file).is_ok() {
+            tracing::info!(address = %file.display(), "an address that no pod has any more is given back");
+        }
+    }
 }
 
 /// host-local keeps a file per address, holding the sandbox's id. An empty one, as a full disk or a crash leaves it,
@@ -106,10 +164,9 @@ pub(crate) async fn remove(layout: &Layout) -> Result<(), HostError> {
     // Where the program is not installed, no rule was ever made with it.
     if command::run("nft", &["--version"], "").await.is_ok() {
         command::run("nft", &["-f", "-"], &format!("table inet {table}\ndelete table inet {table}\n")).await?;
+        ServiceRules::new(layout).remove().await?;
     }
-    if Path::new("/sys/class/net").join(&layout.bridge).exists() {
-        command::run("ip", &["link", "delete", &layout.bridge], "").await?;
-    }
+    bridge::remove(layout).await?;
     remove_host_ports().await?;
     let results = Path::new(CACHE).join("results");
     for entry in fs::read_dir(&results).into_iter().flatten().flatten() {
@@ -178,10 +235,15 @@ mod tests {
 
     #[test]
     fn replaces_its_own_table_only_and_lets_pods_talk_unmasked() {
-        let rules = masquerade("corten", "10.244.0.0/24");
-        assert_eq!(rules.matches("table inet corten").count(), 3);
-        assert!(rules.contains("ip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24"));
-        assert!(!rules.contains("flush ruleset"));
+        let networks = ["10.244.0.0/24".to_owned(), "fd00:10:244::/64".to_owned()];
+        let rules = rules(&Layout::new("/var/lib/corten", "/run/corten"), &networks, true);
+        assert_eq!(rules.matches("table inet corten\n").count(), 2);
+        assert!(
+            rules.contains("\tip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 ip daddr != 224.0.0.0/4 masquerade")
+        );
+        assert!(rules.contains("ip6 saddr fd00:10:244::/64 ip6 daddr != fd00:10:244::/64"));
+        assert!(rules.contains("iifname != { \"lo\", \"corten0\" } ip6 daddr fd00:10:244::1 drop"));
+        assert!(!rules.contains("flush ruleset") && !rules.contains("ct status"));
     }
 
     #[test]
@@ -195,6 +257,30 @@ mod tests {
         let empty =
             "table ip nat {\n\tchain OUTPUT {\n\t\ttype nat hook output priority -100; policy accept;\n\t}\n}\n";
         assert!(has_no_rules(empty) && !has_no_rules(&empty.replace("accept;\n", "accept;\n\t\tmasquerade\n")));
+    }
+
+    #[test]
+    fn gives_back_addresses_of_unknown_sandboxes_only() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let folder = layout.cni_addresses().join(&layout.bridge);
+        fs::create_dir_all(&folder).expect("a folder");
+        let files = [
+            ("10.244.0.2", "known\r\neth0"),
+            ("10.244.0.3", "gone\r\neth0"),
+            ("10.244.0.4", "gone"),
+            ("fd00::2", ""),
+            ("lock", "gone"),
+        ];
+        for (name, text) in files {
+            fs::write(folder.join(name), text).expect("a file");
+        }
+        let taken = taken(&layout);
+        fs::write(folder.join("10.244.0.4"), "new").expect("given to another meanwhile");
+        give_back(taken, &BTreeSet::from(["known".to_owned()]));
+        let mut left: Vec<_> = fs::read_dir(&folder).expect("listed").flatten().map(|it| it.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["10.244.0.2", "10.244.0.4", "lock"]);
     }
 
     #[test]

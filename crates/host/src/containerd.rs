@@ -5,6 +5,7 @@
 use std::{
     fmt::Write as _,
     fs, io,
+    net::IpAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -14,9 +15,10 @@ use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    Cgroups, Cri, HostError, Layout, NodeMounts, cni, command,
+    Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni, command,
     error::Doing,
     logs::{self, RotateLimits},
+    oci_runtime::OciRuntime,
     process::{Process, detach, open_log},
     shims,
 };
@@ -27,23 +29,38 @@ const PAUSE_ARCHIVE: &str = "pause.tar";
 /// Used where our own was never brought to the node.
 const PUBLIC_PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
 
+/// Is this the image that every sandbox needs?
+pub(crate) fn is_pause(image: &str) -> bool {
+    image == PAUSE_IMAGE || image == PUBLIC_PAUSE_IMAGE
+}
+
 const START_DEADLINE: Duration = Duration::from_secs(30);
 const IMAGE_FOLDER_PERIOD: Duration = Duration::from_secs(2);
+/// How often, after containerd has come back, its shims are looked at, and with what pause between.
+const SHIM_LOOKS: u32 = 6;
+const SHIM_PERIOD: Duration = Duration::from_secs(5);
 /// As upstream: `containerLogMonitorInterval`.
 const LOG_PERIOD: Duration = Duration::from_secs(10);
 
 /// What a node can be told about its runtime.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// This node's part of the Pod network.
-    pub pod_cidr: String,
+    /// This node's part of the Pod network, IPv4 first.
+    pub pod_cidrs: Vec<String>,
     /// The program, by name or path.
     pub containerd: PathBuf,
 }
 
+impl Options {
+    /// Where the node listens for its Pods, in each network.
+    pub fn gateways(&self) -> Vec<IpAddr> {
+        self.pod_cidrs.iter().filter_map(|it| bridge::gateway(it)).collect()
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
-        Self { pod_cidr: "10.244.0.0/24".to_owned(), containerd: PathBuf::from("containerd") }
+        Self { pod_cidrs: bridge::networks(), containerd: PathBuf::from("containerd") }
     }
 }
 
@@ -67,10 +84,10 @@ impl Containerd {
         let mounts = NodeMounts::prepare(&layout)?;
         let cgroups = Cgroups::detect(&layout.cgroup_root);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
-        cni::prepare(&layout, &options.pod_cidr).await?;
+        cni::prepare(&layout, &options.pod_cidrs).await?;
         let this = Self { layout, options, mounts, cri, child: Mutex::new(None) };
         this.make_it_run().await?;
-        this.cri.update_runtime_config(&this.options.pod_cidr).await?;
+        this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
         this.import_images(|it| it.ends_with(PAUSE_ARCHIVE)).await;
         Ok(this)
@@ -128,7 +145,24 @@ impl Containerd {
                 }
             }
         };
-        futures_util::future::join(images, logs).await;
+        futures_util::future::join3(images, logs, self.end_late_shims()).await;
+    }
+
+    /// A shim that was being started when the containerd before died comes to light only when that one's is done.
+    async fn end_late_shims(&self) {
+        for _ in 0..SHIM_LOOKS {
+            tokio::time::sleep(SHIM_PERIOD).await;
+            let Some(containerd) = running(&self.layout) else { continue };
+            let socket = self.layout.containerd_socket();
+            let shims = tokio::task::spawn_blocking(move || shims::earlier_than(containerd, &socket)).await;
+            let ended = match shims {
+                Ok(shims) => self.end_forgotten(shims, Vec::new()).await,
+                Err(error) => Err(HostError::Missing(error.to_string())),
+            };
+            if let Err(error) = ended {
+                tracing::warn!(%error, "cannot end the shims that have been forgotten");
+            }
+        }
     }
 
     /// Imports an archive of OCI images.
@@ -145,24 +179,35 @@ impl Containerd {
 
     /// Starts containerd where none runs, and returns when it answers.
     async fn make_it_run(&self) -> Result<(), HostError> {
-        if running(&self.layout).is_some() {
-            return self.wait_until_it_answers().await;
+        let layout = self.layout.clone();
+        let is_there = running(&layout).is_some();
+        // Looked at before anything new is made: what is there and nobody knows of was left behind.
+        let look = move || (shims::of(&layout.containerd_socket()), cni::taken(&layout));
+        let looked = tokio::task::spawn_blocking(look).await.map_err(io::Error::other);
+        let (shims, addresses) = looked.doing("look for what was left behind in", &self.layout.run)?;
+        if !is_there {
+            self.spawn().await?;
         }
-        let socket = self.layout.containerd_socket();
-        let blocking = |it: tokio::task::JoinError| io::Error::other(it);
-        let shims = tokio::task::spawn_blocking(move || shims::of(&socket)).await.map_err(blocking);
-        let shims = shims.doing("look for shims of", &self.layout.run)?;
-        self.spawn().await?;
         self.wait_until_it_answers().await?;
+        // One that goes on may just be making them.
+        let shims = if is_there { Vec::new() } else { shims };
+        self.end_forgotten(shims, addresses).await
+    }
+
+    /// Ends shims, and gives back addresses, of sandboxes that containerd does not know.
+    async fn end_forgotten(&self, shims: Vec<shims::Shim>, addresses: Vec<cni::Taken>) -> Result<(), HostError> {
         let known = match self.cri.list_pod_sandboxes(None).await {
             Ok(sandboxes) => sandboxes.into_iter().map(|it| it.id).collect(),
             Err(error) => {
-                tracing::warn!(%error, "cannot tell which shims have been forgotten");
+                tracing::warn!(%error, "cannot tell what has been forgotten");
                 return Ok(());
             }
         };
-        let ended = tokio::task::spawn_blocking(move || shims::end_forgotten(shims, &known)).await.map_err(blocking);
-        ended.doing("end shims of", &self.layout.run)
+        let ended = tokio::task::spawn_blocking(move || {
+            shims::end_forgotten(shims, &known);
+            cni::give_back(addresses, &known);
+        });
+        ended.await.map_err(io::Error::other).doing("end what has been forgotten in", &self.layout.run)
     }
 
     /// Returns when no containerd of this node runs.
@@ -176,7 +221,8 @@ impl Containerd {
 
     async fn spawn(&self) -> Result<(), HostError> {
         let path = self.layout.containerd_config();
-        fs::write(&path, config(&self.layout)?).doing("write", &path)?;
+        let runtime = self.mounts.run(OciRuntime::choose).await.doing("look for a runtime for", &self.layout.run)?;
+        fs::write(&path, config(&self.layout, &runtime)?).doing("write", &path)?;
         let log_path = self.layout.containerd_log();
         let log = open_log(&log_path).doing("open", &log_path)?;
         let errors = log.try_clone().doing("open", &log_path)?;
@@ -280,12 +326,24 @@ pub(crate) fn cgroup(layout: &Layout) -> String {
 
 /// The containerd of this node, where it runs.
 pub(crate) fn running(layout: &Layout) -> Option<Pid> {
-    let pid: i32 = fs::read_to_string(layout.containerd_pid()).ok()?.trim().parse().ok()?;
-    // A zombie has no command line; another process that got the number has another.
-    let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let config = layout.containerd_config();
-    let ours = command_line.split(|it| *it == 0).any(|it| it == config.as_os_str().as_encoded_bytes());
-    if ours { Pid::from_raw(pid) } else { None }
+    let noted = fs::read_to_string(layout.containerd_pid()).ok().and_then(|it| it.trim().parse().ok());
+    if let Some(pid) = noted.filter(|it| is_containerd(*it, &config)) {
+        return Pid::from_raw(pid);
+    }
+    // The note may be lost or torn; a second one beside the first would find all its files taken.
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids = entries.filter_map(|it| it.file_name().to_str()?.parse().ok());
+    pids.find(|it| is_containerd(*it, &config)).and_then(Pid::from_raw)
+}
+
+/// Is this a containerd with that configuration? A zombie has no command line; another process that got the number has
+/// another.
+fn is_containerd(pid: i32, config: &Path) -> bool {
+    let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let args: Vec<&[u8]> = command_line.split(|it| *it == 0).collect();
+    args.first().is_some_and(|it| it.ends_with(b"containerd"))
+        && args.windows(2).any(|it| it[0] == b"--config" && it[1] == config.as_os_str().as_encoded_bytes())
 }
 
 /// Ends containerd; containers go on. Blocks the thread until it has ended.
@@ -312,13 +370,13 @@ fn may_lower_oom_scores() -> bool {
     effective.and_then(|it| u64::from_str_radix(it.trim(), 16).ok()).is_some_and(|it| it & SYS_RESOURCE != 0)
 }
 
-fn apparmor_works() -> bool {
+pub(crate) fn apparmor_works() -> bool {
     fs::read_to_string("/sys/module/apparmor/parameters/enabled").is_ok_and(|it| it.trim() == "Y")
         && ["/sbin/apparmor_parser", "/usr/sbin/apparmor_parser"].iter().any(|it| Path::new(it).exists())
 }
 
 /// containerd's configuration, in the version that 1.6 to 2.x read.
-fn config(layout: &Layout) -> Result<String, HostError> {
+fn config(layout: &Layout, runtime: &OciRuntime) -> Result<String, HostError> {
     let has_own_pause = archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
     let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let may_lower = may_lower_oom_scores();
@@ -348,7 +406,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
-        Root = {runc}
+        BinaryName = {program}
+        Root = {records}
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = {plugins}
     conf_dir = {network}
@@ -362,7 +421,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         pause = if has_own_pause { PAUSE_IMAGE } else { PUBLIC_PAUSE_IMAGE },
         restrict = !may_lower,
         no_apparmor = !apparmor_works(),
-        runc = quoted(&layout.run.join("runc")),
+        program = quoted(runtime.program()),
+        records = quoted(&layout.run.join(runtime.name())),
         plugins = quoted(&cni::plugins()?),
         network = quoted(&layout.cni_config()),
     );

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 /// Where the machine's usual node has what does not outlive the machine's run.
 const RUN: &str = "/run/corten";
 
+const FOLDER_BYTES_MAX: usize = 255;
+
 /// Where an installation puts the images that Corten itself needs.
 pub const INSTALLED_IMAGES: &str = "/usr/local/share/corten/images";
 
@@ -42,6 +44,11 @@ impl Layout {
             data,
             run,
         }
+    }
+
+    /// The table of Services' packet rules. Apart from [`Layout::nft_table`], which is written anew at each start.
+    pub(crate) fn service_table(&self) -> String {
+        format!("{}_services", self.nft_table)
     }
 
     pub fn containerd_root(&self) -> PathBuf {
@@ -92,6 +99,9 @@ impl Layout {
 
     /// The `log_directory` of a Pod's sandbox.
     pub fn pod_logs(&self, namespace: &str, name: &str, uid: &str) -> PathBuf {
+        // A Pod's name may be longer than a folder's; the uid alone tells Pods apart.
+        let room = FOLDER_BYTES_MAX.saturating_sub(namespace.len() + uid.len() + 2);
+        let name = name.get(..room).unwrap_or(name);
         self.data.join("log/pods").join(format!("{namespace}_{name}_{uid}"))
     }
 
@@ -118,6 +128,14 @@ fn mark(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_names_fit() {
+        let folder = |name: &str| Layout::new("/d", "/r").pod_logs(&"n".repeat(63), name, &"u".repeat(36));
+        let long = folder(&"p".repeat(253));
+        assert_eq!(long.file_name().map(|it| it.len()), Some(FOLDER_BYTES_MAX), "{long:?}");
+        assert!(folder("web").ends_with(format!("{}_web_{}", "n".repeat(63), "u".repeat(36))));
+    }
 
     #[test]
     fn two_nodes_of_a_machine_share_nothing() {

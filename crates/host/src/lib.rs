@@ -2,37 +2,49 @@
 //!
 //! Decisions are the kubelet's; every verb here does one thing to the machine and says what became of it.
 
+mod bridge;
 mod cgroups;
 mod cni;
 mod command;
 mod containerd;
 pub mod cri;
+mod dns;
 mod error;
 mod events;
 mod layout;
 pub mod logs;
+mod manifests;
 mod mounts;
+mod nft;
 mod node_facts;
+mod oci_runtime;
+mod oom;
 mod perform;
 mod pod_files;
 mod process;
 mod server;
+mod service_health;
 mod shims;
+mod stats;
 mod teardown;
 pub mod volumes;
 
 pub use cgroups::{Cgroups, PodLimits, Qos};
 pub use containerd::{Containerd, Options, PAUSE_IMAGE};
 pub use cri::{Cri, CriError};
+pub use dns::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
 pub use error::HostError;
 pub use events::{RuntimeEvent, events};
 pub use layout::{INSTALLED_IMAGES, Layout};
+pub use manifests::Manifests;
 pub use mounts::NodeMounts;
-pub use node_facts::{NodeFacts, gather};
+pub use nft::ServiceRules;
+pub use node_facts::{NodeFacts, addresses, gather};
 pub use perform::NodeHands;
 pub use pod_files::{DnsConfig, HostsFile};
 pub use process::{Process, detach, open_log};
-pub use server::{KubeletServer, ServerError};
+pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};
+pub use service_health::ServiceHealth;
 pub use teardown::{erase, stop_all};
 pub use volumes::{HostPathType, Medium, VolumeError, VolumeFile, Volumes};
 

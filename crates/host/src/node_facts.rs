@@ -1,11 +1,13 @@
 //! What the node's status says of the machine.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::{IpAddr, Ipv4Addr, UdpSocket},
+    path::Path,
 };
 
-use crate::Layout;
+use crate::{Layout, containerd};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
@@ -21,6 +23,11 @@ pub struct NodeFacts {
     pub machine_id: String,
     pub system_uuid: String,
     pub boot_id: String,
+    /// Of each size of huge pages (`2Mi`), how many bytes the machine has set aside.
+    pub hugepages: BTreeMap<String, i64>,
+    /// The kernel has AppArmor, and profiles can be loaded.
+    pub app_armor: bool,
+    pub se_linux: bool,
     /// The addresses the machine is reached at: of its default routes, IPv4 first.
     pub addresses: Vec<IpAddr>,
 }
@@ -43,8 +50,41 @@ pub fn gather(layout: &Layout) -> NodeFacts {
         system_uuid: system_uuid.unwrap_or_else(|| machine_id.clone()),
         machine_id,
         boot_id: read("/proc/sys/kernel/random/boot_id"),
+        hugepages: hugepages(),
+        app_armor: containerd::apparmor_works(),
+        se_linux: Path::new("/sys/fs/selinux/enforce").exists(),
         addresses: addresses(),
     }
+}
+
+/// Each folder is named `hugepages-2048kB`.
+fn hugepages() -> BTreeMap<String, i64> {
+    let entries = fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
+    let one = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let kib: i64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let count: i64 = fs::read_to_string(entry.path().join("nr_hugepages")).ok()?.trim().parse().ok()?;
+        let size = if kib % (1 << 20) == 0 { format!("{}Gi", kib >> 20) } else { format!("{}Mi", kib >> 10) };
+        Some((size, count * kib * 1024))
+    };
+    // Sizes of which there are none are passed over: few machines have any, and nobody is to read of them.
+    entries.filter_map(one).filter(|it| it.1 > 0).collect()
+}
+
+/// All memory of the machine.
+pub(crate) fn memory_total() -> u64 {
+    memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+}
+
+pub(crate) fn cpus() -> u32 {
+    count_cpus(fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default().trim())
+}
+
+/// When the machine started.
+pub(crate) fn boot_time() -> jiff::Timestamp {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = stat.lines().find_map(|it| it.strip_prefix("btime "));
+    line.and_then(|it| jiff::Timestamp::from_second(it.trim().parse().ok()?).ok()).unwrap_or_default()
 }
 
 /// Kubernetes names architectures as Go does.
@@ -79,7 +119,7 @@ fn pretty_name(os_release: &str) -> String {
 }
 
 /// The kernel says which address it would send from; asking sends nothing.
-fn addresses() -> Vec<IpAddr> {
+pub fn addresses() -> Vec<IpAddr> {
     // Addresses for documentation: no machine has a nearer route to them than its default one.
     let towards = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
     let found = towards.iter().filter_map(|(from, to)| {

@@ -43,7 +43,7 @@ fn layout(test: u8) -> Layout {
 
 async fn start(layout: &Layout) -> Containerd {
     let pod_cidr = format!("10.245.{}.0/24", layout.bridge.trim_start_matches("cortentest"));
-    let options = Options { pod_cidr, ..Options::default() };
+    let options = Options { pod_cidrs: vec![pod_cidr], ..Options::default() };
     timeout(IN_TIME, Containerd::start(layout.clone(), options)).await.expect("in time").expect("started")
 }
 
@@ -119,7 +119,7 @@ async fn run_demo(layout: Layout, node: Containerd) {
     let cgroups = Cgroups::detect(&layout.cgroup_root);
     cgroups.create_pod(Qos::BestEffort, "u1", &PodLimits::default()).expect("made");
     let config = sandbox(&layout, &cgroups);
-    let pod = cri.run_pod_sandbox(config.clone()).await.expect("a sandbox");
+    let pod = cri.run_pod_sandbox(config.clone(), "").await.expect("a sandbox");
     let ip = cri.pod_sandbox_status(&pod).await.expect("answered").network.expect("a network").ip;
     let password = cri::KeyValue { key: "MYSQL_ROOT_PASSWORD".to_owned(), value: "it's \\ secret".to_owned() };
     let mut answers = Vec::new();
@@ -176,7 +176,7 @@ async fn run_pods(layout: Layout, node: Containerd) {
     let cgroups = Cgroups::detect(&layout.cgroup_root);
     cgroups.create_pod(Qos::BestEffort, "u1", &PodLimits::default()).expect("made");
     let config = sandbox(&layout, &cgroups);
-    let pod = cri.run_pod_sandbox(config.clone()).await.expect("a sandbox");
+    let pod = cri.run_pod_sandbox(config.clone(), "").await.expect("a sandbox");
     let ip = cri.pod_sandbox_status(&pod).await.expect("answered").network.expect("a network").ip;
     assert!(ip.starts_with("10.245.177."), "{ip}");
 

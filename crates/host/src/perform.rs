@@ -2,21 +2,32 @@
 //!
 //! Nothing is chosen here. A failure is told in upstream's words, for the mind to pass on.
 
+mod care;
 mod config;
 mod health;
 mod observe;
+mod resize;
+mod stop;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use corten_kubelet::{
     Action, ContainerSpec, Credential, Event, Failure, HostEffect, HostPathKind, Image, MountSource, ObservedSandbox,
-    Outcome, PodRef, ProbeVerdict, Qos, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
+    Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
 };
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::{
-    Cgroups, Containerd, Cri, CriError, HostPathType, HostsFile, Layout, Medium, PodLimits, VolumeError, VolumeFile,
-    Volumes, cgroups, cri, logs,
+    Cgroups, Containerd, Cri, CriError, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits, VolumeError,
+    VolumeFile, Volumes, cgroups, cri, logs,
+    stats::{
+        Stats,
+        counters::{self, Counters},
+    },
 };
 
 /// As upstream: what may be read back of a log for a message.
@@ -38,17 +49,34 @@ struct Inner {
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
     observer: Mutex<observe::Observer>,
+    care: Mutex<care::Care>,
+    /// The machine is about to end.
+    is_ending: watch::Sender<bool>,
+    /// The pods that were to end before it have.
+    is_drained: watch::Sender<bool>,
+    mounts: NodeMounts,
+    stats: Stats,
+    counters: Counters,
+    node_name: OnceLock<String>,
 }
 
 impl NodeHands {
     pub fn new(containerd: &Containerd) -> Self {
         let layout = containerd.layout().clone();
+        let is_ending = watch::Sender::new(false);
         let inner = Inner {
+            care: Mutex::new(care::Care::new(is_ending.subscribe())),
+            is_ending,
+            is_drained: watch::Sender::new(false),
             cri: containerd.cri(),
             cgroups: Cgroups::detect(&layout.cgroup_root),
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&layout)),
+            mounts: containerd.mounts(),
+            stats: Stats::default(),
+            counters: Counters::default(),
+            node_name: OnceLock::new(),
             layout,
         };
         Self { inner: Arc::new(inner) }
@@ -62,10 +90,38 @@ impl NodeHands {
         &self.inner.layout
     }
 
+    /// Says which node these hands are of, for what they tell others.
+    pub fn set_node_name(&self, name: &str) {
+        // The first word holds.
+        let _ = self.inner.node_name.set(name.to_owned());
+    }
+
+    pub(crate) fn node_name(&self) -> &str {
+        self.inner.node_name.get().map(String::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn cgroups(&self) -> &Cgroups {
+        &self.inner.cgroups
+    }
+
+    pub(crate) fn mounts(&self) -> NodeMounts {
+        self.inner.mounts.clone()
+    }
+
+    pub(crate) fn stats(&self) -> &Stats {
+        &self.inner.stats
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
     /// Carries out one effect and tells how it ended.
     pub async fn perform(&self, effect: HostEffect) -> Vec<Event> {
         let pod = effect.pod().clone();
+        let (operation, began) = (counters::operation(&effect), Instant::now());
         let outcome = self.inner.outcome(effect).await;
+        self.inner.counters.note(&pod, operation, &outcome, began.elapsed());
         if matches!(
             outcome,
             Outcome::Stopped { .. } | Outcome::SandboxStopped { .. } | Outcome::Container { result: Err(_), .. }
@@ -73,6 +129,11 @@ impl NodeHands {
             self.inner.nudge.notify_one();
         }
         vec![Event::Done { pod, outcome }]
+    }
+
+    /// The next call for news is a first one again.
+    pub async fn renew(&self) {
+        *self.inner.observer.lock().await = observe::Observer::new(&self.inner.layout);
     }
 
     /// Waits for the next news of the machine; the first call answers at once.
@@ -93,6 +154,13 @@ impl Inner {
             volumes: other.volumes.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&other.layout)),
+            care: Mutex::new(care::Care::new(other.is_ending.subscribe())),
+            is_ending: watch::Sender::new(false),
+            is_drained: watch::Sender::new(false),
+            mounts: other.mounts.clone(),
+            stats: Stats::default(),
+            counters: Counters::default(),
+            node_name: other.node_name.clone(),
         }
     }
 
@@ -121,9 +189,9 @@ impl Inner {
                 let result = self.start_container(&spec).await;
                 Outcome::Container { container: spec.name, attempt: spec.attempt, result }
             }
-            HostEffect::StopContainer { container, id, timeout_seconds, .. } => {
+            HostEffect::StopContainer { container, id, timeout_seconds, signal, .. } => {
                 let grace = Duration::from_secs(u64::try_from(timeout_seconds).unwrap_or(0));
-                let result = gone_is_fine(self.cri.stop_container(&id, grace).await);
+                let result = self.stop(&id, grace, signal.as_deref()).await;
                 Outcome::Stopped { container, id, result }
             }
             HostEffect::RemoveContainer { pod, container, id, attempt } => {
@@ -140,6 +208,13 @@ impl Inner {
             HostEffect::RunHook { container, id, hook, action, timeout_seconds, .. } => {
                 let result = self.hook(&id, &action, Duration::from_secs(timeout_seconds.into())).await;
                 Outcome::Hooked { container, id, hook, result: result.map_err(Failure::new) }
+            }
+            HostEffect::ReadFiles { pod, container, files } => {
+                let result = self.volumes.read_files(&pod.uid, files).await;
+                Outcome::FilesRead { container, result: result.map_err(|it| Failure::new(it.to_string())) }
+            }
+            HostEffect::Resize { pod, qos, steps, checks } => {
+                Outcome::Resized(self.resize(&pod, qos, steps, checks).await)
             }
             HostEffect::TailLog { pod, container, attempt, lines } => {
                 let path = self.log(&pod, &container, attempt);
@@ -168,11 +243,13 @@ impl Inner {
         source: VolumeSource,
         fs_group: Option<i64>,
     ) -> Result<(), VolumeError> {
+        // What is made here, nobody else writes.
+        let read_only = matches!(source, VolumeSource::Files { .. });
         let path = match source {
-            VolumeSource::EmptyDir { memory, size_limit_bytes } => {
+            VolumeSource::EmptyDir { memory, size_limit_bytes, mode } => {
                 let size = size_limit_bytes.and_then(|it| u64::try_from(it).ok());
                 let medium = if memory { Medium::Memory { size } } else { Medium::Disk };
-                self.volumes.empty_dir(uid, name, medium).await?
+                self.volumes.empty_dir(uid, name, medium, mode).await?
             }
             VolumeSource::HostPath { path, kind } => {
                 self.volumes.host_path(&PathBuf::from(path), host_path_type(kind)).await?;
@@ -183,13 +260,14 @@ impl Inner {
                     path: it.path,
                     data: it.content.into(),
                     mode: it.mode,
+                    user: it.user,
                 };
                 let files = files.into_iter().map(file).collect();
                 self.volumes.write_files(uid, plugin.as_str(), name, files).await?
             }
         };
         if let Some(group) = fs_group.and_then(|it| u32::try_from(it).ok()) {
-            self.volumes.set_group(&path, group).await?;
+            self.volumes.set_group(&path, group, read_only).await?;
         }
         Ok(())
     }
@@ -211,13 +289,9 @@ impl Inner {
     // ---- sandboxes ----
 
     async fn run_sandbox(&self, spec: &SandboxSpec) -> Result<ObservedSandbox, Failure> {
-        if !spec.runtime_handler.is_empty() {
-            let name = &spec.runtime_handler;
-            return Err(Failure::new(format!("failed to get sandbox runtime: RuntimeClass {name:?} not found")));
-        }
         self.prepare_pod(spec).await.map_err(|it| Failure::new(it.to_string()))?;
         let config = config::sandbox(spec, &self.layout, &self.cgroups);
-        let id = self.cri.run_pod_sandbox(config).await.map_err(|it| rpc(&it))?;
+        let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
         let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
         let sandbox = observe::sandbox_of(&status);
         Ok(ObservedSandbox { pod: spec.pod.clone(), attempt: spec.attempt, ..sandbox })
@@ -229,13 +303,7 @@ impl Inner {
         let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
         let named = |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
         tokio::fs::create_dir_all(&logs).await.map_err(named)?;
-        let positive = |it: i64| u64::try_from(it).ok().filter(|it| *it > 0);
-        let limits = PodLimits {
-            cpu_shares: positive(spec.resources.cpu_shares),
-            cpu_quota_micros: Some(spec.resources.cpu_quota).filter(|it| *it > 0),
-            memory_bytes: positive(spec.resources.memory_limit_bytes),
-            pids: Some(PIDS_MAX),
-        };
+        let limits = limits_of(&spec.resources);
         let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(spec.qos), who.uid.clone());
         let work = tokio::task::spawn_blocking(move || cgroups.create_pod(qos, &uid, &limits));
         work.await.map_err(std::io::Error::other)?
@@ -249,9 +317,10 @@ impl Inner {
     // ---- images ----
 
     async fn pull(&self, image: &str, credentials: Vec<Credential>) -> Result<Image, Failure> {
+        // The registry is not named: it was chosen by the image's name, and containerd takes addresses with a scheme only.
         let auths = credentials.into_iter().map(|it| {
-            let (username, password, server_address) = (it.username, it.password, it.registry);
-            Some(cri::AuthConfig { username, password, server_address, ..cri::AuthConfig::default() })
+            let (username, password) = (it.username, it.password);
+            Some(cri::AuthConfig { username, password, ..cri::AuthConfig::default() })
         });
         let mut auths: Vec<_> = auths.collect();
         if auths.is_empty() {
@@ -302,18 +371,23 @@ impl Inner {
         let mut mounts = Vec::new();
         for (index, mount) in spec.mounts.iter().enumerate() {
             let uid = &spec.pod.uid;
-            let (path, sub_path) = match &mount.source {
+            let (path, name, sub_path) = match &mount.source {
                 MountSource::Volume { plugin, name, sub_path } => {
-                    (self.volumes.volume(uid, plugin.as_str(), name)?, sub_path.as_str())
+                    (self.volumes.volume(uid, plugin.as_str(), name)?, name.as_str(), sub_path.as_str())
                 }
-                MountSource::HostPath { path, sub_path } => (PathBuf::from(path), sub_path.as_str()),
-                MountSource::Hosts(hosts) => (self.volumes.hosts_file(uid, &hosts_file(hosts)).await?, ""),
-                MountSource::TerminationLog => (self.volumes.termination_log(uid, &spec.name, spec.attempt).await?, ""),
+                MountSource::HostPath { name, path, sub_path } => {
+                    (PathBuf::from(path), name.as_str(), sub_path.as_str())
+                }
+                MountSource::Hosts(hosts) => (self.volumes.hosts_file(uid, &hosts_file(hosts)).await?, "", ""),
+                MountSource::TerminationLog => {
+                    (self.volumes.termination_log(uid, &spec.name, spec.attempt).await?, "", "")
+                }
             };
             let path = if sub_path.is_empty() {
                 path
             } else {
-                self.volumes.sub_path(uid, &spec.name, index, &path, sub_path).await?
+                let bound = self.volumes.sub_path(uid, &spec.name, index, &path, sub_path).await;
+                bound.map_err(|error| no_sub_path(name, &spec.name, &error))?
             };
             mounts.push(config::mount(mount, &path));
         }
@@ -371,6 +445,12 @@ fn output_of(answer: &cri::ExecSyncResponse) -> String {
     format!("{}{}", text(&answer.stdout), text(&answer.stderr))
 }
 
+/// As upstream, the user is not told what lies where on the machine.
+fn no_sub_path(volume: &str, container: &str, error: &VolumeError) -> VolumeError {
+    tracing::debug!(%error, volume, container, "no subPath");
+    VolumeError::Refused(format!("failed to prepare subPath for volumeMount {volume:?} of container {container:?}"))
+}
+
 fn gone_is_fine(result: Result<(), CriError>) -> Result<(), Failure> {
     match result {
         Err(error) if !error.is_not_found() => Err(rpc(&error)),
@@ -392,6 +472,16 @@ fn qos_of(qos: Qos) -> cgroups::Qos {
         Qos::Guaranteed => cgroups::Qos::Guaranteed,
         Qos::Burstable => cgroups::Qos::Burstable,
         Qos::BestEffort => cgroups::Qos::BestEffort,
+    }
+}
+
+fn limits_of(resources: &Resources) -> PodLimits {
+    let positive = |it: i64| u64::try_from(it).ok().filter(|it| *it > 0);
+    PodLimits {
+        cpu_shares: positive(resources.cpu_shares),
+        cpu_quota_micros: Some(resources.cpu_quota).filter(|it| *it > 0),
+        memory_bytes: positive(resources.memory_limit_bytes),
+        pids: Some(PIDS_MAX),
     }
 }
 

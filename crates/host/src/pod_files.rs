@@ -74,13 +74,18 @@ impl DnsConfig {
             match words.next() {
                 Some("nameserver") => config.servers.extend(words.next().map(str::to_owned)),
                 // The last one holds.
-                Some("search" | "domain") => config.searches = words.map(str::to_owned).collect(),
+                Some("search" | "domain") => config.searches = words.map(domain).collect(),
                 Some("options") => config.options.extend(words.map(str::to_owned)),
                 _ => {}
             }
         }
         config
     }
+}
+
+/// As upstream: without the dot at its end, which says nothing in this place; but for the root itself.
+fn domain(text: &str) -> String {
+    text.strip_suffix('.').filter(|it| !it.is_empty()).unwrap_or(text).to_owned()
 }
 
 #[cfg(test)]
@@ -105,10 +110,10 @@ mod tests {
     #[test]
     fn reads_resolv_conf() {
         let text =
-            "# made by\nnameserver 10.0.0.2\nnameserver fe80::1%eth0\nsearch a b\nsearch c\noptions ndots:2 edns0\n";
+            "# made by\nnameserver 10.0.0.2\nnameserver fe80::1%eth0\nsearch a b\nsearch c. .\noptions ndots:2 edns0\n";
         let config = DnsConfig::parse(text);
         assert_eq!(config.servers, ["10.0.0.2", "fe80::1%eth0"]);
-        assert_eq!(config.searches, ["c"]);
+        assert_eq!(config.searches, ["c", "."]);
         assert_eq!(config.options, ["ndots:2", "edns0"]);
     }
 }

@@ -1,19 +1,27 @@
-//! The kubelet's HTTPS server: what the API server asks a node for on behalf of its users (logs, exec, attach, port-forward).
+//! The kubelet's HTTPS server: what a node does and tells for those whom the cluster lets (mostly the API server, on behalf of
+//! its users): logs, exec, attach, port-forward.
 //!
-//! Only the API server may ask: whoever has no certificate of the cluster's own gets 401, whoever has another's, 403.
+//! What is served, and who may, is the table in `routes.rs`.
 
+mod access;
+mod certificate;
+mod configz;
 mod containers;
 mod logs;
+mod metrics;
+mod routes;
+mod run;
 mod streams;
 mod tls;
 
 use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::server::ResolvesServerCert;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -23,6 +31,9 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::NodeHands;
+
+pub use access::{Caller, Cluster, NodeAccess};
+pub use certificate::{Lasting, ServingKey};
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -40,10 +51,21 @@ pub enum ServerError {
     Tls(#[from] rustls::Error),
 }
 
+/// What a server is made of.
+pub struct Serving {
+    pub hands: NodeHands,
+    pub port: u16,
+    /// The server's certificate and key, as they are at each handshake.
+    pub own: Arc<dyn ResolvesServerCert>,
+    /// Who signs the certificates of clients, as PEM.
+    pub client_ca: String,
+    pub cluster: Arc<dyn Cluster>,
+}
+
 /// See the module's documentation. Cheap to clone.
 #[derive(Clone)]
 pub struct KubeletServer {
-    hands: NodeHands,
+    serving: Arc<Serving>,
     tls: TlsAcceptor,
     room: Arc<Semaphore>,
 }
@@ -66,13 +88,23 @@ impl Refused {
 }
 
 impl KubeletServer {
-    /// `certificate` and `key` are the server's own (PEM), `client_ca` is who signed the API server's client certificate.
-    ///
     /// # Errors
-    /// One of them cannot be used.
-    pub fn new(hands: NodeHands, certificate: &str, key: &str, client_ca: &str) -> Result<Self, ServerError> {
-        let tls = TlsAcceptor::from(Arc::new(tls::config(certificate, key, client_ca)?));
-        Ok(Self { hands, tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) })
+    /// The authority cannot be used.
+    pub fn new(serving: Serving) -> Result<Self, ServerError> {
+        let tls = TlsAcceptor::from(Arc::new(tls::config(serving.own.clone(), &serving.client_ca)?));
+        Ok(Self { serving: Arc::new(serving), tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) })
+    }
+
+    fn hands(&self) -> &NodeHands {
+        &self.serving.hands
+    }
+
+    fn cluster(&self) -> &dyn Cluster {
+        &*self.serving.cluster
+    }
+
+    fn port(&self) -> u16 {
+        self.serving.port
     }
 
     /// Serves until `shutdown` is ready; connections that are open then are ended.
@@ -122,7 +154,7 @@ impl KubeletServer {
         let tunnel = streams::Slot::default();
         let service = service_fn(|request: Request<Incoming>| {
             let (server, caller, tunnel) = (self.clone(), caller.clone(), tunnel.clone());
-            async move { Ok::<_, Infallible>(server.answer(&caller, request, &tunnel).await) }
+            async move { Ok::<_, Infallible>(server.answer(caller.as_ref(), request, &tunnel).await) }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
@@ -135,58 +167,44 @@ impl KubeletServer {
         }
     }
 
-    async fn answer(&self, caller: &tls::Caller, request: Request<Incoming>, tunnel: &streams::Slot) -> Response<Body> {
-        let answer = match caller {
-            tls::Caller::Nobody => Err(Refused::new(StatusCode::UNAUTHORIZED, "Unauthorized")),
-            tls::Caller::Other(name) => {
-                let message = format!("Forbidden (user={name}, verb={}, resource=nodes)", request.method());
-                Err(Refused::new(StatusCode::FORBIDDEN, message))
-            }
-            tls::Caller::ApiServer => self.route(request, tunnel).await,
-        };
-        answer.unwrap_or_else(|refused| {
-            let mut response = Response::new(text(refused.message + "\n"));
+    async fn answer(
+        &self,
+        certificate: Option<&Caller>,
+        request: Request<Incoming>,
+        tunnel: &streams::Slot,
+    ) -> Response<Body> {
+        self.route(certificate, request, tunnel).await.unwrap_or_else(|refused| {
+            let mut response = Response::new(text(refused.message));
             *response.status_mut() = refused.status;
             plain(&mut response);
             response
         })
     }
 
-    async fn route(&self, request: Request<Incoming>, tunnel: &streams::Slot) -> Result<Response<Body>, Refused> {
-        let path = request.uri().path().to_owned();
-        let parts: Vec<String> = path
-            .split('/')
-            .skip(1)
-            .map(|it| percent_encoding::percent_decode_str(it).decode_utf8_lossy().into_owned())
-            .collect();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        let is_get = request.method() == Method::GET;
-        match parts.as_slice() {
-            ["healthz"] if is_get => {
-                let mut response = Response::new(text("ok"));
-                plain(&mut response);
-                Ok(response)
+    async fn route(
+        &self,
+        certificate: Option<&Caller>,
+        request: Request<Incoming>,
+        tunnel: &streams::Slot,
+    ) -> Result<Response<Body>, Refused> {
+        let caller = access::authenticate(self.cluster(), certificate, request.headers()).await?;
+        let found = routes::find(request.method(), request.uri().path());
+        access::authorize(self.cluster(), &caller, request.method(), found.access).await?;
+        match found.route {
+            Some(route) => {
+                let call = routes::Call { server: self.clone(), request, names: found.names, tunnel: tunnel.clone() };
+                (route.answer)(call).await
             }
-            ["pods"] if is_get => containers::pods(self.hands.cri()).await,
-            ["containerLogs", namespace, pod, container] if is_get => {
-                logs::answer(&self.hands, namespace, pod, container, request.uri().query().unwrap_or_default()).await
-            }
-            // As upstream: the pod's uid may stand before the container.
-            ["exec", namespace, pod, container] | ["exec", namespace, pod, _, container] => {
-                streams::exec(self.hands.cri(), namespace, pod, container, request, tunnel).await
-            }
-            ["attach", namespace, pod, container] | ["attach", namespace, pod, _, container] => {
-                streams::attach(self.hands.cri(), namespace, pod, container, request, tunnel).await
-            }
-            ["portForward", namespace, pod] | ["portForward", namespace, pod, _] => {
-                streams::port_forward(self.hands.cri(), namespace, pod, request, tunnel).await
-            }
-            ["healthz" | "pods" | "containerLogs", ..] if !is_get => {
-                Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"))
-            }
-            _ => Err(Refused::new(StatusCode::NOT_FOUND, "404 page not found")),
+            None if found.is_known => Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")),
+            None => Err(Refused::new(StatusCode::NOT_FOUND, "404 page not found\n")),
         }
     }
+}
+
+pub(crate) fn json_body(value: &serde_json::Value) -> Response<Body> {
+    let mut response = Response::new(text(value.to_string()));
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
 }
 
 pub(crate) fn text(text: impl Into<Bytes>) -> Body {

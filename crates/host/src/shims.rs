@@ -26,6 +26,20 @@ pub(crate) fn of(socket: &Path) -> Vec<Shim> {
     pids.filter_map(|it| Shim::find(it, socket.as_os_str())).collect()
 }
 
+/// Those of them that another containerd started, before the present one.
+pub(crate) fn earlier_than(containerd: Pid, socket: &Path) -> Vec<Shim> {
+    let Some(began) = began(containerd) else { return Vec::new() };
+    let is_earlier = |shim: &Shim| self::began(shim.pid).is_some_and(|it| it < began);
+    of(socket).into_iter().filter(is_earlier).collect()
+}
+
+/// When a process began, in the kernel's ticks since it booted.
+fn began(pid: Pid) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The second field is the name in brackets, and may hold anything; this one is the 22nd.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
 /// Ends those whose sandbox is not among the `known` ones and that have no container.
 pub(crate) fn end_forgotten(shims: Vec<Shim>, known: &BTreeSet<String>) {
     for shim in shims.into_iter().filter(|it| !known.contains(&it.id) && it.is_childless()) {
@@ -100,6 +114,9 @@ mod tests {
         let found = of(&socket);
         let ids: BTreeSet<&str> = found.iter().map(|it| &*it.id).collect();
         assert_eq!(ids, BTreeSet::from(["forgotten", "holding", "known"]));
+        let myself = Pid::from_raw(std::process::id().try_into().expect("a pid")).expect("not zero");
+        assert!(earlier_than(myself, &socket).is_empty(), "they began after this test");
+        assert!(began(myself) <= began(Pid::from_child(&known)));
 
         end_forgotten(found, &BTreeSet::from(["known".to_owned()]));
         assert!(!forgotten.wait().expect("waited for").success());

@@ -9,6 +9,8 @@ use futures_util::future::join_all;
 
 /// What containers get to end by themselves when the node goes down.
 const GRACE: Duration = Duration::from_secs(5);
+/// What the runtime gets for all of it. One that hangs shall not keep the node from going down.
+const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stops all Pods and the runtime. Images, volumes on disk and the cluster's data stay.
 pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
@@ -18,7 +20,10 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
             drop(Containerd::start(layout.clone(), Options::default()).await);
         }
         if containerd::running(layout).is_some() {
-            stop_pods(&Cri::connect(&layout.containerd_socket())?).await;
+            let cri = Cri::connect(&layout.containerd_socket())?;
+            if tokio::time::timeout(STOP_PATIENCE, stop_pods(&cri)).await.is_err() {
+                tracing::warn!("the runtime does not stop the pods in {STOP_PATIENCE:?}; they are killed");
+            }
         }
     }
     let ending = layout.clone();
@@ -86,6 +91,7 @@ fn clear(layout: &Layout) -> Result<(), HostError> {
         layout.containerd_socket(),
         layout.run.join("containerd.sock.ttrpc"),
         layout.run.join("runc"),
+        layout.run.join("crun"),
         layout.run.join("cni"),
         layout.run.join("ns"),
     ] {

@@ -27,6 +27,10 @@ pub(crate) const fn integer(name: &'static str, description: &'static str, cell:
     Column { column_type: "integer", ..column(name, description, cell) }
 }
 
+pub(crate) const fn boolean(name: &'static str, description: &'static str, cell: Cell) -> Column {
+    Column { column_type: "boolean", ..column(name, description, cell) }
+}
+
 /// Shown with `-o wide`.
 pub(crate) const fn wide(name: &'static str, description: &'static str, cell: Cell) -> Column {
     Column { priority: 1, ..column(name, description, cell) }
@@ -90,8 +94,35 @@ pub fn human_duration(seconds: i64) -> String {
 }
 
 fn of_containers(object: &Value, field: &str) -> String {
-    let containers = items(object, "/spec/template/spec/containers");
+    of_each(items(object, "/spec/template/spec/containers"), field)
+}
+
+/// One field of each, joined by commas.
+pub(crate) fn of_each(containers: &[Value], field: &str) -> String {
     containers.iter().map(|it| it[field].as_str().unwrap_or_default()).collect::<Vec<_>>().join(",")
+}
+
+/// `app=web,tier=front`, sorted by key.
+pub(crate) fn labels_text(labels: &Value) -> String {
+    let mut pairs: Vec<String> = labels
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    pairs.sort();
+    or_none(&pairs.join(",")).to_owned()
+}
+
+/// The text at `pointer`, or `<unset>`.
+pub(crate) fn or_unset<'v>(object: &'v Value, pointer: &str) -> &'v str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or("<unset>")
+}
+
+/// The first few of a list, and how many more there are.
+pub(crate) fn first_few(all: &[String], most: usize, separator: &str) -> String {
+    let shown = all.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(separator);
+    if all.len() > most { format!("{shown} + {} more...", all.len() - most) } else { shown }
 }
 
 /// `app=web,tier in (a,b)`, sorted by key.

@@ -3,6 +3,8 @@
 use corten_meta::Violation;
 use serde_json::Value;
 
+use crate::Subresource;
+
 /// The server calls, for a create: `default`, `prepare_create`, (admission), `validate`; for an update or patch: `default`,
 /// `prepare_update`, (admission), `validate`, `validate_update`. What holds for every kind (names, labels, finalizers, owner
 /// references, uid, timestamps, generation) the server does itself; a policy holds what is particular to its kind.
@@ -37,6 +39,32 @@ pub trait Policy: Send + Sync {
 
     /// Checks a change that `validate` cannot see: immutable fields.
     fn validate_update(&self, _new: &Value, _old: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// Checks a change of `status`.
+    fn validate_status_update(&self, _new: &Value, _old: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// Checks a change of `approval`: of what a CertificateSigningRequest's conditions say of it.
+    fn validate_approval(&self, _new: &Value, _old: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// What an update of a subresource that is particular to the kind (a Pod's `ephemeralcontainers` and `resize`) makes of
+    /// the stored object: everything but that part of what was asked for stays as it is.
+    fn take_part(&self, _subresource: Subresource, _asked: &Value, old: &Value) -> Value {
+        old.clone()
+    }
+
+    /// Checks such an update.
+    fn validate_part(&self, _subresource: Subresource, _new: &Value, _old: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// What the author of an accepted object should know, sent as `Warning` headers.
+    fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 

@@ -15,6 +15,8 @@ pub struct Kind {
     pub subresources: &'static [Subresource],
     /// The name of its type in `corten_schema`'s table, for example `io.k8s.api.core.v1.Pod`.
     pub schema: &'static str,
+    /// Set where the row shows the objects of another row in another version or group: they are stored in that one's form.
+    pub view_of: Option<ViewOf>,
     /// Paths a field selector may name beside `metadata.name` and `metadata.namespace`: `spec.nodeName`.
     pub selectable_fields: &'static [&'static str],
     /// The columns of `kubectl get` after Name; Age is a column like others. A row that has a column called Name (events have)
@@ -23,10 +25,70 @@ pub struct Kind {
     pub policy: &'static dyn Policy,
 }
 
+/// Whose objects a row shows, and how their form is changed into the row's and back; `apiVersion` and `kind` are not its
+/// business.
+pub struct ViewOf {
+    pub stored: Resource,
+    /// Neither function does anything: stored bytes are shown as they are, under another head.
+    pub same_fields: bool,
+    pub to_stored: fn(&mut Value),
+    pub from_stored: fn(&mut Value),
+}
+
+impl ViewOf {
+    /// Both versions have the same fields.
+    pub const fn same(stored: Resource) -> Self {
+        Self { stored, same_fields: true, to_stored: |_| {}, from_stored: |_| {} }
+    }
+
+    /// The versions differ in their fields.
+    pub const fn converted(stored: Resource, to_stored: fn(&mut Value), from_stored: fn(&mut Value)) -> Self {
+        Self { stored, same_fields: false, to_stored, from_stored }
+    }
+}
+
 impl Kind {
-    /// Are there objects of this kind in the store? Reviews and journals are answered without one.
+    /// A row that shows the objects of `row` as `resource`.
+    pub(crate) const fn view(resource: Resource, schema: &'static str, of: ViewOf, row: Self) -> Self {
+        let view = Self {
+            resource,
+            singular: row.singular,
+            short_names: row.short_names,
+            categories: row.categories,
+            verbs: row.verbs,
+            subresources: row.subresources,
+            schema,
+            view_of: Some(of),
+            selectable_fields: row.selectable_fields,
+            columns: row.columns,
+            policy: row.policy,
+        };
+        // What is left of a row borrows all it has; constants may not drop it.
+        std::mem::forget(row);
+        view
+    }
+
+    /// A view whose fields have other names: as many as the shown row selects by, or fewer, in its order.
+    pub(crate) const fn selected_by(mut self, fields: &'static [&'static str]) -> Self {
+        self.selectable_fields = fields;
+        self
+    }
+
+    /// A view whose requests are held to rules of its own. Its policy sees the stored form and is asked for violations alone.
+    pub(crate) const fn checked_by(mut self, policy: &'static dyn Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The row in whose form the objects are stored: this one, unless it is a view.
+    pub fn stored_row(&'static self) -> &'static Self {
+        let stored = |view: &ViewOf| crate::by_path(&view.stored.group, &view.stored.version, &view.stored.plural);
+        self.view_of.as_ref().and_then(stored).unwrap_or(self)
+    }
+
+    /// Are there objects in the store in this row's form? Reviews, journals and views of other rows are answered without.
     pub fn is_stored(&self) -> bool {
-        self.allows(Verb::List)
+        self.allows(Verb::Create) && self.allows(Verb::List) && self.view_of.is_none()
     }
 
     pub fn allows(&self, verb: Verb) -> bool {
@@ -35,6 +97,15 @@ impl Kind {
 
     pub fn has(&self, subresource: Subresource) -> bool {
         self.subresources.contains(&subresource)
+    }
+}
+
+/// Where the value of a selectable field stands. As upstream: two of them are not called what they are.
+pub fn place_of(field: &'static str) -> &'static str {
+    match field {
+        "status.successful" => "status.succeeded",
+        "source" => "source.component",
+        field => field,
     }
 }
 
@@ -67,6 +138,8 @@ impl Verb {
     /// Reviews: answered, never stored.
     pub const CREATE_ONLY: &'static [Self] = &[Self::Create];
     pub const GET_ONLY: &'static [Self] = &[Self::Get];
+    /// Measured when somebody asks.
+    pub const READ_ONLY: &'static [Self] = &[Self::Get, Self::List];
 
     /// As discovery and RBAC write it.
     pub fn as_str(self) -> &'static str {
@@ -95,6 +168,11 @@ pub enum Subresource {
     Exec,
     Attach,
     PortForward,
+    Token,
+    Approval,
+    EphemeralContainers,
+    Resize,
+    Proxy,
 }
 
 impl Subresource {
@@ -109,6 +187,11 @@ impl Subresource {
             Self::Exec => "exec",
             Self::Attach => "attach",
             Self::PortForward => "portforward",
+            Self::Token => "token",
+            Self::Approval => "approval",
+            Self::EphemeralContainers => "ephemeralcontainers",
+            Self::Resize => "resize",
+            Self::Proxy => "proxy",
         }
     }
 }

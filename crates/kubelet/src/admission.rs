@@ -2,7 +2,7 @@
 //! must not overcommit the node unseen: it fails, with upstream's reasons and words, before anything of it begins.
 //!
 //! Decided once, when the pod is first seen: `status.startTime` is the mark of a pod that was taken. Upstream makes room
-//! for critical pods by evicting others, and turns pods away while the node is short of memory or disk; this one does not.
+//! for critical pods by evicting others; this one does not.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,13 @@ use corten_api::core::v1::{Pod, Taint};
 use corten_reconcile::EventType::Warning;
 
 use crate::{
-    Kubelet,
-    node_selection::{allows, is_selective, tolerates},
-    pod::{PodMachine, spec_of},
+    Kubelet, Qos,
+    evict::{EVICTED, is_system_critical},
+    node_selection::{allows, is_selective, tolerates, tolerates_taint},
+    pod::{PodMachine, all_containers, is_static, spec_of},
     requests::{host_ports, requests},
+    sandbox::qos,
+    shutdown,
 };
 
 /// What a node is to a pod that wants in.
@@ -25,6 +28,11 @@ pub(crate) struct Ground {
     /// CPU in thousandths, all else in units.
     pub(crate) allocatable: BTreeMap<String, i64>,
     pub(crate) pods_max: i64,
+    pub(crate) allowed_sysctls: Vec<String>,
+    pub(crate) has_app_armor: bool,
+    /// The conditions of shortage that are the case.
+    pub(crate) pressed: Vec<&'static str>,
+    pub(crate) is_shutting_down: bool,
 }
 
 /// Why a pod is not taken.
@@ -39,7 +47,7 @@ impl Kubelet {
     pub(crate) fn admit(&mut self, uid: &str) {
         let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
         let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
-        if is_leaving || !self.runtime_is_known || !self.pods_are_known {
+        if is_leaving || !self.runtime_is_known || !(self.pods_are_known || machine.is_static()) {
             return;
         }
         let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
@@ -82,7 +90,7 @@ impl PodMachine {
     }
 
     /// A pod that is over gives its room back, as the scheduler has it.
-    fn holds_room(&self) -> bool {
+    pub(crate) fn holds_room(&self) -> bool {
         self.in_api && self.is_admitted() && !self.is_terminal_in_api() && (self.ending.is_none() || self.may_run())
     }
 
@@ -96,7 +104,9 @@ impl PodMachine {
 
 /// As upstream, of several reasons the first is told.
 fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
-    check_sysctls(pod)?;
+    check_pressure(pod, ground)?;
+    check_sysctls(pod, &ground.allowed_sysctls)?;
+    check_security(pod, ground.has_app_armor)?;
     check_room(pod, ground, taken)?;
     if !allows(pod, &ground.name, &ground.labels) {
         return Err(predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"));
@@ -115,11 +125,31 @@ fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> 
     Ok(())
 }
 
+/// As upstream: while memory is short, nobody who asks for none of it; while anything else is, nobody the system can be
+/// without.
+fn check_pressure(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
+    if ground.is_shutting_down {
+        return Err(Rejection { reason: shutdown::NOT_ADMITTED, message: shutdown::NOT_ADMITTED_MESSAGE.into() });
+    }
+    if ground.pressed.is_empty() || is_static(pod) || is_system_critical(pod) {
+        return Ok(());
+    }
+    if ground.pressed == ["MemoryPressure"] {
+        let key = "node.kubernetes.io/memory-pressure".to_owned();
+        let taint = Taint { key, effect: "NoSchedule".into(), ..Taint::default() };
+        if qos(pod) != Qos::BestEffort || tolerates_taint(pod, &taint) {
+            return Ok(());
+        }
+    }
+    let message = format!("The node had condition: [{}]. ", ground.pressed.join(" "));
+    Err(Rejection { reason: EVICTED, message })
+}
+
 fn predicate(name: &'static str, why: &str) -> Rejection {
     Rejection { reason: name, message: format!("Predicate {name} failed: {why}") }
 }
 
-fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
+pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
     let lacks = |reason, name: &str, requested: i64, used: i64, capacity: i64| {
         let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
         Err(Rejection { reason, message: format!("Node didn't have enough resource: {name}, {numbers}") })
@@ -170,14 +200,40 @@ enum Scope {
     Net,
 }
 
-fn check_sysctls(pod: &Pod) -> Result<(), Rejection> {
+/// What only some runtimes and kernels have. As upstream, such a pod fails where they have not.
+fn check_security(pod: &Pod, has_app_armor: bool) -> Result<(), Rejection> {
+    let context = spec_of(pod).security_context.as_ref();
+    if context.and_then(|it| it.supplemental_groups_policy.as_deref()) == Some("Strict") {
+        let message = "SupplementalGroupsPolicy=Strict is not supported in this node".into();
+        return Err(Rejection { reason: "SupplementalGroupsPolicyNotSupported", message });
+    }
+    if !has_app_armor && wants_app_armor(pod) {
+        let message = "Cannot enforce AppArmor: AppArmor is not enabled on the host".into();
+        return Err(Rejection { reason: "AppArmor", message });
+    }
+    Ok(())
+}
+
+fn wants_app_armor(pod: &Pod) -> bool {
+    let contexts = all_containers(pod).filter_map(|it| it.security_context.as_ref()?.app_armor_profile.as_ref());
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.app_armor_profile.as_ref());
+    // The old form of the field: what it asks for is the same.
+    let old = pod.metadata.annotations.iter().flatten();
+    let mut old = old.filter(|(name, _)| name.starts_with("container.apparmor.security.beta.kubernetes.io/"));
+    contexts.chain(of_pod).any(|it| it.type_ != "Unconfined") || old.any(|(_, profile)| profile != "unconfined")
+}
+
+fn check_sysctls(pod: &Pod, allowed: &[String]) -> Result<(), Rejection> {
     let spec = spec_of(pod);
     let sysctls = spec.security_context.as_ref().and_then(|it| it.sysctls.as_ref());
     for sysctl in sysctls.into_iter().flatten() {
         // Both separators mean the same.
         let name = sysctl.name.replace('/', ".");
         let why = match SAFE_SYSCTLS.iter().find(|it| it.0 == name).map(|it| it.1) {
-            None => "not allowlisted",
+            None if !allowed.iter().any(|it| is_allowed_by(it, &name)) => "not allowlisted",
+            None if name.starts_with("net.") && spec.host_network == Some(true) => "not allowed with host net enabled",
+            None if is_of_ipc(&name) && spec.host_ipc == Some(true) => "not allowed with host ipc enabled",
+            None => continue,
             Some(Scope::Net) if spec.host_network == Some(true) => "not allowed with host net enabled",
             Some(Scope::Ipc) if spec.host_ipc == Some(true) => "not allowed with host ipc enabled",
             Some(_) => continue,
@@ -186,4 +242,17 @@ fn check_sysctls(pod: &Pod) -> Result<(), Rejection> {
         return Err(Rejection { reason: "SysctlForbidden", message });
     }
     Ok(())
+}
+
+fn is_allowed_by(pattern: &str, name: &str) -> bool {
+    let pattern = pattern.replace('/', ".");
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// As upstream: which parameters belong to a namespace of IPC.
+fn is_of_ipc(name: &str) -> bool {
+    ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|it| name.starts_with(it)) || name == "kernel.sem"
 }

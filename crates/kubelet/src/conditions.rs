@@ -52,6 +52,19 @@ pub(crate) fn update(status: &mut PodStatus, pod: &Pod, has_network: bool, now: 
     status.conditions = Some(own.chain(foreign).collect());
 }
 
+/// Says that the node ends the pod.
+pub(crate) fn disrupt(status: &mut PodStatus, pod: &Pod, message: &str, now: Time) {
+    const NAME: &str = "DisruptionTarget";
+    let conditions = status.conditions.get_or_insert_default();
+    let before = conditions.iter().position(|it| it.type_ == NAME);
+    let verdict = Verdict { message: message.into(), ..Verdict::yes_because("TerminationByKubelet") };
+    let told = condition(NAME, &verdict, before.map(|at| &conditions[at]), pod.metadata.generation, now);
+    match before {
+        Some(at) => conditions[at] = told,
+        None => conditions.push(told),
+    }
+}
+
 fn condition(
     name: &str,
     verdict: &Verdict,

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use corten_api::core::v1::{Container, Pod};
+use corten_api::core::v1::{Container, Pod, ResourceRequirements};
 use corten_meta::Time;
 use corten_reconcile::EventType::{Normal, Warning};
 
@@ -20,11 +20,21 @@ use crate::{
     backoff::{BackOff, go_seconds},
     context::Context,
     env::ConfigError,
+    env_file::{self, EnvFiles},
     image_state::ImageState,
     pod::Span,
     probe::{self, ProbeState},
     spec::{self, Ingredients},
 };
+
+/// The files that a container's environment names. Read afresh for each start.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) enum EnvFilesRead {
+    #[default]
+    No,
+    Reading,
+    Done(Result<EnvFiles, String>),
+}
 
 /// What is known of one container by name.
 #[derive(Debug, Default)]
@@ -41,11 +51,19 @@ pub(crate) struct Track {
     pub(crate) waiting: Option<Waiting>,
     /// A StartContainer is under way since then.
     pub(crate) starting: Option<Time>,
+    /// The resources it was begun with.
+    starting_with: Option<ResourceRequirements>,
+    /// The id of an attempt and the resources it has.
+    pub(crate) given: Option<(String, ResourceRequirements)>,
+    /// The id of the attempt that runs again whatever its exit.
+    pub(crate) restart_of: Option<String>,
     pub(crate) stopping: Option<Stopping>,
     /// The id of the container whose postStart hook is under way.
     post_start: Option<String>,
-    removing: BTreeSet<String>,
-    retry_at: Option<Time>,
+    pub(crate) removing: BTreeSet<String>,
+    pub(crate) retry_at: Option<Time>,
+    /// Of the files its environment names: being read, or what they hold.
+    pub(crate) env_files: EnvFilesRead,
     pub(crate) probes: BTreeMap<ProbeKind, ProbeState>,
     /// What it wrote last before it crashed.
     pub(crate) log_tail: String,
@@ -82,6 +100,8 @@ pub(crate) struct Frame<'a> {
     /// `spec.containers{web}`.
     pub(crate) field: &'a str,
     pub(crate) pod_ips: &'a [String],
+    /// For an ephemeral container that has one: the id of its target, or why that is not known.
+    pub(crate) target: Option<Result<String, String>>,
 }
 
 impl Track {
@@ -100,6 +120,11 @@ impl Track {
 
     pub(crate) fn running(&self) -> Option<&ObservedContainer> {
         self.attempts.iter().rev().map(|it| &it.it).find(|it| matches!(it.state, Observed::Running { .. }))
+    }
+
+    /// It was stopped to be started again.
+    pub(crate) fn must_restart(&self) -> bool {
+        self.restart_of.is_some() && self.restart_of.as_ref() == self.latest().map(|it| &it.id)
     }
 
     pub(crate) fn is_alive(&self) -> bool {
@@ -146,6 +171,13 @@ impl Track {
         }
     }
 
+    /// It is on its way to run, or its postStart hook is.
+    pub(crate) fn is_beginning(&self) -> bool {
+        let gets_image =
+            matches!(self.image, ImageState::Inspecting | ImageState::Pulling { .. } | ImageState::Present(_));
+        gets_image || self.starting.is_some() || self.post_start.is_some()
+    }
+
     pub(crate) fn use_image(&mut self, name: &str) {
         if self.image_name != name {
             self.image_name = name.into();
@@ -164,6 +196,10 @@ impl Track {
 
     /// The startup probe, where there is one, has passed.
     pub(crate) fn is_started(&self, container: &Container) -> bool {
+        // Seen to run before its start was told: a postStart hook may still have to be called.
+        if self.starting.is_some() {
+            return false;
+        }
         let Some(running) = self.running().filter(|it| self.post_start.as_ref() != Some(&it.id)) else { return false };
         container.startup_probe.is_none() || self.passed(ProbeKind::Startup, &running.id) == Some(true)
     }
@@ -174,6 +210,11 @@ impl Track {
             && (container.readiness_probe.is_none() || self.passed(ProbeKind::Readiness, &running.id) == Some(true))
     }
 
+    /// No row of answers was long enough yet to say anything of the running container.
+    pub(crate) fn is_unprobed(&self, kind: ProbeKind) -> bool {
+        self.running().is_some_and(|it| self.passed(kind, &it.id).is_none())
+    }
+
     fn passed(&self, kind: ProbeKind, id: &str) -> Option<bool> {
         self.probes.get(&kind).filter(|it| it.id == id).and_then(|it| it.passed)
     }
@@ -182,6 +223,16 @@ impl Track {
     pub(crate) fn prune(&mut self, who: &PodRef, cx: &mut Context<'_>) {
         let surplus = self.attempts.len().saturating_sub(2);
         for known in &self.attempts[..surplus] {
+            if exit_of(&known.it).is_some() && self.removing.insert(known.it.id.clone()) {
+                cx.host(remove(who, &known.it));
+            }
+        }
+    }
+
+    /// Lets go of dead attempts that take room: all, or all but the newest.
+    pub(crate) fn drop_dead(&mut self, who: &PodRef, keeps_newest: bool, cx: &mut Context<'_>) {
+        let n_dropped = self.attempts.len().saturating_sub(usize::from(keeps_newest));
+        for known in &self.attempts[..n_dropped] {
             if exit_of(&known.it).is_some() && self.removing.insert(known.it.id.clone()) {
                 cx.host(remove(who, &known.it));
             }
@@ -234,7 +285,7 @@ pub(crate) fn advance(
             }
             return;
         }
-        Some(Observed::Exited(exit)) if !restarts(exit) => return,
+        Some(Observed::Exited(exit)) if !restarts(exit) && !track.must_restart() => return,
         _ => {}
     }
     if backs_off(track, frame, cx) || !cx.is_due(track.retry_at) || !crate::image_state::ensure(track, frame, cx) {
@@ -286,11 +337,23 @@ pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
 const RETRY: Duration = Duration::from_secs(10);
 
 fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+    if !read_env_files(track, frame, cx) {
+        return;
+    }
     let ImageState::Present(image) = &track.image else { return };
     let ips = if sandbox.ips.is_empty() { &cx.config.node_ips } else { &sandbox.ips };
     let attempt = next_attempt(track, frame);
-    let ingredients =
-        Ingredients { sandbox_id: &sandbox.id, attempt, image, sources: cx.sources, around: cx.around(ips) };
+    let around = cx.around(ips);
+    let target = frame.target.as_ref();
+    let ingredients = Ingredients {
+        sandbox_id: &sandbox.id,
+        attempt,
+        image,
+        sources: cx.sources,
+        files: &track.env_files,
+        around,
+        target,
+    };
     match spec::spec(frame.pod, frame.container, &ingredients) {
         Ok(spec) => {
             if let Some(latest) = track.attempts.last()
@@ -300,7 +363,9 @@ fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &m
                 track.restarts.next(failed, cx.now);
             }
             track.starting = Some(cx.now);
+            track.starting_with = Some(frame.container.resources.clone().unwrap_or_default());
             track.retry_at = None;
+            track.env_files = EnvFilesRead::No;
             track.image = ImageState::Idle;
             cx.host(HostEffect::StartContainer(Box::new(spec)));
         }
@@ -310,8 +375,27 @@ fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &m
                 cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {message}"));
             }
             track.wait("CreateContainerConfigError", message, cx.now);
+            if track.env_files != EnvFilesRead::No {
+                track.env_files = EnvFilesRead::No;
+                track.retry_at = Some(cx.now.after(RETRY));
+                cx.wake_at(cx.now.after(RETRY));
+            }
         }
     }
+}
+
+/// True once the files its environment names are read.
+fn read_env_files(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+    let files = env_file::named_by(frame.container);
+    if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
+        return true;
+    }
+    if track.env_files == EnvFilesRead::No {
+        track.env_files = EnvFilesRead::Reading;
+        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
+        cx.host(HostEffect::ReadFiles { pod, container, files });
+    }
+    false
 }
 
 /// One more than the runtime or, where that has lost its memory, the API knows of.
@@ -338,6 +422,7 @@ pub(crate) fn started(
         Ok(container) => {
             track.waiting = None;
             let id = container.id.clone();
+            track.given = track.starting_with.take().map(|it| (id.clone(), it));
             track.observe(container, Some(cx.now));
             cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
             cx.event(frame.who, frame.field, Normal, "Started", "Container started".into());
@@ -385,6 +470,9 @@ fn run_post_start(track: &mut Track, frame: &Frame<'_>, id: String, cx: &mut Con
     }
 }
 
+/// As upstream, both the event of a postStart hook and the reason for stopping its container.
+const HOOK_FAILED: &str = "FailedPostStartHook";
+
 /// Begins to stop whatever runs. `why` is given where the pod itself goes on.
 pub(crate) fn stop(
     track: &mut Track,
@@ -400,6 +488,7 @@ pub(crate) fn stop(
     let grace = grace_seconds.or(spec.termination_grace_period_seconds).unwrap_or(30).max(1);
     let name = &frame.container.name;
     let message = match why {
+        Some(HOOK_FAILED) => HOOK_FAILED.into(),
         Some(why) => format!("Container {name} {why}"),
         None => format!("Stopping container {name}"),
     };
@@ -433,6 +522,7 @@ fn signal(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
         container: frame.container.name.clone(),
         id: stopping.id.clone(),
         timeout_seconds: left.max(2),
+        signal: frame.container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
     });
 }
 
@@ -471,15 +561,11 @@ pub(crate) fn hooked(
                 return;
             }
             if let Err(message) = result {
-                cx.event(
-                    frame.who,
-                    frame.field,
-                    Warning,
-                    "FailedPostStartHook",
-                    format!("PostStartHook failed: {message}"),
-                );
+                // As upstream: what a hook said may hold secrets, so no event repeats it.
+                let event = "PostStartHook failed".to_owned();
+                cx.event(frame.who, frame.field, Warning, HOOK_FAILED, event);
                 track.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
-                stop(track, frame, Some("failed its postStart hook, will be restarted"), None, cx);
+                stop(track, frame, Some(HOOK_FAILED), None, cx);
             } else {
                 track.post_start = None;
             }
@@ -488,14 +574,8 @@ pub(crate) fn hooked(
             if !track.stopping.as_ref().is_some_and(|it| it.id == id && it.in_hook) {
                 return;
             }
-            if let Err(message) = result {
-                cx.event(
-                    frame.who,
-                    frame.field,
-                    Warning,
-                    "FailedPreStopHook",
-                    format!("PreStopHook failed: {message}"),
-                );
+            if result.is_err() {
+                cx.event(frame.who, frame.field, Warning, "FailedPreStopHook", "PreStopHook failed".into());
             }
             signal(track, frame, cx);
         }

@@ -5,12 +5,17 @@ use std::time::Duration;
 use corten_meta::{ObjectReference, Time};
 use corten_reconcile::EventType;
 
-use crate::{ApiEffect, Config, Effect, HostEffect, NodeFacts, PodRef, downward::Surroundings, sources::Sources};
+use crate::{
+    ApiEffect, Config, Effect, HostEffect, NodeFacts, PodRef, downward::Surroundings, runtime_class::RuntimeClasses,
+    services::Services, sources::Sources,
+};
 
 pub(crate) struct Context<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: Option<&'a NodeFacts>,
     pub(crate) sources: &'a Sources,
+    pub(crate) services: &'a Services,
+    pub(crate) runtime_classes: &'a RuntimeClasses,
     pub(crate) now: Time,
     pub(crate) effects: Vec<Effect>,
     /// The earliest time at which this pod must be looked at again.
@@ -60,7 +65,7 @@ impl<'a> Context<'a> {
     where
         'a: 'b,
     {
-        Surroundings { config: self.config, facts: self.facts, pod_ips }
+        Surroundings { config: self.config, facts: self.facts, services: self.services, pod_ips }
     }
 }
 

@@ -8,12 +8,13 @@ use corten_api::{
 };
 use corten_meta::Quantity;
 
-use crate::{Config, NodeFacts, pod::spec_of};
+use crate::{Config, NodeFacts, pod::spec_of, services::Services};
 
 /// What is known beside the pod's object.
 pub(crate) struct Surroundings<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: Option<&'a NodeFacts>,
+    pub(crate) services: &'a Services,
     /// The addresses of the pod's sandbox, or the node's for a pod in the host's network.
     pub(crate) pod_ips: &'a [String],
 }

@@ -5,16 +5,22 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
+use corten_api::core::v1::Pod;
 use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
+use crate::env_file::EnvFile;
 use crate::event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage};
+use crate::measure::NodeEffect;
+use crate::tokens::TokenWish;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// For the host; the answer comes back as [`Event::Done`].
     Host(HostEffect),
+    /// For the host, about the node as a whole; the answer comes back as [`Event::OfNode`].
+    Node(NodeEffect),
     /// For the API server.
     Api(ApiEffect),
     /// What is now known of one pod, for `corten why`.
@@ -51,14 +57,19 @@ pub enum HostEffect {
     PullImage { pod: PodRef, container: String, image: String, credentials: Vec<Credential> },
     /// CRI CreateContainer, StartContainer, ContainerStatus. → [`Outcome::Container`]
     StartContainer(Box<ContainerSpec>),
-    /// CRI StopContainer: the stop signal, then after the time SIGKILL. Already gone is success. → [`Outcome::Stopped`]
-    StopContainer { pod: PodRef, container: String, id: String, timeout_seconds: i64 },
+    /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. → [`Outcome::Stopped`]
+    StopContainer { pod: PodRef, container: String, id: String, timeout_seconds: i64, signal: Option<String> },
     /// CRI RemoveContainer, and its log files. Already gone is success. → [`Outcome::Removed`]
     RemoveContainer { pod: PodRef, container: String, id: String, attempt: u32 },
     /// One attempt of one probe. → [`Outcome::Probed`]
     Probe { pod: PodRef, container: String, id: String, probe: ProbeKind, action: Action, timeout_seconds: u32 },
     /// A lifecycle hook. → [`Outcome::Hooked`]
     RunHook { pod: PodRef, container: String, id: String, hook: Hook, action: Action, timeout_seconds: u32 },
+    /// Refused where the memory in use is not below what a check says; else the steps, one after the other: CRI
+    /// UpdateContainerResources, or the pod's cgroup. → [`Outcome::Resized`]
+    Resize { pod: PodRef, qos: Qos, steps: Vec<ResizeStep>, checks: Vec<MemoryCheck> },
+    /// What these files of the pod's emptyDirs hold, volume and path beneath it. → [`Outcome::FilesRead`]
+    ReadFiles { pod: PodRef, container: String, files: Vec<EnvFile> },
     /// The last lines a container wrote, for the journal of a crash loop. → [`Outcome::LogTail`]
     TailLog { pod: PodRef, container: String, attempt: u32, lines: u32 },
     /// Unmounts and deletes everything kept for the pod: volumes, files, logs. → [`Outcome::PodRemoved`]
@@ -75,7 +86,7 @@ pub struct Volume {
 #[derive(Clone, Debug, PartialEq)]
 pub enum VolumeSource {
     /// A folder, or a tmpfs (of this size); what is in it stays.
-    EmptyDir { memory: bool, size_limit_bytes: Option<i64> },
+    EmptyDir { memory: bool, size_limit_bytes: Option<i64>, mode: u32 },
     /// Nothing is made in the pod's folder; only `kind` is checked or created.
     HostPath { path: String, kind: HostPathKind },
     /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
@@ -111,10 +122,12 @@ pub struct VolumeFile {
     /// Relative, without `..`.
     pub path: String,
     pub mode: u32,
+    /// Root's where nobody is named.
+    pub user: Option<u32>,
     pub content: Vec<u8>,
 }
 
-/// Everything CRI's PodSandboxConfig needs. Log folder, cgroup parent and resolv.conf of the node are the host's business.
+/// Everything CRI's PodSandboxConfig needs. Log folder and cgroup parent are the host's business.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxSpec {
     pub pod: PodRef,
@@ -145,8 +158,6 @@ pub struct SandboxSpec {
 /// What goes into the pod's resolv.conf.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dns {
-    /// Start from the node's own resolv.conf (policy `Default`, or `ClusterFirst` where there is no cluster DNS).
-    pub from_node: bool,
     pub servers: Vec<String>,
     pub searches: Vec<String>,
     pub options: Vec<String>,
@@ -177,6 +188,25 @@ pub struct Resources {
     pub cpu_period: i64,
     pub memory_limit_bytes: i64,
     pub oom_score_adj: i64,
+}
+
+/// One thing that is given other resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResizeStep {
+    /// The pod's cgroup; what is zero has no limit.
+    Pod(Resources),
+    Container {
+        id: String,
+        resources: Resources,
+    },
+}
+
+/// A limit that must not be below what is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryCheck {
+    /// Name and id; `None`: the pod as a whole.
+    pub container: Option<(String, String)>,
+    pub limit_bytes: i64,
 }
 
 /// A user and password for a registry.
@@ -217,6 +247,10 @@ pub struct ContainerSpec {
     pub host_pid: bool,
     pub host_ipc: bool,
     pub share_process_namespace: bool,
+    /// The container whose processes this one sees, where neither the pod nor the host shares them anyway.
+    pub pid_target: Option<String>,
+    /// Of each size of huge pages the machine has, in CRI's words, how many bytes of it.
+    pub hugepages: Vec<(String, u64)>,
     /// Decides, with the pod's uid, which cgroup is the parent.
     pub qos: Qos,
 }
@@ -235,7 +269,7 @@ pub enum MountSource {
     /// resolved without following links out of the volume).
     Volume { plugin: Plugin, name: String, sub_path: String },
     /// A path of the machine, or one beneath it, as with `Volume`.
-    HostPath { path: String, sub_path: String },
+    HostPath { name: String, path: String, sub_path: String },
     /// The pod's /etc/hosts.
     Hosts(Hosts),
     /// An empty file of this container and attempt, from which the termination message is read.
@@ -275,6 +309,9 @@ pub struct Security {
     pub add_capabilities: Vec<String>,
     pub drop_capabilities: Vec<String>,
     pub seccomp: Seccomp,
+    pub app_armor: AppArmor,
+    /// User, role, type, level; not looked at where the machine has no SELinux.
+    pub se_linux: Option<[String; 4]>,
     /// `procMount: Unmasked`: nothing of /proc is hidden.
     pub unmasked_proc: bool,
 }
@@ -285,6 +322,17 @@ pub enum Seccomp {
     Unconfined,
     RuntimeDefault,
     /// A profile file beneath the node's seccomp folder.
+    Localhost(String),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AppArmor {
+    /// What the runtime does where nobody says anything.
+    #[default]
+    Unset,
+    Unconfined,
+    RuntimeDefault,
+    /// A profile that is loaded on the machine.
     Localhost(String),
 }
 
@@ -344,6 +392,11 @@ pub enum ApiEffect {
     DeletePod {
         pod: PodRef,
     },
+    /// Creates the pod that shows a static pod at the API. → [`Event::MirrorCreated`]
+    CreateMirror {
+        key: Key,
+        pod: Box<Pod>,
+    },
     /// Tells users; repetitions are counted into one Event. No answer.
     Event {
         about: ObjectReference,
@@ -354,6 +407,12 @@ pub enum ApiEffect {
     /// Keeps one ConfigMap or Secret in sight until [`ApiEffect::Unfollow`]. → [`Event::Source`], at first and at each change.
     Follow(Source),
     Unfollow(Source),
+    /// A token for the service account, bound to the pod. → [`Event::Token`]
+    RequestToken {
+        pod: PodRef,
+        account: String,
+        wish: TokenWish,
+    },
     /// Creates the Node. → [`Event::NodeWritten`]
     CreateNode {
         node: Value,
@@ -412,6 +471,8 @@ impl HostEffect {
             | Self::RemoveContainer { pod, .. }
             | Self::Probe { pod, .. }
             | Self::RunHook { pod, .. }
+            | Self::Resize { pod, .. }
+            | Self::ReadFiles { pod, .. }
             | Self::TailLog { pod, .. }
             | Self::RemovePod { pod } => pod,
         }
@@ -461,6 +522,10 @@ impl HostEffect {
             },
             Self::RunHook { container, id, hook, .. } => {
                 Outcome::Hooked { container: container.clone(), id: id.clone(), hook: *hook, result: Err(failure) }
+            }
+            Self::Resize { .. } => Outcome::Resized(Err(failure)),
+            Self::ReadFiles { container, .. } => {
+                Outcome::FilesRead { container: container.clone(), result: Err(failure) }
             }
             Self::TailLog { container, .. } => Outcome::LogTail { container: container.clone(), text: String::new() },
             Self::RemovePod { .. } => Outcome::PodRemoved(Err(failure)),

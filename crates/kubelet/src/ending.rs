@@ -5,7 +5,7 @@
 //! ```
 //! A pod that is only done keeps its dead containers and its files until it is deleted, for whoever reads its logs.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use corten_api::core::v1::Container;
 use corten_meta::Time;
@@ -31,12 +31,24 @@ pub(crate) struct Ending {
     retry_at: Option<Time>,
 }
 
+/// Why the node ends a pod that could go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Termination {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) grace_seconds: i64,
+    /// The condition `DisruptionTarget` says so, too.
+    pub(crate) tells_disruption: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Why {
     /// No container will run again.
     Finished,
     /// `activeDeadlineSeconds` have passed.
     Deadline,
+    /// The node wants it gone: it is short of something, or is about to end.
+    Terminated,
     /// `metadata.deletionTimestamp` is set.
     Deleted,
     /// The API does not have it, or no longer.
@@ -73,11 +85,13 @@ impl PodMachine {
         let spec_grace = self.spec().termination_grace_period_seconds.unwrap_or(30);
         let (why, grace) = if !self.in_api {
             // Whoever forced it out of the API wants it gone at once; it gets the shortest grace there is.
-            (Why::Gone, 2)
+            (Why::Gone, if self.is_static() { spec_grace } else { 2 })
         } else if self.pod.metadata.deletion_timestamp.is_some() {
             (Why::Deleted, self.pod.metadata.deletion_grace_period_seconds.unwrap_or(spec_grace))
         } else if self.ending.is_some() {
             return;
+        } else if let Some(termination) = &self.termination {
+            (Why::Terminated, termination.grace_seconds)
         } else if self.is_terminal_in_api() || self.is_finished() || self.rejection().is_some() {
             (Why::Finished, spec_grace)
         } else if self.is_too_old(cx) {
@@ -98,7 +112,40 @@ impl PodMachine {
         }
     }
 
+    /// A static pod is over when its containers are, whatever became of an earlier one of its name.
+    /// The node ends the pod, and says why.
+    pub(crate) fn terminate(
+        &mut self,
+        reason: &'static str,
+        message: String,
+        grace_seconds: i64,
+        tells_disruption: bool,
+    ) {
+        self.termination.get_or_insert(Termination { reason, message, grace_seconds, tells_disruption });
+    }
+
+    fn is_evicted(&self) -> bool {
+        self.termination.as_ref().is_some_and(|it| it.reason == crate::evict::EVICTED)
+    }
+
+    /// What the pod has on the disk goes at once: the API may have to wait for that room before it can take note. What
+    /// tells how the containers ended stays until it has.
+    fn free_disk(&mut self, cx: &mut Context<'_>) {
+        self.stop_sandboxes(cx);
+        if self.sandboxes.iter().all(|it| it.is_stopped) {
+            self.remove_files(cx);
+        }
+    }
+
+    fn is_evicted_in_api(&self) -> bool {
+        let status = self.pod.status.as_ref();
+        self.is_terminal_in_api() && status.and_then(|it| it.reason.as_deref()) == Some(crate::evict::EVICTED)
+    }
+
     pub(crate) fn is_terminal_in_api(&self) -> bool {
+        if self.is_static() {
+            return false;
+        }
         let phase = self.pod.status.as_ref().and_then(|it| it.phase.as_deref());
         matches!(phase, Some("Succeeded" | "Failed"))
     }
@@ -121,7 +168,10 @@ impl PodMachine {
             return;
         }
         match why {
-            Why::Finished | Why::Deadline => self.stop_sandboxes(cx),
+            // As upstream: nothing of an evicted pod takes any room.
+            Why::Finished | Why::Deadline | Why::Terminated if self.is_evicted_in_api() => self.clear_away(cx),
+            Why::Terminated if self.is_evicted() => self.free_disk(cx),
+            Why::Finished | Why::Deadline | Why::Terminated => self.stop_sandboxes(cx),
             Why::Deleted | Why::Gone => self.clear_away(cx),
         }
     }
@@ -141,10 +191,10 @@ impl PodMachine {
         names.sort();
         let Some((first, _)) = names.first().cloned() else { return true };
         for (_, name) in names.iter().filter(|(order, _)| *order == first) {
-            let stranger = Container { name: name.clone(), ..Container::default() };
-            let container = crate::pod::container_named(&pod, name).unwrap_or(&stranger);
+            let stranger = || Cow::Owned(Container { name: name.clone(), ..Container::default() });
+            let container = crate::pod::any_container_named(&pod, name).unwrap_or_else(stranger);
             let left = i64::try_from(deadline.since(cx.now).as_secs()).unwrap_or(grace).min(grace);
-            self.with_track(container, cx, |track, frame: &Frame<'_>, cx| {
+            self.with_track(&container, cx, |track, frame: &Frame<'_>, cx| {
                 if track.stopping.is_none() {
                     containers::stop(track, frame, None, Some(left), cx);
                 } else {
@@ -158,11 +208,13 @@ impl PodMachine {
     /// Sandboxes, then files, then the API object.
     fn clear_away(&mut self, cx: &mut Context<'_>) {
         self.remove_sandboxes(|_| true, cx);
-        let has_sandboxes = !self.sandboxes.is_empty();
-        let Some(ending) = &mut self.ending else { return };
-        if has_sandboxes {
-            return;
+        if self.sandboxes.is_empty() {
+            self.remove_files(cx);
         }
+    }
+
+    fn remove_files(&mut self, cx: &mut Context<'_>) {
+        let Some(ending) = &mut self.ending else { return };
         if ending.files == Files::Kept && cx.is_due(ending.retry_at) {
             ending.files = Files::Removing;
             cx.host(HostEffect::RemovePod { pod: self.who.clone() });

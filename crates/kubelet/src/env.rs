@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::{Container, EnvVar, EnvVarSource, Pod};
+use corten_api::core::v1::{Container, EnvVar, EnvVarSource, FileKeySelector, Pod};
 use corten_meta::Key;
 
 use crate::{
     Source, SourceKind,
+    containers::EnvFilesRead,
     downward::{self, Surroundings},
+    env_file,
+    pod::{is_static, spec_of},
     sources::{Lookup, Sources},
 };
 
@@ -25,10 +28,16 @@ pub(crate) fn environment(
     pod: &Pod,
     container: &Container,
     sources: &Sources,
+    files: &EnvFilesRead,
     around: &Surroundings<'_>,
 ) -> Result<Vec<(String, String)>, ConfigError> {
-    let mut env = Environment::default();
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    // A pod that does not come from the API must not wait for it.
+    if !around.services.are_known && !is_static(pod) {
+        return Err(ConfigError::Unread);
+    }
+    let links = spec_of(pod).enable_service_links != Some(false);
+    let mut env = Environment { given: around.services.variables(&namespace, links), ..Environment::default() };
     for from in container.env_from.iter().flatten() {
         let prefix = from.prefix.clone().unwrap_or_default();
         let (kind, name, optional) = match (&from.config_map_ref, &from.secret_ref) {
@@ -43,17 +52,25 @@ pub(crate) fn environment(
         }
     }
     for var in container.env.iter().flatten() {
-        if let Some(value) = value_of(var, pod, container, sources, around, &env)? {
+        env.given.remove(&var.name);
+        let of_file = var.value_from.as_ref().and_then(|it| it.file_key_ref.as_ref());
+        let value = match of_file {
+            Some(it) => value_in_file(it, files)?,
+            None => value_of(var, pod, container, sources, around, &env)?,
+        };
+        if let Some(value) = value {
             env.set(var.name.clone(), value);
         }
     }
-    Ok(env.vars)
+    Ok(env.finished())
 }
 
 #[derive(Default)]
 struct Environment {
     vars: Vec<(String, String)>,
     index: BTreeMap<String, usize>,
+    /// Of Services: seen by those that are defined, which come first and replace them.
+    given: BTreeMap<String, String>,
 }
 
 impl Environment {
@@ -67,7 +84,14 @@ impl Environment {
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.index.get(name).map(|it| self.vars[*it].1.as_str())
+        let own = self.index.get(name).map(|it| self.vars[*it].1.as_str());
+        own.or_else(|| self.given.get(name).map(String::as_str))
+    }
+
+    fn finished(self) -> Vec<(String, String)> {
+        let Self { mut vars, index, given } = self;
+        vars.extend(given.into_iter().filter(|it| !index.contains_key(&it.0)));
+        vars
     }
 }
 
@@ -117,6 +141,32 @@ fn value_from(
             let kind = if kind == SourceKind::ConfigMap { "ConfigMap" } else { "Secret" };
             Err(ConfigError::Broken(format!("couldn't find key {key} in {kind} {}", source.key)))
         }
+    }
+}
+
+/// The value of a key of a file; `None` where that is missing and may be.
+fn value_in_file(from: &FileKeySelector, files: &EnvFilesRead) -> Result<Option<String>, ConfigError> {
+    let files = match files {
+        EnvFilesRead::Done(Ok(files)) => files,
+        EnvFilesRead::Done(Err(message)) => return Err(ConfigError::Broken(message.clone())),
+        EnvFilesRead::No | EnvFilesRead::Reading => return Err(ConfigError::Unread),
+    };
+    let optional = from.optional == Some(true);
+    let FileKeySelector { key, path, volume_name, .. } = from;
+    let Some(content) = files.get(&(volume_name.clone(), path.clone())).and_then(Option::as_ref) else {
+        let missing = format!("failed to open environment variable file {path:?} of volume {volume_name:?}");
+        return if optional {
+            Ok(None)
+        } else {
+            Err(ConfigError::Broken(format!("{missing}: no such file or directory")))
+        };
+    };
+    let found = env_file::value(&String::from_utf8_lossy(content), key);
+    match found.map_err(|it| ConfigError::Broken(format!("environment variable file {path:?}: {it}")))? {
+        None if !optional => {
+            Err(ConfigError::Broken(format!("environment variable key {key:?} not found in file {path:?}")))
+        }
+        found => Ok(found),
     }
 }
 

@@ -5,7 +5,17 @@ use std::collections::BTreeMap;
 use corten_api::core::v1::{Node, Pod};
 use corten_meta::{Key, Time};
 
-use crate::effect::{Hook, PodRef, ProbeKind, Source};
+use crate::{
+    EnvFile,
+    effect::{Dns, Hook, PodRef, ProbeKind, Source},
+    garbage::ImageGcConfig,
+    manifest::Manifest,
+    measure::NodeNews,
+    services::ServiceLink,
+    shutdown::ShutdownConfig,
+    thresholds::EvictionConfig,
+    tokens::{Token, TokenWish},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "few are alive at a time, and most are the large ones")]
@@ -24,6 +34,25 @@ pub enum Event {
         source: Source,
         data: Option<BTreeMap<String, Vec<u8>>>,
     },
+    /// A Service appeared or changed; `None`: it is gone.
+    Service {
+        key: Key,
+        service: Option<ServiceLink>,
+    },
+    /// A RuntimeClass appeared or changed; `None`: it is gone.
+    RuntimeClass {
+        name: String,
+        handler: Option<String>,
+    },
+    RuntimeClassesSynced,
+    /// Every Service has been told once.
+    ServicesSynced,
+    /// How [`crate::ApiEffect::RequestToken`] ended.
+    Token {
+        pod: PodRef,
+        wish: TokenWish,
+        result: Result<Token, ApiFailure>,
+    },
     /// How [`crate::ApiEffect::PatchPodStatus`] ended: the pod as it now is.
     StatusPatched {
         pod: PodRef,
@@ -38,11 +67,21 @@ pub enum Event {
     NodeWritten(Result<Box<Node>, ApiFailure>),
     LeaseRenewed(Result<(), ApiFailure>),
 
+    /// How [`crate::ApiEffect::CreateMirror`] ended.
+    MirrorCreated {
+        key: Key,
+        result: Result<Box<Pod>, ApiFailure>,
+    },
+
     // ---- from the machine ----
+    /// Everything the folder of manifests holds; at start and whenever that changed.
+    Manifests(Vec<Manifest>),
     /// What the runtime shows; hands send one at start and whenever something differs from the last one.
     Snapshot(Snapshot),
     /// What the machine is and how it does; at start and every ten seconds or when something changed.
     Facts(Box<NodeFacts>),
+    /// What the machine measured or found.
+    OfNode(NodeNews),
     /// How a [`crate::HostEffect`] ended.
     Done {
         pod: PodRef,
@@ -108,6 +147,12 @@ pub enum Outcome {
         text: String,
     },
     PodRemoved(Result<(), Failure>),
+    Resized(Result<(), Failure>),
+    /// `None`: there is no such file.
+    FilesRead {
+        container: String,
+        result: Result<BTreeMap<EnvFile, Option<Vec<u8>>>, Failure>,
+    },
 }
 
 /// Why an effect failed, as the runtime or the machine put it.
@@ -240,6 +285,9 @@ pub struct NodeFacts {
     /// The file system that holds the pods' folders.
     pub ephemeral_storage_bytes: i64,
     pub hugepages: BTreeMap<String, i64>,
+    /// The kernel has AppArmor, and the runtime can load profiles.
+    pub app_armor: bool,
+    pub se_linux: bool,
     pub architecture: String,
     pub operating_system: String,
     pub os_image: String,
@@ -253,11 +301,21 @@ pub struct NodeFacts {
     pub runtime_problem: Option<String>,
     /// Why the pod network does not work, as CRI Status says; `None`: it works.
     pub network_problem: Option<String>,
-    pub memory_pressure: bool,
-    pub disk_pressure: bool,
-    pub pid_pressure: bool,
+    /// What the runtime offers: its handlers, and whether it keeps to a policy for supplemental groups.
+    pub runtime_handlers: Vec<RuntimeHandler>,
+    pub keeps_groups_policy: bool,
+    /// How the machine itself resolves names.
+    pub resolv: Dns,
     /// The images on this machine, largest first.
     pub images: Vec<NodeImage>,
+}
+
+/// A way of the runtime to run pods; the usual one has no name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeHandler {
+    pub name: String,
+    pub recursive_read_only_mounts: bool,
+    pub user_namespaces: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -273,17 +331,27 @@ pub struct Config {
     pub hostname: String,
     /// The node's addresses; the first is `hostIP`. At most one per family.
     pub node_ips: Vec<String>,
+    /// Where its Pods have their addresses, published as `podCIDRs`.
+    pub pod_cidrs: Vec<String>,
     pub max_pods: i64,
     /// The kubelet's HTTPS port, published as `daemonEndpoints`.
     pub port: u16,
     /// Labels for the Node beyond the standard ones.
     pub labels: BTreeMap<String, String>,
+    /// Kernel parameters that pods may set beyond the safe ones; one that ends in `*` stands for all that begin so.
+    pub allowed_unsafe_sysctls: Vec<String>,
+    /// There is a folder of manifests: nobody is a stranger before it is read.
+    pub has_manifests: bool,
     /// Where the pods' DNS questions go; empty: to the node's own servers.
     pub cluster_dns: Vec<String>,
     pub cluster_domain: String,
     /// Kept for the system: subtracted from capacity.
     pub reserved_cpu_millis: i64,
     pub reserved_memory_bytes: i64,
+    pub reserved_storage_bytes: i64,
+    pub eviction: EvictionConfig,
+    pub image_gc: ImageGcConfig,
+    pub shutdown: ShutdownConfig,
     /// `v1.37.0`.
     pub version: String,
 }
@@ -295,13 +363,20 @@ impl Config {
             node_name: node_name.into(),
             hostname: node_name.into(),
             node_ips: vec![node_ip.into()],
+            pod_cidrs: Vec::new(),
             max_pods: 110,
             port: 10250,
             labels: BTreeMap::new(),
-            cluster_dns: Vec::new(),
+            allowed_unsafe_sysctls: Vec::new(),
+            has_manifests: false,
+            cluster_dns: vec!["10.96.0.10".into()],
             cluster_domain: "cluster.local".into(),
             reserved_cpu_millis: 0,
             reserved_memory_bytes: 0,
+            reserved_storage_bytes: 0,
+            eviction: EvictionConfig::default(),
+            image_gc: ImageGcConfig::default(),
+            shutdown: ShutdownConfig::default(),
             version: "v1.37.0".into(),
         }
     }

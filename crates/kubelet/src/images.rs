@@ -111,10 +111,19 @@ pub(crate) fn credentials(pod: &Pod, image: &str, sources: &Sources) -> Vec<Cred
 
 /// True where a pull secret that exists has not been read yet.
 pub(crate) fn awaits_secret(pod: &Pod, sources: &Sources) -> bool {
+    pull_secrets(pod, sources).any(|it| matches!(it.1, Lookup::Unread))
+}
+
+/// The pull secrets that the pod names and that are not there: it goes on without them.
+pub(crate) fn missing_secrets<'a>(pod: &'a Pod, sources: &'a Sources) -> Vec<&'a str> {
+    pull_secrets(pod, sources).filter(|it| matches!(it.1, Lookup::Missing)).map(|it| it.0).collect()
+}
+
+fn pull_secrets<'a>(pod: &'a Pod, sources: &'a Sources) -> impl Iterator<Item = (&'a str, Lookup<'a>)> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    spec_of(pod).image_pull_secrets.iter().flatten().any(|it| {
+    spec_of(pod).image_pull_secrets.iter().flatten().map(move |it| {
         let source = Source { kind: SourceKind::Secret, key: Key::new(namespace, &*it.name) };
-        matches!(sources.lookup(&source), Lookup::Unread)
+        (it.name.as_str(), sources.lookup(&source))
     })
 }
 

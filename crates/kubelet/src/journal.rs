@@ -7,13 +7,14 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 
 use crate::{
-    Effect, Observed, ObservedContainer,
-    containers::{Track, Waiting, exit_of},
+    Effect, Exit, Observed, ObservedContainer, ProbeKind,
+    containers::{CRASH_LOOP, Track, Waiting, exit_of},
     context::Context,
     ending::Why,
     image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
-    pod::{PodMachine, Span, all_containers, is_init, is_sidecar, spec_of},
-    unsupported,
+    pod::{
+        NO_NETWORK, PodMachine, Span, all_containers, as_container, ephemeral_containers, is_init, is_sidecar, spec_of,
+    },
     volumes::ProblemKind,
 };
 
@@ -46,6 +47,9 @@ impl PodMachine {
             let state = if ending.is_over() { StepState::Done } else { StepState::Running };
             let mut step = step("end", state, Span { started: Some(ending.since), finished: None });
             step.message = format!("the pod is ended: {why}");
+            if let Some(it) = &self.termination {
+                step.message = format!("the pod is ended by its node: {}: {}", it.reason, it.message.trim_end());
+            }
             steps.push(step);
         }
         steps.extend(self.admission_step());
@@ -61,12 +65,13 @@ impl PodMachine {
             steps.push(image_step(container, track));
             steps.push(container_step(container, track, is_init(pod, &container.name) && !is_sidecar(container)));
         }
-        for (name, message) in unsupported::ephemeral(pod) {
-            let mut step = step(&format!("container {name}"), StepState::Blocked, Span::default());
-            step.wait = Some(Wait::new("Unsupported", message, Actor::Author));
-            steps.push(step);
+        for container in ephemeral_containers(pod).map(as_container) {
+            let track = self.tracks.get(&container.name).unwrap_or(&nothing);
+            steps.push(image_step(&container, track));
+            steps.push(container_step(&container, track, false));
         }
         steps.push(self.ready_step(now));
+        steps.extend(self.resize_step());
         steps
     }
 
@@ -107,7 +112,9 @@ impl PodMachine {
                 (step.started, step.finished) = (sandbox.created_at, sandbox.created_at);
             }
         } else if let Some(problem) = problem {
-            let mut wait = Wait::new("FailedCreatePodSandBox", problem.clone(), Actor::Operator);
+            let has_network = !problem.starts_with(NO_NETWORK);
+            let reason = if has_network { "FailedCreatePodSandBox" } else { "NetworkNotReady" };
+            let mut wait = Wait::new(reason, problem.clone(), Actor::Operator);
             wait.since = self.network.started;
             step.wait = Some(wait);
         }
@@ -124,7 +131,7 @@ impl PodMachine {
                 (_, true) => StepState::Running,
                 _ => StepState::Pending,
             };
-            step.message = format!("{n_volumes} volumes");
+            step.message = if n_volumes == 1 { "1 volume".into() } else { format!("{n_volumes} volumes") };
             return step;
         }
         step.state = StepState::Blocked;
@@ -147,23 +154,54 @@ impl PodMachine {
         let spec = spec_of(&self.pod);
         let is_ready = |it: &&Container| self.tracks.get(&it.name).is_some_and(|track| track.is_ready(it));
         let unready: Vec<_> = spec.containers.iter().filter(|it| !is_ready(it)).map(|it| it.name.as_str()).collect();
-        let condition = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
-        let condition = condition.into_iter().flatten().find(|it| it.type_ == "Ready" && it.status == "True");
-        let since = condition.and_then(|it| it.last_transition_time.as_ref()).map(|it| Time(it.0));
+        let running_since = spec.containers.iter().filter_map(|it| {
+            let running = self.tracks.get(&it.name)?.running()?;
+            if let Observed::Running { started_at } = running.state { started_at } else { None }
+        });
+        let started = running_since.max();
         if unready.is_empty() && !spec.containers.is_empty() {
-            return step("ready", StepState::Done, Span { started: None, finished: since });
+            return self.gates_step(Span { started, finished: self.ready_since(started).or(Some(now)) });
         }
-        let mut ready = step("ready", StepState::Pending, Span::default());
+        let mut ready = step("ready", StepState::Pending, Span { started, finished: None });
         let mut unproven = spec.containers.iter().filter_map(|it| {
             let track = self.tracks.get(&it.name)?;
             let running = track.running().filter(|_| !track.is_ready(it))?;
-            let (_, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
-            Some((running, format!("container {}: {}", it.name, probe.last_failure)))
+            let (kind, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
+            let kind = crate::probe::name(*kind).to_lowercase();
+            Some((running, format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end())))
         });
         if let Some((container, message)) = unproven.next() {
             (ready.state, ready.wait) = self.unhealthy(container, message, now);
         }
         ready.message = format!("not ready: {}", unready.join(", "));
+        ready
+    }
+
+    /// Since when all containers are ready: as recorded, else as the API says, whose times are whole seconds.
+    fn ready_since(&self, started: Option<Time>) -> Option<Time> {
+        let recorded = self.recorded.as_ref().and_then(|it| it.steps.iter().find(|it| it.name == "ready"));
+        if let Some(it) = recorded.filter(|it| it.started == started) {
+            return it.finished;
+        }
+        let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+        let condition = conditions.into_iter().flatten().find(|it| it.type_ == "Ready" && it.status == "True");
+        condition.and_then(|it| it.last_transition_time.as_ref()).map(|it| Time(it.0)).max(started)
+    }
+
+    /// Its containers are ready; others may have a say in whether the pod is.
+    fn gates_step(&self, span: Span) -> Step {
+        let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+        let is_met = |gate: &str| conditions.into_iter().flatten().any(|it| it.type_ == gate && it.status == "True");
+        let gates = spec_of(&self.pod).readiness_gates.iter().flatten().map(|it| it.condition_type.as_str());
+        let unmet: Vec<_> = gates.filter(|it| !is_met(it)).collect();
+        if unmet.is_empty() {
+            return step("ready", StepState::Done, span);
+        }
+        let mut ready = step("ready", StepState::Blocked, Span { finished: None, ..span });
+        let message = format!("its containers are ready, and nobody has set the condition {}", unmet.join(", "));
+        let mut wait = Wait::new("ReadinessGate", message, Actor::External);
+        wait.since = span.finished;
+        ready.wait = Some(wait);
         ready
     }
 
@@ -181,9 +219,17 @@ impl PodMachine {
     }
 }
 
-fn step(name: &str, state: StepState, span: Span) -> Step {
+pub(crate) fn step(name: &str, state: StepState, span: Span) -> Step {
     let finished = span.finished.filter(|_| state == StepState::Done);
-    Step { name: name.into(), state, started: span.started, finished, message: String::new(), wait: None }
+    Step {
+        name: name.into(),
+        state,
+        started: span.started,
+        finished,
+        message: String::new(),
+        log: Vec::new(),
+        wait: None,
+    }
 }
 
 fn is_about_image(waiting: &Waiting) -> bool {
@@ -210,8 +256,22 @@ fn image_step(container: &Container, track: &Track) -> Step {
     step
 }
 
+/// What of a failed pull is not about the image: its registry cannot be spoken to.
+const UNREACHABLE: [&str; 8] = [
+    "dial tcp",
+    "no such host",
+    "connection refused",
+    "i/o timeout",
+    "deadline exceeded",
+    "TLS handshake",
+    "x509:",
+    "server gave HTTP response to HTTPS client",
+];
+
 fn wait_of(waiting: &Waiting) -> Wait {
-    let mut wait = Wait::new(waiting.reason, waiting.message.clone(), Actor::Author);
+    let is_unreachable = is_about_image(waiting) && UNREACHABLE.iter().any(|it| waiting.message.contains(it));
+    let actor = if is_unreachable { Actor::Operator } else { Actor::Author };
+    let mut wait = Wait::new(waiting.reason, waiting.message.clone(), actor);
     wait.since = Some(waiting.since);
     wait
 }
@@ -234,13 +294,13 @@ fn container_step(container: &Container, track: &Track, must_end: bool) -> Step 
     if let Some(waiting) = waiting {
         let mut step = step(&name, StepState::Blocked, span);
         let mut wait = wait_of(waiting);
-        if let Some((_, exit)) = track.last_exit() {
-            wait.message = format!("{}; exit code {}", wait.message, exit.code);
+        if let Some((ended, exit)) = track.last_exit().filter(|_| waiting.reason == CRASH_LOOP) {
+            // Kubernetes's message names the pod again, which whoever asks knows.
+            let back_off = wait.message.split(" restarting ").next().unwrap_or_default();
+            wait.message = format!("{}; {back_off}", how_it_ended(track, ended, exit));
+            step.log = track.log_tail.lines().map(|it| it.trim_end().to_owned()).collect();
         }
-        step.message = format!("{} restarts", latest.map_or(0, |it| it.attempt));
-        if !track.log_tail.is_empty() {
-            step.message = format!("{}; last words: {}", step.message, track.log_tail.trim_end());
-        }
+        step.message = restarts(latest.map_or(0, |it| it.attempt));
         step.wait = Some(wait);
         return step;
     }
@@ -253,7 +313,57 @@ fn container_step(container: &Container, track: &Track, must_end: bool) -> Step 
         Observed::Created | Observed::Unknown => (StepState::Running, "made, not started".to_owned()),
     };
     let mut step = step(&name, state, span);
-    step.message = if latest.attempt == 0 { message } else { format!("{message}; {} restarts", latest.attempt) };
+    if must_end && state == StepState::Running {
+        let message = format!("init container {:?} runs, and the next one starts when it has ended", container.name);
+        let mut wait = Wait::new("InitContainerRunning", message, Actor::Cluster);
+        wait.since = span.finished.or(span.started);
+        step.wait = Some(wait);
+    }
+    step.message = if latest.attempt == 0 { message } else { format!("{message}; {}", restarts(latest.attempt)) };
     debug_assert!(exit_of(latest).is_none() || step.state != StepState::Running, "an exit is an end");
     step
+}
+
+fn restarts(n: u32) -> String {
+    if n == 1 { "1 restart".into() } else { format!("{n} restarts") }
+}
+
+/// Why a container that crashes has ended, in words.
+fn how_it_ended(track: &Track, ended: &ObservedContainer, exit: &Exit) -> String {
+    let gave_up = |kind| track.probes.get(&kind).filter(|it| it.id == ended.id && it.passed == Some(false));
+    for kind in [ProbeKind::Startup, ProbeKind::Liveness] {
+        if let Some(probe) = gave_up(kind) {
+            let (kind, why) = (crate::probe::name(kind).to_lowercase(), probe.last_failure.trim_end());
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            return format!("it is stopped because its {kind} probe fails{why}");
+        }
+    }
+    let said = exit.message.lines().next().filter(|it| !it.is_empty());
+    match (&*exit.reason, said) {
+        ("OOMKilled", _) => "it is killed for using more memory than it may".into(),
+        ("StartError" | "ContainerCannotRun", Some(said)) => format!("it cannot be started: {said}"),
+        (_, Some(said)) => format!("it ends with exit code {}: {said}", exit.code),
+        (_, None) => format!("it ends with exit code {}", exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_fault_a_failed_pull_is() {
+        for (reason, message, actor) in [
+            (ERR_IMAGE_PULL, "web:9: not found", Actor::Author),
+            (ERR_IMAGE_PULL, "failed to authorize: 401 Unauthorized", Actor::Author),
+            (IMAGE_PULL_BACK_OFF, "dial tcp 10.0.0.1:443: connect: connection refused", Actor::Operator),
+            (IMAGE_PULL_BACK_OFF, "lookup registry.example: no such host", Actor::Operator),
+            (ERR_IMAGE_PULL, "tls: failed to verify certificate: x509: unknown authority", Actor::Operator),
+            // What a container says of its own network is its author's.
+            (CRASH_LOOP, "it ends with exit code 1: dial tcp: connection refused", Actor::Author),
+        ] {
+            let waiting = Waiting { reason, message: message.into(), since: Time::from_unix_seconds(1) };
+            assert_eq!(wait_of(&waiting).actor, actor, "{message}");
+        }
+    }
 }

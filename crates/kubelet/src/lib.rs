@@ -9,23 +9,43 @@ mod event;
 mod pod;
 mod pod_spec;
 
+mod manifest;
+mod mirror;
+
 mod admission;
 mod node_selection;
 mod requests;
+mod resolv;
 mod unsupported;
+
+mod care;
+mod evict;
+mod garbage;
+mod local_storage;
+mod measure;
+mod pressure;
+mod rank;
+mod shutdown;
+mod thresholds;
 
 mod backoff;
 mod containers;
 mod downward;
 mod ending;
 mod env;
+mod env_file;
 mod image_state;
 mod images;
 mod probe;
+mod resize;
 mod resources;
+mod restart_all;
+mod runtime_class;
 mod sandbox;
+mod services;
 mod sources;
 mod spec;
+mod tokens;
 mod volumes;
 
 mod conditions;
@@ -38,6 +58,7 @@ mod status;
 mod tests;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -46,17 +67,29 @@ use corten_api::core::v1::{Container, Pod};
 use corten_meta::Time;
 
 pub use effect::{
-    Action, ApiEffect, ContainerSpec, Credential, Dns, Effect, Hook, HostEffect, HostPathKind, Hosts, Mount,
-    MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, Resources, SandboxSpec, Seccomp, Security,
-    Source, SourceKind, Volume, VolumeFile, VolumeSource,
+    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, Hook, HostEffect, HostPathKind, Hosts,
+    MemoryCheck, Mount, MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep, Resources,
+    SandboxSpec, Seccomp, Security, Source, SourceKind, Volume, VolumeFile, VolumeSource,
 };
+pub use env_file::EnvFile;
 pub use event::{
     ApiFailure, Config, Event, Exit, Failure, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
-    ObservedSandbox, Outcome, ProbeVerdict, Snapshot, StartFailure, StartStage,
+    ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage,
 };
+pub use garbage::ImageGcConfig;
+pub use manifest::Manifest;
+pub use measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
+pub use services::{ServiceLink, ServicePort};
+pub use shutdown::ShutdownConfig;
+pub use thresholds::{
+    DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, duration, hard_thresholds, set_min_reclaims,
+    soft_thresholds,
+};
+pub use tokens::{Token, TokenWish};
 
 use crate::{
-    containers::Frame, containers::Track, context::Context, node_status::NodeMachine, pod::PodMachine, sources::Sources,
+    containers::Frame, containers::Track, context::Context, manifest::Manifests, mirror::Mirrors,
+    node_status::NodeMachine, pod::PodMachine, runtime_class::RuntimeClasses, services::Services, sources::Sources,
 };
 
 /// The mind of one node.
@@ -66,6 +99,14 @@ pub struct Kubelet {
     /// By uid.
     pods: BTreeMap<String, PodMachine>,
     sources: Sources,
+    services: Services,
+    runtime_classes: RuntimeClasses,
+    manifests: Manifests,
+    mirrors: Mirrors,
+    pressure: pressure::Pressure,
+    relief: evict::Relief,
+    garbage: garbage::Garbage,
+    shutdown: Option<shutdown::Shutdown>,
     /// Before the first snapshot nothing is begun: what already runs is to be adopted.
     runtime_is_known: bool,
     /// Before the API's list is complete no stranger is stopped.
@@ -78,11 +119,20 @@ pub struct Kubelet {
 
 impl Kubelet {
     pub fn new(config: Config) -> Self {
+        let manifests = Manifests::new(!config.has_manifests);
         Self {
             config,
+            manifests,
+            mirrors: Mirrors::default(),
+            pressure: pressure::Pressure::default(),
+            relief: evict::Relief::default(),
+            garbage: garbage::Garbage::default(),
+            shutdown: None,
             node: NodeMachine::default(),
             pods: BTreeMap::new(),
             sources: Sources::default(),
+            services: Services::default(),
+            runtime_classes: RuntimeClasses::default(),
             runtime_is_known: false,
             pods_are_known: false,
             removed: BTreeMap::new(),
@@ -102,8 +152,11 @@ impl Kubelet {
         for uid in changed {
             self.look(&uid, now, &mut effects);
         }
+        let care_wake = self.tend_node(now, &mut effects);
         self.node_wake = self.node.look(&self.config, now, &mut effects);
-        let wake = self.pods.values().filter_map(|it| it.wake).chain(self.node_wake).min();
+        let mirror_wake = self.tend_mirrors(now, &mut effects);
+        let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake);
+        let wake = self.pods.values().filter_map(|it| it.wake).chain(wakes).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
         }
@@ -115,6 +168,9 @@ impl Kubelet {
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<String> {
         match event {
             Event::Pod(pod) => self.pod_seen(pod, now, effects).into_iter().collect(),
+            Event::PodGone(who) if self.mirror_gone(&who) => {
+                self.manifests.of.get(&who.key).cloned().into_iter().collect()
+            }
             Event::PodGone(who) => match self.pods.get_mut(&who.uid) {
                 Some(machine) => {
                     machine.in_api = false;
@@ -133,6 +189,26 @@ impl Kubelet {
                 }
                 Vec::new()
             }
+            Event::Service { key, service } => {
+                self.services.update(key, service);
+                Vec::new()
+            }
+            Event::RuntimeClass { name, handler } => {
+                self.runtime_classes.update(name, handler);
+                Vec::new()
+            }
+            Event::RuntimeClassesSynced => {
+                self.runtime_classes.are_known = true;
+                self.all()
+            }
+            Event::ServicesSynced => {
+                self.services.are_known = true;
+                self.all()
+            }
+            Event::Token { pod, wish, result } => {
+                self.with(&pod.uid, now, effects, |machine, cx| machine.token_done(&wish, result, cx));
+                vec![pod.uid]
+            }
             Event::Snapshot(snapshot) => self.observe(&snapshot, now),
             Event::Done { pod, outcome } => {
                 self.done(&pod, outcome, now, effects);
@@ -141,6 +217,14 @@ impl Kubelet {
             Event::StatusPatched { pod, result } => {
                 self.status_patched(&pod, result, now, effects);
                 vec![pod.uid]
+            }
+            Event::Manifests(manifests) => self.read_manifests(manifests, now, effects),
+            Event::MirrorCreated { key, result } => {
+                self.mirror_written(&key, result.map(Some), now);
+                self.manifests.of.get(&key).cloned().into_iter().collect()
+            }
+            Event::PodDeleted { pod, result } if self.mirror_written(&pod.key, result.clone().map(|()| None), now) => {
+                self.manifests.of.get(&pod.key).cloned().into_iter().collect()
             }
             Event::PodDeleted { pod, result } => {
                 self.with(&pod.uid, now, effects, |machine, cx| machine.deleted_from_api(result, cx));
@@ -162,6 +246,7 @@ impl Kubelet {
                 self.node.set_facts(facts);
                 self.undecided()
             }
+            Event::OfNode(news) => self.node_told(news, now, effects),
             Event::Tick => {
                 // Even a timer that rang too early must be set anew.
                 self.wake = None;
@@ -182,11 +267,15 @@ impl Kubelet {
         if who.uid.is_empty() || pod::spec_of(&pod).node_name.as_ref() != Some(&self.config.node_name) {
             return None;
         }
+        if mirror::is_mirror(&pod) {
+            return self.mirror_seen(pod);
+        }
         let pod: Arc<Pod> = Arc::from(pod);
         match self.pods.get_mut(&who.uid) {
             Some(machine) if machine.in_api && version(&pod) < version(&machine.pod) => return None,
             Some(machine) => {
-                (machine.pod, machine.in_api) = (pod, true);
+                machine.take(pod);
+                machine.in_api = true;
             }
             None => {
                 self.pods.insert(who.uid.clone(), PodMachine::new(who.clone(), pod, true, now));
@@ -212,10 +301,10 @@ impl Kubelet {
         let owners = (snapshot.sandboxes.iter().map(|it| (&it.id, &it.pod)))
             .chain(snapshot.containers.iter().map(|it| (&it.id, &it.pod)))
             .filter(|(id, who)| !who.uid.is_empty() && !self.removed.contains_key(*id));
-        for (_, who) in owners {
+        let owners: Vec<PodRef> = owners.map(|it| it.1.clone()).collect();
+        for who in owners {
             if !self.pods.contains_key(&who.uid) {
-                let pod = Arc::new(stranger(who));
-                self.pods.insert(who.uid.clone(), PodMachine::new(who.clone(), pod, false, now));
+                self.adopt_stranger(who, now);
             }
         }
         for machine in self.pods.values_mut() {
@@ -225,6 +314,14 @@ impl Kubelet {
         self.all()
     }
 
+    /// A pod of which something is here, and which the API may not know of.
+    fn adopt_stranger(&mut self, who: PodRef, now: Time) -> String {
+        let uid = who.uid.clone();
+        let pod = Arc::new(stranger(&who));
+        self.pods.insert(uid.clone(), PodMachine::new(who, pod, false, now));
+        uid
+    }
+
     fn status_patched(
         &mut self,
         pod: &PodRef,
@@ -232,17 +329,21 @@ impl Kubelet {
         now: Time,
         effects: &mut Vec<Effect>,
     ) {
+        let mirror = result.as_ref().ok().filter(|it| mirror::is_mirror(it)).cloned();
         self.with(&pod.uid, now, effects, |machine, cx| match result {
             Ok(newer) => {
                 let sent = std::mem::take(&mut machine.patch.sent);
                 let made = newer.metadata.resource_version.clone();
                 machine.patch = pod::PatchState { sent, made, ..pod::PatchState::default() };
-                if version(&newer) >= version(&machine.pod) {
-                    machine.pod = Arc::from(newer);
+                if !machine.is_static() && version(&newer) >= version(&machine.pod) {
+                    machine.take(Arc::from(newer));
                 }
             }
             Err(failure) => machine.patch_failed(&failure, cx),
         });
+        if let Some(mirror) = mirror {
+            self.mirror_seen(mirror);
+        }
     }
 
     /// Calls `act` with the pod and a context; nothing where there is no such pod.
@@ -255,8 +356,16 @@ impl Kubelet {
     ) -> Option<Time> {
         let machine = self.pods.get_mut(uid)?;
         let (facts, effects_so_far) = (self.node.facts(), std::mem::take(effects));
-        let mut cx =
-            Context { config: &self.config, facts, sources: &self.sources, now, effects: effects_so_far, wake: None };
+        let mut cx = Context {
+            config: &self.config,
+            facts,
+            sources: &self.sources,
+            services: &self.services,
+            runtime_classes: &self.runtime_classes,
+            now,
+            effects: effects_so_far,
+            wake: None,
+        };
         act(machine, &mut cx);
         *effects = cx.effects;
         cx.wake
@@ -264,12 +373,21 @@ impl Kubelet {
 
     fn look(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
         let Some(machine) = self.pods.get(uid) else { return };
-        if !machine.in_api && !self.pods_are_known {
+        let is_static = machine.is_static();
+        let all_are_known = self.pods_are_known && self.manifests.are_known;
+        if !(machine.in_api || is_static || all_are_known) {
+            return;
+        }
+        // As upstream: of two static pods of one name the newer one waits until the other is gone.
+        let key = machine.who.key.clone();
+        let waits = |it: &PodMachine| it.who.key == key && it.who.uid != uid && it.is_static() && !it.in_api;
+        if is_static && machine.in_api && self.pods.values().any(waits) {
             return;
         }
         let runtime_is_known = self.runtime_is_known;
         let was_decided = machine.is_decided();
         self.admit(uid);
+        let resize_wake = self.consider_resize(uid, now, effects);
         let wake = self.with(uid, now, effects, |machine, cx| {
             if !was_decided {
                 machine.note_rejection(cx);
@@ -277,14 +395,22 @@ impl Kubelet {
             machine.look(cx, runtime_is_known);
         });
         let Some(machine) = self.pods.get_mut(uid) else { return };
-        machine.wake = wake;
-        if !machine.in_api && machine.ending.as_ref().is_some_and(ending::Ending::is_over) {
-            let key = machine.who.key.clone();
-            self.pods.remove(uid);
+        machine.wake = wake.into_iter().chain(resize_wake).min();
+        let is_gone = !machine.in_api || machine.is_static();
+        if is_gone && machine.ending.as_ref().is_some_and(ending::Ending::is_over) {
+            let gone = self.pods.remove(uid);
             self.follow(effects);
             // Another pod may have the name by now.
             if !self.pods.values().any(|it| it.who.key == key) {
-                effects.push(Effect::Forget { pod: key });
+                effects.push(Effect::Forget { pod: key.clone() });
+            }
+            if let Some(newer) = self.manifests.of.get(&key).cloned() {
+                // The file went and came back while its pod was ending.
+                if let Some(gone) = gone.filter(|it| it.who.uid == newer) {
+                    self.pods.insert(newer.clone(), gone.anew(now));
+                    self.attach_mirrors();
+                }
+                self.look(&newer, now, effects);
             }
         }
     }
@@ -308,6 +434,11 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         Outcome::Sandbox(result) => machine.sandbox_done(result, cx),
         Outcome::SandboxStopped { id, result } => machine.sandbox_ended(&id, false, result, cx),
         Outcome::SandboxRemoved { id, result } => machine.sandbox_ended(&id, true, result, cx),
+        Outcome::FilesRead { container, result } => {
+            let result = result.map_err(failure);
+            on(machine, &container, cx, |track, _, _| track.env_files = containers::EnvFilesRead::Done(result));
+        }
+        Outcome::Resized(result) => machine.resized(result, cx),
         Outcome::PodRemoved(result) => machine.files_removed(result, cx),
         Outcome::Image { container, result } => {
             on(machine, &container, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
@@ -345,8 +476,8 @@ fn on(
     act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>),
 ) {
     let pod = machine.pod.clone();
-    let stranger = Container { name: name.into(), ..Container::default() };
-    machine.with_track(pod::container_named(&pod, name).unwrap_or(&stranger), cx, act);
+    let stranger = || Cow::Owned(Container { name: name.into(), ..Container::default() });
+    machine.with_track(&pod::any_container_named(&pod, name).unwrap_or_else(stranger), cx, act);
 }
 
 /// All that is known of a pod the API does not have.
@@ -359,6 +490,6 @@ fn stranger(who: &PodRef) -> Pod {
 }
 
 /// Newer objects have larger numbers; what is no number counts as oldest.
-fn version(pod: &Pod) -> u64 {
+pub(crate) fn version(pod: &Pod) -> u64 {
     pod.metadata.resource_version.as_ref().and_then(|it| it.parse().ok()).unwrap_or(0)
 }

@@ -51,8 +51,11 @@ fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
 
 /// As upstream, a kubelet heeds only the taints that would have the pod evicted.
 pub(crate) fn tolerates(pod: &Pod, taints: &[Taint]) -> bool {
-    let tolerations = spec_of(pod).tolerations.as_deref().unwrap_or_default();
-    taints.iter().filter(|it| it.effect == "NoExecute").all(|taint| tolerations.iter().any(|it| covers(it, taint)))
+    taints.iter().filter(|it| it.effect == "NoExecute").all(|taint| tolerates_taint(pod, taint))
+}
+
+pub(crate) fn tolerates_taint(pod: &Pod, taint: &Taint) -> bool {
+    spec_of(pod).tolerations.iter().flatten().any(|it| covers(it, taint))
 }
 
 fn covers(toleration: &Toleration, taint: &Taint) -> bool {

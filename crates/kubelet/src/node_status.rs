@@ -7,12 +7,14 @@ use corten_meta::{ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::{Map, Value, json};
 
-use crate::{ApiEffect, ApiFailure, Config, Effect, NodeFacts, admission::Ground, context::pause, requests};
+use crate::{
+    ApiEffect, ApiFailure, Config, Effect, NodeFacts, RuntimeHandler, Signal, admission::Ground, context::pause,
+    requests, shutdown,
+};
 
 const HEARTBEAT: Duration = Duration::from_secs(300);
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 const LEASE_SECONDS: i32 = 40;
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// What is known of the Node and of the machine it stands for.
 #[derive(Debug, Default)]
@@ -29,11 +31,27 @@ pub(crate) struct NodeMachine {
     /// What was last sent, and the version it made: as with a pod's status.
     sent: Value,
     made: u64,
+    /// The conditions of shortage that are the case.
+    pressed: Vec<&'static str>,
+    is_shutting_down: bool,
 }
 
 impl NodeMachine {
     pub(crate) fn facts(&self) -> Option<&NodeFacts> {
         self.facts.as_deref()
+    }
+
+    pub(crate) fn uid(&self) -> Option<&str> {
+        self.node.as_ref()?.as_ref()?.metadata.uid.as_deref()
+    }
+
+    /// What the conditions are to say.
+    pub(crate) fn set_state(&mut self, pressed: Vec<&'static str>, is_shutting_down: bool) {
+        (self.pressed, self.is_shutting_down) = (pressed, is_shutting_down);
+    }
+
+    fn state(&self) -> State<'_> {
+        State { pressed: &self.pressed, is_shutting_down: self.is_shutting_down }
     }
 
     pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
@@ -87,6 +105,10 @@ impl NodeMachine {
             operating_system: facts.operating_system.clone(),
             allocatable: allocatable.as_object().into_iter().flatten().filter_map(amount).collect(),
             pods_max: config.max_pods,
+            allowed_sysctls: config.allowed_unsafe_sysctls.clone(),
+            has_app_armor: facts.app_armor,
+            pressed: self.pressed.clone(),
+            is_shutting_down: self.is_shutting_down,
         })
     }
 
@@ -118,7 +140,7 @@ impl NodeMachine {
             return wake.into_iter().min();
         }
         let node = node.clone();
-        let (changes, heartbeat_at) = changes(config, facts, &node, now);
+        let (changes, heartbeat_at) = changes(config, facts, self.state(), &node, now);
         wake.push(heartbeat_at);
         let unheard = |patch: &Value| self.made == version(Some(&node)) && self.sent == *patch;
         if let Some((status, patch, events)) = changes.filter(|it| !unheard(&it.1)) {
@@ -139,9 +161,7 @@ impl NodeMachine {
             return Some(retry_at);
         }
         self.write_in_flight = true;
-        let is_ready = problem(facts).is_none();
-        let taints = if is_ready { json!([]) } else { json!([{"key": NOT_READY, "effect": "NoSchedule"}]) };
-        let mut node = json!({
+        let node = json!({
             "kind": "Node",
             "apiVersion": "v1",
             "metadata": {
@@ -149,12 +169,9 @@ impl NodeMachine {
                 "labels": labels(config, facts),
                 "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
             },
-            "spec": {},
-            "status": status(config, facts, &[], now),
+            "spec": pod_networks(config),
+            "status": status(config, facts, self.state(), &[], now),
         });
-        if !is_ready {
-            node["spec"]["taints"] = taints;
-        }
         effects.push(Effect::Api(ApiEffect::CreateNode { node }));
         None
     }
@@ -168,7 +185,7 @@ fn version(node: Option<&Node>) -> u64 {
 type Change = (bool, Value, Vec<Effect>);
 
 /// The first thing of the Node that is not as it should be; and when its status is due in any case.
-fn changes(config: &Config, facts: &NodeFacts, node: &Node, now: Time) -> (Option<Change>, Time) {
+fn changes(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> (Option<Change>, Time) {
     let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
     let heartbeats = old.iter().filter(|it| OWN.contains(&it.type_.as_str()));
     let last = heartbeats.filter_map(|it| it.last_heartbeat_time.as_ref().map(|it| Time(it.0))).min();
@@ -177,7 +194,7 @@ fn changes(config: &Config, facts: &NodeFacts, node: &Node, now: Time) -> (Optio
         return (Some((false, patch, Vec::new())), heartbeat_at);
     }
     let current = node.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
-    let wanted = status(config, facts, &old, now);
+    let wanted = status(config, facts, state, &old, now);
     let patch: Map<String, Value> = wanted
         .as_object()
         .into_iter()
@@ -213,7 +230,8 @@ fn without_heartbeats(conditions: &Value) -> Vec<Value> {
     conditions.as_array().into_iter().flatten().map(strip).collect()
 }
 
-/// Labels that are missing, and the taint of a node that was not ready when it registered.
+/// Labels that are missing. Taints are for others to set: the server marks a node that is new, the node controller any
+/// other.
 fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
     let mut patch = json!({});
     let have = node.metadata.labels.clone().unwrap_or_default();
@@ -221,28 +239,22 @@ fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Val
     if !missing.is_empty() {
         patch["metadata"]["labels"] = json!(missing);
     }
-    let taints = node.spec.as_ref().and_then(|it| it.taints.clone()).unwrap_or_default();
-    let is_marked = taints.iter().any(|it| it.key == NOT_READY && it.effect == "NoSchedule");
-    let is_ready = problem(facts).is_none();
-    if is_marked == is_ready {
-        let mut taints: Vec<_> =
-            taints.into_iter().filter(|it| it.key != NOT_READY || it.effect != "NoSchedule").collect();
-        if !is_ready {
-            let taint = corten_api::core::v1::Taint {
-                key: NOT_READY.into(),
-                effect: "NoSchedule".into(),
-                ..Default::default()
-            };
-            taints.push(taint);
-        }
-        patch["spec"]["taints"] = json!(taints);
+    // The server lets them be set once.
+    let has_networks = node.spec.as_ref().is_some_and(|it| it.pod_cidr.as_ref().is_some_and(|it| !it.is_empty()));
+    if !has_networks && !config.pod_cidrs.is_empty() {
+        patch["spec"] = pod_networks(config);
     }
     if patch == json!({}) {
         return None;
     }
-    // A list is replaced whole: only if nobody changed it meanwhile.
-    patch["metadata"]["resourceVersion"] = json!(node.metadata.resource_version);
     Some(patch)
+}
+
+fn pod_networks(config: &Config) -> Value {
+    match config.pod_cidrs.first() {
+        Some(first) => json!({"podCIDR": first, "podCIDRs": config.pod_cidrs}),
+        None => json!({}),
+    }
 }
 
 fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
@@ -260,7 +272,7 @@ fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
     labels
 }
 
-fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) -> Value {
+fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Value {
     let disk = facts.ephemeral_storage_bytes;
     let mut capacity = json!({
         "cpu": facts.cpus.to_string(),
@@ -280,7 +292,7 @@ fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) 
         "addresses": addresses,
         "allocatable": allocatable(config, facts),
         "capacity": capacity,
-        "conditions": conditions(facts, old, now),
+        "conditions": conditions(facts, state, old, now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": config.port}},
         "nodeInfo": {
             "architecture": facts.architecture,
@@ -301,18 +313,35 @@ fn status(config: &Config, facts: &NodeFacts, old: &[NodeCondition], now: Time) 
     if !images.is_empty() {
         status["images"] = json!(images);
     }
+    if !facts.runtime_handlers.is_empty() {
+        status["runtimeHandlers"] = facts.runtime_handlers.iter().map(runtime_handler).collect();
+    }
+    status["features"] = json!({"supplementalGroupsPolicy": facts.keeps_groups_policy});
     status
 }
 
-/// What pods may have of the node.
+fn runtime_handler(it: &RuntimeHandler) -> Value {
+    let features = json!({
+        "recursiveReadOnlyMounts": it.recursive_read_only_mounts,
+        "userNamespaces": it.user_namespaces,
+    });
+    // As upstream: the empty name is left out.
+    if it.name.is_empty() { json!({"features": features}) } else { json!({"name": it.name, "features": features}) }
+}
+
+/// What pods may have of the node: all there is, but for what is kept for the system, and for what must be left.
 fn allocatable(config: &Config, facts: &NodeFacts) -> Value {
-    const MEMORY_FLOOR: i64 = 100 << 20;
-    let disk = facts.ephemeral_storage_bytes;
+    let floor = |signal: Signal, capacity: i64| {
+        let thresholds = config.eviction.thresholds.iter().filter(|it| it.signal == signal && it.is_hard());
+        thresholds.map(|it| it.limit.of(capacity).value()).max().unwrap_or(0)
+    };
+    let (memory, disk) = (facts.memory_bytes, facts.ephemeral_storage_bytes);
+    let memory = memory - config.reserved_memory_bytes - floor(Signal::MemoryAvailable, memory);
+    let disk = disk - config.reserved_storage_bytes - floor(Signal::NodeFsAvailable, disk);
     let mut allocatable = json!({
         "cpu": Quantity::millis(facts.cpus * 1000 - config.reserved_cpu_millis).to_string(),
-        "memory": format!("{}Ki", (facts.memory_bytes - config.reserved_memory_bytes - MEMORY_FLOOR).max(0) >> 10),
-        // As upstream: a tenth of the disk is kept free.
-        "ephemeral-storage": (disk - disk / 10).to_string(),
+        "memory": format!("{}Ki", memory.max(0) >> 10),
+        "ephemeral-storage": disk.max(0).to_string(),
         "pods": config.max_pods.to_string(),
     });
     for (size, bytes) in &facts.hugepages {
@@ -325,40 +354,54 @@ fn whole_ki(bytes: i64) -> String {
     Quantity::bytes(bytes >> 10 << 10).to_string()
 }
 
-/// Why the node is not ready, in upstream's words.
-fn problem(facts: &NodeFacts) -> Option<String> {
-    let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
-    let network = facts.network_problem.as_ref().map(|it| {
-        format!("container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:{it}")
-    });
-    runtime.or(network)
+/// What of the node is not the machine's own doing.
+#[derive(Clone, Copy)]
+struct State<'a> {
+    pressed: &'a [&'static str],
+    is_shutting_down: bool,
 }
 
-fn conditions(facts: &NodeFacts, old: &[NodeCondition], now: Time) -> Vec<Value> {
-    let pressure = |name, is_on, on: [&'static str; 2], off: [&'static str; 2]| {
+/// Why the node is not ready, in upstream's words.
+fn problem(facts: &NodeFacts, state: State<'_>) -> Option<String> {
+    let shutdown = state.is_shutting_down.then(|| shutdown::PROBLEM.to_owned());
+    let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
+    let all: Vec<String> = [runtime, network_problem(facts), shutdown].into_iter().flatten().collect();
+    // As upstream joins what is wrong.
+    match all.len() {
+        0 => None,
+        1 => all.into_iter().next(),
+        _ => Some(format!("[{}]", all.join(", "))),
+    }
+}
+
+pub(crate) fn network_problem(facts: &NodeFacts) -> Option<String> {
+    let ready = "NetworkReady=false reason:NetworkPluginNotReady message:";
+    facts.network_problem.as_ref().map(|it| format!("container runtime network not ready: {ready}{it}"))
+}
+
+fn conditions(facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Vec<Value> {
+    let pressure = |name, on: [&'static str; 2], off: [&'static str; 2]| {
+        let is_on = state.pressed.contains(&name);
         let [reason, message] = if is_on { on } else { off };
         (name, is_on, reason, message.to_owned())
     };
-    let ready = match problem(facts) {
+    let ready = match problem(facts, state) {
         None => ("Ready", true, "KubeletReady", "kubelet is posting ready status".to_owned()),
         Some(problem) => ("Ready", false, "KubeletNotReady", problem),
     };
     let own = [
         pressure(
             "MemoryPressure",
-            facts.memory_pressure,
             ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
             ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
         ),
         pressure(
             "DiskPressure",
-            facts.disk_pressure,
             ["KubeletHasDiskPressure", "kubelet has disk pressure"],
             ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
         ),
         pressure(
             "PIDPressure",
-            facts.pid_pressure,
             ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
             ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
         ),
@@ -406,6 +449,11 @@ fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> V
 }
 
 fn event(config: &Config, reason: &'static str, message: String) -> Effect {
+    event_of(config, EventType::Normal, reason, message)
+}
+
+/// An event about the node.
+pub(crate) fn event_of(config: &Config, event_type: EventType, reason: &'static str, message: String) -> Effect {
     let about = ObjectReference {
         kind: "Node".into(),
         name: config.node_name.clone(),
@@ -414,7 +462,7 @@ fn event(config: &Config, reason: &'static str, message: String) -> Effect {
         api_version: "v1".into(),
         ..ObjectReference::default()
     };
-    Effect::Api(ApiEffect::Event { about, event_type: EventType::Normal, reason, message })
+    Effect::Api(ApiEffect::Event { about, event_type, reason, message })
 }
 
 fn lease(config: &Config, node: &Node, now: Time) -> Effect {

@@ -19,14 +19,20 @@ use corten_reconcile::{
 };
 use serde_json::{Map, Value};
 
-pub(crate) use crate::pod_spec::{all_containers, container_named, field_path, is_init, is_sidecar, restarts, spec_of};
+pub(crate) use crate::pod_spec::{
+    all_containers, any_container_named, as_container, container_named, ephemeral_containers, field_path, is_init,
+    is_sidecar, is_static, restarts, spec_of,
+};
 use crate::{
-    Exit, Failure, HostEffect, ObservedSandbox, PodRef, Snapshot, Volume,
+    Exit, Failure, HostEffect, Observed, ObservedSandbox, PodRef, SandboxSpec, Snapshot, Volume,
     admission::Rejection,
     containers::{self, Frame, Track, exit_of},
     context::{Context, pause},
-    ending::Ending,
-    image_state, probe, sandbox,
+    ending::{Ending, Termination},
+    image_state, images, node_status, probe,
+    resize::Resize,
+    resolv, sandbox,
+    tokens::Tokens,
     unsupported::Support,
     volumes::{self, Problem, ProblemKind},
 };
@@ -37,21 +43,30 @@ pub(crate) struct PodMachine {
     pub(crate) who: PodRef,
     /// As the API last had it; only its names where the API never had it.
     pub(crate) pod: Arc<Pod>,
+    /// The API wants it here; of a static pod: its manifest does.
     pub(crate) in_api: bool,
+    /// The uid of the mirror pod that shows it.
+    pub(crate) mirror: Option<String>,
     /// `status.startTime`: when this node first saw it.
     pub(crate) started: Time,
     pub(crate) sandboxes: Vec<KnownSandbox>,
     pub(crate) sandbox_step: SandboxStep,
     pub(crate) removing: BTreeSet<String>,
     pub(crate) volumes: VolumeState,
+    pub(crate) tokens: Tokens,
     pub(crate) tracks: BTreeMap<String, Track>,
     pub(crate) ending: Option<Ending>,
+    /// The node wants it gone.
+    pub(crate) termination: Option<Termination>,
     pub(crate) patch: PatchState,
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
     /// Whether this node takes it; `None`: not decided in this run of the kubelet.
     pub(crate) admission: Option<Result<(), Rejection>>,
     pub(crate) support: Support,
+    pub(crate) resize: Resize,
+    /// All its containers are being stopped, to begin anew.
+    pub(crate) restarting_all: Option<bool>,
     pub(crate) wake: Option<Time>,
 }
 
@@ -106,27 +121,46 @@ pub(crate) struct Span {
     pub(crate) finished: Option<Time>,
 }
 
+impl VolumeState {
+    /// Not there yet, and nothing says that they will not be.
+    fn is_coming(&self) -> bool {
+        let is_asked = !self.problems.is_empty() && self.problems.iter().all(|it| it.kind == ProblemKind::Asked);
+        self.failures == 0 && (is_asked || (self.in_flight && self.problems.is_empty()))
+    }
+}
+
+/// What the event and the journal begin with where the runtime has no network.
+pub(crate) const NO_NETWORK: &str = "network is not ready";
+const NETWORK_RETRY: Duration = Duration::from_secs(2);
+
 impl PodMachine {
     pub(crate) fn new(who: PodRef, pod: Arc<Pod>, in_api: bool, now: Time) -> Self {
         let told = pod.status.as_ref().and_then(|it| it.start_time.as_ref()).map(|it| Time(it.0));
-        Self {
+        let mut machine = Self {
             who,
-            pod,
+            pod: Arc::default(),
             in_api,
+            mirror: None,
             started: told.unwrap_or(now),
             sandboxes: Vec::new(),
             sandbox_step: SandboxStep::default(),
             removing: BTreeSet::new(),
             volumes: VolumeState::default(),
+            tokens: Tokens::default(),
             tracks: BTreeMap::new(),
             ending: None,
+            termination: None,
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
             admission: None,
             support: Support::default(),
+            resize: Resize::default(),
+            restarting_all: None,
             wake: None,
-        }
+        };
+        machine.take(pod);
+        machine
     }
 
     pub(crate) fn spec(&self) -> &PodSpec {
@@ -182,18 +216,33 @@ impl PodMachine {
                 self.wind_down(cx);
             } else if self.is_admitted() {
                 self.bring_up(cx);
+                self.drive_resize(cx);
             }
             self.drive_probes(cx);
         }
         // Not before it is decided whether the pod is taken: its start time tells that it is.
-        if self.in_api && runtime_is_known && (self.is_decided() || self.ending.is_some()) {
+        let is_shown = if self.is_static() { self.mirror.is_some() } else { self.in_api };
+        if is_shown && runtime_is_known && (self.is_decided() || self.ending.is_some()) {
             self.publish(cx);
         }
         self.record(cx);
     }
 
     fn bring_up(&mut self, cx: &mut Context<'_>) {
-        if !self.is_supported(cx) || !self.prepare_volumes(cx) {
+        if !self.is_supported(cx) {
+            return;
+        }
+        let missing = images::missing_secrets(&self.pod, cx.sources);
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            let message = format!(
+                "Unable to retrieve some image pull secrets ({names}); attempting to pull the image may not succeed."
+            );
+            self.warn("FailedToRetrieveImagePullSecret", message, cx);
+        }
+        let has_volumes = self.prepare_volumes(cx);
+        // The network takes longest: it is made while the volumes are, as long as nothing is wrong with them.
+        if !has_volumes && !self.volumes.is_coming() {
             return;
         }
         let Some(sandbox) = self.ensure_sandbox(cx) else {
@@ -203,17 +252,20 @@ impl PodMachine {
             }
             return;
         };
-        self.run_containers(&sandbox, cx);
+        if has_volumes {
+            self.run_containers(&sandbox, cx);
+        }
     }
 
     /// True once the volumes are there; later it keeps their content up to date.
     fn prepare_volumes(&mut self, cx: &mut Context<'_>) -> bool {
+        self.fetch_tokens(cx);
         let state = &mut self.volumes;
         if state.in_flight {
             return state.is_ready;
         }
         state.span.started.get_or_insert(cx.now);
-        match volumes::plan(&self.pod, cx.sources, &cx.around(&[])) {
+        match volumes::plan(&self.pod, cx.sources, &self.tokens, &cx.around(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());
                 if content.is_empty() {
@@ -233,7 +285,7 @@ impl PodMachine {
                 if state.is_ready {
                     return true;
                 }
-                for it in problems.iter().filter(|it| it.kind != ProblemKind::Unread) {
+                for it in problems.iter().filter(|it| !matches!(it.kind, ProblemKind::Unread | ProblemKind::Asked)) {
                     if !state.problems.contains(it) {
                         cx.event(&self.who, "", Warning, "FailedMount", it.message.clone());
                     }
@@ -292,12 +344,40 @@ impl PodMachine {
             return None;
         }
         self.network.started.get_or_insert(cx.now);
+        if self.awaits_network(cx) {
+            return None;
+        }
+        let runtime_handler = match cx.runtime_classes.handler(&self.pod)? {
+            Ok(handler) => handler,
+            Err(problem) => {
+                self.sandbox_done(Err(Failure::new(problem)), cx);
+                return None;
+            }
+        };
         self.sandbox_step.in_flight = true;
         let newest = self.sandboxes.iter().map(|it| it.it.attempt + 1).max().unwrap_or(0);
         let attempt = self.sandbox_step.attempts.max(newest);
+        for (reason, message) in resolv::of_pod(&self.pod, cx.config, cx.facts).1 {
+            cx.event(&self.who, "", Warning, reason, message);
+        }
         let spec = sandbox::spec(&self.pod, attempt, cx.config, cx.facts);
-        cx.host(HostEffect::RunSandbox(Box::new(spec)));
+        cx.host(HostEffect::RunSandbox(Box::new(SandboxSpec { runtime_handler, ..spec })));
         None
+    }
+
+    /// As upstream: as long as the runtime has no network to give, it is not asked for one.
+    fn awaits_network(&mut self, cx: &mut Context<'_>) -> bool {
+        let in_host_network = self.spec().host_network == Some(true);
+        let problem = cx.facts.filter(|_| !in_host_network).and_then(node_status::network_problem);
+        let Some(problem) = problem else { return false };
+        let message = format!("{NO_NETWORK}: {problem}");
+        if self.sandbox_step.problem.as_ref() != Some(&message) {
+            cx.event(&self.who, "", Warning, "NetworkNotReady", message.clone());
+        }
+        self.sandbox_step.problem = Some(message);
+        self.sandbox_step.retry_at = Some(cx.now.after(NETWORK_RETRY));
+        cx.is_due(self.sandbox_step.retry_at);
+        true
     }
 
     pub(crate) fn remove_sandboxes(&mut self, which: impl Fn(&ObservedSandbox) -> bool, cx: &mut Context<'_>) {
@@ -329,6 +409,7 @@ impl PodMachine {
             Ok(sandbox) => {
                 (step.failures, step.retry_at, step.problem) = (0, None, None);
                 self.network.finished = Some(cx.now);
+                self.resize.sandbox_made();
                 self.sandboxes.retain(|it| it.it.id != sandbox.id);
                 step.attempts = sandbox.attempt + 1;
                 self.sandboxes.push(KnownSandbox { it: sandbox, learnt: Some(cx.now), is_stopped: false });
@@ -385,7 +466,28 @@ impl PodMachine {
         }
     }
 
+    /// Each once: one that has ever begun is never begun again. They need not wait for init containers.
+    fn run_ephemeral(&mut self, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        for container in ephemeral_containers(&pod).map(as_container) {
+            let told = pod.status.as_ref().and_then(|it| it.ephemeral_container_statuses.as_ref());
+            let mut told = told.into_iter().flatten().filter(|it| it.name == container.name);
+            let latest = self.tracks.get(&container.name).and_then(Track::latest);
+            let has_begun = match latest {
+                Some(it) => it.state != Observed::Created,
+                None => told.any(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty())),
+            };
+            if !has_begun && self.is_container_supported(&container, cx) {
+                self.advance(&container, sandbox, &|_| false, cx);
+            }
+        }
+    }
+
     fn run_containers(&mut self, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+        self.run_ephemeral(sandbox, cx);
+        if self.restart_all(cx) {
+            return;
+        }
         let pod = self.pod.clone();
         let spec = spec_of(&pod);
         // Containers of a sandbox that is gone do not count: its init containers run again in the new one.
@@ -409,13 +511,21 @@ impl PodMachine {
                 return self.advance(container, sandbox, &restarts, cx);
             }
         }
+        let mut is_held = false;
         for container in &spec.containers {
             let restarts = |exit: &Exit| restarts(&pod, container, exit);
             // Unlike init containers, one that is done stays done in a new sandbox.
-            let latest = self.tracks.get(&container.name).and_then(Track::latest);
-            if latest.and_then(exit_of).is_none_or(restarts) {
+            let track = self.tracks.get(&container.name);
+            // As upstream: until a container's postStart hook is over none that comes after it is begun.
+            if is_held && !track.is_some_and(Track::is_alive) {
+                continue;
+            }
+            let exit = track.and_then(Track::latest).and_then(exit_of);
+            if exit.is_none_or(restarts) || track.is_some_and(Track::must_restart) {
                 self.advance(container, sandbox, &restarts, cx);
             }
+            let has_hook = container.lifecycle.as_ref().is_some_and(|it| it.post_start.is_some());
+            is_held |= has_hook && self.tracks.get(&container.name).is_some_and(Track::is_beginning);
         }
     }
 
@@ -449,17 +559,30 @@ impl PodMachine {
     ) -> R {
         let ips = self.ips(cx);
         let field = field_path(&self.pod, &container.name);
+        let target = self.target_of(&container.name);
         let track = self.tracks.entry(container.name.clone()).or_default();
-        let frame = Frame { who: &self.who, pod: &self.pod, container, field: &field, pod_ips: &ips };
+        let frame = Frame { who: &self.who, pod: &self.pod, container, field: &field, pod_ips: &ips, target };
         act(track, &frame, cx)
+    }
+
+    /// The container whose processes an ephemeral one is to see, or that there is none.
+    fn target_of(&self, name: &str) -> Option<Result<String, String>> {
+        let target = ephemeral_containers(&self.pod).find(|it| it.name == name)?.target_container_name.as_deref();
+        let target = target.filter(|it| !it.is_empty())?;
+        let latest = self.tracks.get(target).and_then(Track::latest);
+        Some(latest.map(|it| it.id.clone()).ok_or_else(|| format!("unable to find target container {target}")))
     }
 
     /// True where no container will run again by itself: all have ended, or an init container has failed for good.
     pub(crate) fn is_finished(&self) -> bool {
+        if self.must_restart_all() {
+            return false;
+        }
         let pod = &self.pod;
         let ended_for_good = |container: &Container| {
             let track = self.tracks.get(&container.name);
-            let exit = track.filter(|it| it.starting.is_none()).and_then(|it| exit_of(it.latest()?));
+            let exit =
+                track.filter(|it| it.starting.is_none() && !it.must_restart()).and_then(|it| exit_of(it.latest()?));
             exit.filter(|exit| !restarts(pod, container, exit)).map(|it| it.code)
         };
         let spec = self.spec();

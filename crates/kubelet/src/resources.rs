@@ -1,8 +1,20 @@
 //! From requests and limits to what a cgroup is told.
 
-use corten_api::core::v1::{Container, Pod};
+use std::collections::BTreeMap;
 
-use crate::{NodeFacts, Qos, Resources, downward::quantity, pod::spec_of, sandbox::qos};
+use corten_api::{
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+    core::v1::{Container, Pod},
+};
+use corten_meta::Quantity;
+
+use crate::{
+    NodeFacts, Qos, Resources,
+    downward::quantity,
+    pod::{all_containers, is_sidecar, spec_of},
+    requests::amount,
+    sandbox::qos,
+};
 
 const PERIOD_MICROS: i64 = 100_000;
 
@@ -14,26 +26,69 @@ pub(crate) fn of_container(container: &Container, pod: &Pod, facts: Option<&Node
         cpu_quota: quota(millis(true)),
         cpu_period: if millis(true) > 0 { PERIOD_MICROS } else { 0 },
         memory_limit_bytes: memory(true),
-        oom_score_adj: oom_score_adj(pod, memory(false), facts),
+        oom_score_adj: oom_score_adj(pod, memory(false) + unclaimed_memory(pod), facts),
     }
 }
 
-/// The pod's cgroup: the sums, limits only where every container has one.
-pub(crate) fn of_pod(pod: &Pod, facts: Option<&NodeFacts>) -> Resources {
-    let each: Vec<Resources> = spec_of(pod).containers.iter().map(|it| of_container(it, pod, facts)).collect();
-    let millis = |it: &Container| quantity(it, false, "cpu").map_or(0, |it| it.milli_value());
-    let sum_if_all = |of: fn(&Resources) -> i64| {
-        let all = !each.is_empty() && each.iter().all(|it| of(it) > 0);
-        if all { each.iter().map(of).sum() } else { 0 }
+/// The pod's cgroup: what the pod as a whole is given; else what its containers come to, limits only where every one has
+/// one.
+pub(crate) fn of_pod(pod: &Pod) -> Resources {
+    let is_limited = |name| all_containers(pod).all(|it| quantity(it, true, name).is_some_and(|it| !it.is_zero()));
+    let of = |limit: bool, name: &'static str| match own(pod, limit, name) {
+        Some(own) => amount(name, own),
+        None if limit && !is_limited(name) => 0,
+        None => at_most(pod, |it| quantity(it, limit, name).map_or(0, |it| amount(name, it))),
     };
-    let cpu_quota = sum_if_all(|it| it.cpu_quota);
+    let cpu_quota = quota(of(true, "cpu"));
     Resources {
-        cpu_shares: shares(spec_of(pod).containers.iter().map(millis).sum()),
+        cpu_shares: shares(of(false, "cpu")),
         cpu_quota,
         cpu_period: if cpu_quota > 0 { PERIOD_MICROS } else { 0 },
-        memory_limit_bytes: sum_if_all(|it| it.memory_limit_bytes),
+        memory_limit_bytes: of(true, "memory"),
         oom_score_adj: 0,
     }
+}
+
+/// The most that is in use at one time: each init container runs beside the sidecars before it only, all others beside
+/// each other.
+fn at_most(pod: &Pod, of: impl Fn(&Container) -> i64) -> i64 {
+    let spec = spec_of(pod);
+    let (mut sidecars, mut most) = (0, 0);
+    for container in spec.init_containers.iter().flatten() {
+        let now = sidecars + of(container);
+        most = most.max(now);
+        if is_sidecar(container) {
+            sidecars = now;
+        }
+    }
+    most.max(sidecars + spec.containers.iter().map(of).sum::<i64>())
+}
+
+/// What the pod as a whole asks for; a limit stands in for a missing request.
+fn own(pod: &Pod, limit: bool, name: &str) -> Option<Quantity> {
+    let resources = spec_of(pod).resources.as_ref()?;
+    let read = |map: &Option<BTreeMap<String, ApiQuantity>>| map.as_ref()?.get(name)?.0.parse().ok();
+    if limit { read(&resources.limits) } else { read(&resources.requests).or_else(|| read(&resources.limits)) }
+}
+
+/// As upstream: of the memory the pod as a whole asks for, what no container asks for itself is everyone's in equal parts.
+fn unclaimed_memory(pod: &Pod) -> i64 {
+    let Some(of_pod) = own(pod, false, "memory") else { return 0 };
+    let containers = &spec_of(pod).containers;
+    let claimed: i64 = containers.iter().filter_map(|it| quantity(it, false, "memory")).map(Quantity::value).sum();
+    let n_containers = i64::try_from(containers.len()).unwrap_or(1).max(1);
+    (of_pod.value() - claimed).max(0) / n_containers
+}
+
+/// Of each size of huge pages that the machine has, how much: nothing where the container asks for nothing.
+pub(crate) fn hugepages(container: &Container, facts: Option<&NodeFacts>) -> Vec<(String, u64)> {
+    let sizes = facts.into_iter().flat_map(|it| it.hugepages.keys());
+    let limit = |size: &String| {
+        let bytes = quantity(container, true, &format!("hugepages-{size}")).map_or(0, Quantity::value);
+        // The kernel's word has no `i`: 2MB.
+        (size.replace('i', "B"), u64::try_from(bytes).unwrap_or(0))
+    };
+    sizes.map(limit).collect()
 }
 
 fn shares(millis: i64) -> i64 {

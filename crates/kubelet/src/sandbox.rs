@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use corten_api::core::v1::{Pod, PodSpec, SeccompProfile};
 
 use crate::{
-    Config, Dns, Hosts, NodeFacts, PodRef, PortMapping, Qos, SandboxSpec, Seccomp,
+    Config, Hosts, NodeFacts, PodRef, PortMapping, Qos, SandboxSpec, Seccomp,
     pod::{all_containers, spec_of},
-    resources,
+    resolv, resources,
 };
 
 pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&NodeFacts>) -> SandboxSpec {
@@ -24,7 +24,7 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
         hostname: hostname(pod, config),
         labels,
         annotations: pod.metadata.annotations.clone().unwrap_or_default(),
-        dns: dns(pod, config),
+        dns: resolv::of_pod(pod, config, facts).0,
         ports: ports(spec),
         host_network: spec.host_network == Some(true),
         host_pid: spec.host_pid == Some(true),
@@ -32,7 +32,7 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
         share_process_namespace: spec.share_process_namespace == Some(true),
         sysctls: sysctls.map(|it| (it.name.clone(), it.value.clone())).collect(),
         qos: qos(pod),
-        resources: resources::of_pod(pod, facts),
+        resources: resources::of_pod(pod),
         run_as_user: security.and_then(|it| it.run_as_user),
         run_as_group: security.and_then(|it| it.run_as_group),
         supplemental_groups: groups,
@@ -40,7 +40,7 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
             .any(|it| it.security_context.as_ref().and_then(|it| it.privileged) == Some(true)),
         // As upstream: the pause container never runs unconfined by omission.
         seccomp: security.and_then(|it| it.seccomp_profile.as_ref()).map_or(Seccomp::RuntimeDefault, seccomp),
-        runtime_handler: spec.runtime_class_name.clone().unwrap_or_default(),
+        runtime_handler: String::new(),
         pod: who,
     }
 }
@@ -101,44 +101,6 @@ pub(crate) fn hosts(pod: &Pod, config: &Config, pod_ips: &[String]) -> Hosts {
         domain: domain(pod, config),
         aliases: aliases.map(|it| (it.ip.clone(), it.hostnames.clone().unwrap_or_default())).collect(),
     }
-}
-
-fn dns(pod: &Pod, config: &Config) -> Dns {
-    let spec = spec_of(pod);
-    let policy = spec.dns_policy.as_deref().unwrap_or("ClusterFirst");
-    let in_cluster = match policy {
-        "ClusterFirst" => spec.host_network != Some(true),
-        "ClusterFirstWithHostNet" => true,
-        _ => false,
-    };
-    let mut dns = Dns::default();
-    if in_cluster && !config.cluster_dns.is_empty() {
-        let (namespace, domain) = (pod.metadata.namespace.as_deref().unwrap_or_default(), &config.cluster_domain);
-        dns.servers.clone_from(&config.cluster_dns);
-        dns.searches = vec![format!("{namespace}.svc.{domain}"), format!("svc.{domain}"), domain.clone()];
-        dns.options = vec!["ndots:5".into()];
-    } else {
-        dns.from_node = policy != "None";
-    }
-    if let Some(more) = &spec.dns_config {
-        let add = |list: &mut Vec<String>, more: &Option<Vec<String>>| {
-            for it in more.iter().flatten() {
-                if !list.contains(it) {
-                    list.push(it.clone());
-                }
-            }
-        };
-        add(&mut dns.servers, &more.nameservers);
-        add(&mut dns.searches, &more.searches);
-        for option in more.options.iter().flatten() {
-            let name = option.name.clone().unwrap_or_default();
-            // An option given twice has the pod's value.
-            dns.options.retain(|it| it.split(':').next() != Some(name.as_str()));
-            let value = option.value.as_ref().filter(|it| !it.is_empty());
-            dns.options.push(value.map_or(name.clone(), |value| format!("{name}:{value}")));
-        }
-    }
-    dns
 }
 
 fn ports(spec: &PodSpec) -> Vec<PortMapping> {

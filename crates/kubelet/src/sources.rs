@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_api::core::v1::{Container, Pod};
 use corten_meta::Key;
 
-use crate::{ApiEffect, Effect, Source, SourceKind, pod::spec_of};
+use crate::{
+    ApiEffect, Effect, Source, SourceKind,
+    pod::{as_container, ephemeral_containers, spec_of},
+};
 
 type Data = BTreeMap<String, Vec<u8>>;
 
@@ -91,6 +94,9 @@ pub(crate) fn named_by(pod: &Pod) -> BTreeSet<Source> {
     }
     for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
         in_environment(container, namespace, &mut named);
+    }
+    for container in ephemeral_containers(pod).map(as_container) {
+        in_environment(&container, namespace, &mut named);
     }
     named.extend(spec.image_pull_secrets.iter().flatten().map(|it| Source::secret(namespace, &it.name)));
     named

@@ -1,9 +1,10 @@
 //! What the runtime is told of one container: everything expanded, resolved and checked.
 
-use corten_api::core::v1::{Capabilities, Container, Pod, SecurityContext};
+use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext};
 
 use crate::{
-    ContainerSpec, Image, Mount, MountSource, PodRef, Propagation, Seccomp, Security,
+    AppArmor, ContainerSpec, Image, Mount, MountSource, PodRef, Propagation, Seccomp, Security,
+    containers::EnvFilesRead,
     downward::Surroundings,
     env::{self, ConfigError, environment, expand},
     pod::spec_of,
@@ -19,12 +20,14 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) attempt: u32,
     pub(crate) image: &'a Image,
     pub(crate) sources: &'a Sources,
+    pub(crate) files: &'a EnvFilesRead,
     pub(crate) around: Surroundings<'a>,
+    pub(crate) target: Option<&'a Result<String, String>>,
 }
 
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
     let who = PodRef::of(pod);
-    let env = environment(pod, container, from.sources, &from.around)?;
+    let env = environment(pod, container, from.sources, from.files, &from.around)?;
     let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
     let expanded = |list: &Option<Vec<String>>| list.iter().flatten().map(|it| expand(it, value)).collect();
     let mut labels = identity(&who);
@@ -52,6 +55,8 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         host_pid: pod_spec.host_pid == Some(true),
         host_ipc: pod_spec.host_ipc == Some(true),
         share_process_namespace: pod_spec.share_process_namespace == Some(true),
+        pid_target: from.target.cloned().transpose().map_err(ConfigError::Broken)?,
+        hugepages: resources::hugepages(container, from.around.facts),
         qos: sandbox::qos(pod),
         env,
         pod: who,
@@ -99,14 +104,20 @@ fn mounts(
         };
         let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
         let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
-            Some(expr) => env::expand(expr, value),
+            Some(expr) => match unset(expr, value) {
+                missing if missing.is_empty() => env::expand(expr, value),
+                missing => return broken(format!("missing value for {}", missing.join(", "))),
+            },
             None => mount.sub_path.clone().unwrap_or_default(),
         };
-        if sub_path.starts_with('/') || sub_path.split('/').any(|it| it == "..") {
-            return broken(format!("error SubPath `{sub_path}` must not be an absolute path or contain '..'"));
+        if sub_path.starts_with('/') {
+            return broken(format!("error SubPath `{sub_path}` must not be an absolute path"));
+        }
+        if sub_path.split('/').any(|it| it == "..") {
+            return broken(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
         }
         let source = match (&volume.host_path, volumes::plugin(volume)) {
-            (Some(it), _) => MountSource::HostPath { path: it.path.clone(), sub_path },
+            (Some(it), _) => MountSource::HostPath { name: mount.name.clone(), path: it.path.clone(), sub_path },
             (None, Some(plugin)) => MountSource::Volume { plugin, name: mount.name.clone(), sub_path },
             (None, None) => return broken(format!("volume {:?} is of a kind this node does not support", mount.name)),
         };
@@ -134,6 +145,19 @@ fn mounts(
         mounts.push(own_mount(&path, MountSource::TerminationLog));
     }
     Ok(mounts)
+}
+
+/// The variables of a subPathExpr that are not set, or empty: it must not come to name another folder.
+fn unset(expr: &str, value: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let unset = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    env::expand(expr, |name| {
+        let value = value(name).filter(|it| !it.is_empty());
+        if value.is_none() {
+            unset.borrow_mut().insert(name.to_owned());
+        }
+        value
+    });
+    unset.into_inner().into_iter().collect()
 }
 
 fn own_mount(path: &str, source: MountSource) -> Mount {
@@ -173,8 +197,29 @@ fn security(pod: &Pod, container: &Container, image: &Image) -> Result<Security,
         add_capabilities: list(|it| &it.add).unwrap_or_default(),
         drop_capabilities: list(|it| &it.drop).unwrap_or_default(),
         seccomp: if privileged { Seccomp::Unconfined } else { profile.map_or(Seccomp::Unconfined, seccomp) },
+        app_armor: app_armor(pod, container),
+        se_linux: own
+            .and_then(|it| it.se_linux_options.as_ref())
+            .or(of_pod.and_then(|it| it.se_linux_options.as_ref()))
+            .map(se_linux),
         unmasked_proc: own.and_then(|it| it.proc_mount.as_deref()) == Some("Unmasked"),
     })
+}
+
+fn app_armor(pod: &Pod, container: &Container) -> AppArmor {
+    let own = container.security_context.as_ref().and_then(|it| it.app_armor_profile.as_ref());
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.app_armor_profile.as_ref());
+    match own.or(of_pod) {
+        None => AppArmor::Unset,
+        Some(it) if it.type_ == "RuntimeDefault" => AppArmor::RuntimeDefault,
+        Some(it) if it.type_ == "Localhost" => AppArmor::Localhost(it.localhost_profile.clone().unwrap_or_default()),
+        Some(_) => AppArmor::Unconfined,
+    }
+}
+
+fn se_linux(options: &SELinuxOptions) -> [String; 4] {
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    [text(&options.user), text(&options.role), text(&options.type_), text(&options.level)]
 }
 
 /// Only a plain `allowPrivilegeEscalation: false` forbids it, and never for who already has every privilege.

@@ -9,12 +9,12 @@ use corten_meta::Time;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ApiEffect, ApiFailure, Exit, Observed, ObservedContainer, conditions,
+    ApiEffect, ApiFailure, Exit, Observed, ObservedContainer, ProbeKind, conditions,
     containers::{Track, exit_of},
     context::{Context, pause},
     ending::{DEADLINE_MESSAGE, Why},
-    pod::{PodMachine, is_init, is_sidecar, restarts, spec_of},
-    sandbox,
+    pod::{PodMachine, as_container, ephemeral_containers, is_init, is_sidecar, restarts, spec_of},
+    restart_all, sandbox,
 };
 
 pub(crate) const RUNTIME: &str = "containerd://";
@@ -38,7 +38,7 @@ impl PodMachine {
             return;
         }
         (self.patch.in_flight, self.patch.sent, self.patch.made) = (true, patch.clone(), None);
-        let mut metadata = json!({"uid": self.who.uid});
+        let mut metadata = json!({"uid": self.mirror.as_ref().unwrap_or(&self.who.uid)});
         if let Some(version) = &self.pod.metadata.resource_version {
             metadata["resourceVersion"] = version.as_str().into();
         }
@@ -96,17 +96,35 @@ impl PodMachine {
         status.init_container_statuses = Some(init_statuses).filter(|it| !it.is_empty());
         status.container_statuses =
             Some(self.container_statuses(&spec.containers, status.container_statuses.as_deref()));
+        let looking: Vec<Container> = ephemeral_containers(pod).map(as_container).collect();
+        let statuses = self.container_statuses(&looking, status.ephemeral_container_statuses.as_deref());
+        // As upstream: whether they are ready is nobody's question.
+        let plain = |it| ContainerStatus { ready: false, started: None, ..it };
+        status.ephemeral_container_statuses =
+            Some(statuses.into_iter().map(plain).collect::<Vec<_>>()).filter(|it| !it.is_empty());
         let is_final = |phase: &str| matches!(phase, "Succeeded" | "Failed");
         let phase = self.phase(&status);
         // A phase that is final is never taken back; and none is final while anything may still run.
-        let keeps_old = is_final(&old_phase) || (is_final(phase) && self.may_run());
+        let keeps_old = (is_final(&old_phase) && !self.is_static()) || (is_final(phase) && self.may_run());
         if !keeps_old && self.ending.as_ref().is_some_and(|it| it.why == Why::Deadline) {
             status.reason = Some("DeadlineExceeded".into());
             status.message = Some(DEADLINE_MESSAGE.into());
         }
+        if let Some(termination) = self.termination.as_ref().filter(|_| !keeps_old && is_final(phase)) {
+            status.reason = Some(termination.reason.into());
+            status.message = Some(termination.message.clone());
+        }
         status.phase = Some(if keeps_old { old_phase } else { phase.into() });
         let has_network = self.sandbox().is_some();
         conditions::update(&mut status, pod, has_network, cx.now);
+        if let Some(termination) = self.termination.as_ref().filter(|it| it.tells_disruption) {
+            conditions::disrupt(&mut status, pod, &termination.message, cx.now);
+        }
+        self.resize_conditions(&mut status, cx.now);
+        self.restart_condition(&mut status, cx.now);
+        if let Some(of_pod) = &spec.resources {
+            (status.resources, status.allocated_resources) = (Some(of_pod.clone()), of_pod.requests.clone());
+        }
         status
     }
 
@@ -153,16 +171,22 @@ impl PodMachine {
         let is_done = exit_of(latest).is_some_and(|it| it.code == 0);
         // An init container is ready when it is done, all others while they run.
         let must_end = is_init(&self.pod, &container.name) && !is_sidecar(container);
+        // As upstream: while this kubelet has not probed a container, what the one before it found out holds.
+        let id = Some(format!("{RUNTIME}{}", latest.id));
+        let before = old.filter(|it| it.container_id == id && exit_of(latest).is_none());
+        let was_started = before.is_some_and(|it| it.started == Some(true)) && track.is_unprobed(ProbeKind::Startup);
+        let was_ready = before.is_some_and(|it| it.ready) && track.is_unprobed(ProbeKind::Readiness);
         ContainerStatus {
             name: container.name.clone(),
             state: Some(state),
             last_state: Some(last_state.unwrap_or_default()),
-            ready: if must_end { is_done } else { track.is_ready(container) },
-            started: Some(track.is_started(container)),
+            ready: if must_end { is_done } else { was_ready || track.is_ready(container) },
+            started: Some(was_started || track.is_started(container)),
+            stop_signal: container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
             restart_count: i32::try_from(latest.attempt).unwrap_or(i32::MAX),
             image: latest.image.clone(),
             image_id: latest.image_id.clone(),
-            container_id: Some(format!("{RUNTIME}{}", latest.id)),
+            container_id: id,
             ..self.fixed(container, old)
         }
     }
@@ -214,10 +238,10 @@ impl PodMachine {
             ..VolumeMountStatus::default()
         });
         let mounts: Vec<_> = mounts.collect();
-        let resources = container.resources.clone();
+        let granted = container.resources.as_ref();
         ContainerStatus {
-            allocated_resources: resources.as_ref().and_then(|it| it.requests.clone()),
-            resources: resources.or_else(|| old.and_then(|it| it.resources.clone())),
+            allocated_resources: granted.and_then(|it| it.requests.clone()),
+            resources: self.shown_resources(container).or_else(|| old.and_then(|it| it.resources.clone())),
             volume_mounts: Some(mounts).filter(|it| !it.is_empty()),
             ..ContainerStatus::default()
         }
@@ -238,10 +262,14 @@ impl PodMachine {
     /// As upstream reads the phase off the containers' states.
     fn phase(&self, status: &PodStatus) -> &'static str {
         let is_ending = self.ending.as_ref().map(|it| it.why);
+        if is_ending.is_none() && self.must_restart_all() {
+            let is_pending = self.pod.status.as_ref().is_none_or(|it| it.phase.as_deref() == Some("Pending"));
+            return if is_pending { "Pending" } else { "Running" };
+        }
         let all = || status.container_statuses.iter().flatten();
         let terminated =
             |it: &ContainerStatus| it.state.as_ref().and_then(|it| it.terminated.as_ref()).map(|it| it.exit_code);
-        if is_ending == Some(Why::Deadline) {
+        if is_ending == Some(Why::Deadline) || self.termination.is_some() {
             return "Failed";
         }
         let alive = |it: &ContainerStatus| it.state.as_ref().is_some_and(|it| it.running.is_some());
@@ -265,6 +293,8 @@ impl PodMachine {
                     stopped += 1;
                     succeeded += u32::from(exit.exit_code == 0);
                 }
+                // Begun anew with all others: it is on its way, not at its end.
+                _ if has_run && restart_all::may_happen(&self.pod) => return "Running",
                 _ if has_run => stopped += 1,
                 _ => waiting += 1,
             }
@@ -278,10 +308,20 @@ impl PodMachine {
         let policy = spec_of(&self.pod).restart_policy.as_deref().unwrap_or("Always");
         match (running, policy) {
             (0, "Always") => "Running",
+            // By its own policy or rules, whatever the pod's are.
+            (0, _) if self.begins_again() => "Running",
             (0, _) if stopped == succeeded => "Succeeded",
             (0, "Never") => "Failed",
             _ => "Running",
         }
+    }
+
+    /// Some container that has ended runs again.
+    fn begins_again(&self) -> bool {
+        spec_of(&self.pod).containers.iter().any(|it| {
+            let exit = self.tracks.get(&it.name).and_then(|it| exit_of(it.latest()?));
+            exit.is_some_and(|exit| restarts(&self.pod, it, exit))
+        })
     }
 
     fn init_failed(&self, status: &PodStatus) -> bool {

@@ -2,14 +2,16 @@
 //!
 //! A kind this node cannot provide is a problem like a missing ConfigMap is: the pod waits and says for what.
 
-use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume as ApiVolume};
+use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
 use corten_meta::{Key, Quantity};
 
 use crate::{
     HostPathKind, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeSource,
     downward::{self, Surroundings},
-    pod::{container_named, spec_of},
+    pod::{all_containers, container_named, spec_of},
+    resources,
     sources::{Lookup, Sources},
+    tokens::{self, Issued, Tokens},
 };
 
 /// Why a volume cannot be made.
@@ -24,6 +26,8 @@ pub(crate) struct Problem {
 pub(crate) enum ProblemKind {
     /// Its ConfigMap or Secret has not been read yet.
     Unread,
+    /// Its token is asked for: as good as there.
+    Asked,
     /// Something it needs is missing and may appear.
     Missing,
     /// This node has no such kind of volume.
@@ -33,11 +37,16 @@ pub(crate) enum ProblemKind {
 const DEFAULT_MODE: u32 = 0o644;
 
 /// All volumes of the pod, or everything that is wrong with them.
-pub(crate) fn plan(pod: &Pod, sources: &Sources, around: &Surroundings<'_>) -> Result<Vec<Volume>, Vec<Problem>> {
+pub(crate) fn plan(
+    pod: &Pod,
+    sources: &Sources,
+    tokens: &Tokens,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Volume>, Vec<Problem>> {
     let mut volumes = Vec::new();
     let mut problems = Vec::new();
     for volume in spec_of(pod).volumes.iter().flatten() {
-        let planner = Planner { pod, sources, around, volume: &volume.name };
+        let planner = Planner { pod, sources, tokens, around, volume: &volume.name };
         match planner.source(volume) {
             Ok(source) => volumes.push(Volume { name: volume.name.clone(), source }),
             Err(problem) => problems.push(problem),
@@ -49,6 +58,7 @@ pub(crate) fn plan(pod: &Pod, sources: &Sources, around: &Surroundings<'_>) -> R
 struct Planner<'a> {
     pod: &'a Pod,
     sources: &'a Sources,
+    tokens: &'a Tokens,
     around: &'a Surroundings<'a>,
     volume: &'a str,
 }
@@ -59,16 +69,33 @@ struct Keys<'a> {
     name: &'a str,
     items: Option<&'a Vec<KeyToPath>>,
     optional: Option<bool>,
+    access: Access,
+}
+
+/// Whose a file is and what may be done to it, where its item says nothing else.
+#[derive(Clone, Copy)]
+struct Access {
     mode: u32,
+    user: Option<i64>,
+}
+
+impl Access {
+    fn file(self, path: &str, item_mode: Option<i32>, item_user: Option<i64>, content: Vec<u8>) -> VolumeFile {
+        let user = item_user.or(self.user).and_then(|it| u32::try_from(it).ok());
+        VolumeFile { path: path.to_owned(), mode: mode(item_mode, self.mode), user, content }
+    }
 }
 
 impl Planner<'_> {
     fn source(&self, volume: &ApiVolume) -> Result<VolumeSource, Problem> {
         if let Some(it) = &volume.empty_dir {
             let limit = it.size_limit.as_ref().and_then(|it| it.0.parse::<Quantity>().ok());
+            let limit = limit.map(Quantity::value).filter(|it| *it > 0);
+            let memory = it.medium.as_deref() == Some("Memory");
             return Ok(VolumeSource::EmptyDir {
-                memory: it.medium.as_deref() == Some("Memory"),
-                size_limit_bytes: limit.map(Quantity::value).filter(|it| *it > 0),
+                memory,
+                size_limit_bytes: if memory { self.memory_size(limit) } else { limit },
+                mode: mode(it.mode, 0o777),
             });
         }
         if let Some(it) = &volume.host_path {
@@ -77,22 +104,22 @@ impl Planner<'_> {
             return Ok(VolumeSource::HostPath { path: it.path.clone(), kind });
         }
         if let Some(it) = &volume.config_map {
-            let mode = mode(it.default_mode, DEFAULT_MODE);
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
             let items = it.items.as_ref();
-            let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, mode };
+            let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, access };
             return Ok(VolumeSource::Files { plugin: Plugin::ConfigMap, files: self.keys(&keys)? });
         }
         if let Some(it) = &volume.secret {
-            let mode = mode(it.default_mode, DEFAULT_MODE);
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
             let (name, items) = (it.secret_name.as_deref().unwrap_or_default(), it.items.as_ref());
-            let keys = Keys { kind: SourceKind::Secret, name, items, optional: it.optional, mode };
+            let keys = Keys { kind: SourceKind::Secret, name, items, optional: it.optional, access };
             return Ok(VolumeSource::Files { plugin: Plugin::Secret, files: self.keys(&keys)? });
         }
         if let Some(it) = &volume.downward_api {
-            let mode = mode(it.default_mode, DEFAULT_MODE);
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
             return Ok(VolumeSource::Files {
                 plugin: Plugin::DownwardApi,
-                files: self.downward(it.items.as_ref(), mode)?,
+                files: self.downward(it.items.as_ref(), access)?,
             });
         }
         if volume.projected.is_some() {
@@ -101,28 +128,51 @@ impl Planner<'_> {
         Err(self.unsupported(kind_name(volume)))
     }
 
+    /// As upstream: no more than the pod may use, or all pods together.
+    fn memory_size(&self, limit: Option<i64>) -> Option<i64> {
+        let of_pod = Some(resources::of_pod(self.pod).memory_limit_bytes).filter(|it| *it > 0);
+        let facts = self.around.facts;
+        let of_node = facts.map(|it| it.memory_bytes - self.around.config.reserved_memory_bytes);
+        [limit, of_pod, of_node].into_iter().flatten().min()
+    }
+
     fn projected(&self, volume: &ApiVolume) -> Result<VolumeSource, Problem> {
         let mut files = Vec::new();
         let projected = volume.projected.as_ref();
         let mode = mode(projected.and_then(|it| it.default_mode), DEFAULT_MODE);
+        let access = Access { mode, user: projected.and_then(|it| it.default_user) };
         for part in projected.iter().flat_map(|it| it.sources.iter().flatten()) {
             if let Some(it) = &part.config_map {
                 let items = it.items.as_ref();
-                let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, mode };
+                let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, access };
                 files.extend(self.keys(&keys)?);
             } else if let Some(it) = &part.secret {
                 let items = it.items.as_ref();
-                let keys = Keys { kind: SourceKind::Secret, name: &it.name, items, optional: it.optional, mode };
+                let keys = Keys { kind: SourceKind::Secret, name: &it.name, items, optional: it.optional, access };
                 files.extend(self.keys(&keys)?);
             } else if let Some(it) = &part.downward_api {
-                files.extend(self.downward(it.items.as_ref(), mode)?);
-            } else if part.service_account_token.is_some() {
-                return Err(self.unsupported("projected serviceAccountToken"));
+                files.extend(self.downward(it.items.as_ref(), access)?);
+            } else if let Some(it) = &part.service_account_token {
+                files.push(self.token(it, access)?);
             } else {
                 return Err(self.unsupported("projected"));
             }
         }
         Ok(VolumeSource::Files { plugin: Plugin::Projected, files })
+    }
+
+    fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
+        // As upstream: where the pod's group, or the one user all its containers run as, is given the file, nobody else
+        // needs to read it.
+        let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
+        let user = common_user(self.pod);
+        let is_private = group.is_some() || user.is_some();
+        let access = Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) };
+        match self.tokens.lookup(&tokens::wish(source)) {
+            Issued::Token(token) => Ok(access.file(&source.path, None, source.user, token.as_bytes().to_vec())),
+            Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
+            Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
+        }
     }
 
     fn keys(&self, keys: &Keys<'_>) -> Result<Vec<VolumeFile>, Problem> {
@@ -136,19 +186,14 @@ impl Planner<'_> {
             Lookup::Unread => return Err(self.problem(ProblemKind::Unread, format!("{} is not read yet", keys.name))),
         };
         let Some(items) = keys.items.filter(|it| !it.is_empty()) else {
-            let file = |(key, content): (&String, &Vec<u8>)| VolumeFile {
-                path: key.clone(),
-                mode: keys.mode,
-                content: content.clone(),
-            };
+            let file = |(key, content): (&String, &Vec<u8>)| keys.access.file(key, None, None, content.clone());
             return Ok(data.iter().map(file).collect());
         };
         let mut files = Vec::new();
         for item in items {
             match data.get(&item.key) {
                 Some(content) => {
-                    let mode = mode(item.mode, keys.mode);
-                    files.push(VolumeFile { path: item.path.clone(), mode, content: content.clone() });
+                    files.push(keys.access.file(&item.path, item.mode, item.user, content.clone()));
                 }
                 None if optional => {}
                 None if keys.kind == SourceKind::ConfigMap => {
@@ -160,11 +205,7 @@ impl Planner<'_> {
         Ok(files)
     }
 
-    fn downward(
-        &self,
-        items: Option<&Vec<DownwardAPIVolumeFile>>,
-        default_mode: u32,
-    ) -> Result<Vec<VolumeFile>, Problem> {
+    fn downward(&self, items: Option<&Vec<DownwardAPIVolumeFile>>, access: Access) -> Result<Vec<VolumeFile>, Problem> {
         let mut files = Vec::new();
         for item in items.into_iter().flatten() {
             let value = match (&item.field_ref, &item.resource_field_ref) {
@@ -179,7 +220,7 @@ impl Planner<'_> {
                 _ => Err("neither fieldRef nor resourceFieldRef is set".into()),
             };
             let content = value.map_err(|it| self.missing(it))?.into_bytes();
-            files.push(VolumeFile { path: item.path.clone(), mode: mode(item.mode, default_mode), content });
+            files.push(access.file(&item.path, item.mode, item.user, content));
         }
         Ok(files)
     }
@@ -196,6 +237,14 @@ impl Planner<'_> {
     fn problem(&self, kind: ProblemKind, message: String) -> Problem {
         Problem { volume: self.volume.into(), kind, message }
     }
+}
+
+/// The user that all containers run as, where they agree and say so.
+fn common_user(pod: &Pod) -> Option<i64> {
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.run_as_user);
+    let users = all_containers(pod).map(|it| it.security_context.as_ref().and_then(|it| it.run_as_user).or(of_pod));
+    let users: std::collections::BTreeSet<Option<i64>> = users.collect();
+    if users.len() == 1 { users.into_iter().next().flatten() } else { None }
 }
 
 fn mode(mode: Option<i32>, default: u32) -> u32 {

@@ -61,6 +61,11 @@ impl ObjectMeta {
 /// Anything that carries metadata: every projection and every whole object.
 pub trait Named {
     fn meta(&self) -> &ObjectMeta;
+
+    /// The node it is on, for projections that are to be found by it.
+    fn node(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// `metav1.OwnerReference`.

@@ -60,6 +60,10 @@ impl Quantity {
         Self { nano: i128::from(millis) * (NANO / 1_000), format: Format::Decimal }
     }
 
+    pub fn nanos(nanos: i64) -> Self {
+        Self { nano: i128::from(nanos), format: Format::Decimal }
+    }
+
     /// Bytes, written with binary suffixes.
     pub fn bytes(bytes: i64) -> Self {
         Self { nano: i128::from(bytes) * NANO, format: Format::Binary }
@@ -83,14 +87,23 @@ impl Quantity {
         self.nano == 0
     }
 
+    /// As upstream: nothing plus something is written as that something is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { nano: (self.nano + other.nano).clamp(-NANO_MAX, NANO_MAX), format: self.format }
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self { nano: (self.nano + other.nano).clamp(-NANO_MAX, NANO_MAX), format }
     }
 
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
-        Self { nano: (self.nano - other.nano).clamp(-NANO_MAX, NANO_MAX), format: self.format }
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self { nano: (self.nano - other.nano).clamp(-NANO_MAX, NANO_MAX), format }
+    }
+
+    /// To whole units.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        Self { nano: ceil_div(self.nano, NANO) * NANO, format: self.format }
     }
 }
 

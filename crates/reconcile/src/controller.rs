@@ -1,10 +1,13 @@
 //! A controller: what it is called, what it watches, what it may write, and the one function that decides.
 
-use std::sync::Arc;
+use std::{any::TypeId, sync::Arc};
 
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 
-use crate::{Plan, Seen, View, view::Object};
+use crate::{
+    Plan, Seen, View,
+    view::{Object, as_type},
+};
 
 /// A loop that is asked about one key at a time. See the crate's documentation.
 pub trait Controller: Send + Sync + 'static {
@@ -21,6 +24,11 @@ pub trait Controller: Send + Sync + 'static {
     /// watch that wakes itself; a controller with other keys (the garbage collector's are uids) has none.
     fn about(&self) -> Option<Resource> {
         self.watches().into_iter().find(|it| matches!(it.wake, Wake::Itself)).map(|it| it.resource)
+    }
+
+    /// The object in whose journal a decision about `key` stands. By default the one the key names, of [`Controller::about`].
+    fn subject(&self, _view: &View, key: &Key) -> Option<(Resource, Key)> {
+        Some((self.about()?, key.clone()))
     }
 
     /// Decides about `key`. Called whenever something that maps to the key changed, at [`Plan::wake_at`], after an
@@ -48,7 +56,20 @@ pub struct Watch {
     /// Limits the watch at the server, for example `spec.nodeName=n1`. Empty: everything.
     pub field_selector: String,
     pub wake: Wake,
+    /// Not before this holds of the view for the first time is the resource watched: what only matters to clusters that use
+    /// something costs others nothing. Nobody may decide by its absence before.
+    pub needed: Option<fn(&View) -> bool>,
+    projection: TypeId,
     decode: Decode,
+    same: Option<fn(&Object, &Object) -> bool>,
+}
+
+/// What two watches must have in common to be fed as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    pub resource: Resource,
+    pub field_selector: String,
+    projection: TypeId,
 }
 
 type Decode = fn(&[u8]) -> Result<Object, serde_json::Error>;
@@ -70,7 +91,38 @@ impl Watch {
             let object: T = serde_json::from_slice(bytes)?;
             Ok(Arc::new(object))
         }
-        Self { resource, field_selector: String::new(), wake, decode: decode::<T> }
+        Self {
+            resource,
+            field_selector: String::new(),
+            wake,
+            needed: None,
+            projection: TypeId::of::<T>(),
+            decode: decode::<T>,
+            same: None,
+        }
+    }
+
+    #[must_use]
+    pub fn once(self, needed: fn(&View) -> bool) -> Self {
+        Self { needed: Some(needed), ..self }
+    }
+
+    /// Changes that the projection does not show wake nobody. For it to tell, its equality leaves out what always changes,
+    /// such as `metadata.resourceVersion` (which it must have: caches go by it).
+    #[must_use]
+    pub fn telling_changes_of<T: PartialEq + 'static>(mut self) -> Self {
+        self.same = Some(|a, b| matches!((as_type::<T>(a), as_type::<T>(b)), (Some(a), Some(b)) if a == b));
+        self
+    }
+
+    /// Does `new` say anything that `old` did not?
+    pub fn is_news(&self, old: &Object, new: &Object) -> bool {
+        self.same.is_none_or(|same| !same(old, new))
+    }
+
+    pub fn subject(&self) -> Subject {
+        let Self { resource, field_selector, projection, .. } = self;
+        Subject { resource: resource.clone(), field_selector: field_selector.clone(), projection: *projection }
     }
 
     /// Decodes the JSON of one object into this watch's projection.

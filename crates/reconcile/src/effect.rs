@@ -12,12 +12,18 @@ pub enum Effect {
     Create { resource: Resource, object: Value },
     /// A JSON merge patch (RFC 7386). Put `metadata.uid` and `metadata.resourceVersion` into it to make it conditional.
     Patch { resource: Resource, key: Key, subresource: Option<&'static str>, patch: Value },
-    /// Deletes the object with this uid; already gone is success.
+    /// As [`Effect::Patch`], as a strategic merge patch: one entry of a list that is merged by key (a condition by its type)
+    /// is changed without saying the others.
+    StrategicPatch { resource: Resource, key: Key, subresource: Option<&'static str>, patch: Value },
+    /// Deletes the object with this uid; already gone is success. As creates, deletes that follow each other go side by side.
     Delete { resource: Resource, key: Key, uid: String, propagation: Propagation, grace_seconds: Option<i64> },
     /// Tells users what happened. Repetitions are counted into one Event.
     Event { about: ObjectReference, event_type: EventType, reason: &'static str, message: String },
     /// Reads the live object past the cache; the answer is in a later [`crate::View`].
     Ask { resource: Resource, key: Key },
+    /// Asks whether a user may do something: `spec` is a SubjectAccessReview's. The answer stands under the resource
+    /// SubjectAccessReview and the key `about`.
+    AskAccess { about: Key, spec: Value },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +71,8 @@ impl fmt::Display for Effect {
                 let key = Key::new(meta["namespace"].as_str().unwrap_or_default(), name);
                 write!(f, "create {} {key}", resource.kind)
             }
-            Self::Patch { resource, key, subresource, patch } => {
+            Self::Patch { resource, key, subresource, patch }
+            | Self::StrategicPatch { resource, key, subresource, patch } => {
                 write!(f, "patch {} {key}", resource.kind)?;
                 if let Some(subresource) = subresource {
                     write!(f, "/{subresource}")?;
@@ -77,6 +84,7 @@ impl fmt::Display for Effect {
                 write!(f, "event {} {}/{} {reason}: {message}", event_type.as_str(), about.kind, about.name)
             }
             Self::Ask { resource, key } => write!(f, "ask {} {key}", resource.kind),
+            Self::AskAccess { about, spec } => write!(f, "ask access for {about} {spec}"),
         }
     }
 }

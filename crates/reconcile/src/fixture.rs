@@ -13,6 +13,8 @@
 //! below the lines. This is the one file of its floor that touches the disk, and only tests are built with it.
 
 mod line;
+mod words;
+mod workloads;
 mod world;
 
 use std::fmt::Write as _;
@@ -47,6 +49,22 @@ pub fn check_with(dir: &str, run: impl Fn(&World) -> String) {
     paths.sort();
     assert!(!paths.is_empty(), "{dir} holds no case");
     paths.iter().for_each(|it| check_file(&it.to_string_lossy(), &run));
+}
+
+/// Every world of every file of cases in the folder `dir`, with the file's name and the case's first line.
+///
+/// # Panics
+/// As [`check`].
+pub fn each_world(dir: &str, mut run: impl FnMut(&str, World)) {
+    let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("read {dir}: {error}"));
+    for path in entries.map(|it| it.expect("the folder can be read").path()) {
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("read {path:?}: {error}"));
+        for case in cases(&text) {
+            let world_text = case.split_once("----\n").map_or(case, |it| it.0);
+            let world = World::parse(world_text).unwrap_or_else(|error| panic!("{path:?}: {error} in\n{world_text}"));
+            run(&format!("{}: {}", path.display(), case.lines().next().unwrap_or_default()), world);
+        }
+    }
 }
 
 fn check_file(path: &str, run: &impl Fn(&World) -> String) {

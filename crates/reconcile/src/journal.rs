@@ -63,6 +63,9 @@ pub struct Step {
     /// One line: what was done or is being done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The last lines a container wrote before it ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
     /// What blocks it, where it is blocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Wait>,

@@ -11,8 +11,8 @@ mod journal;
 mod plan;
 mod view;
 
-pub use controller::{Controller, Verb, Wake, Watch, Write};
+pub use controller::{Controller, Subject, Verb, Wake, Watch, Write};
 pub use effect::{Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Step, StepState};
 pub use plan::{Actor, Plan, Wait};
-pub use view::{Answer, Failure, Object, Projection, Seen, View};
+pub use view::{Answer, Failure, Object, Projection, Seen, Table, View};

@@ -7,8 +7,9 @@ use crate::Effect;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
-    /// Carried out in order, but for creates of one resource that follow each other, which go side by side; the first
-    /// failure stops what has not begun, and the key is asked again after a back-off.
+    /// Carried out in order; the first failure stops what has not begun, and the key is asked again after a back-off. What
+    /// is alike and follows each other goes side by side: creates of one resource, deletes, changes of owners, strategic
+    /// patches of different objects.
     pub effects: Vec<Effect>,
     /// Why the object is not yet what its spec wants. Empty: nothing is waited for.
     pub waits: Vec<Wait>,

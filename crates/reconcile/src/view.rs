@@ -3,17 +3,16 @@
 //! One view belongs to one controller. The runner feeds it from informers; between two calls of `reconcile` it may
 //! change, during one it never does. Iteration is always in key order, so plans are deterministic.
 
+mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    any::Any,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{any::Any, collections::BTreeMap, sync::Arc};
 
-use corten_meta::{Key, Named, ObjectMeta, Resource};
+use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use serde::de::DeserializeOwned;
+
+pub use table::Table;
 
 use crate::Effect;
 
@@ -34,6 +33,9 @@ pub enum Answer {
         uid: String,
     },
     Missing,
+    /// To [`Effect::AskAccess`].
+    Allowed,
+    Denied,
 }
 
 /// The effect that failed when a key's last plan was carried out, and what the API server said.
@@ -48,59 +50,21 @@ pub trait Projection: Named + Any + Send + Sync {}
 
 impl<T: Named + Any + Send + Sync> Projection for T {}
 
+/// Many views hold it at once.
 pub type Object = Arc<dyn Projection>;
 
-fn as_type<T: 'static>(object: &Object) -> Option<&T> {
+pub(crate) fn as_type<T: 'static>(object: &Object) -> Option<&T> {
     (&**object as &dyn Any).downcast_ref()
-}
-
-#[derive(Default)]
-struct Table {
-    objects: BTreeMap<Key, Object>,
-    by_owner: BTreeMap<String, BTreeSet<Key>>,
-    /// The objects that no owner controls.
-    uncontrolled: BTreeSet<Key>,
-    /// The objects that are being deleted, by uid: few at any time.
-    deleting: BTreeMap<String, Key>,
-}
-
-impl Table {
-    fn index(&mut self, key: Key, meta: &ObjectMeta) {
-        for owner in &meta.owner_references {
-            self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
-        }
-        if meta.is_deleting() {
-            self.deleting.insert(meta.uid.clone(), key.clone());
-        }
-        if meta.controller().is_none() {
-            self.uncontrolled.insert(key);
-        }
-    }
-
-    fn unindex(&mut self, key: &Key, meta: &ObjectMeta) {
-        for owner in &meta.owner_references {
-            if let Some(keys) = self.by_owner.get_mut(&owner.uid) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_owner.remove(&owner.uid);
-                }
-            }
-        }
-        if meta.is_deleting() {
-            self.deleting.remove(&meta.uid);
-        }
-        if meta.controller().is_none() {
-            self.uncontrolled.remove(key);
-        }
-    }
 }
 
 /// See the module's documentation.
 #[derive(Default)]
 pub struct View {
     tables: BTreeMap<Resource, Table>,
-    answers: BTreeMap<(Resource, Key), Answer>,
+    /// With the time since which it has been so, where that is known.
+    answers: BTreeMap<(Resource, Key), (Answer, Option<Time>)>,
     failures: BTreeMap<Key, Failure>,
+    since: Option<Time>,
 }
 
 impl View {
@@ -123,68 +87,56 @@ impl View {
         resource: &Resource,
         namespace: &str,
     ) -> impl Iterator<Item = &'a T> + use<'a, T> {
-        let table = self.tables.get(resource);
-        let from = Key::new(namespace, "");
-        let namespace = namespace.to_owned();
-        table
-            .into_iter()
-            .flat_map(move |it| it.objects.range(from.clone()..))
-            .take_while(move |(key, _)| key.namespace == namespace)
-            .filter_map(|(_, object)| as_type(object))
+        let table = self.tables.get(resource).map(|it| it.in_namespace(namespace));
+        table.into_iter().flatten().filter_map(as_type)
+    }
+
+    /// The metadata of a namespace's objects of any resource.
+    pub fn meta_in_namespace(&self, resource: &Resource, namespace: &str) -> impl Iterator<Item = &ObjectMeta> {
+        let table = self.tables.get(resource).map(|it| it.in_namespace(namespace));
+        table.into_iter().flatten().map(|it| it.meta())
     }
 
     /// The objects that name `uid` among their owners, in key order.
     pub fn owned_by<'a, T: Seen>(&'a self, uid: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
-        let table = self.tables.get(&T::RESOURCE);
-        let keys = table.and_then(|it| it.by_owner.get(uid));
-        keys.into_iter().flatten().filter_map(move |it| self.get(it))
+        let table = self.tables.get(&T::RESOURCE).map(|it| it.owned_by(uid));
+        table.into_iter().flatten().filter_map(as_type)
     }
 
     /// The objects of a namespace that no owner controls, in key order: what may be adopted.
     pub fn uncontrolled<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
-        let table = self.tables.get(&T::RESOURCE);
-        let from = Key::new(namespace, "");
-        table
-            .into_iter()
-            .flat_map(move |it| it.uncontrolled.range(from.clone()..))
-            .take_while(move |key| key.namespace == namespace)
-            .filter_map(|key| self.get(key))
+        let table = self.tables.get(&T::RESOURCE).map(|it| it.uncontrolled(namespace));
+        table.into_iter().flatten().filter_map(as_type)
     }
 
     /// The object with this uid, of any resource, if it is being deleted.
     pub fn deleting(&self, uid: &str) -> Option<(&Resource, &ObjectMeta)> {
-        self.tables.iter().find_map(|(resource, table)| {
-            let object = table.objects.get(table.deleting.get(uid)?)?;
-            Some((resource, object.meta()))
-        })
+        self.tables.iter().find_map(|(resource, table)| Some((resource, table.deleting(uid)?.meta())))
     }
 
     /// As [`View::get`], for minds that see many resources through one projection.
     pub fn get_in<T: 'static>(&self, resource: &Resource, key: &Key) -> Option<&T> {
-        as_type(self.tables.get(resource)?.objects.get(key)?)
+        as_type(self.tables.get(resource)?.get(key)?)
     }
 
     pub fn list_in<'a, T: 'static>(&'a self, resource: &Resource) -> impl Iterator<Item = &'a T> + use<'a, T> {
-        let table = self.tables.get(resource);
-        table.into_iter().flat_map(|it| it.objects.values()).filter_map(as_type)
+        self.tables.get(resource).into_iter().flat_map(Table::iter).filter_map(as_type)
     }
 
     /// Every object of any resource that names `uid` among its owners.
     pub fn dependents(&self, uid: &str) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
-        self.tables.iter().flat_map(move |(resource, table)| {
-            let keys = table.by_owner.get(uid).into_iter().flatten();
-            keys.filter_map(move |key| table.objects.get(key).map(|it| (resource, it.meta())))
-        })
+        let tables = self.tables.iter().filter(|it| it.1.has_owned());
+        tables.flat_map(move |(resource, table)| table.owned_by(uid).map(move |it| (resource, it.meta())))
     }
 
     /// The metadata of one object of any resource.
     pub fn meta(&self, resource: &Resource, key: &Key) -> Option<&ObjectMeta> {
-        self.tables.get(resource)?.objects.get(key).map(|it| it.meta())
+        self.tables.get(resource)?.get(key).map(|it| it.meta())
     }
 
     /// The metadata of every object of every resource, resource by resource, in key order.
     pub fn all_meta(&self) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
-        self.tables.iter().flat_map(|(resource, it)| it.objects.values().map(move |it| (resource, it.meta())))
+        self.tables.iter().flat_map(|(resource, it)| it.iter().map(move |it| (resource, it.meta())))
     }
 
     /// The resources this view holds a table for.
@@ -194,7 +146,23 @@ impl View {
 
     /// What was found when this was last asked, if it was asked since the object's last change in this view.
     pub fn answer(&self, resource: &Resource, key: &Key) -> Option<&Answer> {
-        self.answers.get(&(resource.clone(), key.clone()))
+        self.answers.get(&(resource.clone(), key.clone())).map(|it| &it.0)
+    }
+
+    /// When [`View::answer`] was found first, without another answer since.
+    pub fn answered_at(&self, resource: &Resource, key: &Key) -> Option<Time> {
+        self.answers.get(&(resource.clone(), key.clone()))?.1
+    }
+
+    /// When this controller began to look: what was silent before may have been heard by nobody.
+    pub fn since(&self) -> Option<Time> {
+        self.since
+    }
+
+    /// The objects that are on a node, in key order.
+    pub fn on_node<'a, T: Seen>(&'a self, node: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let table = self.tables.get(&T::RESOURCE).map(|it| it.on_node(node));
+        table.into_iter().flatten().filter_map(as_type)
     }
 
     /// What failed when this controller's last plan for `key` was carried out; nothing, if all of it succeeded.
@@ -209,29 +177,30 @@ impl View {
         self.tables.entry(resource.clone()).or_default();
     }
 
+    pub fn table(&self, resource: &Resource) -> Option<&Table> {
+        self.tables.get(resource)
+    }
+
+    /// Sees from now on `table`, which differs from what was seen before at `changed` keys.
+    pub fn advance<'a>(&mut self, resource: &Resource, table: Table, changed: impl Iterator<Item = &'a Key>) {
+        changed.for_each(|it| self.forget_answer(resource, it));
+        self.tables.insert(resource.clone(), table);
+    }
+
     /// Puts one object in place of what its key held before, and gives that back.
     pub fn insert(&mut self, resource: &Resource, object: Object) -> Option<Object> {
-        let key = object.meta().key();
-        self.forget_answer(resource, &key);
+        self.forget_answer(resource, &object.meta().key());
         let table = match self.tables.get_mut(resource) {
             Some(table) => table,
             None => self.tables.entry(resource.clone()).or_default(),
         };
-        let old = table.objects.insert(key.clone(), object.clone());
-        if let Some(old) = &old {
-            table.unindex(&key, old.meta());
-        }
-        table.index(key, object.meta());
-        old
+        table.insert(object)
     }
 
     /// Takes one object out and gives it back.
     pub fn remove(&mut self, resource: &Resource, key: &Key) -> Option<Object> {
         self.forget_answer(resource, key);
-        let table = self.tables.get_mut(resource)?;
-        let object = table.objects.remove(key)?;
-        table.unindex(key, object.meta());
-        Some(object)
+        self.tables.get_mut(resource)?.remove(key)
     }
 
     fn forget_answer(&mut self, resource: &Resource, key: &Key) {
@@ -242,7 +211,20 @@ impl View {
     }
 
     pub fn record_answer(&mut self, resource: Resource, key: Key, answer: Answer) {
-        self.answers.insert((resource, key), answer);
+        self.answers.insert((resource, key), (answer, None));
+    }
+
+    /// As [`View::record_answer`], with when that was.
+    pub fn record_answer_at(&mut self, resource: Resource, key: Key, answer: Answer, now: Time) {
+        let place = (resource, key);
+        let is_known = self.answers.get(&place).is_some_and(|it| it.0 == answer && it.1.is_some());
+        if !is_known {
+            self.answers.insert(place, (answer, Some(now)));
+        }
+    }
+
+    pub fn begin(&mut self, now: Time) {
+        self.since = Some(now);
     }
 
     /// Keeps what failed of the key's plan; the next plan that succeeds as a whole is recorded as `None`.

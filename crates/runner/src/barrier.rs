@@ -77,7 +77,7 @@ impl Barrier {
     }
 
     /// May the key go on? Lists again where a cache has taken too long.
-    pub(crate) fn is_open(&mut self, feeds: &mut Feeds, now: Instant) -> bool {
+    pub(crate) fn is_open(&mut self, feeds: &Feeds, now: Instant) -> bool {
         self.needs.retain(|it| !it.is_met(feeds));
         if self.needs.is_empty() {
             return now >= self.not_before;
@@ -118,7 +118,7 @@ fn newest_only(needs: Vec<Need>) -> Vec<Need> {
 }
 
 /// Begins a new list and gives the need to have it.
-pub(crate) fn listed_anew(feeds: &mut Feeds, resource: Resource) -> Need {
+pub(crate) fn listed_anew(feeds: &Feeds, resource: Resource) -> Need {
     let lists = feeds.relist(&resource);
     Need::Listed { resource, lists }
 }

@@ -1,7 +1,7 @@
-//! Runs one controller: its informers feed one view, its keys are asked about one after another, their plans carried out.
+//! Runs one controller: its sight feeds one view, its keys are asked about one after another, their plans carried out.
 //!
 //! ```text
-//! informers --> view --+                                    +--> parked until the caches show it --+
+//! sight ------> view --+                                    +--> parked until the caches show it --+
 //!                      v                                    |                                      |
 //! queue --> key --> reconcile --> plan --> effects (8 keys) +--> failed: back-off                  |
 //!   ^                                                                                              |
@@ -31,6 +31,7 @@ use crate::{
     effects::{Failure, Outcome, WhatNow, perform},
     feed::{Feeds, News},
     queue::Queue,
+    sight::Sight,
 };
 
 /// Keys whose effects are under way at once.
@@ -43,16 +44,18 @@ const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const JOURNAL_LINES: usize = 20;
 const JOURNAL_LINE_CHARS: usize = 300;
 
-/// Runs until `shutdown` is ready; effects that are under way then get a moment to end.
+/// Runs until `shutdown` is ready; effects that are under way then get a moment to end. It writes through `client` and sees
+/// through `sight`, which many controllers share and which somebody runs.
 pub async fn run_controller(
     controller: Arc<dyn Controller>,
     client: Client,
+    sight: &Sight,
     clock: Clock,
     journal: Arc<JournalBook>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut running = Running::new(controller, client, clock, journal);
+    let mut running = Running::new(controller, client, sight, clock, journal);
     loop {
         let mut happened = Happened::default();
         std::future::poll_fn(|context| {
@@ -107,10 +110,18 @@ struct Done {
 }
 
 impl Running {
-    fn new(controller: Arc<dyn Controller>, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
-        let feeds = Feeds::new(&client, &*controller);
+    fn new(
+        controller: Arc<dyn Controller>,
+        client: Client,
+        sight: &Sight,
+        clock: Clock,
+        journal: Arc<JournalBook>,
+    ) -> Self {
+        let mut feeds = Feeds::new(sight, &*controller);
+        feeds.view.begin(clock());
         let events = EventRecorder::new(client.clone(), format!("{}-controller", controller.name()));
         let next_resync = Instant::now() + RESYNC;
+        let queue = Queue::counted(journal.queue(controller.name()));
         Self {
             about: controller.about(),
             controller,
@@ -118,7 +129,7 @@ impl Running {
             clock,
             journal,
             feeds,
-            queue: Queue::default(),
+            queue,
             plans: FuturesUnordered::new(),
             parked: BTreeMap::new(),
             events,
@@ -146,10 +157,10 @@ impl Running {
         for key in happened.news.woken {
             self.queue.wake(key);
         }
-        if let Some(about) = &self.about {
-            for (resource, key) in happened.news.gone.iter().filter(|it| it.0 == *about) {
-                self.journal.forget(resource, key);
-            }
+        // Whoever speaks of objects of many kinds may have spoken of any of them.
+        let is_spoken_of = |it: &Resource| self.about.as_ref().is_none_or(|about| about == it);
+        for (resource, key) in happened.news.gone.iter().filter(|it| is_spoken_of(&it.0)) {
+            self.journal.forget(resource, key);
         }
         for done in happened.done {
             self.done(done);
@@ -182,7 +193,7 @@ impl Running {
     }
 
     fn unpark(&mut self, now: Instant) {
-        let feeds = &mut self.feeds;
+        let feeds = &self.feeds;
         let open: Vec<Key> =
             self.parked.iter_mut().filter_map(|(key, it)| it.is_open(feeds, now).then(|| key.clone())).collect();
         for key in open {
@@ -219,17 +230,12 @@ impl Running {
     fn begin(&mut self, key: Key, effects: Vec<Effect>, now: Time) {
         let mut seen = BTreeMap::new();
         for effect in &effects {
-            match effect {
-                Effect::Event { about, event_type, reason, message } => {
-                    self.events.record(about, *event_type, reason, message, now);
-                }
-                Effect::Patch { resource, .. } => {
-                    seen.insert(resource.clone(), self.feeds.version(resource).unwrap_or(0));
-                }
-                Effect::Create { .. } | Effect::Delete { .. } | Effect::Ask { .. } => {}
+            if let Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } = effect {
+                seen.insert(resource.clone(), self.feeds.version(resource).unwrap_or(0));
             }
         }
         if effects.iter().all(|it| matches!(it, Effect::Event { .. })) {
+            effects.iter().for_each(|it| self.tell(it, now));
             self.succeeded(&key);
             self.queue.done(key);
             return;
@@ -241,13 +247,21 @@ impl Running {
         }));
     }
 
+    fn tell(&mut self, effect: &Effect, at: Time) {
+        if let Effect::Event { about, event_type, reason, message } = effect {
+            self.events.record(about, *event_type, reason, message, at);
+        }
+    }
+
     /// Parks the key of a plan that has been carried out, as far as it went.
     fn done(&mut self, Done { key, seen, outcome }: Done) {
         let now = Instant::now();
         let has_answers = !outcome.answers.is_empty();
         for (resource, key, answer) in outcome.answers {
-            self.feeds.view.record_answer(resource, key, answer);
+            self.feeds.view.record_answer_at(resource, key, answer, (self.clock)());
         }
+        let at = (self.clock)();
+        outcome.told.iter().for_each(|it| self.tell(it, at));
         let mut needs = outcome.needs;
         let mut not_before = now;
         for failure in &outcome.failures {
@@ -270,7 +284,7 @@ impl Running {
             }
         }
         let mut barrier = Barrier::new(needs, not_before, now);
-        if barrier.is_open(&mut self.feeds, now) {
+        if barrier.is_open(&self.feeds, now) {
             self.queue.done(key);
         } else {
             self.parked.insert(key, barrier);
@@ -282,7 +296,7 @@ impl Running {
         self.feeds.view.record_failure(key, None);
     }
 
-    fn needs_after(&mut self, failure: &Failure, seen: &BTreeMap<Resource, u64>) -> Option<Need> {
+    fn needs_after(&self, failure: &Failure, seen: &BTreeMap<Resource, u64>) -> Option<Need> {
         match &failure.what_now {
             WhatNow::BackOff => None,
             WhatNow::AwaitChange(resource) => {
@@ -292,7 +306,7 @@ impl Running {
             WhatNow::AwaitPresence(resource, key) => {
                 Some(Need::Present { resource: resource.clone(), key: key.clone() })
             }
-            WhatNow::ListAgain(resource) => Some(listed_anew(&mut self.feeds, resource.clone())),
+            WhatNow::ListAgain(resource) => Some(listed_anew(&self.feeds, resource.clone())),
         }
     }
 
@@ -306,8 +320,8 @@ impl Running {
     // ---- the journal ----
 
     fn record(&self, key: &Key, now: Time, plan: &Plan, error: Option<&str>) {
-        let Some(about) = &self.about else { return };
-        if self.feeds.view.meta(about, key).is_none() {
+        let Some((about, of)) = self.controller.subject(&self.feeds.view, key) else { return };
+        if self.feeds.view.meta(&about, &of).is_none() {
             return;
         }
         let mut effects: Vec<String> = plan.effects.iter().take(JOURNAL_LINES).map(line).collect();
@@ -323,7 +337,7 @@ impl Running {
             error: error.map(str::to_owned),
             retries: self.queue.failures(key),
         };
-        self.journal.record(about, key, decision);
+        self.journal.record(&about, &of, decision);
     }
 
     fn record_failure(&self, key: &Key, failure: &Failure) {
@@ -334,13 +348,13 @@ impl Running {
         } else {
             tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);
         }
-        let Some(about) = &self.about else { return };
-        let decisions = self.journal.decisions(about, key);
+        let Some((about, of)) = self.controller.subject(&self.feeds.view, key) else { return };
+        let decisions = self.journal.decisions(&about, &of);
         let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
         decision.at = Some((self.clock)());
         decision.error = Some(format!("cannot {}: {error}", line(&failure.effect)));
         decision.retries = self.queue.failures(key);
-        self.journal.record(about, key, decision);
+        self.journal.record(&about, &of, decision);
     }
 
     /// Lets the plans under way come to an end, for a while.

@@ -7,15 +7,15 @@ use serde_json::Value;
 pub(crate) fn refusal(effect: &Effect, writes: &[Write]) -> Option<String> {
     let (verb, resource) = match effect {
         Effect::Create { resource, .. } => (Verb::Create, resource),
-        Effect::Patch { resource, .. } => (Verb::Patch, resource),
+        Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } => (Verb::Patch, resource),
         Effect::Delete { resource, .. } => (Verb::Delete, resource),
-        Effect::Event { .. } | Effect::Ask { .. } => return None,
+        Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => return None,
     };
     let mut declared = writes.iter().filter(|it| it.verb == verb && it.resource == *resource).peekable();
     if declared.peek().is_none() {
         return Some(format!("undeclared write: {verb:?} of {resource}"));
     }
-    let Effect::Patch { patch, .. } = effect else { return None };
+    let (Effect::Patch { patch, .. } | Effect::StrategicPatch { patch, .. }) = effect else { return None };
     let fields: Vec<&str> = declared.flat_map(|it| it.fields).copied().collect();
     let path = stray(patch, "", &fields)?;
     Some(format!("undeclared write: Patch of {resource} at {path}"))

@@ -1,24 +1,27 @@
 //! Carries out a plan's effects in their order, up to the first that fails, and says what the caches must show of them.
 //!
-//! Only creates that follow each other and are of one resource go side by side: none of them can rest on another.
+//! Only creates, or deletes, that follow each other and are of one resource go side by side: none of them can rest on another.
 
 use std::collections::VecDeque;
 
+use corten_api::resources::SUBJECT_ACCESS_REVIEWS;
 use corten_client::{Client, DeleteParams, Error, PatchType, decode, version_number};
 use corten_meta::{Key, ObjectMeta, Resource, Retry, Status};
 use corten_reconcile::{Answer, Effect};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::barrier::Need;
 
-const CONCURRENT_CREATES: usize = 32;
+const CONCURRENT_ALIKE: usize = 32;
 
 /// What became of one plan.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) needs: Vec<Need>,
+    /// The events of what was done: each tells of the effect before it.
+    pub(crate) told: Vec<Effect>,
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
     /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
     pub(crate) failures: Vec<Failure>,
@@ -42,49 +45,94 @@ pub(crate) enum WhatNow {
     ListAgain(Resource),
 }
 
+/// One effect, and the events that tell of it.
+struct Step {
+    effect: Effect,
+    events: Vec<Effect>,
+}
+
 pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
     let mut outcome = Outcome::default();
-    // Events have their own queue, so that no plan waits for them.
-    let mut effects: VecDeque<_> = effects.into_iter().filter(|it| !matches!(it, Effect::Event { .. })).collect();
-    while let Some(effect) = effects.pop_front()
+    let mut steps = steps(effects, &mut outcome.told);
+    while let Some(step) = steps.pop_front()
         && outcome.failures.is_empty()
     {
-        if let Effect::Create { resource, .. } = &effect {
-            let n_more =
-                effects.iter().take_while(|it| matches!(it, Effect::Create { resource: of, .. } if of == resource));
-            let n_more = n_more.count();
-            let creates = std::iter::once(effect).chain(effects.drain(..n_more)).collect();
-            create_all(client, creates, &mut outcome).await;
-        } else if let Err(error) = one(client, &effect, &mut outcome).await {
-            outcome.failed(effect, error);
+        let n_more = steps.iter().take_while(|it| go_side_by_side(&step.effect, &it.effect)).count();
+        if n_more > 0 {
+            let alike = std::iter::once(step).chain(steps.drain(..n_more)).collect();
+            all(client, alike, &mut outcome).await;
+            continue;
+        }
+        match one(client, &step.effect, &mut outcome).await {
+            Ok(()) => outcome.told.extend(step.events),
+            Err(error) => outcome.failed(step.effect, error),
         }
     }
     outcome
 }
 
-/// Creates many of one resource, several at once: the first goes alone, and each that goes well lets one more go beside
+/// Events have their own queue, so that no plan waits for them; those that stand first tell of no effect.
+fn steps(effects: Vec<Effect>, told: &mut Vec<Effect>) -> VecDeque<Step> {
+    let mut steps: VecDeque<Step> = VecDeque::new();
+    for effect in effects {
+        match (effect, steps.back_mut()) {
+            (event @ Effect::Event { .. }, Some(step)) => step.events.push(event),
+            (event @ Effect::Event { .. }, None) => told.push(event),
+            (effect, _) => steps.push_back(Step { effect, events: Vec::new() }),
+        }
+    }
+    steps
+}
+
+/// Neither can rest on the other: both make, or both delete, an object of one resource, or both patch another one of it.
+fn go_side_by_side(a: &Effect, b: &Effect) -> bool {
+    match (a, b) {
+        (Effect::Create { resource: a, .. }, Effect::Create { resource: b, .. })
+        | (Effect::Delete { resource: a, .. }, Effect::Delete { resource: b, .. }) => a == b,
+        (Effect::StrategicPatch { resource: a, key, .. }, Effect::StrategicPatch { resource: b, key: other, .. }) => {
+            a == b && key != other
+        }
+        (Effect::Patch { resource: a, patch: one, .. }, Effect::Patch { resource: b, patch: other, .. }) => {
+            a == b && is_of_owners(one) && is_of_owners(other)
+        }
+        _ => false,
+    }
+}
+
+/// Does the patch only say whose the object is?
+fn is_of_owners(patch: &Value) -> bool {
+    let holds_only = |it: &Value, allowed: &[&str]| {
+        it.as_object().is_some_and(|it| it.keys().all(|name| allowed.contains(&name.as_str())))
+    };
+    holds_only(patch, &["metadata"]) && holds_only(&patch["metadata"], &["ownerReferences", "resourceVersion", "uid"])
+}
+
+/// Carries out many that are alike, several at once: the first goes alone, and each that goes well lets one more go beside
 /// it, so that a quota that is used up or a refusal by admission is met once and not by all.
-async fn create_all(client: &Client, creates: Vec<Effect>, outcome: &mut Outcome) {
-    let mut creates = creates.into_iter();
+async fn all(client: &Client, steps: Vec<Step>, outcome: &mut Outcome) {
+    let mut steps = steps.into_iter();
     // In the plan's order, whatever order they end in.
     let mut under_way = FuturesOrdered::new();
     let mut room = 1;
     loop {
         while under_way.len() < room
             && outcome.failures.is_empty()
-            && let Some(effect) = creates.next()
+            && let Some(step) = steps.next()
         {
             under_way.push_back(async move {
                 let mut made = Outcome::default();
-                let result = one(client, &effect, &mut made).await;
-                (effect, made.needs, result)
+                let result = one(client, &step.effect, &mut made).await;
+                (step, made.needs, result)
             });
         }
-        let Some((effect, needs, result)) = under_way.next().await else { return };
+        let Some((step, needs, result)) = under_way.next().await else { return };
         outcome.needs.extend(needs);
         match result {
-            Ok(()) => room = CONCURRENT_CREATES.min(room + 1),
-            Err(error) => outcome.failed(effect, error),
+            Ok(()) => {
+                room = CONCURRENT_ALIKE.min(room + 1);
+                outcome.told.extend(step.events);
+            }
+            Err(error) => outcome.failed(step.effect, error),
         }
     }
 }
@@ -105,7 +153,11 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
         }
         // The API has no PATCH for this one subresource: what a patch would do is done by a conditional PUT.
         Effect::Patch { resource, key, subresource: Some("finalize"), patch } => {
-            let mut object: Value = client.get_as(resource, key).await?;
+            let mut object: Value = match client.get_as(resource, key).await {
+                // The last finalizer was taken away already, and with it the object.
+                Err(error) if error.is_not_found() => return Ok(()),
+                held => held?,
+            };
             let uid = &patch["metadata"]["uid"];
             if !uid.is_null() && *uid != object["metadata"]["uid"] {
                 return Err(Status::conflict(resource, &key.name, "another object has this name now").into());
@@ -117,6 +169,11 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
         Effect::Patch { resource, key, subresource, patch } => {
             let subresource = subresource.unwrap_or_default();
             let patched = client.patch(resource, key, subresource, &PatchType::Merge, patch).await?;
+            outcome.needs.push(written(resource, &patched)?);
+        }
+        Effect::StrategicPatch { resource, key, subresource, patch } => {
+            let subresource = subresource.unwrap_or_default();
+            let patched = client.patch(resource, key, subresource, &PatchType::Strategic, patch).await?;
             outcome.needs.push(written(resource, &patched)?);
         }
         Effect::Delete { resource, key, uid, propagation, grace_seconds } => {
@@ -140,6 +197,12 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
                 Err(error) => return Err(error),
             };
             outcome.answers.push((resource.clone(), key.clone(), answer));
+        }
+        Effect::AskAccess { about, spec } => {
+            let review = json!({ "apiVersion": SUBJECT_ACCESS_REVIEWS.api_version(), "kind": "SubjectAccessReview", "spec": spec });
+            let reviewed: Value = decode(&client.create(&SUBJECT_ACCESS_REVIEWS, "", &review).await?)?;
+            let answer = if reviewed["status"]["allowed"] == true { Answer::Allowed } else { Answer::Denied };
+            outcome.answers.push((SUBJECT_ACCESS_REVIEWS, about.clone(), answer));
         }
         Effect::Event { .. } => {}
     }
@@ -187,7 +250,9 @@ fn what_now(effect: &Effect, error: &Error) -> WhatNow {
             }
         }
         Effect::Create { resource, .. } if error.may_have_been_done() => WhatNow::ListAgain(resource.clone()),
-        Effect::Patch { resource, .. } if error.retry() == Retry::Now => WhatNow::AwaitChange(resource.clone()),
+        Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } if error.retry() == Retry::Now => {
+            WhatNow::AwaitChange(resource.clone())
+        }
         _ => WhatNow::BackOff,
     }
 }

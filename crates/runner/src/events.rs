@@ -138,7 +138,7 @@ impl EventRecorder {
         self.n_told += 1;
         // Two events of one moment still need two names.
         let moment = at.0.as_nanosecond() + i128::from(self.n_told);
-        let name = format!("{}.{moment:x}", identity.about.name);
+        let name = event_name(&identity.about.name, moment);
         let event = event_object(&self.component, &identity, &name, at);
         Box::pin(async move {
             let mut count = None;
@@ -193,6 +193,15 @@ async fn tell(client: &Client, event: &Value, again: Option<&(Key, u32)>, at: Ti
         Err(error) if !error.is_already_exists() => Err(error),
         _ => Ok(Count { key, count: 1 }),
     }
+}
+
+/// As upstream, but that the name of what has a long one is cut, where upstream takes another.
+fn event_name(about: &str, moment: i128) -> String {
+    const NAME_BYTES_MAX: usize = 253;
+    let suffix = format!("{moment:x}");
+    let room = NAME_BYTES_MAX - 1 - suffix.len();
+    let about = about.get(..room).unwrap_or(about).trim_end_matches(['-', '.']);
+    format!("{about}.{suffix}")
 }
 
 fn event_object(component: &str, identity: &Identity, name: &str, at: Time) -> Value {

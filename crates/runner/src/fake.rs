@@ -123,13 +123,17 @@ impl FakeApi {
             state.requests.push(format!("{method} {path}"));
         }
         let (path, subresource) =
-            match ["/status", "/binding"].iter().find_map(|it| Some((path.strip_suffix(it)?, *it))) {
+            match ["/status", "/binding", "/token"].iter().find_map(|it| Some((path.strip_suffix(it)?, *it))) {
                 Some((path, subresource)) => (path.to_owned(), subresource),
                 None => (path.to_owned(), ""),
             };
         let stored = state.objects.get(&path).cloned();
         match (method, stored) {
             ("POST", Some(pod)) if subresource == "/binding" => self.bind(&mut state, &path, pod, &sent),
+            ("POST", Some(account)) if subresource == "/token" => {
+                let status = json!({"token": token_of(&account, &sent), "expirationTimestamp": "2026-01-01T02:00:00Z"});
+                (201, json!({"kind": "TokenRequest", "status": status}))
+            }
             ("POST", _) if subresource.is_empty() => self.create(&mut state, &path, sent),
             ("GET", Some(object)) => (200, object),
             ("PATCH", Some(mut object)) => {
@@ -254,6 +258,12 @@ fn status(code: u16, reason: &str) -> (u16, Value) {
     (code, json!({"kind": "Status", "code": code, "reason": reason, "message": reason}))
 }
 
+/// Who it is for, for what, and in which pod: as text that a test can read.
+fn token_of(account: &Value, request: &Value) -> String {
+    let (spec, name) = (&request["spec"], &account["metadata"]["name"]);
+    format!("{name} {} {} {}", spec["audiences"], spec["expirationSeconds"], spec["boundObjectRef"]["name"])
+}
+
 fn list(state: &State, collection: &str) -> Value {
     let items: Vec<&Value> = state.objects.iter().filter(|it| is_in(it.0, collection)).map(|it| it.1).collect();
     json!({"metadata": {"resourceVersion": state.version.to_string()}, "items": items})
@@ -268,7 +278,20 @@ fn is_in(path: &str, collection: &str) -> bool {
 }
 
 fn is_collection(path: &str) -> bool {
-    matches!(path.rsplit('/').next(), Some("pods" | "configmaps" | "nodes" | "events" | "secrets"))
+    matches!(
+        path.rsplit('/').next(),
+        Some(
+            "pods"
+                | "configmaps"
+                | "nodes"
+                | "events"
+                | "secrets"
+                | "certificatesigningrequests"
+                | "endpointslices"
+                | "namespaces"
+                | "services"
+        )
+    )
 }
 
 fn merge(object: &mut Value, patch: &Value) {

@@ -1,24 +1,27 @@
-//! Keeps one controller's view what its informers say, and tells which keys that wakes.
+//! Keeps one controller's view what its sight says, and tells which keys that wakes.
 
 use std::{
     collections::BTreeSet,
     task::{Context, Poll},
 };
 
-use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, version_number};
 use corten_meta::{Key, ObjectMeta, Resource};
-use corten_reconcile::{Controller, Object, View, Wake, Watch};
+use corten_reconcile::{Controller, Table, View, Wake, Watch};
 
-/// Events of one resource that are taken in before another one's turn.
-const BATCH: usize = 256;
+use crate::sight::{self, Sight, Subscription};
 
 /// One watch of a controller and what feeds it.
 struct Feed {
     watch: Watch,
-    informer: Informer<Object>,
+    /// Nothing while it is not needed.
+    subscription: Option<Subscription>,
+    /// Up to where the view holds the resource, and how often it had been listed then.
+    version: u64,
+    n_lists: u64,
 }
 
 pub(crate) struct Feeds {
+    sight: Sight,
     feeds: Vec<Feed>,
     pub(crate) view: View,
 }
@@ -31,97 +34,102 @@ pub(crate) struct News {
 }
 
 impl Feeds {
-    pub(crate) fn new(client: &Client, controller: &dyn Controller) -> Self {
+    pub(crate) fn new(sight: &Sight, controller: &dyn Controller) -> Self {
         let mut view = View::default();
         let feeds = controller.watches().into_iter().map(|watch| {
             view.declare(&watch.resource);
-            let params = InformerParams {
-                field_selector: watch.field_selector.clone(),
-                ..InformerParams::all(watch.resource.clone())
-            };
-            let params = params.seeded_by(controller.name());
-            let decoder = watch.clone();
-            let informer = Informer::decoding(client.clone(), params, move |bytes| {
-                let object = decoder.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
-                Ok((Identity::of(object.meta()), object))
-            });
-            Feed { watch, informer }
+            let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
+            Feed { watch, subscription, version: 0, n_lists: 0 }
         });
         let feeds = feeds.collect();
-        Self { feeds, view }
+        Self { sight: sight.clone(), feeds, view }
     }
 
-    /// Has every resource been listed?
+    /// Has every resource been listed that is needed?
     pub(crate) fn is_synced(&self) -> bool {
-        self.feeds.iter().all(|it| it.informer.n_lists() > 0)
+        self.feeds.iter().all(|it| it.n_lists > 0 || it.subscription.is_none())
     }
 
     /// Up to where the view holds this resource; `None` where it is not watched.
     pub(crate) fn version(&self, resource: &Resource) -> Option<u64> {
-        let versions = self.of(resource).map(|it| version_number(it.informer.version()).unwrap_or(0));
-        versions.min()
+        self.of(resource).map(|it| it.version).min()
     }
 
     /// How often this resource has been listed; `None` where it is not watched.
     pub(crate) fn n_lists(&self, resource: &Resource) -> Option<u64> {
-        self.of(resource).map(|it| it.informer.n_lists()).min()
+        self.of(resource).map(|it| it.n_lists).min()
     }
 
     fn of<'a>(&'a self, resource: &Resource) -> impl Iterator<Item = &'a Feed> {
-        self.feeds.iter().filter(move |it| it.watch.resource == *resource)
+        self.feeds.iter().filter(move |it| it.watch.resource == *resource && it.subscription.is_some())
     }
 
     /// Lists a resource again, since the view may have missed something. Gives the number of lists at which the view
     /// holds one that was begun after this call.
-    pub(crate) fn relist(&mut self, resource: &Resource) -> u64 {
-        let feeds = self.feeds.iter_mut().filter(|it| it.watch.resource == *resource);
-        feeds.map(|it| it.informer.relist()).max().unwrap_or(0)
+    pub(crate) fn relist(&self, resource: &Resource) -> u64 {
+        let subscriptions = self.of(resource).filter_map(|it| it.subscription.as_ref());
+        subscriptions.map(Subscription::relist).max().unwrap_or(0)
     }
 
     /// Every key that any object in the view wakes.
     pub(crate) fn all_keys(&self) -> BTreeSet<Key> {
         let mut keys = Vec::new();
-        for feed in &self.feeds {
-            let (resource, wake) = (&feed.watch.resource, feed.watch.wake);
-            for (_, meta) in self.view.all_meta().filter(|it| it.0 == resource) {
-                woken(wake, &self.view, meta, &mut keys);
+        for Feed { watch, .. } in &self.feeds {
+            for object in self.view.table(&watch.resource).into_iter().flat_map(Table::iter) {
+                woken(watch.wake, &self.view, object.meta(), &mut keys);
             }
         }
         keys.into_iter().collect()
     }
 
-    /// Takes in what the informers have; ready where that was anything.
-    pub(crate) fn poll(&mut self, context: &mut Context<'_>, news: &mut News) -> Poll<()> {
+    /// Takes in what is new; ready where that was anything.
+    pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut News) -> Poll<()> {
         let mut poll = Poll::Pending;
-        for Feed { watch, informer } in &mut self.feeds {
-            for _ in 0..BATCH {
-                let Poll::Ready(event) = informer.poll_event(context) else { break };
-                poll = Poll::Ready(());
-                take(&mut self.view, watch, event, news);
+        for Feed { watch, subscription, version, n_lists } in &mut self.feeds {
+            if subscription.is_none() && watch.needed.is_some_and(|it| it(&self.view)) {
+                *subscription = Some(self.sight.subscribe(watch));
+            }
+            let Some(subscription) = subscription else { continue };
+            let Poll::Ready(sight::News { state, changes }) = subscription.poll(context) else { continue };
+            poll = Poll::Ready(());
+            (*version, *n_lists) = (state.version, state.n_lists);
+            match changes {
+                Some(changes) => take(&mut self.view, watch, state.table, &changes, news),
+                None => take_all(&mut self.view, watch, state.table, news),
             }
         }
         poll
     }
 }
 
-fn take(view: &mut View, watch: &Watch, event: InformerEvent<Object>, news: &mut News) {
-    let resource = &watch.resource;
-    match event {
-        InformerEvent::Applied(object, _) => {
-            if let Some(old) = view.insert(resource, object.clone()) {
-                woken(watch.wake, view, old.meta(), &mut news.woken);
-            }
+fn take(view: &mut View, watch: &Watch, table: Table, changes: &[sight::Change], news: &mut News) {
+    let keys: Vec<Key> = changes.iter().map(|it| it.meta().key()).collect();
+    view.advance(&watch.resource, table, keys.iter());
+    for (change, key) in changes.iter().zip(keys) {
+        if let (Some(old), Some(new)) = (&change.old, &change.new)
+            && !watch.is_news(old, new)
+        {
+            continue;
+        }
+        for object in change.old.iter().chain(&change.new) {
             woken(watch.wake, view, object.meta(), &mut news.woken);
         }
-        InformerEvent::Deleted(meta) => {
-            let key = meta.key();
-            let last = view.remove(resource, &key);
-            let meta = last.as_ref().map_or(&meta, |it| it.meta());
-            woken(watch.wake, view, meta, &mut news.woken);
-            news.gone.push((resource.clone(), key));
+        if change.new.is_none() {
+            news.gone.push((watch.resource.clone(), key));
         }
-        InformerEvent::Synced(_) => {}
     }
+}
+
+/// Takes a table in of which anything may have changed.
+fn take_all(view: &mut View, watch: &Watch, table: Table, news: &mut News) {
+    let resource = &watch.resource;
+    let old = view.table(resource).cloned().unwrap_or_default();
+    view.advance(resource, table.clone(), old.keys().chain(table.keys()));
+    for object in old.iter().chain(table.iter()) {
+        woken(watch.wake, view, object.meta(), &mut news.woken);
+    }
+    let gone = old.keys().filter(|it| table.get(it).is_none());
+    news.gone.extend(gone.map(|it| (resource.clone(), it.clone())));
 }
 
 fn woken(wake: Wake, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {
@@ -135,3 +143,6 @@ fn woken(wake: Wake, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {
         Wake::Nobody => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

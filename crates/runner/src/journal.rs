@@ -1,13 +1,15 @@
 //! What every loop last decided about every object, kept in memory for whoever asks why.
 //!
-//! A wait keeps the time it was first seen for as long as plan after plan names it. Bounded: the objects that were
-//! decided about longest ago are forgotten first.
+//! A wait keeps the time it was first seen for as long as plan after plan names it. Bounded: objects that wait for nothing
+//! are forgotten first, and of those the ones that were decided about longest ago.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Decision, Wait};
 use parking_lot::Mutex;
+
+use crate::queue::QueueCounts;
 
 const OBJECTS_MAX: usize = 50_000;
 
@@ -15,48 +17,72 @@ const OBJECTS_MAX: usize = 50_000;
 #[derive(Default)]
 pub struct JournalBook {
     pages: Mutex<Pages>,
+    /// By the name of the loop.
+    queues: Mutex<BTreeMap<String, Arc<QueueCounts>>>,
 }
 
 #[derive(Default)]
 struct Pages {
     objects: BTreeMap<(Resource, Key), Page>,
-    /// By the number of the last entry, the oldest first.
-    order: BTreeMap<u64, (Resource, Key)>,
+    /// Who is forgotten first: what waits for nothing, then by the number of the last entry, the oldest first.
+    order: BTreeMap<Place, (Resource, Key)>,
     n_entries: u64,
 }
 
+/// Does it wait for anything, and the number of its last entry.
+type Place = (bool, u64);
+
 struct Page {
-    entry: u64,
-    /// One per loop, in name order.
-    decisions: BTreeMap<String, Decision>,
+    place: Place,
+    /// One per loop, in name order. A list, as there are few: a map's nodes would take more than what is in them.
+    decisions: Vec<Decision>,
 }
 
 impl JournalBook {
+    /// Where the queue of a loop is counted; the same for a loop that starts again.
+    pub(crate) fn queue(&self, name: &str) -> Arc<QueueCounts> {
+        self.queues.lock().entry(name.to_owned()).or_default().clone()
+    }
+
+    /// How busy each loop is, in the order of their names.
+    pub fn queues(&self) -> Vec<(String, Arc<QueueCounts>)> {
+        self.queues.lock().iter().map(|(name, counts)| (name.clone(), counts.clone())).collect()
+    }
+
     /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of
     /// its steps' waits) is filled in here. One that does nothing new keeps the effects of the last one that did.
     pub fn record(&self, resource: &Resource, key: &Key, mut decision: Decision) {
         let id = (resource.clone(), key.clone());
+        decision.steps.shrink_to_fit();
         let mut pages = self.pages.lock();
         pages.n_entries += 1;
         let entry = pages.n_entries;
-        match pages.objects.get_mut(&id) {
+        let place = match pages.objects.get_mut(&id) {
             Some(page) => {
-                let last = std::mem::replace(&mut page.entry, entry);
-                if let Some(before) = page.decisions.get(&decision.by) {
-                    go_on(&mut decision, before);
-                } else {
-                    begin(&mut decision);
+                match page.decisions.binary_search_by(|it| it.by.cmp(&decision.by)) {
+                    Ok(at) => {
+                        go_on(&mut decision, &page.decisions[at]);
+                        page.decisions[at] = decision;
+                    }
+                    Err(at) => {
+                        begin(&mut decision);
+                        page.decisions.reserve_exact(1);
+                        page.decisions.insert(at, decision);
+                    }
                 }
-                page.decisions.insert(decision.by.clone(), decision);
+                let place = (page.decisions.iter().any(is_waiting), entry);
+                let last = std::mem::replace(&mut page.place, place);
                 pages.order.remove(&last);
+                place
             }
             None => {
                 begin(&mut decision);
-                let decisions = BTreeMap::from([(decision.by.clone(), decision)]);
-                pages.objects.insert(id.clone(), Page { entry, decisions });
+                let place = (is_waiting(&decision), entry);
+                pages.objects.insert(id.clone(), Page { place, decisions: vec![decision] });
+                place
             }
-        }
-        pages.order.insert(entry, id);
+        };
+        pages.order.insert(place, id);
         if pages.objects.len() > OBJECTS_MAX
             && let Some((_, oldest)) = pages.order.pop_first()
         {
@@ -68,16 +94,42 @@ impl JournalBook {
     pub fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
         let pages = self.pages.lock();
         let page = pages.objects.get(&(resource.clone(), key.clone()));
-        page.map(|it| it.decisions.values().cloned().collect()).unwrap_or_default()
+        page.map(|it| it.decisions.clone()).unwrap_or_default()
+    }
+
+    /// A loop begins, and knows nothing of what an earlier run of it waited for: it decides about everything again.
+    pub fn begin(&self, by: &str) {
+        let mut pages = self.pages.lock();
+        for page in pages.objects.values_mut() {
+            page.decisions
+                .retain(|it| it.by != by || (it.waits.is_empty() && it.steps.iter().all(|it| it.wait.is_none())));
+        }
+    }
+
+    /// One loop has nothing more to say of the object.
+    pub(crate) fn retract(&self, resource: &Resource, key: &Key, by: &str) {
+        let id = (resource.clone(), key.clone());
+        let mut pages = self.pages.lock();
+        let Some(page) = pages.objects.get_mut(&id) else { return };
+        page.decisions.retain(|it| it.by != by);
+        if page.decisions.is_empty() {
+            let place = page.place;
+            pages.objects.remove(&id);
+            pages.order.remove(&place);
+        }
     }
 
     /// The object is gone.
     pub fn forget(&self, resource: &Resource, key: &Key) {
         let mut pages = self.pages.lock();
         if let Some(page) = pages.objects.remove(&(resource.clone(), key.clone())) {
-            pages.order.remove(&page.entry);
+            pages.order.remove(&page.place);
         }
     }
+}
+
+fn is_waiting(decision: &Decision) -> bool {
+    decision.error.is_some() || !decision.waits.is_empty() || decision.steps.iter().any(|it| it.wait.is_some())
 }
 
 fn begin(decision: &mut Decision) {
@@ -145,13 +197,15 @@ mod tests {
     fn it_stays_bounded() {
         let book = JournalBook::default();
         let key = |at: usize| Key::new("default", at.to_string());
-        for at in 0..OBJECTS_MAX {
+        book.record(&PODS, &key(usize::MAX), decision(1, &[], &["A"]));
+        for at in 0..OBJECTS_MAX - 1 {
             book.record(&PODS, &key(at), decision(1, &[], &[]));
         }
         book.record(&PODS, &key(0), decision(2, &[], &[]));
         book.record(&PODS, &key(OBJECTS_MAX), decision(3, &[], &[]));
         assert_eq!(book.decisions(&PODS, &key(0)).len(), 1, "decided about again, so young");
-        assert!(book.decisions(&PODS, &key(1)).is_empty(), "the oldest");
+        assert!(book.decisions(&PODS, &key(1)).is_empty(), "the oldest of those that wait for nothing");
+        assert_eq!(book.decisions(&PODS, &key(usize::MAX)).len(), 1, "older, but it waits");
         let pages = book.pages.lock();
         assert_eq!((pages.objects.len(), pages.order.len()), (OBJECTS_MAX, OBJECTS_MAX));
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 mod barrier;
 mod controller;
 mod declared;
+mod dns;
 mod effects;
 mod events;
 #[cfg(test)]
@@ -14,15 +15,28 @@ mod fake;
 mod feed;
 mod journal;
 mod node;
+mod node_certificate;
+mod node_inquiries;
+mod proxy;
 mod queue;
+mod rewind;
 mod scheduler;
+mod sight;
+mod signing;
 mod sources;
 
 pub use controller::run_controller;
+pub use dns::run_dns;
 pub use events::EventRecorder;
 pub use journal::JournalBook;
 pub use node::{Hands, run_node};
+pub use node_certificate::{ServingCertificate, ServingKeys, ServingNames, run_node_certificate};
+pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
+pub use proxy::{PacketHands, ProxySettings, run_proxy};
+pub use queue::QueueCounts;
 pub use scheduler::run_scheduler;
+pub use sight::Sight;
+pub use signing::{Signer, SigningRequest, run_signing};
 
 /// What time it is. The one clock of a process, or a simulation's.
 pub type Clock = Arc<dyn Fn() -> corten_meta::Time + Send + Sync>;

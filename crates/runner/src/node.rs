@@ -14,19 +14,23 @@ use std::{
 
 use corten_api::{
     core::v1::{Node, Pod},
-    resources::{LEASES, NODES, PODS},
+    resources::{LEASES, NODES, PODS, SERVICE_ACCOUNTS},
 };
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
-use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, PodRef};
+use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, Token, TokenWish};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, EventRecorder, JournalBook, sources::Followed};
+use crate::{
+    Clock, EventRecorder, JournalBook,
+    rewind::Rewind,
+    sources::{self, Followed, Linked},
+};
 
 /// Acts on one machine (or pretends to, in the simulator). See [`HostEffect`] for what each effect is answered by.
 pub trait Hands: Send + Sync + 'static {
@@ -34,10 +38,26 @@ pub trait Hands: Send + Sync + 'static {
     /// once; dropping the future gives the effect up.
     fn perform(&self, effect: HostEffect) -> BoxFuture<'_, Vec<Event>>;
 
+    /// Carries out one effect about the node as a whole. Dropping the future gives it up.
+    fn perform_node(&self, effect: NodeEffect) -> BoxFuture<'_, Vec<Event>>;
+
+    /// Waits for news of the node as a whole ([`Event::OfNode`]), as [`Hands::events`] does.
+    fn node_news(&self) -> BoxFuture<'_, Vec<Event>>;
+
     /// Waits for the next news of the machine: [`Event::Snapshot`]s and [`Event::Facts`]. The first call answers at
     /// once with both; later ones when something changed (a container ended, a fact differs). Called in a loop by one
     /// task; nothing may be lost where the future is dropped.
     fn events(&self) -> BoxFuture<'_, Vec<Event>>;
+
+    /// Whoever asks for events begins anew: what was told is told again, as to a first call.
+    fn renew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Waits until the folder of static pods is read or has changed: [`Event::Manifests`]. Where there is none, for ever.
+    fn manifests(&self) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(std::future::pending())
+    }
 }
 
 const API_WRITES: usize = 32;
@@ -66,6 +86,10 @@ pub async fn run_node(
         if is_shutdown.await {
             break;
         }
+        if running.was_set_back() {
+            tracing::warn!("the clock was set back: the node's pods are looked at afresh");
+            running = running.afresh().await;
+        }
         // Other tasks get their turn however much there is to do.
         tokio::task::yield_now().await;
     }
@@ -82,10 +106,16 @@ struct Running {
     node: Informer<Box<Node>>,
     has_node: bool,
     followed: Followed,
+    services: Informer<Linked>,
+    runtime_classes: Informer<(String, String)>,
     news: BoxFuture<'static, Vec<Event>>,
-    lanes: [Lane<HostEffect>; 3],
+    node_news: BoxFuture<'static, Vec<Event>>,
+    manifests: BoxFuture<'static, Vec<Event>>,
+    lanes: [Lane<HostEffect>; 4],
+    of_node: Lane<NodeEffect>,
     writes: Lane<ApiEffect>,
     recorder: EventRecorder,
+    rewind: Rewind,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
@@ -119,12 +149,14 @@ impl<T> Lane<T> {
     }
 }
 
-/// Pulls may take an hour and starts contend for the disk; neither may hold up a probe or a stop.
+/// Pulls may take an hour and starts contend for the disk; neither may hold up a probe or a stop. What is half started goes
+/// before what is not begun: of many Pods at once the first run while the last wait for their network.
 fn lane(effect: &HostEffect) -> usize {
     match effect {
         HostEffect::PullImage { .. } => 0,
-        HostEffect::RunSandbox(_) | HostEffect::StartContainer(_) => 1,
-        _ => 2,
+        HostEffect::StartContainer(_) => 1,
+        HostEffect::RunSandbox(_) => 2,
+        _ => 3,
     }
 }
 
@@ -136,10 +168,16 @@ impl Running {
             node: informer(&client, NODES, format!("metadata.name={name}"), &name),
             has_node: false,
             followed: Followed::default(),
+            services: sources::services(&client, &name),
+            runtime_classes: sources::runtime_classes(&client, &name),
             news: news(&hands),
-            lanes: [Lane::new(4), Lane::new(16), Lane::new(512)],
+            node_news: node_news(&hands),
+            manifests: manifests(&hands),
+            lanes: [Lane::new(4), Lane::new(16), Lane::new(8), Lane::new(512)],
+            of_node: Lane::new(4),
             writes: Lane::new(API_WRITES),
             recorder: EventRecorder::new(client.clone(), "kubelet"),
+            rewind: Rewind::default(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             kubelet,
@@ -150,6 +188,22 @@ impl Running {
         }
     }
 
+    fn was_set_back(&mut self) -> bool {
+        self.rewind.happened((self.clock)())
+    }
+
+    /// As after a start of the process: what is under way is given up, containers go on and are adopted.
+    async fn afresh(self) -> Self {
+        let recorder = self.recorder;
+        let kubelet = Kubelet::new(self.kubelet.config().clone());
+        let mut running = Self::new(kubelet, self.client, self.hands, self.clock, self.journal);
+        // What listened for the old one must be gone before its place is taken.
+        drop((self.news, self.manifests, self.lanes));
+        running.hands.renew().await;
+        running.recorder = recorder;
+        running
+    }
+
     /// Takes in everything there is and begins what it leads to; pending once nothing more happens.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut events = self.poll_caches(context);
@@ -157,10 +211,19 @@ impl Running {
             self.news = news(&self.hands);
             events.extend(news_events);
         }
+        if let Poll::Ready(read) = self.manifests.as_mut().poll(context) {
+            self.manifests = manifests(&self.hands);
+            events.extend(read);
+        }
+        if let Poll::Ready(news_events) = self.node_news.as_mut().poll(context) {
+            self.node_news = node_news(&self.hands);
+            events.extend(news_events);
+        }
         let hands = self.hands.clone();
         for lane in &mut self.lanes {
             events.extend(lane.poll(context, |effect| perform(hands.clone(), effect)));
         }
+        events.extend(self.of_node.poll(context, |effect| perform_node(hands.clone(), effect)));
         let client = self.client.clone();
         events.extend(self.writes.poll(context, |effect| write(client.clone(), effect)));
         let now = Instant::now();
@@ -202,6 +265,8 @@ impl Running {
             }
         }
         events.extend(self.followed.poll(context));
+        events.extend(sources::poll_services(&mut self.services, context, BATCH));
+        events.extend(sources::poll_runtime_classes(&mut self.runtime_classes, context, BATCH));
         events
     }
 
@@ -210,6 +275,7 @@ impl Running {
         for effect in self.kubelet.step(event, now) {
             match effect {
                 Effect::Host(effect) => self.lanes[lane(&effect)].waiting.push_back(effect),
+                Effect::Node(effect) => self.of_node.waiting.push_back(effect),
                 Effect::Api(ApiEffect::Event { about, event_type, reason, message }) => {
                     self.recorder.record(&about, event_type, reason, &message, now);
                 }
@@ -228,6 +294,7 @@ impl Running {
         let rest = async {
             while self.writes.running.next().await.is_some() {}
             while self.lanes[1].running.next().await.is_some() {}
+            while self.lanes[2].running.next().await.is_some() {}
         };
         if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
             tracing::warn!("work on this node's pods is given up at shutdown");
@@ -243,6 +310,16 @@ fn wait(at: Time, now: Time) -> Duration {
 fn news(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
     let hands = hands.clone();
     Box::pin(async move { hands.events().await })
+}
+
+fn manifests(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
+    let hands = hands.clone();
+    Box::pin(async move { hands.manifests().await })
+}
+
+fn node_news(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
+    let hands = hands.clone();
+    Box::pin(async move { hands.node_news().await })
 }
 
 #[derive(Deserialize)]
@@ -281,6 +358,24 @@ fn perform(hands: Arc<dyn Hands>, effect: HostEffect) -> BoxFuture<'static, Vec<
     })
 }
 
+/// As [`perform`], for the node as a whole.
+fn perform_node(hands: Arc<dyn Hands>, effect: NodeEffect) -> BoxFuture<'static, Vec<Event>> {
+    Box::pin(async move {
+        let work = AssertUnwindSafe(hands.perform_node(effect.clone())).catch_unwind();
+        match tokio::time::timeout(effect.deadline(), work).await {
+            Ok(Ok(events)) => events,
+            Ok(Err(_)) => {
+                tracing::error!(?effect, "a hand broke");
+                effect.failed("internal error of the node").into_iter().collect()
+            }
+            Err(_) => {
+                tracing::warn!(?effect, "an effect was given up after {:?}", effect.deadline());
+                effect.failed("context deadline exceeded").into_iter().collect()
+            }
+        }
+    })
+}
+
 /// Carries out one write to the API.
 fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
     Box::pin(async move {
@@ -303,6 +398,20 @@ fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
                 };
                 vec![Event::PodDeleted { pod, result }]
             }
+            ApiEffect::CreateMirror { key, pod } => {
+                let created = client.create(&PODS, &key.namespace, &pod).await;
+                let result = created.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
+                if let Err(ApiFailure::Other(error)) = &result {
+                    tracing::warn!(pod = %key, error, "cannot create a mirror pod");
+                }
+                vec![Event::MirrorCreated { key, result }]
+            }
+            ApiEffect::RequestToken { pod, account, wish } => {
+                let result = request_token(&client, &pod, &account, &wish).await;
+                // Told to the pod's users as it came.
+                let result = result.map_err(|it| ApiFailure::Other(it.to_string()));
+                vec![Event::Token { pod, wish, result }]
+            }
             ApiEffect::CreateNode { node } => {
                 // Of two that register one waits for the other's Node to come by its watch.
                 let created = client.create(&NODES, "", &node).await;
@@ -320,6 +429,34 @@ fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
             ApiEffect::Event { .. } | ApiEffect::Follow(_) | ApiEffect::Unfollow(_) => Vec::new(),
         }
     })
+}
+
+async fn request_token(client: &Client, pod: &PodRef, account: &str, wish: &TokenWish) -> Result<Token, Error> {
+    #[derive(Deserialize)]
+    struct Answer {
+        status: Issued,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Issued {
+        token: String,
+        expiration_timestamp: Time,
+    }
+    let audiences: Vec<&str> = Some(&*wish.audience).into_iter().filter(|it| !it.is_empty()).collect();
+    let request = json!({
+        "kind": "TokenRequest",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {},
+        "spec": {
+            "audiences": audiences,
+            "expirationSeconds": wish.seconds,
+            "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": pod.key.name, "uid": pod.uid },
+        },
+    });
+    let key = Key::new(pod.key.namespace.clone(), account);
+    let answer = client.create_subresource(&SERVICE_ACCOUNTS, &key, "token", &request).await?;
+    let Answer { status } = decode(&answer)?;
+    Ok(Token { token: status.token, expires: status.expiration_timestamp })
 }
 
 async fn renew(client: &Client, patch: &Value, create: &Value) -> Result<(), Error> {

@@ -8,6 +8,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -18,8 +22,43 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(5);
 /// Upstream waits up to 1000 s; a cluster that has been repaired should not look broken for that long.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
+/// How busy a queue is, for whoever measures.
+#[derive(Debug, Default)]
+pub struct QueueCounts {
+    depth: AtomicU64,
+    adds: AtomicU64,
+    retries: AtomicU64,
+}
+
+impl QueueCounts {
+    /// Keys that wait to be looked at.
+    pub fn depth(&self) -> u64 {
+        self.depth.load(Relaxed)
+    }
+
+    /// Keys that were ever queued.
+    pub fn adds(&self) -> u64 {
+        self.adds.load(Relaxed)
+    }
+
+    /// Failures after which a key was queued again.
+    pub fn retries(&self) -> u64 {
+        self.retries.load(Relaxed)
+    }
+
+    /// For a loop with a queue of its own kind.
+    pub(crate) fn count_adds(&self, n: usize) {
+        self.adds.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    pub(crate) fn count_retry(&self) {
+        self.retries.fetch_add(1, Relaxed);
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Queue {
+    counts: Arc<QueueCounts>,
     ready: VecDeque<Key>,
     queued: BTreeSet<Key>,
     /// Looked at now, or parked until the caches hold what it wrote; true where it was woken meanwhile.
@@ -30,11 +69,17 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
+    pub(crate) fn counted(counts: Arc<QueueCounts>) -> Self {
+        Self { counts, ..Self::default() }
+    }
+
     pub(crate) fn wake(&mut self, key: Key) {
         if let Some(woken) = self.busy.get_mut(&key) {
             *woken = true;
         } else if self.queued.insert(key.clone()) {
             self.ready.push_back(key);
+            self.counts.adds.fetch_add(1, Relaxed);
+            self.counts.depth.store(self.ready.len() as u64, Relaxed);
         }
     }
 
@@ -54,6 +99,7 @@ impl Queue {
     /// The next key, which is then busy until it is [`Queue::done`].
     pub(crate) fn pop(&mut self) -> Option<Key> {
         let key = self.ready.pop_front()?;
+        self.counts.depth.store(self.ready.len() as u64, Relaxed);
         self.queued.remove(&key);
         self.busy.insert(key.clone(), false);
         if let Some(at) = self.alarm_of.remove(&key) {
@@ -73,6 +119,7 @@ impl Queue {
         let failures = self.failures.entry(key.clone()).or_default();
         let delay = BACKOFF_FIRST.saturating_mul(1 << (*failures).min(20)).min(BACKOFF_MAX);
         *failures = failures.saturating_add(1);
+        self.counts.retries.fetch_add(1, Relaxed);
         delay
     }
 
@@ -105,6 +152,19 @@ mod tests {
 
     fn key(name: &str) -> Key {
         Key::cluster(name)
+    }
+
+    #[test]
+    fn what_it_does_is_counted() {
+        let counts = Arc::new(QueueCounts::default());
+        let mut queue = Queue::counted(counts.clone());
+        queue.wake(key("a"));
+        queue.wake(key("a"));
+        queue.wake(key("b"));
+        assert_eq!((counts.depth(), counts.adds(), counts.retries()), (2, 2, 0));
+        let first = queue.pop().expect("one is ready");
+        queue.failed(&first);
+        assert_eq!((counts.depth(), counts.adds(), counts.retries()), (1, 2, 1));
     }
 
     #[test]

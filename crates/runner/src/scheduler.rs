@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, EventRecorder, JournalBook};
+use crate::{Clock, EventRecorder, JournalBook, rewind::Rewind};
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -46,6 +46,7 @@ pub async fn run_scheduler(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
+    journal.begin("scheduler");
     let mut running = Running::new(scheduler, client, clock, journal);
     loop {
         let is_shutdown = std::future::poll_fn(|context| {
@@ -56,6 +57,10 @@ pub async fn run_scheduler(
         });
         if is_shutdown.await {
             break;
+        }
+        if running.was_set_back() {
+            tracing::warn!("the clock was set back: the scheduler looks at everything afresh");
+            running = running.afresh().await;
         }
         // Other tasks get their turn however much there is to do.
         tokio::task::yield_now().await;
@@ -76,6 +81,7 @@ struct Running {
     writing: BTreeSet<Key>,
     writes: FuturesUnordered<BoxFuture<'static, Written>>,
     events: EventRecorder,
+    rewind: Rewind,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
@@ -109,12 +115,25 @@ impl Running {
             writing: BTreeSet::new(),
             writes: FuturesUnordered::new(),
             events: EventRecorder::new(client.clone(), "default-scheduler"),
+            rewind: Rewind::default(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             client,
             clock,
             journal,
         }
+    }
+
+    fn was_set_back(&mut self) -> bool {
+        self.rewind.happened((self.clock)())
+    }
+
+    /// As after a start of the process, with what is being written brought to its end.
+    async fn afresh(self) -> Self {
+        let scheduler = Scheduler::new(self.scheduler.config().clone());
+        let (client, clock, journal) = (self.client.clone(), self.clock.clone(), self.journal.clone());
+        self.finish().await;
+        Self::new(scheduler, client, clock, journal)
     }
 
     /// Takes in everything there is, places pods where it is time, begins writes; pending once nothing more happens.

@@ -1,4 +1,5 @@
-//! The ConfigMaps and Secrets a node's pods read: one small watch for each, as long as a pod names it.
+//! The ConfigMaps and Secrets a node's pods read: one small watch for each, as long as a pod names it. And of all
+//! Services the little that containers are told of them.
 //!
 //! A node may read just these objects, so it asks for each by name and never for all of a namespace.
 
@@ -9,11 +10,12 @@ use std::{
 
 use corten_api::{
     core::v1::{ConfigMap, Secret},
-    resources::{CONFIG_MAPS, SECRETS},
+    resources::{CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, SERVICES},
 };
 use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, decode};
-use corten_kubelet::{Event, Source, SourceKind};
-use corten_meta::Key;
+use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind};
+use corten_meta::{Key, ObjectMeta};
+use serde::Deserialize;
 
 type Data = BTreeMap<String, Vec<u8>>;
 
@@ -90,4 +92,96 @@ fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(Identity, Data), Error> {
             Ok((identity(it.name, it.namespace, it.uid, it.resource_version), data.collect()))
         }
     }
+}
+
+/// Follows every Service.
+pub(crate) fn services(client: &Client, node: &str) -> Informer<Linked> {
+    let params = InformerParams::all(SERVICES).seeded_by(node);
+    Informer::decoding(client.clone(), params, |bytes| link_of(&bytes))
+}
+
+/// All news of Services there is.
+pub(crate) fn poll_services(informer: &mut Informer<Linked>, context: &mut Context<'_>, most: usize) -> Vec<Event> {
+    let mut events = Vec::new();
+    while events.len() < most
+        && let Poll::Ready(event) = informer.poll_event(context)
+    {
+        events.push(match event {
+            InformerEvent::Applied(Linked { key, link }, _) => Event::Service { key, service: Some(link) },
+            InformerEvent::Deleted(meta) => Event::Service { key: meta.key(), service: None },
+            InformerEvent::Synced(_) => Event::ServicesSynced,
+        });
+    }
+    events
+}
+
+/// A Service by its name.
+pub(crate) struct Linked {
+    key: Key,
+    link: ServiceLink,
+}
+
+fn link_of(bytes: &[u8]) -> Result<(Identity, Linked), Error> {
+    #[derive(Deserialize)]
+    struct Service {
+        metadata: ObjectMeta,
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    #[derive(Default)]
+    struct Spec {
+        #[serde(rename = "clusterIP")]
+        cluster_ip: String,
+        ports: Vec<Port>,
+    }
+    #[derive(Deserialize)]
+    struct Port {
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        protocol: String,
+        port: i32,
+    }
+    let Service { metadata, spec } = decode(bytes)?;
+    let port = |Port { name, protocol, port }| {
+        let protocol = if protocol.is_empty() { "TCP".to_owned() } else { protocol };
+        ServicePort { name, protocol, port }
+    };
+    let link = ServiceLink { ip: spec.cluster_ip, ports: spec.ports.into_iter().map(port).collect() };
+    Ok((Identity::of(&metadata), Linked { key: metadata.key(), link }))
+}
+
+/// Follows every RuntimeClass: each name and its handler.
+pub(crate) fn runtime_classes(client: &Client, node: &str) -> Informer<(String, String)> {
+    #[derive(Deserialize)]
+    struct RuntimeClass {
+        metadata: ObjectMeta,
+        handler: String,
+    }
+    let params = InformerParams::all(RUNTIME_CLASSES).seeded_by(node);
+    Informer::decoding(client.clone(), params, |bytes| {
+        let RuntimeClass { metadata, handler } = decode(&bytes)?;
+        let identity = Identity::of(&metadata);
+        Ok((identity, (metadata.name, handler)))
+    })
+}
+
+/// All news of RuntimeClasses there is.
+pub(crate) fn poll_runtime_classes(
+    informer: &mut Informer<(String, String)>,
+    context: &mut Context<'_>,
+    most: usize,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    while events.len() < most
+        && let Poll::Ready(event) = informer.poll_event(context)
+    {
+        events.push(match event {
+            InformerEvent::Applied((name, handler), _) => Event::RuntimeClass { name, handler: Some(handler) },
+            InformerEvent::Deleted(meta) => Event::RuntimeClass { name: meta.key().name, handler: None },
+            InformerEvent::Synced(_) => Event::RuntimeClassesSynced,
+        });
+    }
+    events
 }

@@ -109,6 +109,10 @@ impl Scheduler {
         Self { config, snapshot, pods, queue, cycle, announced: None }
     }
 
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// Takes one event in and says what to do. Only [`Event::Tick`] places pods.
     pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
         let mut effects = match event {
@@ -152,8 +156,9 @@ impl Scheduler {
             self.forget(&key, now);
         }
         if matches!(&*pod.status.phase, "Succeeded" | "Failed") {
+            let effects = self.found_bound(&key, &pod.spec.node_name, now);
             self.forget(&key, now);
-            return Vec::new();
+            return effects;
         }
         let known = self.pods.get(&key).map(|it| (Arc::clone(&it.info), it.place.clone(), it.since));
         let info = Arc::new(PodInfo::new(&pod));
@@ -164,6 +169,7 @@ impl Scheduler {
             ("", _) => Place::Waiting,
             (node, _) => Place::Bound(node.to_owned()),
         };
+        let effects = self.found_bound(&key, &pod.spec.node_name, now);
         self.move_usage(&key, known.as_ref().map(|it| (&it.0, &it.1)), (&info, &place), now);
         let since = known.as_ref().map_or(now, |it| it.2);
         let told = pod.scheduled_message();
@@ -173,7 +179,7 @@ impl Scheduler {
 
         if place != Place::Waiting {
             self.queue.remove(&key);
-            return Vec::new();
+            return effects;
         }
         let unchanged = known.is_some_and(|it| *it.0 == *info);
         if unchanged && self.queue.contains(&key) {
@@ -185,6 +191,14 @@ impl Scheduler {
         }
         self.queue.remove(&key);
         if unchanged { Vec::new() } else { vec![report::gated(&info, since, now)] }
+    }
+
+    /// A pod that was not known to be on a node is on one: the answer to its binding was lost or is late, or somebody else
+    /// bound it. What it was said to wait for is over.
+    fn found_bound(&self, key: &Key, node: &str, now: Time) -> Vec<Effect> {
+        let open = |it: &&Entry| matches!(it.place, Place::Waiting | Place::Assumed(_)) && !node.is_empty();
+        let open = self.pods.get(key).filter(open);
+        open.map(|it| report::found_bound(&it.info, node, it.since, now)).into_iter().collect()
     }
 
     /// Keeps the snapshot in step with a pod's move from one place (and shape) to another.

@@ -10,19 +10,25 @@ const STEP: &str = "scheduled";
 
 pub(crate) fn bound(info: &PodInfo, node: &str, since: Time, now: Time) -> Vec<Effect> {
     let message = format!("Successfully assigned {} to {node}", info.key);
+    vec![
+        Effect::Event { about: info.reference(), event_type: EventType::Normal, reason: "Scheduled", message },
+        found_bound(info, node, since, now),
+    ]
+}
+
+/// It is on a node, and nothing is waited for any more.
+pub(crate) fn found_bound(info: &PodInfo, node: &str, since: Time, now: Time) -> Effect {
     let step = Step {
         name: STEP.into(),
         state: StepState::Done,
         started: Some(since),
         finished: Some(now),
         message: format!("on node {node}"),
+        log: Vec::new(),
         wait: None,
     };
     let effects = vec![format!("bind Pod {} to {node}", info.key)];
-    vec![
-        Effect::Event { about: info.reference(), event_type: EventType::Normal, reason: "Scheduled", message },
-        Effect::Record { pod: info.key.clone(), decision: decision(effects, Vec::new(), step, now) },
-    ]
+    Effect::Record { pod: info.key.clone(), decision: decision(effects, Vec::new(), step, now) }
 }
 
 /// No node fits.
@@ -99,7 +105,11 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
     }
     if let Some((plugin_idx, message)) = &failure.refusal {
         let plugin = &PLUGINS[*plugin_idx];
-        return vec![Wait::new(plugin.wait, message.clone(), plugin.actor)];
+        let wait = Wait::new(plugin.wait, message.clone(), plugin.actor);
+        return vec![match info.claims.first().filter(|_| plugin.wait == "VolumeBinding") {
+            Some(claim) => wait.on("PersistentVolumeClaim", claim.name()),
+            None => wait,
+        }];
     }
     let mut rejections: Vec<_> = failure.rejections.iter().collect();
     rejections.sort_by_key(|it| std::cmp::Reverse(it.n_nodes));
@@ -127,6 +137,7 @@ fn blocked(info: &PodInfo, message: &str, waits: Vec<Wait>, since: Time, now: Ti
         started: Some(since),
         finished: None,
         message: message.to_owned(),
+        log: Vec::new(),
         wait: waits.first().cloned(),
     };
     Effect::Record { pod: info.key.clone(), decision: decision(Vec::new(), waits, step, now) }

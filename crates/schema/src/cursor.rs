@@ -79,6 +79,11 @@ impl<'a> Cursor<'a> {
         Self { value, report: self.report, step: Some(steps.len() - 1) }
     }
 
+    /// The same place with another's value: what is read at one path and reported at another.
+    pub fn instead(self, other: Self) -> Self {
+        Self { value: other.value, ..self }
+    }
+
     pub fn value(self) -> &'a Value {
         self.value
     }
@@ -171,6 +176,21 @@ impl<'a> Cursor<'a> {
         details.iter().for_each(|it| self.invalid(it));
     }
 
+    /// Reports the place as invalid without showing what is there.
+    pub fn invalid_unshown(self, detail: &str) {
+        let message = format!("Invalid value: {detail}");
+        self.report(Violation { path: self.path(), rule: corten_meta::Rule::Invalid, message });
+    }
+
+    /// Reports a list that has more than `most` items.
+    pub fn at_most(self, most: usize) -> bool {
+        let many = self.items().len();
+        if many > most {
+            self.report(Violation::too_many(self.path(), many, most));
+        }
+        many <= most
+    }
+
     pub fn forbidden(self, detail: &str) {
         self.report(Violation::forbidden(self.path(), detail));
     }
@@ -220,6 +240,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Must not be less than zero, where it is a quantity.
+    pub fn non_negative_quantity(self) {
+        if self.quantity().is_some_and(Quantity::is_negative) {
+            self.invalid("must be greater than or equal to 0");
+        }
+    }
+
     /// Must lie between `least` and `most`, both included.
     pub fn int_between(self, least: i64, most: i64) {
         if !(least..=most).contains(&self.int()) {
@@ -228,7 +255,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// As [`Self::invalid`], where absent means zero.
-    fn invalid_int(self, detail: &str) {
+    pub fn invalid_int(self, detail: &str) {
         self.report(Violation::invalid(self.path(), self.int(), detail));
     }
 

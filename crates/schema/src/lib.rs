@@ -2,6 +2,7 @@
 //!
 //! The types of all built-in kinds are a constant table that `cargo xtask codegen` writes; nothing is built at start-up.
 
+pub mod apply;
 mod check;
 mod cursor;
 mod duplicates;
@@ -15,7 +16,7 @@ pub use check::{Findings, WrongType, check};
 pub use cursor::{Cursor, violations};
 pub use duplicates::{duplicates, read};
 pub use prune::prune;
-pub use shape::{Apply, Field, Merge, Patch, Shape, Type};
+pub use shape::{Apply, Default, Field, Merge, Patch, Shape, Type};
 pub use table::TYPES;
 
 /// The type named `io.k8s.api.core.v1.Pod`.
@@ -23,6 +24,8 @@ pub fn find(name: &str) -> Option<&'static Type> {
     TYPES.binary_search_by(|it| it.name.cmp(name)).ok().map(|at| TYPES[at])
 }
 
+#[cfg(test)]
+mod differential;
 #[cfg(test)]
 mod golden;
 #[cfg(test)]

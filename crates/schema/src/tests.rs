@@ -180,6 +180,10 @@ fn json_patches_are_bounded() {
     let code = |patch: &str| apply(patch).map_err(|it| it.status().code);
     assert_eq!(code(r#"[{"op":"test","path":"/spec/replicas","value":5}]"#), Err(422));
     assert_eq!(code(r#"[{"op":"remove","path":"/nothing"}]"#), Err(422));
+    // What is not there is null, but what is in it is an error.
+    assert_eq!(code(r#"[{"op":"test","path":"/metadata/finalizers","value":null}]"#), Ok(object.clone()));
+    assert_eq!(code(r#"[{"op":"test","path":"/metadata/labels","value":null}]"#), Err(422));
+    assert_eq!(code(r#"[{"op":"test","path":"/status/phase","value":null}]"#), Err(422));
     for (operation, wanted) in [
         (r#"{"op":"test","path":"/spec/replicas","value":5}"#, "testing value /spec/replicas failed: test failed"),
         (
@@ -194,7 +198,7 @@ fn json_patches_are_bounded() {
         let found = apply(&format!(r#"[{{"op":"test","path":"/spec/replicas","value":1}},{operation}]"#));
         assert_eq!(found, Err(patch::PatchError::Unprocessable(wanted.into())));
     }
-    assert_eq!(code(r#"[{"op":"jump","path":"/a"}]"#), Err(400));
+    assert_eq!(code(r#"[{"op":"jump","path":"/a"}]"#), Err(422));
     assert_eq!(code("{"), Err(400));
     let many = format!("[{}]", vec![r#"{"op":"remove","path":"/spec"}"#; 10_001].join(","));
     assert_eq!(code(&many), Err(413));
@@ -203,7 +207,7 @@ fn json_patches_are_bounded() {
         "[{}]",
         (0..30).map(|at| format!(r#"{{"op":"copy","from":"","path":"/c{at}"}}"#)).collect::<Vec<_>>().join(",")
     );
-    assert_eq!(code(&bomb), Err(413));
+    assert_eq!(code(&bomb), Err(422));
 }
 
 #[test]

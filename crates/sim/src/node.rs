@@ -11,20 +11,28 @@ use corten_api::resources::{NODES, PODS};
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
-use corten_meta::{Key, ObjectMeta};
+use corten_meta::{Key, ObjectMeta, Time};
 use corten_runner::Clock;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{dice::Dice, line::Weather};
+use crate::{dice::Dice, heartbeat::beat, line::Weather};
 
 pub(crate) const CPU_MILLIS: i64 = 2400;
 pub(crate) const MEMORY: &str = "8Gi";
 pub(crate) const PODS_MAX: i64 = 40;
 
 const RETRY: Duration = Duration::from_secs(1);
+
+/// What a node says of itself.
+pub(crate) fn ready(now: Time) -> Value {
+    let resources = json!({"cpu": format!("{CPU_MILLIS}m"), "memory": MEMORY, "pods": PODS_MAX.to_string()});
+    let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready",
+                       "lastHeartbeatTime": now, "lastTransitionTime": now});
+    json!({"status": {"capacity": resources, "allocatable": resources, "conditions": [ready]}})
+}
 
 /// One node and its agent. It keeps nothing: crashed and begun anew it finds all it needs in the API.
 pub(crate) struct Node {
@@ -46,6 +54,21 @@ struct Pod {
 struct Status {
     #[serde(default)]
     phase: String,
+    #[serde(default)]
+    conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Condition {
+    r#type: String,
+    status: String,
+}
+
+impl Status {
+    /// Others say that it is not ready; only the node can know.
+    fn is_doubted(&self) -> bool {
+        self.phase == "Running" && self.conditions.iter().any(|it| it.r#type == "Ready" && it.status != "True")
+    }
 }
 
 struct Agent {
@@ -67,6 +90,7 @@ impl Node {
         }
         let field_selector = format!("spec.nodeName={}", self.name);
         let params = InformerParams { field_selector, ..InformerParams::all(PODS) }.seeded_by(&self.name);
+        let heartbeat = beat(self.client.clone(), self.name.clone(), self.clock.clone());
         let informer = Informer::decoding(self.client.clone(), params, |bytes| {
             let pod: Pod = decode(&bytes)?;
             Ok((Identity::of(&pod.metadata), pod))
@@ -80,10 +104,13 @@ impl Node {
             busy: BTreeSet::new(),
             sleep: Box::pin(tokio::time::sleep(RETRY)),
         };
-        loop {
-            std::future::poll_fn(|context| agent.poll(context)).await;
-            tokio::task::yield_now().await;
-        }
+        let act = async {
+            loop {
+                std::future::poll_fn(|context| agent.poll(context)).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(heartbeat, act);
     }
 
     async fn register(&self) -> Result<(), Error> {
@@ -92,13 +119,8 @@ impl Node {
             Err(error) if !error.is_already_exists() => return Err(error),
             _ => {}
         }
-        let now = (self.clock)();
-        let resources = json!({"cpu": format!("{CPU_MILLIS}m"), "memory": MEMORY, "pods": PODS_MAX.to_string()});
-        let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready",
-                           "lastHeartbeatTime": now, "lastTransitionTime": now});
-        let status = json!({"capacity": resources, "allocatable": resources, "conditions": [ready]});
         let key = Key::cluster(&*self.name);
-        self.client.patch(&NODES, &key, "status", &PatchType::Merge, &json!({"status": status})).await?;
+        self.client.patch(&NODES, &key, "status", &PatchType::Merge, &ready((self.clock)())).await?;
         Ok(())
     }
 
@@ -115,11 +137,40 @@ impl Node {
                 (key, gone)
             }));
         }
-        if matches!(&*pod.status.phase, "Running" | "Failed" | "Succeeded") {
+        let is_settled = matches!(&*pod.status.phase, "Running" | "Failed" | "Succeeded");
+        if is_settled && pod.metadata.controller().is_some_and(|it| it.kind == "Job") {
+            return self.end(pod);
+        }
+        if is_settled && !pod.status.is_doubted() {
             return None;
         }
         let is_evicted = self.weather.is_bad.load(Ordering::Relaxed) && self.dice.percent(3);
         let patch = self.status(is_evicted, &pod.metadata);
+        Some(Box::pin(async move {
+            let told = client.patch(&PODS, &key, "status", &PatchType::Merge, &patch).await;
+            (key, told.map(|_| ()))
+        }))
+    }
+
+    /// A job's pod has run: now and then it fails.
+    fn end(&self, pod: &Pod) -> Option<BoxFuture<'static, (Key, Result<(), Error>)>> {
+        if pod.status.phase != "Running" {
+            return None;
+        }
+        let code = i32::from(self.dice.percent(15));
+        let phase = if code == 0 { "Succeeded" } else { "Failed" };
+        let now = (self.clock)();
+        let terminated = json!({"exitCode": code, "finishedAt": now});
+        let patch = json!({
+            "metadata": {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version},
+            "status": {
+                "phase": phase,
+                "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": now}],
+                "containerStatuses": [{"name": "c", "image": "app", "imageID": "", "ready": false, "restartCount": 0,
+                                       "state": {"terminated": terminated}}],
+            },
+        });
+        let (client, key) = (self.client.clone(), pod.metadata.key());
         Some(Box::pin(async move {
             let told = client.patch(&PODS, &key, "status", &PatchType::Merge, &patch).await;
             (key, told.map(|_| ()))

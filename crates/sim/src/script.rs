@@ -7,7 +7,7 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_meta::{Key, Retry};
 use serde_json::{Value, json};
 
-use crate::world::World;
+use crate::{workloads, world::World};
 
 const STEPS: u64 = 25;
 const NAMESPACE_NAMES: [&str; 3] = ["default", "a", "b"];
@@ -37,7 +37,9 @@ async fn step(world: &mut World, admin: &Client) -> Result<String, String> {
     let name = *dice.pick(&DEPLOYMENT_NAMES).expect("not empty");
     let key = Key::new(namespace, name);
     match dice.below(100) {
-        0..50 => apply(world, admin, &key).await,
+        0..32 => apply(world, admin, &key).await,
+        32..40 => workloads::stateful_set(world, admin, namespace).await,
+        40..50 => workloads::job(world, admin, namespace).await,
         50..55 => bare_pod(admin, namespace, dice.below(4)).await,
         55..68 => delete_pod(world, admin).await,
         68..76 => {
@@ -139,7 +141,7 @@ async fn delete_pod(world: &World, admin: &Client) -> Result<String, String> {
 }
 
 /// Tries until there is an answer that does not depend on luck, for a while; says what came of it.
-async fn again<T>(mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<String, String> {
+pub(crate) async fn again<T>(mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<String, String> {
     for _ in 0..TRIES {
         match call().await {
             Ok(_) => return Ok("done".into()),

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::truth::{Truth, controller, is_over};
+use crate::{
+    truth::{Truth, controller, is_over},
+    workloads,
+};
 
 /// What is not yet as it should be; empty once the cluster has converged.
 pub(crate) fn unsettled(truth: &Truth) -> Vec<String> {
@@ -48,6 +51,7 @@ pub(crate) fn unsettled(truth: &Truth) -> Vec<String> {
             missing.push(format!("{key} on node {} is {}", pod["spec"]["nodeName"], pod["status"]["phase"]));
         }
     }
+    missing.extend(workloads::unsettled(truth));
     missing
 }
 

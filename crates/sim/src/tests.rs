@@ -1,3 +1,5 @@
+mod quiet;
+
 use std::thread;
 
 use parking_lot::Mutex;
@@ -5,11 +7,11 @@ use parking_lot::Mutex;
 use super::*;
 
 /// Seeds that once broke a rule.
-const FOUND: &[u64] = &[];
+const FOUND: &[u64] = &[0x51ea, 0x5259, 0x7777_0014];
 
 /// The seeds of one run: as many as `CORTEN_SIM_SEEDS` says, always the same ones.
 fn seeds() -> impl Iterator<Item = u64> {
-    let n = std::env::var("CORTEN_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
+    let n = std::env::var("CORTEN_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(40);
     FOUND.iter().copied().chain((0..n).map(|it: u64| 0x5eed_0000 + it))
 }
 

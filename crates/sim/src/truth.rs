@@ -10,7 +10,7 @@ use corten_store::Change;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::node;
+use crate::{node, workloads::Successes};
 
 /// How far behind a loop's view may be when it acts: watches that are cut, back-offs, slow requests.
 const STALENESS: Duration = Duration::from_secs(180);
@@ -23,6 +23,7 @@ pub(crate) struct Truth {
     pub(crate) log: BTreeMap<u64, Vec<String>>,
     /// What a set of pods (by the key of its owner) was meant to hold at most, and since when.
     wanted: BTreeMap<String, VecDeque<(Instant, i64)>>,
+    successes: Successes,
     pub(crate) revision: u64,
     /// Of everything that was ever stored, and when.
     pub(crate) hash: u64,
@@ -59,7 +60,11 @@ impl Truth {
         let old = self.objects.insert(key.clone(), new.clone());
         let kind = key.split('/').nth(2).unwrap_or_default();
         match kind {
-            "pods" => self.pod(&key, old.as_ref(), &new),
+            "pods" => {
+                self.successes.note(&new, controller(&new));
+                self.pod(&key, old.as_ref(), &new)
+            }
+            "jobs" => self.successes.check(&key, &new),
             "replicasets" => self.replica_set(&key, old.as_ref(), &new),
             "deployments" => {
                 self.want(&key, most_pods(&new));

@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use corten_apiserver::{Config, Identity, JournalSource, Server, pki::Authority};
+use corten_apiserver::{Config, Identity, JournalSource, Limits, Server, pki::Authority};
 use corten_client::Client;
 use corten_controllers::CONTROLLERS;
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Decision;
-use corten_runner::{Clock, JournalBook, run_controller, run_scheduler};
+use corten_runner::{Clock, JournalBook, Sight, run_controller, run_scheduler};
 use corten_scheduler::Scheduler;
 use corten_store::{Store, memory::Memory};
 use parking_lot::Mutex;
@@ -106,7 +106,11 @@ impl World {
             journals: Arc::new(Journals(self.journal.clone())),
             pki: pki.clone(),
             audit: None,
+            limits: Limits::default(),
             kubelet_dial: None,
+            advertise: None,
+            has_ipv6: false,
+            guard: corten_apiserver::Guard::default(),
         });
         let server = server.await.map_err(|error| format!("the API server does not start: {error}"))?;
         *self.server.lock() = Some(server);
@@ -162,7 +166,12 @@ impl World {
             let user = format!("system:serviceaccount:kube-system:{name}-controller");
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);
-            tokio::spawn(run_controller(make(), client, clock, journal, never))
+            // A sight of its own: each loop is as far behind as its own line makes it.
+            let sight = Sight::new(client.clone());
+            tokio::spawn(async move {
+                let seeing = sight.clone().run(std::future::pending());
+                tokio::join!(seeing, run_controller(make(), client, &sight, clock, journal, never));
+            })
         } else if name == "scheduler" {
             let client = self.line(name, Identity::new("system:kube-scheduler", &["system:authenticated"]), false);
             let config = corten_scheduler::Config { seed: self.seed, ..corten_scheduler::Config::default() };

@@ -129,6 +129,12 @@ pub trait Changes: Send {
     ///
     /// Dropping the future before it is ready loses nothing.
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, Error>>;
+
+    /// As [`Changes::next`], without waiting; `None` where there is nothing yet.
+    fn ready(&mut self) -> Option<Result<Vec<Change>, Error>>;
+
+    /// Becomes ready when there may be more. What came since the last one was waited for counts.
+    fn woken(&self) -> BoxFuture<'static, ()>;
 }
 
 #[derive(Clone, Debug, thiserror::Error)]

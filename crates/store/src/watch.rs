@@ -98,12 +98,21 @@ impl Changes for Watch {
     fn next(&mut self) -> BoxFuture<'_, Result<Vec<Change>, Error>> {
         Box::pin(async move {
             loop {
-                if let Some(ready) = self.mvcc.take(self.id) {
+                if let Some(ready) = self.ready() {
                     return ready;
                 }
                 self.wake.notified().await;
             }
         })
+    }
+
+    fn ready(&mut self) -> Option<Result<Vec<Change>, Error>> {
+        self.mvcc.take(self.id)
+    }
+
+    fn woken(&self) -> BoxFuture<'static, ()> {
+        let wake = self.wake.clone();
+        Box::pin(async move { wake.notified().await })
     }
 }
 

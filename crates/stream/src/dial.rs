@@ -9,7 +9,6 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, response};
 use http_body::{Body, Frame, SizeHint};
-use http_body_util::Empty;
 use hyper::{body::Incoming, client::conn::http1, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -39,9 +38,11 @@ pub enum Dialed {
 ///
 /// # Errors
 /// The connection broke, or there was no answer in time.
-pub async fn dial<T>(io: T, request: Request<Empty<Bytes>>, deadline: Duration) -> Result<Dialed, Error>
+pub async fn dial<T, B>(io: T, request: Request<B>, deadline: Duration) -> Result<Dialed, Error>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let exchange = async {
         let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;

@@ -1,12 +1,19 @@
 //! Tunnels for exec, attach and port-forward: an HTTP upgrade is taken over on one side, asked for on the other, and bytes
 //! are copied both ways.
 //!
-//! What the bytes mean (SPDY frames, WebSocket messages) is the two ends' business; nothing here looks inside.
+//! Where both ends speak the same, nothing here looks inside. The newest WebSocket protocols are translated to SPDY, which
+//! is what container runtimes speak.
 
+mod any_server;
 mod dial;
+pub mod spdy;
+mod translate;
 mod tunnel;
 mod upgrade;
+pub mod websocket;
 
+pub use any_server::AnyServer;
 pub use dial::{Answer, Dialed, Error, dial};
+pub use translate::Streams;
 pub use tunnel::{Copied, Limits, copy_both};
-pub use upgrade::{Accepted, Protocol, Refusal, Upgrade};
+pub use upgrade::{Accepted, Protocol, Purpose, Refusal, Upgrade};

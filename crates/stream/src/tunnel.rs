@@ -40,11 +40,11 @@ pub struct Copied {
     pub b_to_a: u64,
 }
 
-/// Copies from `a` to `b` and from `b` to `a`. The end of one side is passed on as the end of writing to the other, which
-/// may go on sending.
+/// Copies from `a` to `b` and from `b` to `a`. The end of one side, however it came, is passed on as the end of writing to the
+/// other, which may go on sending: a command that did not read all its input still says how it ended.
 ///
 /// # Errors
-/// A side broke, or was quiet for longer than `limits` allow (`TimedOut`).
+/// A side was quiet for longer than `limits` allow (`TimedOut`).
 pub async fn copy_both<A, B>(a: A, b: B, limits: Limits) -> io::Result<Copied>
 where
     A: AsyncRead + AsyncWrite + Unpin,
@@ -52,22 +52,35 @@ where
 {
     let (a_read, a_write) = tokio::io::split(a);
     let (b_read, b_write) = tokio::io::split(b);
-    let (pulse, quiet) = watch::channel(Pulse { last: Instant::now(), half_closed: false });
+    let (pulse, quiet) = watch::channel(Pulse::new());
     let there = pump(a_read, b_write, &pulse, limits.buffer_bytes);
     let back = pump(b_read, a_write, &pulse, limits.buffer_bytes);
-    let both = async { tokio::try_join!(there, back) };
+    let both = async { tokio::join!(there, back) };
     tokio::select! {
         biased;
-        copied = both => copied.map(|(a_to_b, b_to_a)| Copied { a_to_b, b_to_a }),
+        (a_to_b, b_to_a) = both => Ok(Copied { a_to_b, b_to_a }),
         () = silence(quiet, limits) => Err(io::Error::new(io::ErrorKind::TimedOut, "nothing moved for too long")),
     }
 }
 
 /// When something last moved.
 #[derive(Clone, Copy)]
-struct Pulse {
+pub(crate) struct Pulse {
     last: Instant,
     half_closed: bool,
+}
+
+impl Pulse {
+    pub(crate) fn new() -> Self {
+        Self { last: Instant::now(), half_closed: false }
+    }
+
+    /// Something has moved. Only the end of a side must wake the watcher of silence; this merely moves its deadline, so it
+    /// is for [`watch::Sender::send_if_modified`].
+    pub(crate) fn beats(&mut self) -> bool {
+        self.last = Instant::now();
+        false
+    }
 }
 
 async fn pump(
@@ -75,40 +88,32 @@ async fn pump(
     mut to: impl AsyncWrite + Unpin,
     pulse: &watch::Sender<Pulse>,
     buffer_bytes: usize,
-) -> io::Result<u64> {
+) -> u64 {
     let mut buffer = vec![0; buffer_bytes];
     let mut copied = 0;
-    loop {
-        let n = match from.read(&mut buffer).await {
-            // A TLS peer that left without saying so has ended too.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
-            read => read?,
-        };
-        if n == 0 {
-            break;
+    let mut is_taken = true;
+    // A side that breaks has ended, too: a TLS peer that left without saying so, a runtime that closes on what it did not read.
+    while let Ok(n @ 1..) = from.read(&mut buffer).await {
+        if is_taken {
+            // What nobody takes is thrown away: whoever sends it still wants to hear the other direction's end.
+            is_taken = forward(&mut to, &buffer[..n]).await.is_ok();
+            copied += n as u64;
         }
-        to.write_all(&buffer[..n]).await?;
-        to.flush().await?;
-        copied += n as u64;
-        // Only the end of a side must wake the watcher of silence; a moved byte merely moves its deadline.
-        pulse.send_if_modified(|it| {
-            it.last = Instant::now();
-            false
-        });
+        pulse.send_if_modified(Pulse::beats);
     }
     // A peer that is gone already needs no goodbye.
-    match to.shutdown().await {
-        Err(error) if error.kind() != io::ErrorKind::NotConnected && error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(error);
-        }
-        _ => {}
-    }
+    drop(to.shutdown().await);
     pulse.send_modify(|it| *it = Pulse { last: Instant::now(), half_closed: true });
-    Ok(copied)
+    copied
+}
+
+async fn forward(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes).await?;
+    to.flush().await
 }
 
 /// Ends once the tunnel has been quiet for too long.
-async fn silence(mut pulse: watch::Receiver<Pulse>, limits: Limits) {
+pub(crate) async fn silence(mut pulse: watch::Receiver<Pulse>, limits: Limits) {
     loop {
         let Pulse { last, half_closed } = *pulse.borrow_and_update();
         let deadline = last + if half_closed { limits.half_closed } else { limits.idle };

@@ -1,10 +1,14 @@
-//! Writes the type table of `crates/schema` from the schemas that `k8s-openapi` carries and the merge rules in
-//! `codegen/merge_rules.tsv`.
+//! Writes the type table of `crates/schema` and the notes of the server's OpenAPI documents, from the schemas that
+//! `k8s-openapi` carries and the facts in `codegen/*.tsv`.
 //!
 //! Those schemas take a while to compile, so they stand behind a feature; without it the task calls itself again with it.
 
 #[cfg(feature = "codegen")]
+mod defaults;
+#[cfg(feature = "codegen")]
 mod merge_rules;
+#[cfg(feature = "codegen")]
+mod notes;
 #[cfg(feature = "codegen")]
 mod numbers;
 #[cfg(feature = "codegen")]
@@ -20,13 +24,18 @@ use anyhow::{Context, Result, bail};
 
 #[cfg(feature = "codegen")]
 pub(crate) fn run() -> Result<()> {
-    let folder = crate::tidy::root()?.join("crates/schema/src/table");
-    let types = shapes::read(&merge_rules::read()?)?;
+    let crates = crate::tidy::root()?.join("crates");
+    let folder = crates.join("schema/src/table");
+    let definitions = shapes::definitions();
+    let types = shapes::read(&definitions, &merge_rules::read()?)?;
     let files = rust::write(&types);
     for (name, text) in &files {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
+    let path = crates.join("apiserver/src/openapi/notes.json.gz");
+    std::fs::write(&path, notes::write(&definitions, &types)?)
+        .with_context(|| format!("writing {}", path.display()))?;
     cargo(&["fmt", "--package", "corten-schema"])?;
     println!("{} types in {} files", types.len(), files.len());
     Ok(())

@@ -12,7 +12,7 @@ const HEAD: &str = "<!-- Written by `cargo xtask docs`; change the table it is r
 /// Writes every page; with `check` compares instead and fails where one is stale.
 pub(crate) fn run(check: bool) -> Result<()> {
     let dir = root()?.join("docs/reference");
-    for (name, page) in [("kinds.md", kinds()), ("commands.md", commands())] {
+    for (name, page) in [("kinds.md", kinds()), ("commands.md", commands()), ("answers.md", answers()?)] {
         let path = dir.join(name);
         if !check {
             fs::create_dir_all(&dir)?;
@@ -22,6 +22,33 @@ pub(crate) fn run(check: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What `corten why` says, cause by cause: the screens that its tests hold it to.
+fn answers() -> Result<String> {
+    let folder = root()?.join("crates/cli/testdata/why");
+    let mut paths: Vec<_> = fs::read_dir(&folder)
+        .with_context(|| format!("listing {}", folder.display()))?
+        .filter_map(|it| it.ok().map(|it| it.path()))
+        .collect();
+    paths.sort();
+    let mut page = format!(
+        "{HEAD}# Answers\n\nWhat `corten why` says, cause by cause. These are the screens its tests hold it to; \
+         [waits.md](waits.md) lists the reasons, [why.md](why.md) says how to read an answer and what `-o json` has.\n"
+    );
+    for path in paths {
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let mut parts = text.split("\n---- why");
+        let about = parts.next().and_then(|it| it.lines().next()).unwrap_or_default().trim_start_matches("# ");
+        let _ = write!(page, "\n## {}\n", about.trim_end_matches('.'));
+        for part in parts {
+            let (question, screen) = part.split_once('\n').unwrap_or((part, ""));
+            let question = question.trim();
+            let command = if question.contains('/') { format!("{question} -n shop") } else { format!("-n {question}") };
+            let _ = write!(page, "\n```console\n$ corten why {command}\n{}\n```\n", screen.trim_end());
+        }
+    }
+    Ok(page)
 }
 
 fn kinds() -> String {

@@ -4,8 +4,11 @@
 
 mod bench;
 mod codegen;
+mod crash;
 mod docs;
 mod e2e;
+mod fuzz;
+mod real;
 mod sim;
 mod tidy;
 
@@ -31,6 +34,10 @@ enum Task {
     Bench(bench::Args),
     /// Play a whole cluster in one thread, with faults from a seed
     Sim(sim::Args),
+    /// Kill the server amid its work, and look for what it lost
+    Crash(crash::Args),
+    /// Look for inputs that break what reads them
+    Fuzz(fuzz::Args),
     /// Play the scripts of e2e/ against the real program
     E2e(e2e::Args),
 }
@@ -42,6 +49,8 @@ fn main() -> Result<()> {
         Task::Docs => docs::run(false),
         Task::Bench(args) => bench::run(&args),
         Task::Sim(args) => sim::run(&args),
+        Task::Crash(args) => crash::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),
     }
 }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 18] = [
+const FLOORS: [(&str, u8); 20] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-schema", 0),
@@ -22,6 +22,8 @@ const FLOORS: [(&str, u8); 18] = [
     ("corten-controllers", 2),
     ("corten-scheduler", 2),
     ("corten-kubelet", 2),
+    ("corten-proxy", 2),
+    ("corten-dns", 2),
     ("corten-store", 3),
     ("corten-client", 3),
     ("corten-runner", 3),
@@ -33,9 +35,10 @@ const FLOORS: [(&str, u8); 18] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 6] = [
+const SAME_FLOOR: [(&str, &str); 7] = [
     ("corten-api", "corten-meta"),
     ("corten-schema", "corten-meta"),
+    ("corten-controllers", "corten-kinds"),
     ("corten-runner", "corten-client"),
     ("corten-apiserver", "corten-store"),
     ("corten-apiserver", "corten-stream"),

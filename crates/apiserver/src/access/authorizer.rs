@@ -8,7 +8,8 @@ use corten_meta::{Key, Resource};
 use parking_lot::Mutex;
 
 use super::{
-    Attributes, Decision, node,
+    Attributes, Decision,
+    node::NodeAuthorizer,
     rbac::{Compiler, Index, Objects},
 };
 use crate::watch_cache::{Caches, Snapshot};
@@ -19,6 +20,7 @@ static SOURCES: [Resource; 4] = [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_RO
 pub struct Authorizer {
     compiled: ArcSwap<Compiled>,
     compiler: Mutex<Compiler>,
+    nodes: NodeAuthorizer,
 }
 
 /// An index, and the revision of each source it was made of.
@@ -31,7 +33,7 @@ impl Default for Authorizer {
     fn default() -> Self {
         // No source is ever at revision 0, so the first question makes an index.
         let nothing = Compiled { revisions: [0; 4], index: Index::default() };
-        Self { compiled: ArcSwap::from_pointee(nothing), compiler: Mutex::default() }
+        Self { compiled: ArcSwap::from_pointee(nothing), compiler: Mutex::default(), nodes: NodeAuthorizer::default() }
     }
 }
 
@@ -42,13 +44,18 @@ impl Authorizer {
 
     pub fn decide(&self, caches: &Caches, question: &Attributes<'_>) -> Decision {
         if question.is_master() {
-            return Decision::Allowed;
+            return Decision::Allowed(None);
         }
-        let compiled = self.compiled(caches);
-        let decision = compiled.index.decide(question);
-        match node::as_get(question) {
-            Some(get) if !decision.is_allowed() && compiled.index.decide(&get).is_allowed() => Decision::Allowed,
-            _ => decision,
+        // Nodes are asked about first: what is theirs does not lean on roles.
+        let as_node = match self.nodes.decide(caches, question) {
+            Some(Ok(())) => return Decision::Allowed(None),
+            Some(Err(reason)) => reason,
+            None => String::new(),
+        };
+        match self.compiled(caches).index.decide(question) {
+            Decision::Denied(reason) if reason.is_empty() => Decision::Denied(as_node),
+            Decision::Denied(reason) if !as_node.is_empty() => Decision::Denied(format!("{as_node}\n{reason}")),
+            decision => decision,
         }
     }
 

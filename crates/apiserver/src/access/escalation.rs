@@ -92,7 +92,7 @@ impl Writer<'_> {
     fn may(&self, verb: &str, plural: &str, name: &str) -> bool {
         let target =
             Target::Resource { group: GROUP, resource: plural, subresource: "", namespace: self.namespace, name };
-        let question = Attributes { user: &self.who.user, groups: &self.who.groups, verb, target };
+        let question = Attributes { verb, target, ..Attributes::of(self.who) };
         self.index.decide(&question).is_allowed()
     }
 

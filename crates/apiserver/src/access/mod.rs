@@ -2,13 +2,17 @@
 
 mod authorizer;
 pub(crate) mod escalation;
-mod node;
+pub(crate) mod node;
 pub mod rbac;
 pub mod rule;
+
+use std::sync::Arc;
 
 use corten_meta::{Resource, Status};
 
 pub use authorizer::Authorizer;
+
+use crate::request::Identity;
 
 /// One access question, in RBAC's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub struct Attributes<'a> {
     /// `get`, `list`, `create`; for paths the HTTP method in lower case.
     pub verb: &'a str,
     pub target: Target<'a>,
+    /// What a list or watch is narrowed to, as the query writes it; empty where it is not.
+    pub field_selector: &'a str,
 }
 
 /// What the question is about.
@@ -34,18 +40,24 @@ pub const MASTERS: &str = "system:masters";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    Allowed,
+    /// With what allows it, where that is a binding.
+    Allowed(Option<Arc<str>>),
     /// Nothing allows it. The text names roles that are bound but missing, if any.
     Denied(String),
 }
 
 impl Decision {
     pub fn is_allowed(&self) -> bool {
-        *self == Self::Allowed
+        matches!(self, Self::Allowed(_))
     }
 }
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
+    /// A question of `who`, about nothing yet.
+    pub(crate) fn of(who: &'a Identity) -> Self {
+        Self { user: &who.user, groups: &who.groups, verb: "", target: Target::Path(""), field_selector: "" }
+    }
+
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|it| it == MASTERS)
     }

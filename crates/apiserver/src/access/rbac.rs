@@ -48,8 +48,14 @@ pub struct RoleRef {
     pub name: String,
 }
 
-/// The rules of a role, or the name of the role that a binding names in vain.
-type Grant = Result<Rules, Arc<str>>;
+/// What a binding gives to one of its subjects.
+#[derive(Clone)]
+struct Grant {
+    /// The rules of a role, or the name of the role that a binding names in vain.
+    rules: Result<Rules, Arc<str>>,
+    /// Which binding this is, as answers and audit records name it.
+    reason: Arc<str>,
+}
 
 /// Grants of one namespace, or of the whole cluster.
 #[derive(Default)]
@@ -77,7 +83,7 @@ pub struct Index {
 impl Index {
     pub fn decide(&self, question: &Attributes<'_>) -> Decision {
         if question.is_master() {
-            return Decision::Allowed;
+            return Decision::Allowed(None);
         }
         let namespace = match question.target {
             Target::Resource { namespace, .. } => namespace,
@@ -85,8 +91,10 @@ impl Index {
         };
         let mut missing = Vec::new();
         for grant in self.grants(question.user, question.groups, namespace) {
-            match grant {
-                Ok(rules) if rules.iter().any(|it| it.allows(question)) => return Decision::Allowed,
+            match &grant.rules {
+                Ok(rules) if rules.iter().any(|it| it.allows(question)) => {
+                    return Decision::Allowed(Some(grant.reason.clone()));
+                }
                 Ok(_) => {}
                 Err(role) if !missing.contains(&&**role) => missing.push(&**role),
                 Err(_) => {}
@@ -112,11 +120,21 @@ impl Index {
         self.cluster.of(user, groups).chain(within)
     }
 
+    /// The rules that bindings give a user in a namespace, each as often as it is given.
+    pub fn granted<'a>(
+        &'a self,
+        user: &'a str,
+        groups: &'a [String],
+        namespace: &str,
+    ) -> impl Iterator<Item = &'a PolicyRule> + use<'a> {
+        let grants = self.grants(user, groups, namespace).filter_map(|it| it.rules.as_ref().ok());
+        grants.flat_map(|it| it.iter())
+    }
+
     /// Every rule that holds for a user in a namespace (empty: the cluster-wide ones).
     pub fn rules_for<'a>(&'a self, user: &'a str, groups: &'a [String], namespace: &str) -> Vec<&'a PolicyRule> {
         let everything = groups.iter().any(|it| it == super::MASTERS);
-        let grants = self.grants(user, groups, namespace).filter_map(|it| it.as_ref().ok());
-        grants.flat_map(|it| it.iter()).chain(everything.then_some(&*EVERYTHING).into_iter().flatten()).collect()
+        self.granted(user, groups, namespace).chain(everything.then_some(&*EVERYTHING).into_iter().flatten()).collect()
     }
 
     /// The rules of the role that a binding in `namespace` (empty: a cluster-wide one) refers to.
@@ -194,21 +212,22 @@ impl Compiler {
         let rules = |it: &Decoded<Role>| it.0.iter().map(|(key, it)| (key.clone(), it.1.rules.clone())).collect();
         let mut index =
             Index { roles: rules(&self.roles), cluster_roles: rules(&self.cluster_roles), ..Index::default() };
-        for (_, binding) in self.cluster_bindings.0.values() {
-            let grant = index.grant(&binding.role_ref, "");
-            bind(&mut index.cluster, &binding.subjects, "", &grant);
+        for (key, (_, binding)) in &self.cluster_bindings.0 {
+            let rules = index.rules_of(&binding.role_ref, "");
+            bind(&mut index.cluster, binding, "", &rules, &format!("ClusterRoleBinding {:?}", key.name));
         }
         for (key, (_, binding)) in &self.bindings.0 {
-            let grant = index.grant(&binding.role_ref, &key.namespace);
+            let rules = index.rules_of(&binding.role_ref, &key.namespace);
             let grants = index.namespaces.entry(key.namespace.clone()).or_default();
-            bind(grants, &binding.subjects, &key.namespace, &grant);
+            let name = format!("RoleBinding {:?}", format!("{}/{}", key.name, key.namespace));
+            bind(grants, binding, &key.namespace, &rules, &name);
         }
         index
     }
 }
 
 impl Index {
-    fn grant(&self, reference: &RoleRef, namespace: &str) -> Grant {
+    fn rules_of(&self, reference: &RoleRef, namespace: &str) -> Result<Rules, Arc<str>> {
         let found = match &*reference.kind {
             "Role" => self.roles.get(&Key::new(namespace, &*reference.name)),
             _ => self.cluster_roles.get(&Key::cluster(&*reference.name)),
@@ -221,20 +240,23 @@ impl Index {
     }
 }
 
-fn bind(grants: &mut Grants, subjects: &[Subject], namespace: &str, grant: &Grant) {
-    for subject in subjects {
-        let list = match &*subject.kind {
-            "User" => grants.users.entry(subject.name.clone()).or_default(),
-            "Group" => grants.groups.entry(subject.name.clone()).or_default(),
+/// `name` is that of the binding, as reasons write it.
+fn bind(grants: &mut Grants, binding: &Binding, namespace: &str, rules: &Result<Rules, Arc<str>>, name: &str) {
+    let RoleRef { kind, name: role } = &binding.role_ref;
+    for subject in &binding.subjects {
+        let (list, of) = match &*subject.kind {
+            "User" => (grants.users.entry(subject.name.clone()).or_default(), subject.name.clone()),
+            "Group" => (grants.groups.entry(subject.name.clone()).or_default(), subject.name.clone()),
             "ServiceAccount" => {
                 // A binding in a namespace may leave the account's namespace out: its own is meant.
                 let namespace = if subject.namespace.is_empty() { namespace } else { &subject.namespace };
                 let user = format!("system:serviceaccount:{namespace}:{}", subject.name);
-                grants.users.entry(user).or_default()
+                (grants.users.entry(user).or_default(), format!("{}/{namespace}", subject.name))
             }
             _ => continue,
         };
-        list.push(grant.clone());
+        let reason = format!("RBAC: allowed by {name} of {kind} {role:?} to {} {of:?}", subject.kind);
+        list.push(Grant { rules: rules.clone(), reason: reason.into() });
     }
 }
 

@@ -1,11 +1,17 @@
 //! Nothing is created in a namespace that is missing or going, and three namespaces never go.
 
+use std::borrow::Cow;
+
 use corten_api::resources::NAMESPACES;
 use corten_meta::{Cause, Status};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use super::{Admission, Attributes, Operation, refusal::forbidden};
-use crate::{request::BoxFuture, watch_cache::ResourceCache};
+use crate::{
+    request::BoxFuture,
+    watch_cache::{ResourceCache, Stored},
+};
 
 pub(crate) struct NamespaceLifecycle;
 
@@ -35,14 +41,28 @@ fn check(namespaces: &ResourceCache, request: &Attributes<'_>, object: &Value) -
     }
     let namespace = namespaces.get("", request.namespace);
     let namespace = namespace.ok_or_else(|| Status::not_found(&NAMESPACES, request.namespace))?;
-    if request.operation == Operation::Create && is_terminating(&namespace.parse()) {
+    if request.operation == Operation::Create && is_terminating(&namespace) {
         return Err(terminating(request, object));
     }
     Ok(())
 }
 
-fn is_terminating(namespace: &Value) -> bool {
-    !namespace["metadata"]["deletionTimestamp"].is_null() || namespace["status"]["phase"] == "Terminating"
+/// Asked for every object that is made in it: only what matters is read.
+fn is_terminating(namespace: &Stored) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Fields {
+        deletion_timestamp: Option<IgnoredAny>,
+        phase: Cow<'static, str>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Namespace {
+        metadata: Fields,
+        status: Fields,
+    }
+    let Namespace { metadata, status } = serde_json::from_slice(namespace.value()).unwrap_or_default();
+    metadata.deletion_timestamp.is_some() || status.phase == "Terminating"
 }
 
 fn terminating(request: &Attributes<'_>, object: &Value) -> Status {

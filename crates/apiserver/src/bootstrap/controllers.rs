@@ -1,11 +1,14 @@
 //! A role for each loop, bound to the loop's service account in kube-system.
 //!
-//! Roles have upstream's names. Our loops each watch through their own identity and write with patches, so the roles hold
-//! `list`, `watch` and `patch` where upstream's loops share informers and update.
+//! Roles have upstream's names. In one process the loops read together, as the controller manager; one that runs alone reads
+//! as itself, so the roles hold `list` and `watch` too. They write with patches where upstream's loops update.
+
+mod cluster;
+mod workloads;
 
 use serde_json::{Value, json};
 
-use super::roles::{READ, binding, events, role, rule};
+use super::roles::{READ, binding, events, named, role, rule};
 
 /// The loop's name at runtime, its role's name, and its rules beside those for events.
 struct Loop {
@@ -15,7 +18,9 @@ struct Loop {
 }
 
 const LOOPS: &[Loop] = &[
+    Loop { name: "certificate", role: "certificate-controller", rules: certificate },
     Loop { name: "deployment", role: "deployment-controller", rules: deployment },
+    Loop { name: "dns", role: "dns-controller", rules: dns },
     Loop { name: "event-expiry", role: "event-expiry-controller", rules: event_expiry },
     Loop { name: "replicaset", role: "replicaset-controller", rules: replica_set },
     Loop { name: "garbage-collector", role: "generic-garbage-collector", rules: garbage_collector },
@@ -25,6 +30,25 @@ const LOOPS: &[Loop] = &[
 
 const UPDATE: &[&str] = &["patch", "update"];
 
+fn certificate() -> Vec<Value> {
+    const GROUP: &[&str] = &["certificates.k8s.io"];
+    let approves = named(
+        &["approve"],
+        GROUP,
+        &["signers"],
+        &["kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"],
+    );
+    vec![
+        rule(&["delete", "get", "list", "watch"], GROUP, &["certificatesigningrequests"]),
+        // A serving certificate has the names of its Node, and no others.
+        rule(&["get", "list", "watch"], &[""], &["nodes"]),
+        rule(UPDATE, GROUP, &["certificatesigningrequests/approval", "certificatesigningrequests/status"]),
+        approves,
+        named(&["sign"], GROUP, &["signers"], &crate::pki::SIGNERS),
+        rule(&["create"], &["authorization.k8s.io"], &["subjectaccessreviews"]),
+    ]
+}
+
 fn deployment() -> Vec<Value> {
     vec![
         rule(&["get", "list", "patch", "update", "watch"], &["apps"], &["deployments"]),
@@ -33,6 +57,12 @@ fn deployment() -> Vec<Value> {
         rule(&["create", "delete", "get", "list", "patch", "update", "watch"], &["apps"], &["replicasets"]),
         rule(&["get", "list", "update", "watch"], &[""], &["pods"]),
     ]
+}
+
+/// What names are made of. What it writes it writes in one namespace: see `namespaced.rs`.
+fn dns() -> Vec<Value> {
+    let see = &["list", "watch"];
+    vec![rule(see, &[""], &["namespaces", "services"]), rule(see, &["discovery.k8s.io"], &["endpointslices"])]
 }
 
 fn event_expiry() -> Vec<Value> {
@@ -64,8 +94,12 @@ fn service_account() -> Vec<Value> {
     vec![rule(READ, &[""], &["namespaces", "serviceaccounts"]), rule(&["create"], &[""], &["serviceaccounts"])]
 }
 
+fn loops() -> impl Iterator<Item = &'static Loop> {
+    LOOPS.iter().chain(cluster::LOOPS).chain(workloads::LOOPS)
+}
+
 pub(super) fn roles() -> impl Iterator<Item = Value> {
-    LOOPS.iter().map(|it| {
+    loops().map(|it| {
         let mut rules = (it.rules)();
         rules.push(events());
         role(&format!("system:controller:{}", it.role), rules)
@@ -73,7 +107,7 @@ pub(super) fn roles() -> impl Iterator<Item = Value> {
 }
 
 pub(super) fn bindings() -> impl Iterator<Item = Value> {
-    LOOPS.iter().map(|it| {
+    loops().map(|it| {
         let name = format!("system:controller:{}", it.role);
         let account =
             json!({ "kind": "ServiceAccount", "name": format!("{}-controller", it.name), "namespace": "kube-system" });

@@ -21,7 +21,7 @@ pub(crate) enum Include {
     Object,
 }
 
-const SUPPORTED: &str = "application/json";
+const SUPPORTED: &str = "application/json, application/yaml";
 
 impl Form {
     /// The first form in the header that is served, in order of its weights.
@@ -33,9 +33,7 @@ impl Form {
         if accept.trim().is_empty() {
             return Ok(Self::Object);
         }
-        let mut ranges: Vec<(i64, &str)> = accept.split(',').map(|it| (weight(it), it)).collect();
-        ranges.sort_by_key(|(weight, _)| -weight);
-        let form = ranges.iter().find_map(|(_, it)| Self::of_range(it, ctx));
+        let form = ranges(accept).find_map(|it| Self::of_range(it, ctx));
         form.unwrap_or_else(|| Err(Status::not_acceptable(SUPPORTED)))
     }
 
@@ -70,6 +68,18 @@ impl Include {
             Some(other) => Err(Status::bad_request(format!("unrecognized includeObject value: {other:?}"))),
         }
     }
+}
+
+/// What a client takes, best first.
+pub(crate) fn ranges(accept: &str) -> impl Iterator<Item = &str> {
+    let mut ranges: Vec<&str> = accept.split(',').collect();
+    ranges.sort_by_key(|it| -weight(it));
+    ranges.into_iter()
+}
+
+/// A range without its parameters.
+pub(crate) fn media_type(range: &str) -> &str {
+    range.split(';').next().unwrap_or_default().trim()
 }
 
 /// In thousandths; 1000 where none is given.

@@ -93,8 +93,9 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
     Ok(Document { value, duplicates })
 }
 
-fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
-    let options = serde_saphyr::options! {
+/// Within bounds that alias bombs run into.
+pub(super) fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
         budget: serde_saphyr::budget! {
             max_depth: DEPTH_MAX,
             max_nodes: 250_000,
@@ -103,8 +104,11 @@ fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
             max_documents: 1,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
-    };
-    let value: Value = serde_saphyr::from_slice_with_options(body, options).map_err(|error| {
+    }
+}
+
+fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
+    let value: Value = serde_saphyr::from_slice_with_options(body, yaml_options()).map_err(|error| {
         let reason = error.to_string();
         let first = reason.lines().next().unwrap_or_default();
         unrecognized(wanted, &format!("error converting YAML to JSON: yaml: {first}"), body)
@@ -152,36 +156,50 @@ pub(crate) async fn object(ctx: &mut Context, kind: &Kind) -> Result<Value, Stat
     Ok(value)
 }
 
+/// As [`object`], for a body of another kind than the path's (a Scale, an Eviction), in one of its versions, the first of
+/// which it gets where it says none.
+pub(crate) async fn part(ctx: &mut Context, name: &str, versions: &[&str], schema: &str) -> Result<Value, Status> {
+    let Document { mut value, duplicates } = document(ctx, name).await?;
+    let version = identified(&mut value, name, versions)?;
+    checked(ctx, &mut value, name, &version, schema, duplicates)?;
+    Ok(value)
+}
+
 /// Kind and version are what the path says; absent ones are filled in.
 fn identify(value: &mut Value, kind: &Kind) -> Result<(), Status> {
-    let resource = &kind.resource;
-    let expected = resource.api_version();
+    identified(value, &kind.resource.kind, &[&kind.resource.api_version()]).map(drop)
+}
+
+/// The version the body is in, without its group.
+fn identified(value: &mut Value, kind: &str, versions: &[&str]) -> Result<String, Status> {
     let text = |name: &str| match &value[name] {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
         other => Err(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string ({})",
-            resource.kind,
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string ({})",
             name_of(other),
             summary(value.to_string().as_bytes()),
         ))),
     };
     let (api_version, found) = (text("apiVersion")?, text("kind")?);
-    if !api_version.is_empty() && api_version != expected {
+    let expected = versions[0];
+    if !api_version.is_empty() && !versions.contains(&&*api_version) {
         return Err(Status::bad_request(format!(
             "the API version in the data ({api_version}) does not match the expected API version ({expected})"
         )));
     }
-    if !found.is_empty() && found != *resource.kind {
-        let group = resource.group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
+    let (group, version) = expected.rsplit_once('/').unwrap_or(("", expected));
+    if !found.is_empty() && found != kind {
+        let group = group.split('.').next().filter(|it| !it.is_empty()).unwrap_or("core");
         return Err(Status::bad_request(format!(
-            "{found} in version {:?} cannot be handled as a {}: converting (v1.{found}) to ({group}.{}): unknown conversion",
-            resource.version, resource.kind, resource.kind
+            "{found} in version {version:?} cannot be handled as a {kind}: converting (v1.{found}) to ({group}.{kind}): unknown conversion",
         )));
     }
-    value["kind"] = Value::String(resource.kind.to_string());
-    value["apiVersion"] = Value::String(expected);
-    Ok(())
+    let api_version = if api_version.is_empty() { expected.to_owned() } else { api_version };
+    let version = api_version.rsplit('/').next().unwrap_or_default().to_owned();
+    value["kind"] = kind.into();
+    value["apiVersion"] = api_version.into();
+    Ok(version)
 }
 
 /// Checks types and unknown fields against the schema, then prunes.
@@ -191,14 +209,21 @@ pub(crate) fn validated(
     value: &mut Value,
     duplicates: Vec<String>,
 ) -> Result<(), Status> {
-    let resource = &kind.resource;
+    checked(ctx, value, &kind.resource.kind, &kind.resource.version, kind.schema, duplicates)
+}
+
+fn checked(
+    ctx: &mut Context,
+    value: &mut Value,
+    kind: &str,
+    version: &str,
+    schema: &str,
+    duplicates: Vec<String>,
+) -> Result<(), Status> {
     let handled = |reason: &str| {
-        Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: {reason}",
-            resource.kind, resource.version, resource.kind
-        ))
+        Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {reason}"))
     };
-    let findings = corten_schema::check(kind.schema, value);
+    let findings = corten_schema::check(schema, value);
     if let Some(wrong) = findings.wrong_types.first() {
         return Err(handled(&wrong.message));
     }
@@ -211,6 +236,6 @@ pub(crate) fn validated(
         Strictness::Warn => ctx.warnings.extend(sentences),
         Strictness::Strict | Strictness::Ignore => {}
     }
-    corten_schema::prune(kind.schema, value);
+    corten_schema::prune(schema, value);
     Ok(())
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use corten_meta::Resource;
 use serde_json::Value;
 
-use crate::watch_cache::head;
+use crate::watch_cache::{OWNERS, head};
 
 /// Most objects fit in without growing.
 const ROOM: usize = 4096;
@@ -15,8 +15,9 @@ pub(crate) fn encode(resource: &Resource, object: &Value) -> Bytes {
     let mut out = head(resource).into_bytes();
     out.reserve(ROOM);
     let start = out.len();
+    owners(&mut out, &object["metadata"]["managedFields"]);
     for (name, value) in object["metadata"].as_object().into_iter().flatten() {
-        if name != "resourceVersion" {
+        if !matches!(&**name, "resourceVersion" | "managedFields") {
             entry(&mut out, start, name, value);
         }
     }
@@ -33,6 +34,22 @@ pub(crate) fn encode(resource: &Resource, object: &Value) -> Bytes {
     out.push(b'}');
     // Kept for as long as the object lives: without the room that was not needed.
     out.into_boxed_slice().into()
+}
+
+/// First of all metadata, so that whoever needs the rest finds their end. Between reading and writing they are the text they
+/// were stored as: see [`crate::watch_cache::Stored::draft`].
+fn owners(out: &mut Vec<u8>, list: &Value) {
+    match list {
+        Value::String(text) if !text.is_empty() => {
+            out.extend_from_slice(OWNERS);
+            out.extend_from_slice(text.as_bytes());
+        }
+        Value::Array(_) => {
+            out.extend_from_slice(OWNERS);
+            serde_json::to_writer(out, list).expect("writing to memory does not fail");
+        }
+        _ => {}
+    }
 }
 
 fn entry(out: &mut Vec<u8>, start: usize, name: &str, value: &Value) {

@@ -6,7 +6,7 @@ use corten_store::Revision;
 
 use crate::{
     codec::{Form, partial},
-    table,
+    table, versions,
     watch_cache::{Matcher, Snapshot, Stored},
 };
 use corten_kinds::Kind;
@@ -88,6 +88,13 @@ impl Items {
         }
     }
 
+    /// What will be written, before any of it is.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        let objects = self.snapshot.range(&self.matcher.namespace, self.after.as_deref());
+        let on_page = |it: &&Arc<Stored>| self.last.as_ref().is_none_or(|last| *it.key <= **last);
+        objects.take_while(on_page).filter(|it| self.matcher.matches(it))
+    }
+
     /// Writes items until the piece is full or the list ends.
     fn items(&mut self, out: &mut Vec<u8>) {
         let (snapshot, namespace) = (self.snapshot.clone(), self.matcher.namespace.clone());
@@ -115,7 +122,7 @@ impl Items {
 
     fn item(&self, object: &Stored, out: &mut Vec<u8>) {
         match self.form {
-            Form::Object => object.write_item(out),
+            Form::Object => versions::write_item(self.kind, object, out),
             Form::Table(include) => {
                 let row = table::row(self.kind, &object.parse(), include, self.now);
                 out.extend_from_slice(row.to_string().as_bytes());

@@ -3,8 +3,10 @@
 use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use corten_stream::{Accepted, Dialed, Limits, dial};
+use corten_meta::Status;
+use corten_stream::{Accepted, Copied, Dialed, Limits, dial};
 use http::{HeaderMap, Method, Request, header};
+use http_body::Body;
 use http_body_util::Empty;
 use hyper::upgrade::Upgraded;
 use parking_lot::Mutex;
@@ -13,7 +15,7 @@ use tokio::{net::TcpStream, sync::watch, task::JoinSet};
 use tokio_rustls::TlsConnector;
 
 use super::target::Node;
-use crate::pki;
+use crate::{pki, request::BoxError};
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -25,6 +27,10 @@ const STOP_DEADLINE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct KubeletClient {
     tls: TlsConnector,
+    /// To kubelets whose certificate nobody checks, where a user asks for it.
+    unverified: TlsConnector,
+    /// To anybody, who is shown nothing.
+    strangers: TlsConnector,
     limits: Limits,
     tunnels: Arc<Mutex<JoinSet<()>>>,
 }
@@ -41,6 +47,19 @@ pub(super) enum Error {
     Request(String, http::Error),
 }
 
+async fn connected(authority: &str) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(authority).await?;
+    // Keystrokes must not wait for the answers to earlier ones.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn in_time<T>(authority: &str, connecting: impl Future<Output = io::Result<T>>) -> Result<T, Error> {
+    let connected = tokio::time::timeout(CONNECT_DEADLINE, connecting).await;
+    let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    connected.map_err(|source| Error::Connect { address: authority.to_owned(), source })
+}
+
 /// The two failures that scripts look for read as upstream's.
 fn in_gos_words(error: &io::Error) -> String {
     match error.kind() {
@@ -54,8 +73,14 @@ impl KubeletClient {
     /// # Errors
     /// The authority cannot issue or keep our certificate.
     pub fn new(authority: &pki::Authority) -> Result<Self, pki::Error> {
-        let tls = authority.client_config(&authority.kubelet_client()?)?;
-        Ok(Self { tls: tls.into(), limits: Limits::default(), tunnels: Arc::default() })
+        let own = authority.kubelet_client()?;
+        Ok(Self {
+            tls: authority.client_config(&own)?.into(),
+            unverified: pki::unverified_client_config(Some(&own))?.into(),
+            strangers: pki::unverified_client_config(None)?.into(),
+            limits: Limits::default(),
+            tunnels: Arc::default(),
+        })
     }
 
     pub(super) async fn dial(
@@ -71,27 +96,79 @@ impl KubeletClient {
         if let Some(headers) = upgrade {
             request.headers_mut().extend(headers.clone());
         }
+        self.ask(node, request, ANSWER_DEADLINE).await
+    }
+
+    /// Sends a request as it is.
+    pub(super) async fn ask<B>(&self, node: &Node, request: Request<B>, deadline: Duration) -> Result<Dialed, Error>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let name = ServerName::try_from(node.name.clone()).map_err(|_| Error::Name(node.name.clone()))?;
-        let connected = async {
-            let stream = TcpStream::connect(node.authority()).await?;
-            // Keystrokes must not wait for the answers to earlier ones.
-            stream.set_nodelay(true)?;
-            self.tls.connect(name, stream).await
-        };
-        let connected = tokio::time::timeout(CONNECT_DEADLINE, connected).await;
-        let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let stream = connected.map_err(|source| Error::Connect { address: node.authority(), source })?;
-        Ok(dial(stream, request, ANSWER_DEADLINE).await?)
+        let tls = if node.is_verified { &self.tls } else { &self.unverified };
+        let connecting = async { tls.connect(name, connected(&node.authority()).await?).await };
+        let stream = in_time(&node.authority(), connecting).await?;
+        Ok(dial(stream, request, deadline).await?)
+    }
+
+    /// Sends a request to what is no kubelet, over TLS where `is_https`.
+    pub(super) async fn ask_stranger<B>(
+        &self,
+        authority: &str,
+        is_https: bool,
+        request: Request<B>,
+        deadline: Duration,
+    ) -> Result<Dialed, Error>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if !is_https {
+            let stream = in_time(authority, connected(authority)).await?;
+            return Ok(dial(stream, request, deadline).await?);
+        }
+        let name = authority.rsplit_once(':').map_or(authority, |it| it.0).trim_matches(['[', ']']);
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| Error::Name(name.to_owned()))?;
+        let connecting = async { self.strangers.connect(name, connected(authority).await?).await };
+        let stream = in_time(authority, connecting).await?;
+        Ok(dial(stream, request, deadline).await?)
     }
 
     /// Runs a tunnel until it ends or the server stops.
-    pub(super) fn keep(&self, mut stopping: watch::Receiver<bool>, client: Accepted, kubelet: Upgraded) {
+    pub(super) fn keep(&self, stopping: watch::Receiver<bool>, client: Accepted, other: Upgraded) {
+        self.own(stopping, client.tunnel(other, self.limits));
+    }
+
+    /// As [`KubeletClient::keep`], as soon as the other side is there; the client hears why it is not.
+    pub(super) fn keep_when(
+        &self,
+        stopping: watch::Receiver<bool>,
+        client: Accepted,
+        dialing: impl Future<Output = Result<Upgraded, Status>> + Send + 'static,
+    ) {
         let limits = self.limits;
+        self.own(stopping, async move {
+            match dialing.await {
+                Ok(other) => client.tunnel(other, limits).await,
+                Err(status) => {
+                    let status = serde_json::to_vec(&status).map_err(io::Error::other)?;
+                    client.fail(&status, limits).await.map(|()| Copied::default())
+                }
+            }
+        });
+    }
+
+    fn own(
+        &self,
+        mut stopping: watch::Receiver<bool>,
+        work: impl Future<Output = io::Result<Copied>> + Send + 'static,
+    ) {
         let tunnel = async move {
             tokio::select! {
                 biased;
                 _ = stopping.wait_for(|it| *it) => {}
-                ended = client.tunnel(kubelet, limits) => match ended {
+                ended = work => match ended {
                     Ok(copied) => tracing::debug!(?copied, "a tunnel to a kubelet has ended"),
                     Err(error) => tracing::debug!(%error, "a tunnel to a kubelet broke"),
                 }

@@ -2,6 +2,7 @@
 
 use corten_kinds::Subresource;
 use corten_meta::{Resource, Status, Violation};
+use corten_stream::Streams;
 use form_urlencoded::Serializer;
 
 use super::target::Target;
@@ -13,9 +14,6 @@ const LOG_OPTIONS: Resource = Resource::namespaced("", "v1", "PodLogOptions", "p
 /// The query for `/containerLogs`, with its question mark where there is one.
 pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
     let query = &info.query;
-    if query.flag("insecureSkipTLSVerifyBackend") {
-        return Err(Status::bad_request("insecureSkipTLSVerifyBackend is not supported: kubelets are always verified"));
-    }
     let mut violations = Vec::new();
     let mut written = Serializer::new(String::new());
     for flag in ["follow", "previous", "timestamps"] {
@@ -42,15 +40,26 @@ pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
         time.parse::<corten_meta::Time>().map_err(|it| Status::bad_request(format!("sinceTime: {it}")))?;
         written.append_pair("sinceTime", time);
     }
-    if let Some(stream) = query.get("stream")
-        && stream != "All"
-    {
-        return Err(Status::bad_request(format!("the log's stream {stream:?} cannot be told apart yet, only All")));
+    if let Some(stream) = query.get("stream").filter(|it| *it != "All") {
+        if !["Stdout", "Stderr"].contains(&stream) {
+            violations.push(Violation::not_supported("stream", stream, &["All", "Stderr", "Stdout"]));
+        }
+        if query.get("tailLines").is_some() {
+            let rule = "`tailLines` and specific `stream` are mutually exclusive for now";
+            violations.push(Violation::forbidden("", rule));
+        }
+        written.append_pair("stream", stream);
     }
     if !violations.is_empty() {
         return Err(Status::invalid(&LOG_OPTIONS, &info.name, &violations));
     }
     Ok(with_question_mark(written.finish()))
+}
+
+/// Which streams a command is to have.
+pub(super) fn streams(info: &RequestInfo) -> Streams {
+    let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(|it| info.query.flag(it));
+    Streams { stdin, stdout, stderr, tty }
 }
 
 /// The path and query of a tunnel.

@@ -4,7 +4,7 @@ use corten_api::resources::{NODES, PODS};
 use corten_meta::{Resource, Status};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::request::Context;
+use crate::{Server, request::Context};
 
 #[derive(Deserialize)]
 struct Pod {
@@ -71,9 +71,23 @@ pub(super) struct Node {
     pub(super) name: String,
     pub(super) address: String,
     pub(super) port: u16,
+    /// Must its certificate be the cluster's, and name it?
+    pub(super) is_verified: bool,
 }
 
 impl Node {
+    /// As its Node says.
+    pub(super) fn find(server: &Server, name: &str) -> Result<Self, Status> {
+        let node: NodeObject = cached(server, &NODES, "", name)?;
+        let address = node.status.addresses.iter().find(|it| it.kind == "InternalIP");
+        let address = address.ok_or_else(|| Status::internal(format!("node {name:?} has no internal address")))?;
+        let port = match node.status.daemon_endpoints.kubelet_endpoint.port {
+            0 => PORT,
+            port => port,
+        };
+        Ok(Self { name: name.to_owned(), address: address.address.clone(), port, is_verified: true })
+    }
+
     pub(super) fn authority(&self) -> String {
         if self.address.contains(':') {
             format!("[{}]:{}", self.address, self.port)
@@ -90,8 +104,13 @@ pub(super) struct Target {
     spec: Spec,
 }
 
-fn cached<T: DeserializeOwned>(ctx: &Context, resource: &Resource, namespace: &str, name: &str) -> Result<T, Status> {
-    let cache = ctx.server.caches().get(resource).expect("pods and nodes are rows of the table");
+pub(super) fn cached<T: DeserializeOwned>(
+    server: &Server,
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+) -> Result<T, Status> {
+    let cache = server.caches().get(resource).expect("pods and nodes are rows of the table");
     let object = cache.get(namespace, name).ok_or_else(|| Status::not_found(resource, name))?;
     serde_json::from_slice(object.value()).map_err(Status::internal)
 }
@@ -99,7 +118,7 @@ fn cached<T: DeserializeOwned>(ctx: &Context, resource: &Resource, namespace: &s
 impl Target {
     pub(super) fn find(ctx: &Context) -> Result<Self, Status> {
         let (namespace, name) = (ctx.info.namespace.clone(), ctx.info.name.clone());
-        let pod: Pod = cached(ctx, &PODS, &namespace, &name)?;
+        let pod: Pod = cached(&ctx.server, &PODS, &namespace, &name)?;
         Ok(Self { namespace, name, spec: pod.spec })
     }
 
@@ -140,14 +159,7 @@ impl Target {
         if name.is_empty() {
             return Ok(None);
         }
-        let node: NodeObject = cached(ctx, &NODES, "", name)?;
-        let address = node.status.addresses.iter().find(|it| it.kind == "InternalIP");
-        let address = address.ok_or_else(|| Status::internal(format!("node {name:?} has no internal address")))?;
-        let port = match node.status.daemon_endpoints.kubelet_endpoint.port {
-            0 => PORT,
-            port => port,
-        };
-        Ok(Some(Node { name: name.clone(), address: address.address.clone(), port }))
+        Node::find(&ctx.server, name).map(Some)
     }
 }
 

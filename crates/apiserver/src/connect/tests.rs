@@ -55,9 +55,22 @@ fn log_options_are_checked_and_passed_on() {
             "sinceSeconds=0",
             Err((422, r#"PodLogOptions "web" is invalid: sinceSeconds: Invalid value: 0: must be greater than 0"#)),
         ),
+        ("insecureSkipTLSVerifyBackend=true", Ok("")),
+        ("stream=All&tailLines=1", Ok("?tailLines=1")),
+        ("stream=Stderr&timestamps=true", Ok("?timestamps=true&stream=Stderr")),
         (
-            "insecureSkipTLSVerifyBackend=true",
-            Err((400, "insecureSkipTLSVerifyBackend is not supported: kubelets are always verified")),
+            "stream=stderr",
+            Err((
+                422,
+                r#"PodLogOptions "web" is invalid: stream: Unsupported value: "stderr": supported values: "All", "Stderr", "Stdout""#,
+            )),
+        ),
+        (
+            "stream=Stdout&tailLines=1",
+            Err((
+                422,
+                r#"PodLogOptions "web" is invalid: Forbidden: `tailLines` and specific `stream` are mutually exclusive for now"#,
+            )),
         ),
     ] {
         let found = options::log(&info(query)).map_err(|it| (it.code, it.message));

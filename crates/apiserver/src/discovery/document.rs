@@ -1,6 +1,8 @@
 //! Makes the discovery documents out of the table of kinds.
 
-use corten_kinds::{KINDS, Kind, Subresource};
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use corten_kinds::{KINDS, Kind, Subresource, Verb};
 use serde_json::{Value, json};
 
 /// What discovery, RBAC and OpenAPI say of a subresource.
@@ -17,7 +19,20 @@ pub(crate) struct Facts {
 fn foreign(subresource: Subresource) -> Option<Facts> {
     let facts = |group, version, kind, verbs, schema| Some(Facts { group, version, kind, verbs, schema });
     match subresource {
-        Subresource::Status | Subresource::Finalize | Subresource::Log => None,
+        Subresource::Status
+        | Subresource::Finalize
+        | Subresource::Log
+        | Subresource::Approval
+        | Subresource::EphemeralContainers
+        | Subresource::Resize
+        | Subresource::Proxy => None,
+        Subresource::Token => facts(
+            "authentication.k8s.io",
+            "v1",
+            "TokenRequest",
+            &["create"],
+            Some("io.k8s.api.authentication.v1.TokenRequest"),
+        ),
         Subresource::Scale => {
             facts("autoscaling", "v1", "Scale", &["get", "patch", "update"], Some("io.k8s.api.autoscaling.v1.Scale"))
         }
@@ -39,24 +54,62 @@ pub(crate) fn facts(kind: &'static Kind, subresource: Subresource) -> Facts {
     };
     foreign(subresource).unwrap_or_else(|| match subresource {
         Subresource::Log => own(&["get"], None),
+        Subresource::Proxy => {
+            Facts { kind: proxy_options(kind), ..own(&["create", "delete", "get", "patch", "update"], None) }
+        }
         Subresource::Finalize => own(&["update"], Some(kind.schema)),
         _ => own(&["get", "patch", "update"], Some(kind.schema)),
     })
 }
 
+/// What a proxy is asked with is named for what it leads to.
+fn proxy_options(kind: &'static Kind) -> &'static str {
+    match &*kind.resource.kind {
+        "Node" => "NodeProxyOptions",
+        "Pod" => "PodProxyOptions",
+        _ => "ServiceProxyOptions",
+    }
+}
+
 /// One group of the API.
 pub(crate) struct Group {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) versions: Vec<Version>,
 }
 
 /// One version of a group, and its kinds.
 pub(crate) struct Version {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) kinds: Vec<&'static Kind>,
 }
 
-/// The groups and their versions, each with its kinds, in the table's order.
+/// As upstream: the order in which clients look for a kind of which several groups have one. Others come after, by name.
+const ORDER: [&str; 22] = [
+    "",
+    "apiregistration.k8s.io",
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "resource.k8s.io",
+];
+
+/// The groups and their versions, each with its kinds, in the order in which clients should try them.
 pub(crate) fn groups() -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for kind in KINDS {
@@ -69,7 +122,25 @@ pub(crate) fn groups() -> Vec<Group> {
         }
         versions.last_mut().expect("just pushed").kinds.push(kind);
     }
+    for group in &mut groups {
+        group.versions.sort_by_key(|it| std::cmp::Reverse(precedence(it.name)));
+    }
+    // The table is sorted by group, and sorting keeps that order among those that are not listed.
+    groups.sort_by_key(|it| ORDER.iter().position(|name| *name == it.name).unwrap_or(ORDER.len()));
     groups
+}
+
+/// Which of two versions clients should prefer: stable ones before beta before alpha, of each the newest; `v2beta1` is
+/// `(2, 2, 1)`.
+fn precedence(version: &str) -> (u8, u32, u32) {
+    let text = version.trim_start_matches('v');
+    let number = |it: &str| it.parse().unwrap_or_default();
+    for (stage, name) in [(2, "beta"), (1, "alpha")] {
+        if let Some((major, minor)) = text.split_once(name) {
+            return (stage, number(major), number(minor));
+        }
+    }
+    (3, number(text), 0)
 }
 
 fn group_version(group: &str, version: &str) -> String {
@@ -103,6 +174,25 @@ pub(super) fn plain() -> Vec<(String, Value)> {
     documents
 }
 
+/// `/`: where there is something.
+pub(super) fn root<'a>(documents: impl Iterator<Item = &'a str>) -> Value {
+    let others = [
+        "/.well-known/openid-configuration",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/metrics/slis",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openid/v1/jwks",
+        "/readyz",
+        "/version",
+    ];
+    let mut paths: Vec<&str> = documents.chain(others).collect();
+    paths.sort_unstable();
+    json!({ "paths": paths })
+}
+
 fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
     let mut resources = Vec::new();
     for kind in kinds {
@@ -119,6 +209,9 @@ fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
             if !list.is_empty() {
                 entry[field] = json!(list);
             }
+        }
+        if kind.allows(Verb::Create) && kind.allows(Verb::List) {
+            entry["storageVersionHash"] = json!(storage_version_hash(kind));
         }
         resources.push(entry);
         for subresource in kind.subresources {
@@ -139,6 +232,13 @@ fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
     }
     resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources })
+}
+
+/// Tells clients whether objects are stored in another form than before. As upstream makes it.
+fn storage_version_hash(kind: &Kind) -> String {
+    let stored = kind.view_of.as_ref().map_or(&kind.resource, |it| &it.stored);
+    let text = format!("{}/{}/{}", stored.group, stored.version, stored.kind);
+    BASE64.encode(&digest(&SHA256, text.as_bytes()).as_ref()[..8])
 }
 
 /// Everything of the chosen groups in one document.

@@ -98,3 +98,111 @@ fn what_the_client_has_is_not_sent_again() {
     assert_eq!(document("/apis", AGGREGATED[0].1, &tag).expect("acceptable").status(), 304);
     assert_eq!(document("/apis", AGGREGATED[0].1, "\"other\"").expect("acceptable").status(), 200);
 }
+
+/// Groups and versions that are gone since the facts were written down.
+const GONE: [&str; 5] = [
+    "certificates.k8s.io/v1alpha1",
+    "networking.k8s.io/v1beta1",
+    "scheduling.k8s.io/v1alpha2",
+    "storage.k8s.io/v1beta1",
+    "resource.k8s.io/v1alpha2",
+];
+
+#[test]
+fn every_resource_of_kubernetes_is_listed_in_both_forms() {
+    let facts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/facts/resources.tsv");
+    let Ok(facts) = std::fs::read_to_string(&facts) else {
+        eprintln!("skipped: there are no facts about resources");
+        return;
+    };
+    let mut gaps = Vec::new();
+    for line in facts.lines().skip(1) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [group_version, plural, singular, kind, scope, verbs, short_names, categories] = columns[..] else {
+            panic!("{line:?} has eight columns");
+        };
+        if GONE.contains(&group_version) {
+            continue;
+        }
+        // A subresource's own kind may be of another group and version.
+        let kind = kind.rsplit('/').next().unwrap_or_default();
+        let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+        let split =
+            |it: &str| -> Vec<String> { it.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect() };
+        let plain = plain_entry(group, version, plural);
+        let aggregated = aggregated_entry(group, version, plural);
+        let namespaced = scope == "namespaced";
+        let is_part = plural.contains('/');
+        // The aggregated form says neither of subresources.
+        let aggregated_singular = if is_part { &plain["singularName"] } else { &aggregated["singularResource"] };
+        let is_aggregated_namespaced = if is_part { namespaced } else { aggregated["scope"] == "Namespaced" };
+        for (what, wanted, found) in [
+            ("kind", json!(kind), [&plain["kind"], &aggregated["responseKind"]["kind"]]),
+            ("singular", json!(singular), [&plain["singularName"], aggregated_singular]),
+            ("verbs", json!(split(verbs)), [&plain["verbs"], &aggregated["verbs"]]),
+        ] {
+            if found != [&wanted, &wanted] {
+                gaps.push(format!("{group_version} {plural}: {what} is {} and {}, not {wanted}", found[0], found[1]));
+            }
+        }
+        for (what, wanted) in [("shortNames", split(short_names)), ("categories", split(categories))] {
+            let wanted = if wanted.is_empty() { Value::Null } else { json!(wanted) };
+            if plain[what] != wanted || aggregated[what] != wanted {
+                gaps.push(format!("{group_version} {plural}: {what} is {}, not {wanted}", plain[what]));
+            }
+        }
+        if plain["namespaced"] != namespaced || is_aggregated_namespaced != namespaced {
+            gaps.push(format!("{group_version} {plural}: is {}, not {scope}", aggregated["scope"]));
+        }
+    }
+    assert!(gaps.is_empty(), "{}", gaps.join("\n"));
+}
+
+fn plain_entry(group: &str, version: &str, plural: &str) -> Value {
+    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    let Some(document) = DOCUMENTS.get(&(path, JSON)) else { return Value::Null };
+    let document: Value = serde_json::from_slice(&document.bytes).expect("documents are JSON");
+    let found = document["resources"].as_array().into_iter().flatten().find(|it| it["name"] == plural);
+    found.cloned().unwrap_or_default()
+}
+
+fn aggregated_entry(group: &str, version: &str, plural: &str) -> Value {
+    let document = get(if group.is_empty() { "/api" } else { "/apis" }, AGGREGATED[0].1);
+    let groups = document["items"].as_array().into_iter().flatten();
+    let versions =
+        groups.filter(|it| it["metadata"]["name"] == group).flat_map(|it| it["versions"].as_array()).flatten();
+    let mut resources =
+        versions.filter(|it| it["version"] == version).flat_map(|it| it["resources"].as_array()).flatten();
+    let Some((parent, part)) = plural.split_once('/') else {
+        return resources.find(|it| it["resource"] == plural).cloned().unwrap_or_default();
+    };
+    let parent = resources.find(|it| it["resource"] == parent).cloned().unwrap_or_default();
+    let mut parts = parent["subresources"].as_array().into_iter().flatten();
+    parts.find(|it| it["subresource"] == part).cloned().unwrap_or_default()
+}
+
+#[test]
+fn groups_and_versions_come_in_the_order_that_clients_try() {
+    let groups = get("/apis", JSON);
+    let names: Vec<&str> =
+        groups["groups"].as_array().expect("a list").iter().filter_map(|it| it["name"].as_str()).collect();
+    assert_eq!(names[..3], ["apiregistration.k8s.io", "apps", "events.k8s.io"]);
+    for (group, versions) in
+        [("autoscaling", vec!["v2", "v1"]), ("coordination.k8s.io", vec!["v1", "v1beta1", "v1alpha2"])]
+    {
+        let entry = entry(&groups["groups"], "name", group);
+        let found: Vec<&str> =
+            entry["versions"].as_array().expect("a list").iter().filter_map(|it| it["version"].as_str()).collect();
+        assert_eq!(found, versions);
+        assert_eq!(entry["preferredVersion"]["version"], versions[0]);
+    }
+}
+
+#[test]
+fn stored_forms_have_the_hashes_of_kubernetes() {
+    let hash =
+        |path: &str, name: &str| entry(&get(path, JSON)["resources"], "name", name)["storageVersionHash"].clone();
+    assert_eq!(hash("/api/v1", "pods"), "xPOwRZ+Yhw8=");
+    assert_eq!(hash("/api/v1", "events"), hash("/apis/events.k8s.io/v1", "events"));
+    assert_eq!(hash("/api/v1", "bindings"), Value::Null);
+}

@@ -1,20 +1,36 @@
-//! Says of every request that may change something who asked for it and what became of it.
+//! Says of requests who asked for them and what became of them, as much of each as the policy wants.
 //!
 //! A record never holds up a request: where the sink's queue is full the record is dropped, and the drop is counted.
 
+mod event;
 mod file_log;
+mod policy;
 
-use std::collections::BTreeMap;
+use std::{
+    panic::{AssertUnwindSafe, resume_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{self, Poll},
+};
 
-use corten_meta::MicroTime;
-use http::{StatusCode, header};
-use serde::Serialize;
+use bytes::Bytes;
+use corten_meta::Status;
+use futures_util::FutureExt;
+use http::StatusCode;
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt;
+use serde_json::Value;
 
 pub use file_log::{FileLog, Rotation};
+pub use policy::{Policy, PolicyError};
+
+use event::Event;
+use policy::{Level, Stage, Verdict};
 
 use crate::{
+    Server,
     chain::Rest,
-    request::{Context, Identity, Response},
+    request::{Body, BoxError, Context, RequestInfo, Response, whole},
 };
 
 /// Where records go. Must return at once.
@@ -33,110 +49,176 @@ pub(crate) fn metrics(sink: &dyn Sink) -> String {
     format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
 }
 
-const MUTATING: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
+/// What is kept of a request while it is under way.
+#[derive(Default)]
+pub(crate) struct Trail {
+    verdict: Verdict,
+    body: Option<Bytes>,
+}
 
-pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    let audited = ctx.server.config().audit.is_some() && MUTATING.contains(&ctx.info.verb);
-    let response = rest.run(ctx).await;
-    if audited && let Some(sink) = &ctx.server.config().audit {
-        match serde_json::to_vec(&Event::of(ctx, response.status())) {
-            Ok(line) => sink.record(line),
-            Err(error) => tracing::error!(%error, "an audit record cannot be written as JSON"),
+impl Trail {
+    /// Is there to be a record? Otherwise nothing needs to be remembered for it.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.verdict.level > Level::None
+    }
+
+    /// The request's body, where the policy wants it.
+    pub(crate) fn saw_body(&mut self, body: &Bytes) {
+        if self.verdict.level >= Level::Request {
+            self.body = Some(body.clone());
         }
     }
+}
+
+pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
+    let Some(sink) = judge(ctx) else { return rest.run(ctx).await };
+    record(ctx, &*sink, Stage::RequestReceived, |_| {});
+    match AssertUnwindSafe(rest.run(ctx)).catch_unwind().await {
+        Ok(response) => finished(ctx, &sink, response).await,
+        Err(panic) => {
+            record(ctx, &*sink, Stage::Panic, |event| {
+                event.failed(&Status::internal("APIServer panic'd"), StatusCode::INTERNAL_SERVER_ERROR);
+            });
+            resume_unwind(panic)
+        }
+    }
+}
+
+/// A request whose credentials prove nothing comes no further than this.
+pub(crate) fn refused(ctx: &mut Context, status: &Status, attempted: &str) {
+    let Some(sink) = judge(ctx) else { return };
+    record(ctx, &*sink, Stage::ResponseStarted, |event| {
+        event.failed(status, StatusCode::UNAUTHORIZED);
+        event.say(format!("Authentication failed, {attempted}"));
+    });
+}
+
+/// What the policy wants of this request, put into the context. `None` where that is nothing.
+fn judge(ctx: &mut Context) -> Option<Arc<dyn Sink>> {
+    let config = ctx.server.config();
+    let sink = config.audit.clone()?;
+    let verdict = config.guard.audit_policy.judge(ctx.identity.as_ref(), &ctx.info);
+    ctx.audit.verdict = verdict;
+    ctx.audit.is_kept().then_some(sink)
+}
+
+fn record(ctx: &Context, sink: &dyn Sink, stage: Stage, fill: impl FnOnce(&mut Event)) {
+    if ctx.audit.verdict.omits(stage) {
+        return;
+    }
+    let mut event = Event::of(ctx, &ctx.audit.verdict, stage);
+    fill(&mut event);
+    write(sink, &event);
+}
+
+fn write(sink: &dyn Sink, event: &Event) {
+    match serde_json::to_vec(event) {
+        Ok(line) => sink.record(line),
+        Err(error) => tracing::error!(%error, "an audit record cannot be written as JSON"),
+    }
+}
+
+async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Response {
+    let code = response.status();
+    let verdict = &ctx.audit.verdict;
+    let request = ctx.audit.body.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));
+    if is_long(&ctx.info) && code.as_u16() < 400 {
+        record(ctx, &**sink, Stage::ResponseStarted, |event| event.answered(code));
+        let mut event = Event::of(ctx, verdict, Stage::ResponseComplete);
+        event.answered(code);
+        event.request_object = request;
+        let complete = (!verdict.omits(Stage::ResponseComplete)).then_some(event);
+        let ending = Ending { server: ctx.server.clone(), sink: sink.clone(), complete };
+        return response.map(|body| BodyExt::boxed_unsync(Watched { body, _ending: ending }));
+    }
+    if verdict.omits(Stage::ResponseComplete) {
+        return response;
+    }
+    let wants_body = verdict.level >= Level::RequestResponse || code.as_u16() >= 400;
+    let (response, bytes) = if wants_body { read(response).await } else { (response, None) };
+    record(ctx, &**sink, Stage::ResponseComplete, |event| {
+        let failure = (code.as_u16() >= 400).then(|| bytes.as_ref().and_then(|it| serde_json::from_slice(it).ok()));
+        match failure.flatten() {
+            Some(status) => event.failed(&status, code),
+            None => event.answered(code),
+        }
+        event.request_object = request;
+        if verdict.level >= Level::RequestResponse {
+            event.response_object = bytes.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));
+        }
+    });
     response
 }
 
-/// `audit.k8s.io/v1 Event` at level `Metadata`.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Event<'a> {
-    kind: &'static str,
-    api_version: &'static str,
-    level: &'static str,
-    #[serde(rename = "auditID")]
-    audit_id: &'a str,
-    stage: &'static str,
-    #[serde(rename = "requestURI")]
-    request_uri: String,
-    verb: &'a str,
-    user: User<'a>,
-    #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
-    source_ips: Vec<String>,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    user_agent: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    object_ref: Option<ObjectRef<'a>>,
-    response_status: ResponseStatus,
-    request_received_timestamp: MicroTime,
-    stage_timestamp: MicroTime,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    annotations: &'a BTreeMap<String, String>,
+/// Answers that go on until somebody ends them, as upstream tells them.
+fn is_long(info: &RequestInfo) -> bool {
+    info.verb == "watch"
+        || info.is_resource && matches!(&*info.subresource, "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
-#[derive(Serialize)]
-struct User<'a> {
-    username: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    uid: &'a str,
-    groups: &'a [String],
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    extra: &'a BTreeMap<String, Vec<String>>,
+/// A body that is all there, and the response with it again. One of unknown length is left alone.
+async fn read(response: Response) -> (Response, Option<Bytes>) {
+    if response.body().size_hint().exact().is_none() {
+        return (response, None);
+    }
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    (Response::from_parts(parts, whole(bytes.clone())), Some(bytes))
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ObjectRef<'a> {
-    resource: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    namespace: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    api_group: &'a str,
-    api_version: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    subresource: &'a str,
+/// The object as the record shows it: what is no JSON (an exec's input, protobuf) is left out.
+fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
+    let mut object: Value = serde_json::from_slice(bytes).or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    if omit_managed_fields {
+        let strip = |it: &mut Value| {
+            if let Some(metadata) = it.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.shift_remove("managedFields");
+            }
+        };
+        strip(&mut object);
+        object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
+    }
+    Some(object)
 }
 
-#[derive(Serialize)]
-struct ResponseStatus {
-    metadata: Empty,
-    code: u16,
+/// Records the end of a long answer, however it comes.
+struct Ending {
+    server: Server,
+    sink: Arc<dyn Sink>,
+    complete: Option<Event>,
 }
 
-#[derive(Serialize)]
-struct Empty {}
-
-const NOBODY: &Identity =
-    &Identity { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
-
-impl<'a> Event<'a> {
-    fn of(ctx: &'a Context, code: StatusCode) -> Self {
-        let (info, who) = (&ctx.info, ctx.identity.as_ref().unwrap_or(NOBODY));
-        Self {
-            kind: "Event",
-            api_version: "audit.k8s.io/v1",
-            level: "Metadata",
-            audit_id: &ctx.id,
-            stage: "ResponseComplete",
-            request_uri: ctx.uri.path_and_query().map(ToString::to_string).unwrap_or_default(),
-            verb: info.verb,
-            user: User { username: &who.user, uid: &who.uid, groups: &who.groups, extra: &who.extra },
-            source_ips: ctx.peer.iter().map(|it| it.address.ip().to_string()).collect(),
-            user_agent: ctx.header(header::USER_AGENT),
-            object_ref: info.is_resource.then(|| ObjectRef {
-                resource: &info.plural,
-                namespace: &info.namespace,
-                name: &info.name,
-                api_group: &info.group,
-                api_version: &info.version,
-                subresource: &info.subresource,
-            }),
-            response_status: ResponseStatus { metadata: Empty {}, code: code.as_u16() },
-            request_received_timestamp: ctx.received.micro(),
-            stage_timestamp: ctx.server.now().micro(),
-            annotations: &ctx.audit_annotations,
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(mut event) = self.complete.take() {
+            event.stage_timestamp = self.server.now().micro();
+            write(&*self.sink, &event);
         }
+    }
+}
+
+/// A body with its ending.
+struct Watched {
+    body: Body,
+    _ending: Ending,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

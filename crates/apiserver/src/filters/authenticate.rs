@@ -1,81 +1,124 @@
-//! Finds out who asks: the caller inside the process, the holder of a client certificate, or nobody in particular.
+//! Finds out who asks: the caller inside the process, the holder of a client certificate or of a token, or nobody in
+//! particular.
 //!
 //! A credential that was presented and proves nothing is 401; only a request without any is anonymous.
 
-use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_meta::Status;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 
+use super::audit;
 use crate::{
     answer,
     chain::Rest,
     request::{Context, Identity, Peer, Response},
+    tokens::{self, CREDENTIAL_ID, ISSUER},
 };
 
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
 pub(crate) const AUTHENTICATED: &str = "system:authenticated";
 pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
+/// Browsers cannot set headers on a WebSocket: they send the token as one of the protocols they speak.
+const PROTOCOL_TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
+
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     match identify(ctx) {
         Ok(identity) => ctx.identity = Some(identity),
-        Err(status) => return answer::status(&status),
+        Err(attempted) => {
+            let status = Status::unauthorized();
+            audit::refused(ctx, &status, attempted);
+            return answer::status(&status);
+        }
     }
-    // Nobody further in needs the secret, and it must not be passed on to a kubelet.
-    ctx.headers.remove(header::AUTHORIZATION);
+    forget_secrets(&mut ctx.headers);
     rest.run(ctx).await
 }
 
-fn identify(ctx: &mut Context) -> Result<Identity, Status> {
-    let identity = match (&ctx.identity, &ctx.peer) {
-        // Only calls from inside the process come with an identity: nothing on the wire can set it.
-        (Some(known), _) => known.clone(),
-        (None, peer) => from_wire(peer.as_ref(), &ctx.headers, &ctx.server.config().pki)?,
-    };
-    refuse_foreign_identities(&ctx.headers)?;
-    Ok(identity)
+/// Nobody further in needs the secret, and it must not be passed on to a kubelet. Neither must what only a proxy in front
+/// of the server could say: no proxy is trusted, so it says nothing.
+fn forget_secrets(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    let remote = |it: &&HeaderName| it.as_str().starts_with("x-remote-");
+    let remote: Vec<HeaderName> = headers.keys().filter(remote).cloned().collect();
+    for name in remote {
+        headers.remove(name);
+    }
+    let protocols = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|it| it.to_str().ok());
+    let kept = protocols.filter(|it| it.contains(PROTOCOL_TOKEN)).map(without_token);
+    if let Some(Ok(kept)) = kept.map(|it| HeaderValue::from_str(&it)) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, kept);
+    }
 }
 
-fn from_wire(peer: Option<&Peer>, headers: &HeaderMap, pki: &crate::pki::Authority) -> Result<Identity, Status> {
+fn protocols(header: &str) -> impl Iterator<Item = &str> {
+    header.split(',').map(str::trim)
+}
+
+fn without_token(header: &str) -> String {
+    protocols(header).filter(|it| !it.starts_with(PROTOCOL_TOKEN)).collect::<Vec<_>>().join(", ")
+}
+
+/// `Err` says what was tried.
+fn identify(ctx: &mut Context) -> Result<Identity, &'static str> {
+    // Only calls from inside the process come with an identity: nothing on the wire can set it.
+    if let Some(known) = &ctx.identity {
+        return Ok(known.clone());
+    }
+    let certificate = by_certificate(ctx.peer.as_ref(), &ctx.server.config().pki);
+    if let Some(Ok(holder)) = certificate {
+        return Ok(holder);
+    }
+    if let Some(token) = token(&ctx.headers) {
+        let accepted = tokens::authenticate(&ctx.server, &token, &[ISSUER]).map_err(|reasons| {
+            tracing::debug!(?reasons, "a bearer token was refused");
+            "attempted: bearer"
+        })?;
+        if let Some(stale) = accepted.stale {
+            ctx.audit_annotations.insert("authentication.k8s.io/stale-token".into(), stale);
+        }
+        return Ok(authenticated(accepted.who));
+    }
+    match certificate {
+        Some(_) => Err("attempted: x509"),
+        None => Ok(Identity::new(ANONYMOUS, &[UNAUTHENTICATED])),
+    }
+}
+
+/// `None` where none was shown; `Err` where it proves nothing.
+fn by_certificate(peer: Option<&Peer>, pki: &crate::pki::Authority) -> Option<Result<Identity, ()>> {
     let chain = peer.map_or(&[][..], |it| &it.certificates);
-    if let Some(leaf) = chain.first() {
-        return match pki.verify_client(chain) {
-            Ok(proven) => Ok(holder_of(leaf, proven)),
-            Err(error) => {
-                tracing::info!(%error, "a client certificate was refused");
-                Err(Status::unauthorized())
-            }
-        };
-    }
-    if headers.contains_key(header::AUTHORIZATION) {
-        return Err(Status::unauthorized());
-    }
-    Ok(Identity::new(ANONYMOUS, &[UNAUTHENTICATED]))
+    chain.first()?;
+    Some(pki.verify_client(chain).map(holder_of).map_err(|error| {
+        tracing::debug!(%error, "a client certificate was refused");
+    }))
 }
 
-fn holder_of(leaf: &[u8], proven: crate::pki::Proven) -> Identity {
-    let fingerprint: String = digest(&SHA256, leaf).as_ref().iter().map(|it| format!("{it:02x}")).collect();
-    let mut identity = Identity { user: proven.user, groups: proven.groups, ..Identity::default() };
+fn holder_of(proven: crate::pki::Proven) -> Identity {
+    let crate::pki::Proven { user, uid, groups, fingerprint } = proven;
+    let credential = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])];
+    authenticated(Identity { user, uid, groups, extra: credential.into() })
+}
+
+fn authenticated(mut identity: Identity) -> Identity {
     if !identity.groups.iter().any(|it| it == AUTHENTICATED) {
         identity.groups.push(AUTHENTICATED.into());
     }
-    let credential = "authentication.kubernetes.io/credential-id".to_owned();
-    identity.extra.insert(credential, vec![format!("X509SHA256={fingerprint}")]);
     identity
 }
 
-/// Headers that would make the request someone else's are refused, not ignored: ignoring them would do the wrong thing
-/// with the right of the real caller.
-fn refuse_foreign_identities(headers: &HeaderMap) -> Result<(), Status> {
-    for name in headers.keys().map(http::HeaderName::as_str) {
-        if name.starts_with("impersonate-") {
-            return Err(Status::failure(403, "Forbidden", "impersonation is not supported yet"));
-        }
-        if name.starts_with("x-remote-") {
-            return Err(Status::failure(403, "Forbidden", "authentication by request headers is not supported yet"));
-        }
+/// The bearer token, if one is shown. Another scheme of `Authorization` counts as nothing, as upstream.
+fn token(headers: &HeaderMap) -> Option<String> {
+    let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    if let Some(value) = text(header::AUTHORIZATION) {
+        let (scheme, token) = value.trim().split_once(' ')?;
+        let token = token.split(' ').next().unwrap_or_default();
+        return (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned());
     }
-    Ok(())
+    let offered = text(header::SEC_WEBSOCKET_PROTOCOL)?;
+    let encoded = protocols(offered).find_map(|it| it.strip_prefix(PROTOCOL_TOKEN))?;
+    let token = String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()?;
+    (!token.is_empty()).then_some(token)
 }
 
 #[cfg(test)]

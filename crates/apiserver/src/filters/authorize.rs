@@ -1,5 +1,7 @@
 //! Lets a request on only where a rule allows it. What is asked comes from the path alone, never from the body.
 
+use std::collections::BTreeMap;
+
 use crate::{
     access::{Attributes, Decision, Target},
     answer,
@@ -10,19 +12,31 @@ use crate::{
 /// Open to all, so that a load balancer can ask before there are roles.
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
+/// Who asks before authentication: the chain never lets them come this far.
+const NOBODY: &Identity =
+    &Identity { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
+
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     if ALWAYS_ALLOWED.contains(&&*ctx.info.path) {
         return rest.run(ctx).await;
     }
-    let who = ctx.who();
-    let question = attributes(&who, &ctx.info);
-    let (decision, reason) = match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
-        Decision::Allowed => ("allow", String::new()),
-        Decision::Denied(reason) => ("forbid", reason),
+    let (decision, refusal) = {
+        let question = attributes(ctx.identity.as_ref().unwrap_or(NOBODY), &ctx.info);
+        let decision = ctx.server.authorizer().decide(ctx.server.caches(), &question);
+        let refusal = match &decision {
+            Decision::Allowed(_) => None,
+            Decision::Denied(reason) => Some(question.forbidden(reason)),
+        };
+        (decision, refusal)
     };
-    let refusal = (decision == "forbid").then(|| question.forbidden(&reason));
-    ctx.audit_annotations.insert("authorization.k8s.io/decision".into(), decision.into());
-    ctx.audit_annotations.insert("authorization.k8s.io/reason".into(), reason);
+    if ctx.audit.is_kept() {
+        let (word, reason) = match decision {
+            Decision::Allowed(reason) => ("allow", reason.as_deref().unwrap_or_default().to_owned()),
+            Decision::Denied(reason) => ("forbid", reason),
+        };
+        ctx.audit_annotations.insert("authorization.k8s.io/decision".into(), word.into());
+        ctx.audit_annotations.insert("authorization.k8s.io/reason".into(), reason);
+    }
     match refusal {
         Some(status) => answer::status(&status),
         None => rest.run(ctx).await,
@@ -42,5 +56,7 @@ pub(crate) fn attributes<'a>(who: &'a Identity, info: &'a RequestInfo) -> Attrib
     } else {
         Target::Path(&info.path)
     };
-    Attributes { user: &who.user, groups: &who.groups, verb: info.verb, target }
+    let is_narrowed = matches!(info.verb, "list" | "watch" | "deletecollection");
+    let field_selector = if is_narrowed { info.query.get("fieldSelector").unwrap_or_default() } else { "" };
+    Attributes { verb: info.verb, target, field_selector, ..Attributes::of(who) }
 }

@@ -14,7 +14,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         let _in_flight = metrics.metrics().begin(ctx.info.verb);
         rest.run(ctx).await
     };
-    ctx.server.metrics().record(&ctx.info, response.status().as_u16(), start.elapsed());
+    ctx.server.metrics().record(ctx, response.status().as_u16(), start.elapsed());
     if let Ok(id) = HeaderValue::from_str(&ctx.id) {
         response.headers_mut().insert("audit-id", id);
     }

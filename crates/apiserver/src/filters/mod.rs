@@ -5,5 +5,6 @@ pub(crate) mod authenticate;
 pub(crate) mod authorize;
 pub(crate) mod catch_panic;
 pub(crate) mod deadline;
+pub(crate) mod impersonate;
 pub(crate) mod measure;
 pub(crate) mod request_info;

@@ -28,7 +28,9 @@ pub(crate) fn resolve(method: &Method, path: &str, query: Option<&str>) -> Optio
         query: Query::parse(query),
         ..RequestInfo::default()
     };
-    let segments: Vec<String> = path
+    let (own, proxied) = proxied(path);
+    info.proxied = proxied.map(str::to_owned);
+    let segments: Vec<String> = own
         .split('/')
         .filter(|it| !it.is_empty())
         .map(|it| percent_decode_str(it).decode_utf8().map(Into::into))
@@ -62,6 +64,26 @@ pub(crate) fn resolve(method: &Method, path: &str, query: Option<&str>) -> Optio
         info.name = selector.exact("metadata.name").unwrap_or_default().to_owned();
     }
     Some(info)
+}
+
+/// Parts a path at `/proxy`: what comes behind it is not ours to read.
+fn proxied(path: &str) -> (&str, Option<&str>) {
+    let names: Vec<(usize, &str)> = path
+        .split('/')
+        .scan(0, |at, it| {
+            let begin = *at;
+            *at += it.len() + 1;
+            Some((begin, it))
+        })
+        .filter(|it| !it.1.is_empty())
+        .collect();
+    let last = match names.iter().map(|it| it.1).collect::<Vec<_>>()[..] {
+        ["api", "v1", "nodes", _, "proxy", ..] => names[4],
+        ["api", "v1", "namespaces", _, "pods" | "services", _, "proxy", ..] => names[6],
+        _ => return (path, None),
+    };
+    let (own, rest) = path.split_at(last.0 + last.1.len());
+    (own, Some(rest))
 }
 
 /// `namespaces/NS/pods/NAME/SUB...`, `nodes/NAME/SUB`, `namespaces/NAME/status`.
@@ -112,6 +134,23 @@ fn resource_verb(method: &Method, info: &RequestInfo, legacy_watch: bool) -> &'s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_proxied_is_left_as_it_is() {
+        for (path, expected) in [
+            ("/api/v1/nodes/n1/proxy", Some("")),
+            ("/api/v1/nodes/n1/proxy/", Some("/")),
+            ("/api/v1/namespaces/a/pods/http:web:80/proxy/x//y%2Fz/proxy/", Some("/x//y%2Fz/proxy/")),
+            ("/api/v1/namespaces/a/services/s/proxy/%ff", Some("/%ff")),
+            ("/api/v1/namespaces/a/configmaps/c/proxy/x", None),
+            ("/api/v1/namespaces/proxy/pods/proxy", None),
+            ("/apis/v1/nodes/n1/proxy/x", None),
+        ] {
+            let info = resolve(&Method::GET, path, None).expect("a valid path");
+            assert_eq!(info.proxied.as_deref(), expected, "{path}");
+            assert_eq!(info.subresource == "proxy", expected.is_some(), "{path} {}", info.subresource);
+        }
+    }
 
     #[test]
     fn reads_paths() {

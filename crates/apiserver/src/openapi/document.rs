@@ -8,13 +8,19 @@ use std::{
 
 use aws_lc_rs::digest::{self, SHA512};
 use bytes::Bytes;
-use corten_kinds::{KINDS, Kind};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use prost::Message;
 use serde_json::{Map, Value, json};
 
-use super::{gnostic, paths, schemas::Dialect};
+use super::{
+    gnostic,
+    paths::{self, Paths},
+    schemas::{Dialect, Schemas},
+};
 use crate::discovery::groups;
+
+/// The group and version that all documents are about.
+const CORE: &[(&str, &str)] = &[("", "v1")];
 
 /// One document, compressed, and the hash of its plain text.
 pub(super) struct Document {
@@ -47,7 +53,7 @@ impl Writer {
         self.compressor.write_all(piece).expect("memory takes every write");
     }
 
-    fn write_members(&mut self, members: impl IntoIterator<Item = (String, Value)>) {
+    fn write_members(&mut self, members: impl IntoIterator<Item = (String, String)>) {
         self.write(b"{");
         for (n, (name, value)) in members.into_iter().enumerate() {
             let comma = if n == 0 { "" } else { "," };
@@ -68,18 +74,31 @@ fn info() -> Value {
     json!({ "title": "Kubernetes", "version": "v1.37.0" })
 }
 
-/// Version 3: a document per group and version, and the list of them.
+/// Version 3: a document per group and version and for each list of them, and the list of them.
 pub(super) struct V3Documents {
-    /// By `api/v1`, `apis/apps/v1`.
+    /// By `api/v1`, `apis/apps/v1`, `apis/apps`.
     pub(super) documents: BTreeMap<String, Document>,
     pub(super) index: Document,
 }
 
 pub(super) static V3: LazyLock<V3Documents> = LazyLock::new(|| {
+    let mut schemas = Schemas::new(Dialect::V3);
     let mut documents = BTreeMap::new();
-    for version in groups().into_iter().flat_map(|it| it.versions) {
-        let path = version.kinds[0].resource.group_path();
-        documents.insert(path.trim_start_matches('/').to_owned(), v3(&version.kinds));
+    for (name, paths) in paths::of_no_group() {
+        documents.insert(name.to_owned(), v3(&mut schemas, &paths, CORE));
+    }
+    for group in groups() {
+        let name = group.name;
+        if !name.is_empty() {
+            documents.insert(format!("apis/{name}"), v3(&mut schemas, &paths::of_group(name), CORE));
+        }
+        for version in group.versions {
+            let path = version.kinds[0].resource.group_path();
+            // As upstream: options and events are those of the first group, and of the document's own.
+            let about = if name.is_empty() { CORE.to_vec() } else { vec![CORE[0], (name, version.name)] };
+            let document = v3(&mut schemas, &paths::of_version(&version.kinds), &about);
+            documents.insert(path.trim_start_matches('/').to_owned(), document);
+        }
     }
     let mut index = Map::new();
     for (path, document) in &documents {
@@ -91,44 +110,80 @@ pub(super) static V3: LazyLock<V3Documents> = LazyLock::new(|| {
     V3Documents { documents, index: writer.finish() }
 });
 
-fn v3(kinds: &[&'static Kind]) -> Document {
+fn v3(schemas: &mut Schemas, paths: &Paths, about: &[(&str, &str)]) -> Document {
+    let needed = schemas.needed(paths::roots(paths), about);
     let mut writer = Writer::new();
     writer.write(format!("{{\"openapi\":\"3.0.0\",\"info\":{},\"paths\":", info()).as_bytes());
-    writer.write_members(paths::all(Dialect::V3, kinds));
+    writer.write_members(items(schemas, Dialect::V3, paths));
     writer.write(b",\"components\":{\"schemas\":");
-    writer.write_members(Dialect::V3.all(kinds));
-    writer.write(b"}}");
+    writer.write_members(needed);
+    let security = json!({ "BearerToken": bearer_token() });
+    writer.write(format!(",\"securitySchemes\":{security}}}}}").as_bytes());
     writer.finish()
 }
 
-fn every_kind() -> Vec<&'static Kind> {
-    KINDS.iter().collect()
+fn bearer_token() -> Value {
+    json!({ "type": "apiKey", "description": "Bearer Token authentication", "name": "authorization", "in": "header" })
+}
+
+fn items(schemas: &Schemas, dialect: Dialect, paths: &Paths) -> impl Iterator<Item = (String, String)> {
+    paths.iter().map(move |(path, operations)| (path.clone(), paths::item(schemas, dialect, operations).to_string()))
+}
+
+/// Everything there is, in one document.
+struct V2 {
+    schemas: Schemas,
+    paths: Paths,
+    definitions: BTreeMap<String, String>,
+}
+
+fn v2() -> V2 {
+    let mut all = Paths::new();
+    let mut about = Vec::new();
+    for (_, paths) in paths::of_no_group() {
+        all.extend(paths);
+    }
+    for group in groups() {
+        if !group.name.is_empty() {
+            all.extend(paths::of_group(group.name));
+        }
+        for version in group.versions {
+            about.push((group.name, version.name));
+            all.extend(paths::of_version(&version.kinds));
+        }
+    }
+    let mut schemas = Schemas::new(Dialect::V2);
+    let definitions = schemas.needed(paths::roots(&all), &about);
+    V2 { schemas, paths: all, definitions }
 }
 
 pub(super) static V2_JSON: LazyLock<Document> = LazyLock::new(|| {
-    let kinds = every_kind();
+    let V2 { schemas, paths, definitions } = v2();
     let mut writer = Writer::new();
     writer.write(format!("{{\"swagger\":\"2.0\",\"info\":{},\"paths\":", info()).as_bytes());
-    writer.write_members(paths::all(Dialect::V2, &kinds));
+    writer.write_members(items(&schemas, Dialect::V2, &paths));
     writer.write(b",\"definitions\":");
-    writer.write_members(Dialect::V2.all(&kinds));
-    writer.write(b"}");
+    writer.write_members(definitions);
+    let security = json!({ "BearerToken": bearer_token() });
+    writer.write(format!(",\"securityDefinitions\":{security},\"security\":[{{\"BearerToken\":[]}}]}}").as_bytes());
     writer.finish()
 });
 
 /// Protobuf lets one message come in parts that are merged, so each path and definition is written by itself.
 pub(super) static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| {
-    let kinds = every_kind();
+    let V2 { schemas, paths, definitions } = v2();
     let mut writer = Writer::new();
     let info = gnostic::Info { title: "Kubernetes".into(), version: "v1.37.0".into() };
     let head = gnostic::Document { swagger: "2.0".into(), info: Some(info), ..gnostic::Document::default() };
     writer.write(&head.encode_to_vec());
-    for (name, value) in paths::all(Dialect::V2, &kinds) {
-        let paths = gnostic::Paths { path: vec![gnostic::path(&name, &value)] };
+    for (name, operations) in &paths {
+        let item = paths::item(&schemas, Dialect::V2, operations);
+        let paths = gnostic::Paths { path: vec![gnostic::path(name, &item)] };
         writer.write(&gnostic::Document { paths: Some(paths), ..gnostic::Document::default() }.encode_to_vec());
     }
-    for (name, value) in Dialect::V2.all(&kinds) {
-        let definitions = Some(gnostic::named_schemas([(&name, &value)]));
+    for (name, text) in &definitions {
+        let schema: Value = serde_json::from_str(text).expect("we wrote it as JSON");
+        let definitions = Some(gnostic::named_schemas([(name, &schema)]));
         writer.write(&gnostic::Document { definitions, ..gnostic::Document::default() }.encode_to_vec());
     }
     writer.finish()

@@ -84,6 +84,8 @@ pub(super) struct NamedSchemas {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct BodyParameter {
+    #[prost(string, tag = "1")]
+    pub(super) description: String,
     #[prost(string, tag = "2")]
     pub(super) name: String,
     #[prost(string, tag = "3")]
@@ -98,6 +100,8 @@ pub(super) struct BodyParameter {
 pub(super) struct QueryParameter {
     #[prost(string, tag = "2")]
     pub(super) place: String,
+    #[prost(string, tag = "3")]
+    pub(super) description: String,
     #[prost(string, tag = "4")]
     pub(super) name: String,
     #[prost(string, tag = "6")]
@@ -112,6 +116,8 @@ pub(super) struct PathParameter {
     pub(super) required: bool,
     #[prost(string, tag = "2")]
     pub(super) place: String,
+    #[prost(string, tag = "3")]
+    pub(super) description: String,
     #[prost(string, tag = "4")]
     pub(super) name: String,
     #[prost(string, tag = "5")]
@@ -180,6 +186,8 @@ pub(super) struct Responses {
 pub(super) struct Operation {
     #[prost(string, repeated, tag = "1")]
     pub(super) tags: Vec<String>,
+    #[prost(string, tag = "3")]
+    pub(super) description: String,
     #[prost(string, tag = "5")]
     pub(super) operation_id: String,
     #[prost(string, repeated, tag = "6")]
@@ -190,6 +198,8 @@ pub(super) struct Operation {
     pub(super) parameters: Vec<ParametersItem>,
     #[prost(message, optional, tag = "9")]
     pub(super) responses: Option<Responses>,
+    #[prost(string, repeated, tag = "10")]
+    pub(super) schemes: Vec<String>,
     #[prost(message, repeated, tag = "13")]
     pub(super) vendor_extension: Vec<NamedAny>,
 }
@@ -279,20 +289,20 @@ fn parameters(value: &Value) -> Vec<ParametersItem> {
 }
 
 fn parameter(value: &Value) -> ParametersItem {
-    let (name, place) = (text(value, "name"), text(value, "in"));
+    let (name, place, description) = (text(value, "name"), text(value, "in"), text(value, "description"));
     let required = value["required"].as_bool().unwrap_or_default();
     let (r#type, unique_items) = (text(value, "type"), value["uniqueItems"].as_bool().unwrap_or_default());
     let parameter = match &*place {
         "body" => {
-            let body = BodyParameter { name, place, required, schema: value.get("schema").map(schema) };
+            let body = BodyParameter { description, name, place, required, schema: value.get("schema").map(schema) };
             Parameter { body: Some(body), non_body: None }
         }
         "path" => {
-            let path = Some(PathParameter { required, place, name, r#type, unique_items });
+            let path = Some(PathParameter { required, place, description, name, r#type, unique_items });
             Parameter { body: None, non_body: Some(NonBodyParameter { query: None, path }) }
         }
         _ => {
-            let query = Some(QueryParameter { place, name, r#type, unique_items });
+            let query = Some(QueryParameter { place, description, name, r#type, unique_items });
             Parameter { body: None, non_body: Some(NonBodyParameter { query, path: None }) }
         }
     };
@@ -311,7 +321,9 @@ fn operation(value: &Value) -> Operation {
     };
     Operation {
         tags: texts(value, "tags"),
+        description: text(value, "description"),
         operation_id: text(value, "operationId"),
+        schemes: texts(value, "schemes"),
         produces: texts(value, "produces"),
         consumes: texts(value, "consumes"),
         parameters: parameters(value),

@@ -2,6 +2,9 @@
 
 mod document;
 mod gnostic;
+mod notes;
+mod operations;
+mod parameters;
 mod paths;
 mod schemas;
 

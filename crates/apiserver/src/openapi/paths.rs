@@ -1,299 +1,205 @@
-//! The operations of each kind as OpenAPI paths: what can be sent where, with which parameters.
+//! Operations as the items of paths, in the dialect of version 2 or 3.
 
-use corten_kinds::{Kind, Subresource, Verb};
+use std::collections::BTreeMap;
+
+use corten_kinds::Kind;
 use serde_json::{Map, Value, json};
 
-use super::schemas::{DELETE_OPTIONS, Dialect, PATCH, STATUS, gvk};
-use crate::discovery::facts;
+use super::{
+    operations::{self, Operation, capitalized, group_of},
+    parameters::Parameter,
+    schemas::{Dialect, Schemas, VERSION},
+};
 
-/// A parameter: its name and type. All are optional queries but those of the path.
-type Parameter = (&'static str, &'static str);
+const GROUP: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroup";
+const GROUPS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIGroupList";
+const RESOURCES: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList";
+const VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions";
 
-const PRETTY: Parameter = ("pretty", "string");
-const LIST: &[Parameter] = &[
-    ("allowWatchBookmarks", "boolean"),
-    ("continue", "string"),
-    ("fieldSelector", "string"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-    ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
-];
-const WRITE: &[Parameter] = &[("dryRun", "string"), ("fieldManager", "string"), ("fieldValidation", "string")];
-const DELETE: &[Parameter] = &[
-    ("dryRun", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-];
-const DELETE_COLLECTION: &[Parameter] = &[
-    ("continue", "string"),
-    ("dryRun", "string"),
-    ("fieldSelector", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-    ("resourceVersion", "string"),
-];
-const LOG: &[Parameter] = &[
-    ("container", "string"),
-    ("follow", "boolean"),
-    ("limitBytes", "integer"),
-    ("previous", "boolean"),
-    ("sinceSeconds", "integer"),
-    ("sinceTime", "string"),
-    ("tailLines", "integer"),
-    ("timestamps", "boolean"),
-];
-const EXEC: &[Parameter] = &[
-    ("command", "string"),
-    ("container", "string"),
-    ("stderr", "boolean"),
-    ("stdin", "boolean"),
-    ("stdout", "boolean"),
-    ("tty", "boolean"),
-];
-const ATTACH: &[Parameter] =
-    &[("container", "string"), ("stderr", "boolean"), ("stdin", "boolean"), ("stdout", "boolean"), ("tty", "boolean")];
-const PORT_FORWARD: &[Parameter] = &[("ports", "integer")];
+/// The one operation whose answer has a media type of its own.
+const KEY_SET: &str = "getServiceAccountIssuerOpenIDKeyset";
 
-const PATCH_TYPES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"];
+const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
+const PATCH_TYPES: &[&str] = &[
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
 
-/// What one method on one path does.
-struct Operation {
-    method: &'static str,
-    /// As `x-kubernetes-action` says it.
-    action: &'static str,
-    /// The verb of the operation's id: `listCoreV1NamespacedPod`.
-    id: String,
-    parameters: &'static [Parameter],
-    body: Option<String>,
-    /// The type of the answer; `None` for text.
-    answer: Option<String>,
-    about: Value,
-}
+/// What can be done at some paths.
+pub(super) type Paths = BTreeMap<String, Vec<Operation>>;
 
-/// Every path of these kinds with its item, as `dialect` writes it.
-pub(super) fn all(dialect: Dialect, kinds: &[&'static Kind]) -> Vec<(String, Value)> {
-    let mut paths: Vec<(String, Value)> = kinds.iter().flat_map(|it| of_kind(dialect, it)).collect();
-    paths.sort_by(|a, b| a.0.cmp(&b.0));
+/// Every path of these kinds, all of one group and version.
+pub(super) fn of_version(kinds: &[&'static Kind]) -> Paths {
+    let resource = &kinds[0].resource;
+    let (group, version) = (group_of(&resource.group), &resource.version);
+    let id = format!("get{}{}APIResources", capitalized(&group), capitalized(version));
+    let path = format!("{}/", resource.group_path());
+    let list = discovery("get available resources", id, format!("{group}_{version}"), RESOURCES);
+    let mut paths = Paths::from([(path, vec![list])]);
+    paths.extend(kinds.iter().flat_map(|it| operations::of_kind(it)));
     paths
 }
 
-fn of_kind(dialect: Dialect, kind: &'static Kind) -> Vec<(String, Value)> {
-    let resource = &kind.resource;
-    let namespace = if resource.namespaced { "{namespace}" } else { "" };
-    let collection = resource.collection_path(namespace);
-    let item = format!("{collection}/{{name}}");
-    let mut paths = Vec::new();
-    let mut add = |path: String, operations: Vec<Operation>| {
-        if !operations.is_empty() {
-            let item = path_item(dialect, kind, &path, &operations);
-            paths.push((path, item));
-        }
+/// `/apis/apps/`.
+pub(super) fn of_group(name: &str) -> Paths {
+    let group = group_of(name);
+    let id = format!("get{}APIGroup", capitalized(&group));
+    Paths::from([(format!("/apis/{name}/"), vec![discovery("get information of a group", id, group, GROUP)])])
+}
+
+/// Paths of no group, and the name of the document that each is in.
+pub(super) fn of_no_group() -> [(&'static str, Paths); 5] {
+    let one = |path: &str, description: &str, id: &str, tag: &str, answer: Option<&str>| {
+        let operation = discovery(description, id.into(), tag.into(), answer.unwrap_or_default());
+        let answer = answer.map(str::to_owned);
+        Paths::from([(path.to_owned(), vec![Operation { answer, ..operation }])])
     };
-    add(collection, on_collection(kind));
-    add(item.clone(), on_item(kind));
-    if resource.namespaced && kind.allows(Verb::List) {
-        let mut everywhere = operation(kind, "get", "list", LIST);
-        everywhere.id = format!("list{}{}ForAllNamespaces", version_of(kind), resource.kind);
-        everywhere.answer = Some(format!("{}List", kind.schema));
-        add(resource.collection_path(""), vec![everywhere]);
-    }
-    for subresource in kind.subresources {
-        add(format!("{item}/{}", subresource.as_str()), on_subresource(kind, *subresource));
-    }
-    paths
+    [
+        (
+            ".well-known/openid-configuration",
+            one(
+                "/.well-known/openid-configuration/",
+                "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+                "getServiceAccountIssuerOpenIDConfiguration",
+                "WellKnown",
+                None,
+            ),
+        ),
+        ("api", one("/api/", "get available API versions", "getCoreAPIVersions", "core", Some(VERSIONS))),
+        ("apis", one("/apis/", "get available API versions", "getAPIVersions", "apis", Some(GROUPS))),
+        (
+            "openid/v1/jwks",
+            one(
+                "/openid/v1/jwks/",
+                "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)",
+                KEY_SET,
+                "openid",
+                None,
+            ),
+        ),
+        (
+            "version",
+            one("/version/", "get the version information for this server", "getCodeVersion", "version", Some(VERSION)),
+        ),
+    ]
 }
 
-/// `RbacAuthorization`, `Core`.
-fn group_of(kind: &Kind) -> String {
-    let group = &*kind.resource.group;
-    let group = if group.is_empty() { "core" } else { group.trim_end_matches(".k8s.io") };
-    group.split('.').map(capitalized).collect()
-}
-
-/// `CoreV1`.
-fn version_of(kind: &Kind) -> String {
-    format!("{}{}", group_of(kind), capitalized(&kind.resource.version))
-}
-
-/// `NamespacedPod`.
-fn object_of(kind: &Kind) -> String {
-    let scope = if kind.resource.namespaced { "Namespaced" } else { "" };
-    format!("{scope}{}", kind.resource.kind)
-}
-
-fn capitalized(word: &str) -> String {
-    let mut letters = word.chars();
-    letters.next().map(|it| it.to_ascii_uppercase()).into_iter().chain(letters).collect()
-}
-
-fn operation(
-    kind: &'static Kind,
-    method: &'static str,
-    action: &'static str,
-    parameters: &'static [Parameter],
-) -> Operation {
-    let resource = &kind.resource;
+fn discovery(description: &str, id: String, tag: String, answer: &str) -> Operation {
     Operation {
-        method,
-        action,
-        id: format!("{}{}{}", verb_of(action), version_of(kind), object_of(kind)),
-        parameters,
+        method: "get",
+        action: "",
+        description: description.to_owned(),
+        id,
+        tag,
+        parameters: Vec::new(),
         body: None,
-        answer: Some(kind.schema.to_owned()),
-        about: gvk(&resource.group, &resource.version, &resource.kind),
+        answer: Some(answer.to_owned()),
+        about: None,
     }
 }
 
-fn verb_of(action: &'static str) -> &'static str {
-    match action {
-        "get" => "read",
-        "post" => "create",
-        "put" => "replace",
-        other => other,
-    }
+/// The types that bodies and answers have.
+pub(super) fn roots(paths: &Paths) -> Vec<String> {
+    let operations = paths.values().flatten();
+    operations.flat_map(|it| [&it.body, &it.answer]).flatten().cloned().collect()
 }
 
-fn on_collection(kind: &'static Kind) -> Vec<Operation> {
-    let mut operations = Vec::new();
-    if kind.allows(Verb::List) {
-        let list = operation(kind, "get", "list", LIST);
-        operations.push(Operation { answer: Some(format!("{}List", kind.schema)), ..list });
-    }
-    if kind.allows(Verb::Create) {
-        let create = operation(kind, "post", "post", WRITE);
-        operations.push(Operation { body: Some(kind.schema.to_owned()), ..create });
-    }
-    if kind.allows(Verb::DeleteCollection) {
-        let mut delete = operation(kind, "delete", "deletecollection", DELETE_COLLECTION);
-        delete.id = format!("delete{}Collection{}", version_of(kind), object_of(kind));
-        operations.push(Operation { body: Some(DELETE_OPTIONS.into()), answer: Some(STATUS.into()), ..delete });
-    }
-    operations
-}
-
-fn on_item(kind: &'static Kind) -> Vec<Operation> {
-    let mut operations = Vec::new();
-    if kind.allows(Verb::Get) {
-        operations.push(operation(kind, "get", "get", &[]));
-    }
-    if kind.allows(Verb::Update) {
-        let replace = operation(kind, "put", "put", WRITE);
-        operations.push(Operation { body: Some(kind.schema.to_owned()), ..replace });
-    }
-    if kind.allows(Verb::Delete) {
-        let delete = operation(kind, "delete", "delete", DELETE);
-        operations.push(Operation { body: Some(DELETE_OPTIONS.into()), answer: Some(STATUS.into()), ..delete });
-    }
-    if kind.allows(Verb::Patch) {
-        let patch = operation(kind, "patch", "patch", WRITE);
-        operations.push(Operation { body: Some(PATCH.into()), ..patch });
-    }
-    operations
-}
-
-fn on_subresource(kind: &'static Kind, subresource: Subresource) -> Vec<Operation> {
-    let facts = facts(kind, subresource);
-    let connects = matches!(subresource, Subresource::Exec | Subresource::Attach | Subresource::PortForward);
-    let schema = facts.schema.map(str::to_owned);
-    let one = |verb: &&'static str| {
-        let (method, action, parameters, body): (_, _, &'static [Parameter], _) = match *verb {
-            "get" => ("get", "get", &[], None),
-            "create" => ("post", "post", WRITE, schema.clone()),
-            "update" => ("put", "put", WRITE, schema.clone()),
-            _ => ("patch", "patch", WRITE, Some(PATCH.to_owned())),
-        };
-        let parameters = match subresource {
-            Subresource::Log => LOG,
-            Subresource::Exec => EXEC,
-            Subresource::Attach => ATTACH,
-            Subresource::PortForward => PORT_FORWARD,
-            _ => parameters,
-        };
-        let action = if connects { "connect" } else { action };
-        let mut operation = operation(kind, method, action, parameters);
-        let (verb, method) = if connects { ("connect", capitalized(method)) } else { (verb_of(action), String::new()) };
-        let below = capitalized(subresource.as_str());
-        operation.id = format!("{verb}{}{method}{}{below}", version_of(kind), object_of(kind));
-        operation.about = gvk(facts.group, facts.version, facts.kind);
-        Operation { body, answer: schema.clone(), ..operation }
-    };
-    facts.verbs.iter().map(one).collect()
-}
-
-fn path_item(dialect: Dialect, kind: &Kind, path: &str, operations: &[Operation]) -> Value {
+/// One path's item. What every operation there understands is said once.
+pub(super) fn item(schemas: &Schemas, dialect: Dialect, operations: &[Operation]) -> Value {
+    let everywhere = |wanted: &&Parameter| operations.iter().all(|it| it.parameters.contains(*wanted));
+    let shared: Vec<&Parameter> = operations[0].parameters.iter().filter(everywhere).collect();
     let mut item = Map::new();
     for operation in operations {
-        item.insert(operation.method.to_owned(), written(dialect, kind, operation));
+        item.insert(operation.method.to_owned(), written(schemas, dialect, operation, &shared));
     }
-    let mut parameters: Vec<Value> = ["name", "namespace"]
-        .iter()
-        .filter(|it| path.contains(&format!("{{{it}}}")))
-        .map(|it| parameter(dialect, it, "string", "path"))
-        .collect();
-    parameters.push(parameter(dialect, PRETTY.0, PRETTY.1, "query"));
-    item.insert("parameters".into(), Value::Array(parameters));
+    if !shared.is_empty() {
+        let shared: Vec<Value> = shared.into_iter().map(|it| it.written(schemas, dialect)).collect();
+        item.insert("parameters".into(), Value::Array(shared));
+    }
     Value::Object(item)
 }
 
-fn parameter(dialect: Dialect, name: &str, kind: &str, place: &str) -> Value {
-    let mut parameter = json!({ "name": name, "in": place });
-    if place == "path" {
-        parameter["required"] = json!(true);
-    }
-    match dialect {
-        Dialect::V2 => {
-            parameter["type"] = json!(kind);
-            parameter["uniqueItems"] = json!(true);
+fn written(schemas: &Schemas, dialect: Dialect, operation: &Operation, shared: &[&Parameter]) -> Value {
+    let own = operation.parameters.iter().filter(|it| !shared.contains(it));
+    let mut parameters: Vec<Value> = own.map(|it| it.written(schemas, dialect)).collect();
+    let consumes: &[&str] = if operation.action == "patch" { PATCH_TYPES } else { &["*/*"] };
+    let mut written = json!({ "description": operation.description, "operationId": operation.id });
+    let schema = operation.body.as_ref().map(|it| dialect.reference(it));
+    let required = !matches!(operation.action, "delete" | "deletecollection");
+    match (dialect, schema) {
+        (Dialect::V2, schema) => {
+            written["consumes"] = json!(consumes);
+            written["produces"] = json!(produces(operation));
+            written["schemes"] = json!(["https"]);
+            if let Some(schema) = schema {
+                let mut body = json!({ "name": "body", "in": "body", "schema": schema });
+                if required {
+                    body["required"] = json!(true);
+                }
+                parameters.insert(0, body);
+            }
         }
-        Dialect::V3 => parameter["schema"] = json!({ "type": kind, "uniqueItems": true }),
+        (Dialect::V3, Some(schema)) => {
+            let content: Map<String, Value> =
+                consumes.iter().map(|it| ((*it).to_owned(), json!({ "schema": schema }))).collect();
+            written["requestBody"] = json!({ "content": content });
+            if required {
+                written["requestBody"]["required"] = json!(true);
+            }
+        }
+        (Dialect::V3, None) => {}
     }
-    parameter
+    if !parameters.is_empty() {
+        written["parameters"] = Value::Array(parameters);
+    }
+    written["responses"] = responses(dialect, operation);
+    written["tags"] = json!([operation.tag]);
+    if !operation.action.is_empty() {
+        written["x-kubernetes-action"] = json!(operation.action);
+    }
+    if let Some(about) = &operation.about {
+        written["x-kubernetes-group-version-kind"] = about.clone();
+    }
+    written
 }
 
-fn written(dialect: Dialect, kind: &Kind, operation: &Operation) -> Value {
-    let mut parameters: Vec<Value> =
-        operation.parameters.iter().map(|(name, kind)| parameter(dialect, name, kind, "query")).collect();
-    if operation.action == "patch" {
-        parameters.push(parameter(dialect, "force", "boolean", "query"));
-    }
-    let consumes: &[&str] = if operation.action == "patch" { &PATCH_TYPES } else { &["*/*"] };
-    let schema = |name: &String| dialect.reference(name);
-    let group = group_of(kind);
-    let tag = format!("{}{}_{}", group[..1].to_lowercase(), &group[1..], kind.resource.version);
-    let mut written = json!({ "tags": [tag], "operationId": operation.id });
-    match dialect {
-        Dialect::V2 => {
-            if let Some(body) = &operation.body {
-                parameters.push(json!({ "name": "body", "in": "body", "required": operation.action != "delete" && operation.action != "deletecollection", "schema": schema(body) }));
-            }
-            let answer = operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), schema);
-            written["consumes"] = json!(consumes);
-            written["produces"] = json!(["application/json"]);
-            written["responses"] = json!({ "200": { "description": "OK", "schema": answer } });
+fn produces(operation: &Operation) -> Vec<&'static str> {
+    match (&operation.answer, operation.action) {
+        (None, "connect") => vec!["*/*"],
+        (None, "") if operation.id == KEY_SET => vec!["application/jwk-set+json"],
+        (None, "") => vec!["application/json"],
+        (None, _) => [OBJECT_TYPES, &["text/plain"]].concat(),
+        (_, "list" | "watch" | "watchlist") => {
+            vec!["application/json", "application/json;stream=watch", "application/yaml"]
         }
-        Dialect::V3 => {
-            if let Some(body) = &operation.body {
+        (Some(of), _) if of == VERSION => vec!["application/json"],
+        _ => OBJECT_TYPES.to_vec(),
+    }
+}
+
+fn responses(dialect: Dialect, operation: &Operation) -> Value {
+    let good: &[(&str, &str)] = match operation.action {
+        "post" => &[("200", "OK"), ("201", "Created"), ("202", "Accepted")],
+        "put" | "patch" => &[("200", "OK"), ("201", "Created")],
+        "delete" => &[("200", "OK"), ("202", "Accepted")],
+        _ => &[("200", "OK")],
+    };
+    let schema = operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |it| dialect.reference(it));
+    let mut responses = Map::new();
+    for (code, description) in good {
+        let mut response = json!({ "description": description });
+        match dialect {
+            Dialect::V2 => response["schema"] = schema.clone(),
+            Dialect::V3 => {
                 let content: Map<String, Value> =
-                    consumes.iter().map(|it| ((*it).to_owned(), json!({ "schema": schema(body) }))).collect();
-                written["requestBody"] = json!({ "content": content });
+                    produces(operation).into_iter().map(|it| (it.to_owned(), json!({ "schema": schema }))).collect();
+                response["content"] = Value::Object(content);
             }
-            let content = match &operation.answer {
-                Some(answer) => json!({ "application/json": { "schema": schema(answer) } }),
-                None => json!({ "text/plain": { "schema": { "type": "string" } } }),
-            };
-            written["responses"] = json!({ "200": { "description": "OK", "content": content } });
         }
+        responses.insert((*code).to_owned(), response);
     }
-    written["parameters"] = Value::Array(parameters);
-    written["x-kubernetes-action"] = json!(operation.action);
-    written["x-kubernetes-group-version-kind"] = operation.about.clone();
-    written
+    responses.insert("401".into(), json!({ "description": "Unauthorized" }));
+    Value::Object(responses)
 }

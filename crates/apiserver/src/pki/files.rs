@@ -28,6 +28,15 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Option<Credential>, Error> 
     Ok(Some(Credential { certificate, key }))
 }
 
+/// A key without a certificate.
+pub(super) fn load_key(dir: &Path, name: &str) -> Result<Option<String>, Error> {
+    read(&paths(dir, name).1)
+}
+
+pub(super) fn store_key(dir: &Path, name: &str, key: &str) -> Result<(), Error> {
+    write(&paths(dir, name).1, key.as_bytes(), 0o600)
+}
+
 fn read(path: &Path) -> Result<Option<String>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

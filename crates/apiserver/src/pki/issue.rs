@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     PKCS_ECDSA_P256_SHA256, PublicKeyData,
@@ -15,7 +17,7 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use super::{CA_LIFETIME, Credential, Error, LEAF_LIFETIME, SKEW};
+use super::{CA_LIFETIME, Credential, Error, Proven, SKEW};
 
 /// Whom a certificate is for, and what it is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +82,15 @@ pub(super) fn authority(common_name: &str, now: SystemTime) -> Result<Credential
     Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-pub(super) fn leaf(issuer: &Issuer<'_, KeyPair>, subject: &Subject, now: SystemTime) -> Result<Credential, Error> {
+pub(super) fn leaf(
+    issuer: &Issuer<'_, KeyPair>,
+    subject: &Subject,
+    now: SystemTime,
+    lifetime: Duration,
+) -> Result<Credential, Error> {
     let failed = |it| Error::Issue(subject.common_name.clone(), it);
     let mut params = subject.params().map_err(failed)?;
-    set_lifetime(&mut params, now, LEAF_LIFETIME);
+    set_lifetime(&mut params, now, lifetime);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
     let certificate = params.signed_by(&key, issuer).map_err(failed)?;
     Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
@@ -91,6 +98,17 @@ pub(super) fn leaf(issuer: &Issuer<'_, KeyPair>, subject: &Subject, now: SystemT
 
 pub(super) fn certificate_of(credential: &Credential) -> Result<CertificateDer<'static>, String> {
     CertificateDer::from_pem_slice(credential.certificate.as_bytes()).map_err(|it| it.to_string())
+}
+
+/// The PEM of a certificate, in lines of 64 characters.
+pub(super) fn pem(label: &str, certificate: &CertificateDer<'_>) -> String {
+    let text = STANDARD.encode(certificate);
+    let mut pem = format!("-----BEGIN {label}-----\n");
+    for line in text.as_bytes().chunks(64) {
+        pem.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+        pem.push('\n');
+    }
+    pem + &format!("-----END {label}-----\n")
 }
 
 pub(super) fn belongs(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
@@ -103,21 +121,25 @@ pub(super) fn valid_at(certificate: &CertificateDer<'_>, time: SystemTime) -> bo
     X509Certificate::from_der(certificate).is_ok_and(|(_, it)| it.validity().not_after.timestamp() > seconds)
 }
 
-/// Is what is on disk a working credential of this authority for exactly this subject, until `until` at least?
-pub(super) fn still_serves(
-    stored: &Credential,
-    subject: &Subject,
-    authority: &CertificateDer<'_>,
-    until: SystemTime,
-) -> bool {
+/// When a certificate begins and ends. `None` for what is none.
+pub(super) fn lifetime_of(credential: &Credential) -> Option<(SystemTime, SystemTime)> {
+    let der = certificate_of(credential).ok()?;
+    let (_, certificate) = X509Certificate::from_der(&der).ok()?;
+    let time = |it: i64| UNIX_EPOCH + Duration::from_secs(it.try_into().unwrap_or_default());
+    let validity = certificate.validity();
+    Some((time(validity.not_before.timestamp()), time(validity.not_after.timestamp())))
+}
+
+/// Is what is on disk a working credential of this authority for exactly this subject? Whether it still lasts is another
+/// question.
+pub(super) fn still_serves(stored: &Credential, subject: &Subject, authority: &CertificateDer<'_>) -> bool {
     let (Ok(der), Ok(key)) = (certificate_of(stored), KeyPair::from_pem(&stored.key)) else { return false };
     let (Ok((_, certificate)), Ok((_, authority))) =
         (X509Certificate::from_der(&der), X509Certificate::from_der(authority))
     else {
         return false;
     };
-    valid_at(&der, until)
-        && belongs(&der, &key)
+    belongs(&der, &key)
         && issuer_key(&certificate).is_some_and(|it| Some(it) == own_key(&authority))
         && subject_of(&certificate) == *subject
 }
@@ -129,7 +151,7 @@ fn issuer_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
     })
 }
 
-fn own_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
+pub(super) fn own_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
     certificate.extensions().iter().find_map(|it| match it.parsed_extension() {
         ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0),
         _ => None,
@@ -153,11 +175,23 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     <[u8; 4]>::try_from(octets).map(IpAddr::from).ok().or_else(|| <[u8; 16]>::try_from(octets).map(IpAddr::from).ok())
 }
 
-/// The user and the groups a client certificate names: its common name and its organizations.
-pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<(String, Vec<String>)> {
+/// Upstream's place for a user's uid in a certificate's subject.
+const UID: &str = "1.3.6.1.4.1.57683.2";
+
+/// The user a client certificate names with its common name, and the groups with its organizations. One that names several
+/// uids names nobody.
+pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<Proven> {
+    let fingerprint = digest(&SHA256, certificate).as_ref().iter().map(|it| format!("{it:02x}")).collect();
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|it| it.as_str().ok()).map(str::to_owned).collect();
-    Some((user, groups))
+    let uids = subject.iter_attributes().filter(|it| it.attr_type().to_id_string() == UID);
+    let uids: Vec<&str> = uids.map(x509_parser::x509::AttributeTypeAndValue::as_str).collect::<Result<_, _>>().ok()?;
+    let uid = match *uids {
+        [] => String::new(),
+        [uid] if !uid.is_empty() => uid.to_owned(),
+        _ => return None,
+    };
+    Some(Proven { user, uid, groups, fingerprint })
 }

@@ -1,4 +1,4 @@
-use std::{os::unix::fs::PermissionsExt, sync::Arc};
+use std::os::unix::fs::PermissionsExt;
 
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
@@ -30,37 +30,109 @@ fn a_credential_is_kept_while_it_serves() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let authority = Authority::load_or_create(dir.path()).expect("a new authority");
     let address = |it: &str| it.parse().expect("an address");
-    let first = authority.serving("host", &[address("10.0.0.1")]).expect("a credential").certificate;
-    assert_eq!(authority.serving("host", &[address("10.0.0.1")]).expect("the same").certificate, first);
+    let first = authority.serving("host", &[address("10.0.0.1")]).expect("a credential").credential().certificate;
+    let again = authority.serving("host", &[address("10.0.0.1")]).expect("the same").credential().certificate;
+    assert_eq!(again, first);
     assert_eq!(read(dir.path(), "apiserver.crt"), first);
 
-    let moved = authority.serving("host", &[address("10.0.0.2")]).expect("a new one").certificate;
+    let moved = authority.serving("host", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
     assert_ne!(moved, first, "another address asks for another certificate");
 
     std::fs::write(dir.path().join("apiserver.key"), authority.issue_server("x", &[]).expect("a key").key)
         .expect("the file can be written");
-    let matching = authority.serving("host", &[address("10.0.0.2")]).expect("a new one");
+    let matching = authority.serving("host", &[address("10.0.0.2")]).expect("a new one").credential();
     assert_ne!(matching.certificate, moved, "a key that does not belong to the certificate is replaced with it");
 
     std::fs::remove_file(dir.path().join("ca.crt")).expect("the file was there");
     let other = Authority::load_or_create(dir.path()).expect("another authority");
-    let reissued = other.serving("host", &[address("10.0.0.2")]).expect("a new one").certificate;
+    let reissued = other.serving("host", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
     assert_ne!(reissued, matching.certificate, "a certificate of another authority is worth nothing");
 }
 
 #[test]
-fn a_certificate_near_its_end_no_longer_serves() {
+fn only_what_was_asked_for_serves() {
     let authority = Authority::in_memory().expect("a new authority");
-    let subject = Subject::client("jane", &["dev"]).expect("one organization");
-    let issued = authority.issue(&subject).expect("a credential");
-    let serves = |subject: &Subject, days: u64| {
-        let until = SystemTime::now() + Duration::from_secs(days * 24 * 3600);
-        issue::still_serves(&issued, subject, &authority.certificate, until)
-    };
-    assert!(serves(&subject, 300));
-    assert!(!serves(&subject, 366));
-    assert!(!serves(&Subject::client("jane", &["ops"]).expect("one organization"), 300));
-    assert!(!serves(&Subject::client("john", &["dev"]).expect("one organization"), 300));
+    let subject = |name, group| Subject::client(name, &[group]).expect("one organization");
+    let issued = authority.issue(&subject("jane", "dev")).expect("a credential");
+    for (wanted, serves) in [
+        (subject("jane", "dev"), true),
+        (subject("jane", "ops"), false),
+        (subject("john", "dev"), false),
+        (Subject::server("jane", &["localhost".to_owned()]), false),
+    ] {
+        assert_eq!(issue::still_serves(&issued, &wanted, &authority.certificate), serves, "{wanted:?}");
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The authority, whose clock the test sets, and whose certificates last so long.
+fn timed(mut authority: Authority, lifetime: Duration) -> (Authority, Arc<Mutex<SystemTime>>) {
+    let clock = Arc::new(Mutex::new(SystemTime::now()));
+    let now = clock.clone();
+    authority.now = Box::new(move || *now.lock());
+    authority.leaf_lifetime = lifetime;
+    (authority, clock)
+}
+
+#[test]
+fn credentials_are_renewed_before_they_end() {
+    // A certificate begins an hour before it is issued.
+    for (lifetime, stays, goes) in [(365 * DAY, 334 * DAY, 336 * DAY), (9 * HOUR, 6 * HOUR, 8 * HOUR)] {
+        let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), lifetime);
+        let kept =
+            [authority.serving("host", &[]).expect("a credential"), authority.kubelet_client().expect("a credential")];
+        let certificates = || kept.each_ref().map(|it| it.credential().certificate);
+        let (start, first) = (*clock.lock(), certificates());
+        *clock.lock() = start + stays;
+        assert_eq!((authority.renew().expect("nothing is due"), certificates()), (0, first.clone()), "{lifetime:?}");
+        *clock.lock() = start + goes;
+        assert_eq!(authority.renew().expect("all are due"), 2, "{lifetime:?}");
+        let second = certificates();
+        assert!(first.iter().zip(&second).all(|(old, new)| old != new));
+        assert_eq!((authority.renew().expect("nothing is due"), certificates()), (0, second));
+        // What nobody uses any more is let go.
+        drop(kept);
+        *clock.lock() = start + 100 * lifetime;
+        assert_eq!(authority.renew().expect("nothing is kept"), 0);
+    }
+}
+
+#[test]
+fn what_is_renewed_is_on_disk() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let (authority, clock) = timed(Authority::load_or_create(dir.path()).expect("a new authority"), 9 * HOUR);
+    let kept = authority.serving("host", &[]).expect("a credential");
+    *clock.lock() += 8 * HOUR;
+    let kubeconfig = authority.admin_kubeconfig("https://127.0.0.1:6443").expect("a kubeconfig");
+    *clock.lock() += 8 * HOUR;
+    assert_eq!(authority.renew().expect("it is due"), 1);
+    assert_eq!(read(dir.path(), "apiserver.crt"), kept.credential().certificate);
+    assert_ne!(authority.admin_kubeconfig("https://127.0.0.1:6443").expect("a kubeconfig"), kubeconfig);
+}
+
+#[tokio::test]
+async fn a_handshake_shows_the_newest_certificate() {
+    let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
+    // The other end looks at the real time: both certificates hold then.
+    *clock.lock() -= 8 * HOUR;
+    let kept = authority.serving("host", &[]).expect("a credential");
+    let acceptor = TlsAcceptor::from(authority.server_config(&kept).expect("a configuration"));
+    let client = authority.kubelet_client().expect("a credential");
+    let connector = TlsConnector::from(authority.client_config(&client).expect("a configuration"));
+    let mut shown = Vec::new();
+    for _ in 0..2 {
+        let (near, far) = tokio::io::duplex(16 * 1024);
+        let name = ServerName::try_from("host").expect("a name");
+        let (client, server) = tokio::join!(connector.connect(name, near), acceptor.accept(far));
+        server.expect("the server accepts");
+        let client = client.expect("the client connects");
+        shown.push(client.get_ref().1.peer_certificates().expect("a chain")[0].clone().into_owned());
+        *clock.lock() += 8 * HOUR;
+        authority.renew().expect("both are due");
+    }
+    assert_ne!(shown[0], shown[1]);
 }
 
 #[test]
@@ -80,7 +152,7 @@ fn client_certificates_prove_who_they_name() {
     let jane = authority.issue_client("jane", &["dev"]).expect("a credential");
     for _ in 0..2 {
         let proven = authority.verify_client(&chain(&jane)).expect("it is ours");
-        assert_eq!(proven, Proven { user: "jane".into(), groups: vec!["dev".into()] });
+        assert_eq!((&*proven.user, &*proven.uid, &*proven.groups), ("jane", "", &["dev".to_owned()][..]));
     }
     let server = authority.issue_server("jane", &["localhost".into()]).expect("a credential");
     let foreign =
@@ -149,4 +221,127 @@ async fn tls_asks_for_a_certificate_and_lets_the_chain_judge_it() {
     let foreign = Authority::in_memory().expect("another authority").issue_client("jane", &[]).expect("a credential");
     let (chain, _) = handshake(&authority, Some(&foreign), "localhost").await.expect("the handshake does not judge");
     assert!(authority.verify_client(&chain).is_err());
+}
+
+/// A new key's request for this subject and these names, as PEM.
+fn request(subject: &[(rcgen::DnType, &str)], names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
+    let mut params = rcgen::CertificateParams::new(names).expect("names");
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    for (kind, value) in subject {
+        params.distinguished_name.push(kind.clone(), *value);
+    }
+    let key = KeyPair::generate().expect("a key");
+    params.serialize_request(&key).expect("a request").pem().expect("PEM")
+}
+
+fn sign(
+    authority: &Authority,
+    request: &str,
+    signer: &str,
+    usages: &[&str],
+    seconds: Option<i64>,
+) -> Result<String, String> {
+    let usages: Vec<String> = usages.iter().map(|it| (*it).to_owned()).collect();
+    let asked = Asked { request, signer, usages: &usages, expiration_seconds: seconds };
+    authority.sign_request(&asked, SystemTime::now())
+}
+
+#[test]
+fn a_signed_certificate_proves_what_was_asked_for() {
+    use rcgen::DnType;
+    let authority = Authority::in_memory().expect("an authority");
+    // The second organization goes by its number: rcgen writes each kind once.
+    let organizations = DnType::CustomDnType(vec![2, 5, 4, 10]);
+    let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+    let subject =
+        [(DnType::OrganizationName, "dev"), (organizations, "ops"), (uid, "u-1"), (DnType::CommonName, "jane")];
+    let request = request(&subject, &[]);
+    let signer = "kubernetes.io/kube-apiserver-client";
+    let pem =
+        sign(&authority, &request, signer, &["client auth", "digital signature"], Some(900)).expect("a certificate");
+    let issued = Credential { certificate: pem, key: String::new() };
+    let chain = vec![issue::certificate_of(&issued).expect("a certificate")];
+    let proven = authority.verify_client(&chain).expect("it is ours");
+    let groups = ["dev".to_owned(), "ops".to_owned()];
+    assert_eq!((&*proven.user, &*proven.uid, &*proven.groups), ("jane", "u-1", &groups[..]));
+    let (start, end) = issue::lifetime_of(&issued).expect("it has a life");
+    assert_eq!(end.duration_since(start).expect("forwards"), Duration::from_secs(900 + 300));
+
+    // Another name under the same signature.
+    let der = x509_parser::pem::parse_x509_pem(request.as_bytes()).expect("PEM").1.contents;
+    let at = der.windows(4).position(|it| it == b"jane").expect("the name");
+    let forged = [&der[..at], b"root", &der[at + 4..]].concat();
+    let forged = issue::pem("CERTIFICATE REQUEST", &CertificateDer::from(forged));
+    let refused = sign(&authority, &forged, signer, &["client auth"], None);
+    assert_eq!(refused, Err("unable to verify certificate request signature".to_owned()));
+}
+
+#[test]
+fn signers_have_their_rules() {
+    use rcgen::DnType;
+    let authority = Authority::in_memory().expect("an authority");
+    let node = [(DnType::OrganizationName, "system:nodes"), (DnType::CommonName, "system:node:n1")];
+    let user = [(DnType::CommonName, "jane")];
+    let serving = ["digital signature", "key encipherment", "server auth"];
+    let client = ["digital signature", "client auth"];
+    for (signer, subject, names, usages, expected) in [
+        ("kube-apiserver-client", &user[..], &[][..], &["client auth"][..], None),
+        ("kube-apiserver-client", &user, &[], &serving, Some("invalid usage for client certificate: server auth")),
+        (
+            "kube-apiserver-client",
+            &user,
+            &[],
+            &["digital signature"],
+            Some("missing required usage for client certificate: client auth"),
+        ),
+        ("kube-apiserver-client-kubelet", &node, &[], &client, None),
+        ("kube-apiserver-client-kubelet", &user, &[], &client, Some("subject organization is not system:nodes")),
+        ("kube-apiserver-client-kubelet", &node, &["n1"], &client, Some("DNS subjectAltNames are not allowed")),
+        (
+            "kube-apiserver-client-kubelet",
+            &node,
+            &[],
+            &serving,
+            Some("usages did not match [client auth digital signature key encipherment]"),
+        ),
+        ("kubelet-serving", &node, &["n1", "10.0.0.1"], &serving, None),
+        ("kubelet-serving", &node, &[], &serving, Some("DNS or IP subjectAltName is required")),
+        ("legacy-unknown", &user, &["a.example"], &["any", "cert sign"], None),
+        ("other", &user, &[], &client, Some("unrecognized signerName: \"kubernetes.io/other\"")),
+    ] {
+        let found = sign(&authority, &request(subject, names), &format!("kubernetes.io/{signer}"), usages, None);
+        assert_eq!(found.as_ref().err().map(String::as_str), expected, "{signer} {usages:?}");
+        let Ok(pem) = found else { continue };
+        let der = issue::certificate_of(&Credential { certificate: pem, key: String::new() }).expect("a certificate");
+        let (_, parsed) = x509_parser::parse_x509_certificate(&der).expect("it is well formed");
+        assert!(!parsed.is_ca());
+        let alternatives =
+            parsed.subject_alternative_name().expect("well formed").map_or(0, |it| it.value.general_names.len());
+        assert_eq!(alternatives, names.len());
+    }
+}
+
+#[tokio::test]
+async fn a_signed_serving_certificate_serves() {
+    use rcgen::DnType;
+    let authority = Authority::in_memory().expect("an authority");
+    let key = KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).expect("a name");
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    params.distinguished_name.push(DnType::CommonName, "system:node:n1");
+    let request = params.serialize_request(&key).expect("a request").pem().expect("PEM");
+    let usages = ["digital signature", "server auth"];
+    let certificate =
+        sign(&authority, &request, "kubernetes.io/kubelet-serving", &usages, None).expect("a certificate");
+    let own = Credential { certificate, key: key.serialize_pem() }.fixed().expect("they belong together");
+    let acceptor = TlsAcceptor::from(authority.server_config(&own).expect("a configuration"));
+    let client = authority.kubelet_client().expect("a credential");
+    let connector = TlsConnector::from(authority.client_config(&client).expect("a configuration"));
+    let (near, far) = tokio::io::duplex(16 * 1024);
+    let name = ServerName::try_from("n1").expect("a name");
+    let (client, server) = tokio::join!(connector.connect(name, near), acceptor.accept(far));
+    client.expect("the name is in the certificate");
+    server.expect("the server accepts");
 }

@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
+use corten_stream::AnyServer;
 use parking_lot::Mutex;
 use rustls::{
     ClientConfig, DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme,
@@ -15,17 +16,22 @@ use rustls::{
         WebPkiClientVerifier,
         danger::{ClientCertVerified, ClientCertVerifier},
     },
+    sign::CertifiedKey,
     version::{TLS12, TLS13},
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject};
 
-use super::{Authority, Credential, Error, issue};
+use super::{Authority, Credential, Error, Kept, issue};
 
 /// Who a client certificate says its holder is; proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proven {
     pub user: String,
+    /// Empty where the certificate names none.
+    pub uid: String,
     pub groups: Vec<String>,
+    /// The certificate's SHA-256 in hexadecimal digits: names the credential in audit records.
+    pub fingerprint: String,
 }
 
 fn tls(error: impl std::fmt::Display) -> Error {
@@ -34,6 +40,13 @@ fn tls(error: impl std::fmt::Display) -> Error {
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
+}
+
+/// A credential as TLS shows it.
+pub(super) fn certified_key(credential: &Credential) -> Result<CertifiedKey, Error> {
+    let (chain, key) = parsed(credential)?;
+    let key = provider().key_provider.load_private_key(key).map_err(tls)?;
+    Ok(CertifiedKey::new(chain, key))
 }
 
 fn parsed(credential: &Credential) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
@@ -52,17 +65,15 @@ impl Authority {
     /// TLS 1.2 and 1.3, HTTP/2 and 1.1, client certificates asked for and checked later by [`Authority::verify_client`].
     ///
     /// # Errors
-    /// The credential is no certificate with its key.
-    pub fn server_config(&self, credential: &Credential) -> Result<Arc<ServerConfig>, Error> {
-        let (chain, key) = parsed(credential)?;
+    /// The authority's own certificate is none.
+    pub fn server_config(&self, kept: &Arc<Kept>) -> Result<Arc<ServerConfig>, Error> {
         let provider = provider();
         let asking = AskForCertificate { provider: provider.clone(), hints: self.hints()? };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(tls)?
             .with_client_cert_verifier(Arc::new(asking))
-            .with_single_cert(chain, key)
-            .map_err(tls)?;
+            .with_cert_resolver(kept.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))
     }
@@ -71,19 +82,21 @@ impl Authority {
         Ok(self.roots()?.subjects())
     }
 
-    /// TLS to servers of this authority, showing `credential`. HTTP/1.1 only: upgrades need it.
+    /// TLS to servers of this authority, showing what is kept. HTTP/1.1 only: upgrades need it.
     ///
     /// # Errors
-    /// The credential is no certificate with its key.
-    pub fn client_config(&self, credential: &Credential) -> Result<Arc<ClientConfig>, Error> {
-        let (chain, key) = parsed(credential)?;
+    /// The authority's own certificate is none.
+    pub fn client_config(&self, kept: &Arc<Kept>) -> Result<Arc<ClientConfig>, Error> {
         let config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(tls)?
             .with_root_certificates(self.roots()?)
-            .with_client_auth_cert(chain, key)
-            .map_err(tls)?;
+            .with_client_cert_resolver(kept.clone());
         Ok(Arc::new(config))
+    }
+
+    fn unix_time(&self) -> UnixTime {
+        UnixTime::since_unix_epoch(self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
     }
 
     /// Whose certificate is this? `Err` where it is not this authority's, expired, or not for clients.
@@ -97,9 +110,8 @@ impl Authority {
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider());
         let verifier = verifier.build().map_err(tls)?;
-        verifier.verify_client_cert(leaf, intermediates, UnixTime::now()).map_err(tls)?;
-        let (user, groups) = issue::user_of(leaf).ok_or_else(|| tls("the certificate has no common name"))?;
-        let proven = Proven { user, groups };
+        verifier.verify_client_cert(leaf, intermediates, self.unix_time()).map_err(tls)?;
+        let proven = issue::user_of(leaf).ok_or_else(|| tls("the certificate has no common name"))?;
         self.known.add(leaf, &proven);
         Ok(proven)
     }
@@ -126,6 +138,22 @@ impl Known {
         }
         known.insert(leaf.to_owned(), (proven.clone(), Instant::now()));
     }
+}
+
+/// TLS to servers that anybody may claim to be: what is read there proves nothing, and what is shown is shown to anyone.
+///
+/// # Errors
+/// The library knows no such protocol.
+pub fn unverified_client_config(own: Option<&Arc<Kept>>) -> Result<Arc<ClientConfig>, Error> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13, &TLS12]);
+    let builder = builder.map_err(tls)?.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)));
+    let mut config = match own {
+        Some(own) => builder.with_client_cert_resolver(own.clone()),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
 }
 
 /// Lets every certificate through whose key the client holds; what the certificate is worth is asked later.

@@ -69,3 +69,98 @@ async fn what_may_change_something_is_recorded() {
     assert!(metrics.contains("apiserver_audit_error_total{plugin=\"log\"} 3"), "{metrics}");
     server.stop().await;
 }
+
+const POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+rules:
+- level: None
+  users: [quiet]
+- level: RequestResponse
+  resources: [{ group: "", resources: [configmaps] }]
+- level: Metadata
+"#;
+
+/// A server with a policy, and what it has recorded since its start.
+async fn watched() -> (Server, Arc<Kept>) {
+    let kept = Arc::new(Kept::default());
+    let guard =
+        crate::Guard { audit_policy: crate::AuditPolicy::parse(POLICY).expect("a policy"), ..Default::default() };
+    let config = crate::Config { audit: Some(kept.clone()), guard, ..server::config() };
+    let server = Server::start(config).await.expect("a server over an empty store starts");
+    kept.0.lock().clear();
+    (server, kept)
+}
+
+impl Kept {
+    fn take(&self) -> Vec<Value> {
+        let lines = std::mem::take(&mut *self.0.lock());
+        lines.iter().map(|it| serde_json::from_slice(it).expect("a record is JSON")).collect()
+    }
+}
+
+async fn ask(
+    server: &Server,
+    who: Option<&str>,
+    method: &str,
+    uri: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Bytes {
+    let mut request = Request::builder().method(method).uri(uri);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(crate::request::whole(body.to_owned())).expect("a request");
+    let who = who.map(|it| Identity::new(it, &["system:masters"]));
+    let response = server.answer(request, None, who).await;
+    response.into_body().collect().await.expect("a whole body").to_bytes()
+}
+
+#[tokio::test]
+async fn a_policy_says_how_much_of_what_is_recorded() {
+    let (server, kept) = watched().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    ask(&server, Some("quiet"), "GET", maps, &[], "").await;
+    assert!(kept.take().is_empty());
+
+    let fields = r#"{"metadata":{"name":"a","managedFields":[{"manager":"m"}]},"data":{"k":"v"}}"#;
+    ask(&server, Some("root"), "POST", maps, &[], fields).await;
+    let [received, complete] = &*kept.take() else { panic!("two stages") };
+    assert_eq!((&received["stage"], &received["level"]), (&json!("RequestReceived"), &json!("RequestResponse")));
+    assert!(received.get("requestObject").is_none() && received.get("responseStatus").is_none());
+    assert_eq!(complete["stage"], "ResponseComplete");
+    assert_eq!(complete["auditID"], received["auditID"]);
+    assert_eq!(complete["requestObject"], json!({ "metadata": { "name": "a" }, "data": { "k": "v" } }));
+    assert_eq!(complete["responseObject"]["data"], json!({ "k": "v" }));
+    assert!(complete["responseObject"]["metadata"].get("managedFields").is_none());
+
+    ask(&server, Some("root"), "GET", "/api/v1/namespaces/none", &[("impersonate-user", "jane")], "").await;
+    let [_, refused] = &*kept.take() else { panic!("two stages") };
+    assert_eq!(
+        (&refused["user"]["username"], &refused["impersonatedUser"]["username"]),
+        (&json!("root"), &json!("jane"))
+    );
+    assert_eq!(refused["responseStatus"]["reason"], "Forbidden");
+    assert!(refused.get("responseObject").is_none());
+
+    ask(&server, None, "GET", "/version", &[("authorization", "Bearer nothing")], "").await;
+    let [failed] = &*kept.take() else { panic!("one stage") };
+    assert_eq!(failed["responseStatus"]["code"], 401);
+    assert_eq!(failed["responseStatus"]["message"], "Authentication failed, attempted: bearer");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_is_recorded_when_it_begins_and_when_it_ends() {
+    let (server, kept) = watched().await;
+    let uri = "/api/v1/namespaces/default/secrets?watch=1";
+    let request = Request::get(uri).body(Bytes::new()).expect("a request");
+    let response = server.call(Identity::new("root", &["system:masters"]), request).await;
+    let stages = || kept.take().iter().map(|it| it["stage"].as_str().expect("a stage").to_owned()).collect::<Vec<_>>();
+    assert_eq!(stages(), ["RequestReceived", "ResponseStarted"]);
+    drop(response);
+    assert_eq!(stages(), ["ResponseComplete"]);
+    server.stop().await;
+}

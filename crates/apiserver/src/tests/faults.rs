@@ -181,3 +181,32 @@ impl crate::JournalSource for Panicking {
         panic!("a journal that breaks");
     }
 }
+
+#[tokio::test]
+async fn a_store_that_refuses_writes_makes_the_server_not_ready() {
+    let store = Arc::new(Memory::new());
+    let server = Server::start(server::over(store.clone())).await.expect("a server over an empty store starts");
+    let text = async |path: &str| {
+        let response = call(&server, "GET", path, Value::Null).await;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+        (code, String::from_utf8(bytes.to_vec()).expect("text"))
+    };
+    assert_eq!(text("/readyz").await, (200, "ok".into()));
+
+    store.faults().refuse(1);
+    let (code, _) = ask(&server, "POST", PATH, json!({ "metadata": { "name": "lost" } })).await;
+    assert_eq!(code, 500);
+    let (code, answer) = text("/readyz").await;
+    assert_eq!(code, 500);
+    assert!(answer.contains("[-]etcd-readiness failed: the store cannot write"), "{answer}");
+    assert!(answer.ends_with("readyz check failed\n"), "{answer}");
+    assert_eq!(text("/readyz?exclude=etcd-readiness").await.0, 200);
+    assert_eq!(text("/readyz/etcd-readiness").await.0, 500);
+    assert_eq!(text("/livez").await.0, 200, "reads are served");
+
+    let (code, _) = ask(&server, "POST", PATH, json!({ "metadata": { "name": "kept" } })).await;
+    assert_eq!(code, 201);
+    assert_eq!(text("/readyz").await, (200, "ok".into()));
+    server.stop().await;
+}

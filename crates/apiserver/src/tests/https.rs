@@ -7,7 +7,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::oneshot,
@@ -16,17 +16,21 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::server;
-use crate::Server;
+use crate::{Config, Server};
 
-struct Running {
+pub(super) struct Running {
     server: Server,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-async fn running() -> Running {
-    let server = server::started().await;
+pub(super) async fn running() -> Running {
+    serving(server::config()).await
+}
+
+pub(super) async fn serving(config: Config) -> Running {
+    let server = Server::start(config).await.expect("a server over an empty store starts");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound address");
     let (stop, stopped) = oneshot::channel::<()>();
@@ -38,44 +42,71 @@ async fn running() -> Running {
 }
 
 impl Running {
-    async fn connect(&self, protocol: &'static [u8]) -> TlsStream<TcpStream> {
+    /// Over a connection without a client certificate.
+    pub(super) async fn as_stranger(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let mut roots = rustls::RootCertStore::empty();
+        let ca = self.server.config().pki.ca_pem();
+        for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
+            roots.add(certificate.expect("PEM")).expect("a certificate");
+        }
+        let config =
+            rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("versions")
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+        let stream = TcpStream::connect(self.address).await.expect("the server listens");
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+        tokio::spawn(connection);
+        sender.send_request(request).await.expect("an answer")
+    }
+
+    pub(super) async fn connect(&self, protocol: &'static [u8]) -> TlsStream<TcpStream> {
         let pki = &self.server.config().pki;
         let admin = pki.issue_client("kubernetes-admin", &["system:masters"]).expect("a certificate");
-        let mut config = (*pki.client_config(&admin).expect("a TLS client")).clone();
+        let mut config = (*pki.client_config(&admin.fixed().expect("a credential")).expect("a TLS client")).clone();
         config.alpn_protocols = vec![protocol.to_vec()];
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let name = ServerName::try_from("localhost").expect("a name");
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
     }
 
-    async fn http1(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+    pub(super) async fn http1(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
         let io = TokioIo::new(self.connect(b"http/1.1").await);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("HTTP/1.1");
         tokio::spawn(connection);
         sender.send_request(request).await.expect("an answer")
     }
 
-    async fn http2(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
-        let io = TokioIo::new(self.connect(b"h2").await);
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.expect("HTTP/2");
-        tokio::spawn(connection);
-        sender.send_request(request).await.expect("an answer")
+    pub(super) async fn http2(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.shared().await.send_request(request).await.expect("an answer")
     }
 
-    async fn end(self) {
+    /// A connection for many requests at once.
+    async fn shared(&self) -> hyper::client::conn::http2::SendRequest<Full<Bytes>> {
+        let io = TokioIo::new(self.connect(b"h2").await);
+        let (sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        sender
+    }
+
+    pub(super) async fn end(self) {
         self.stop.send(()).expect("the server still serves");
         self.task.await.expect("serve ends without a panic");
         self.server.stop().await;
     }
 }
 
-fn request(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+pub(super) fn request(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     let uri = format!("https://localhost{path}");
     Request::builder().method(method).uri(uri).body(Full::new(body.into())).expect("a request")
 }
 
-async fn text(response: Response<Incoming>) -> String {
+pub(super) async fn text(response: Response<Incoming>) -> String {
     let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
     String::from_utf8(bytes.to_vec()).expect("text")
 }
@@ -128,9 +159,39 @@ async fn long_lists_come_in_pieces_and_compressed_where_asked() {
 }
 
 #[tokio::test]
+async fn streams_of_one_connection_do_not_hold_each_other_up() {
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+    let running = running().await;
+    let create = |name: &str, filler: usize| {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"{}"}}}}"#, "x".repeat(filler));
+        running.server.call(admin(), plain("POST", PATH, body))
+    };
+    for n in 0..8 {
+        assert_eq!(create(&format!("large-{n}"), 100_000).await.status(), StatusCode::CREATED);
+    }
+    let mut shared = running.shared().await;
+    let mut watches = Vec::new();
+    for _ in 0..100 {
+        let path = format!("{PATH}?watch=true&fieldSelector=metadata.name%3Dsmall");
+        watches.push(shared.send_request(request("GET", &path, "")).await.expect("a watch"));
+    }
+    // A list that nobody reads fills its window, and a watch that is given up frees its stream.
+    let unread = shared.send_request(request("GET", PATH, "")).await.expect("a list");
+    drop(watches.pop());
+    assert_eq!(create("small", 1).await.status(), StatusCode::CREATED);
+    for watch in &mut watches {
+        let event = watch.frame().await.expect("a frame").expect("no error").into_data().expect("data");
+        assert!(event.starts_with(br#"{"type":"ADDED""#), "{event:?}");
+    }
+    let list: serde_json::Value = serde_json::from_str(&text(unread).await).expect("all of the list");
+    assert_eq!(list["items"].as_array().map(Vec::len), Some(8));
+    running.end().await;
+}
+
+#[tokio::test]
 async fn shutdown_ends_watches_and_lets_requests_finish() {
     let running = running().await;
-    let mut watch = running.http2(request("GET", "/api/v1/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "")).await;
+    let mut watch = running.http2(request("GET", "/api/v1/namespaces/default/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "")).await;
     let first = watch.frame().await.expect("a frame").expect("no error").into_data().expect("data");
     assert!(first.starts_with(br#"{"type":"BOOKMARK""#), "{first:?}");
     tokio::time::timeout(Duration::from_secs(5), running.end()).await.expect("it ends soon");

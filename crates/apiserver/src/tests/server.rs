@@ -9,7 +9,7 @@ use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Decision;
 use corten_store::backend::memory::Memory;
 
-use crate::{Config, JournalSource, Server, pki::Authority};
+use crate::{Config, JournalSource, Limits, Server, pki::Authority};
 
 struct OneDecision;
 
@@ -38,8 +38,17 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         journals: Arc::new(OneDecision),
         pki: Arc::new(Authority::in_memory().expect("keys can be made")),
         audit: None,
+        limits: Limits::default(),
         kubelet_dial: None,
+        advertise: Some("192.0.2.10:6443".parse().expect("an address")),
+        has_ipv6: false,
+        guard: crate::Guard { static_tokens: tokens(), ..crate::Guard::default() },
     }
+}
+
+/// Who comes with `s3cret` is jane.
+fn tokens() -> crate::StaticTokens {
+    crate::StaticTokens::parse("s3cret,jane,u1,\"dev,ops\"").expect("a good file")
 }
 
 pub(crate) async fn started() -> Server {

@@ -26,7 +26,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// A kubelet with one Pod: its log is a line, what is typed into its container comes back in capitals.
 async fn kubelet(authority: &Authority) -> (SocketAddr, JoinSet<()>) {
     let credential = authority.issue_server("n1", &["n1".to_owned()]).expect("a certificate");
-    let acceptor = TlsAcceptor::from(authority.server_config(&credential).expect("a configuration"));
+    let acceptor = TlsAcceptor::from(
+        authority.server_config(&credential.fixed().expect("a credential")).expect("a configuration"),
+    );
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound address");
     let mut tasks = JoinSet::new();
@@ -169,7 +171,7 @@ async fn ask(
     let pki = &server.config().pki;
     let groups: &[&str] = if user == "admin" { &["system:masters"] } else { &[] };
     let credential = pki.issue_client(user, groups).expect("a certificate");
-    let config = pki.client_config(&credential).expect("a TLS client");
+    let config = pki.client_config(&credential.fixed().expect("a credential")).expect("a TLS client");
     let stream = TcpStream::connect(address).await.expect("the server listens");
     let name = ServerName::try_from("localhost").expect("a name");
     let stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
@@ -218,9 +220,22 @@ async fn tunnels_go_through_to_the_container() {
 
     let websocket = |offer| [("connection", "Upgrade"), ("upgrade", "websocket"), ("sec-websocket-protocol", offer)];
     let (code, body) =
-        refused(ask(&server, address, "admin", "GET", exec, &websocket("v5.channel.k8s.io")).await).await;
-    assert!(code == 403 && body.contains("v5.channel.k8s.io"), "{code} {body}");
+        refused(ask(&server, address, "admin", "GET", exec, &websocket("v6.channel.k8s.io")).await).await;
+    assert!(code == 403 && body.contains("v6.channel.k8s.io"), "{code} {body}");
     switched(ask(&server, address, "admin", "GET", exec, &websocket("v4.channel.k8s.io")).await);
+
+    // The newest protocol is ours to speak: who refuses is heard after the switch.
+    let newest = [&websocket("v5.channel.k8s.io")[..], &[("sec-websocket-version", "13"), ("sec-websocket-key", "x")]];
+    let (head, mut io) =
+        switched(ask(&server, address, "admin", "GET", "web/exec?command=other", &newest.concat()).await);
+    assert_eq!(head.headers["sec-websocket-protocol"], "v5.channel.k8s.io");
+    let mut heard = Vec::new();
+    io.read_to_end(&mut heard).await.expect("an end");
+    let heard = String::from_utf8_lossy(&heard).into_owned();
+    assert!(
+        heard.contains("Internal error occurred: unable to upgrade connection: nothing at /exec/default/web/a"),
+        "{heard}"
+    );
 
     for (user, method, path, code, text) in [
         ("jane", "POST", exec, 403, r#"User \"jane\" cannot create resource \"pods/exec\""#),

@@ -17,16 +17,19 @@ use crate::{
     request::{Context, Response},
 };
 
+const SCHEMA: &str = "io.k8s.api.core.v1.Binding";
+
 /// The older path: `bindings`, with the Pod's name in the body.
 pub(super) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
     if ctx.info.verb != Verb::Create.as_str() || ctx.info.namespace.is_empty() {
         return Err(super::not_allowed());
     }
     let kind = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
-    let binding = codec::document(ctx, "Binding").await?.value;
+    let binding = codec::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let target = Target {
         kind,
+        asked: kind,
         namespace: ctx.info.namespace.clone(),
         name,
         subresource: Some(corten_kinds::Subresource::Binding),
@@ -35,7 +38,7 @@ pub(super) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
 }
 
 pub(super) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
-    let binding = codec::document(ctx, "Binding").await?.value;
+    let binding = codec::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if !name.is_empty() && name != target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
@@ -44,12 +47,6 @@ pub(super) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response,
 }
 
 async fn assign(ctx: &mut Context, target: &Target, mut binding: Value) -> Result<Response, Status> {
-    let kind = binding["kind"].as_str().unwrap_or("Binding");
-    if kind != "Binding" {
-        return Err(Status::bad_request(format!(
-            "{kind} in version \"v1\" cannot be handled as a Binding: converting (v1.{kind}) to (core.Binding): unknown conversion"
-        )));
-    }
     metadata::place(&mut binding, target, "")?;
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut binding).await?;
@@ -105,6 +102,9 @@ fn assigned(ctx: &mut Context, target: &Target, binding: &Value, pod: &Value) ->
     pod["spec"]["nodeName"] = binding["target"]["name"].clone();
     for (key, value) in wanted["annotations"].as_object().into_iter().flatten() {
         pod["metadata"]["annotations"][key.as_str()] = value.clone();
+    }
+    for (key, value) in wanted["labels"].as_object().into_iter().flatten() {
+        pod["metadata"]["labels"][key.as_str()] = value.clone();
     }
     let scheduled = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,

@@ -1,11 +1,12 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
+use corten_api::resources::SERVICES;
 use corten_meta::Status;
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    metadata, respond,
+    managed, metadata, respond,
     target::Target,
     write::{self, Asked, Written},
 };
@@ -13,46 +14,64 @@ use crate::{
     admission::Operation,
     codec::{self, Form},
     request::{Context, Response},
+    services, versions,
 };
 
 /// As upstream: a generated name that is taken is replaced this often.
 const NAMES_MAX: usize = 8;
 
 pub(super) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
-    let mut body = codec::object(ctx, target.kind).await?;
+    managed::check_options(ctx, false)?;
+    let mut body = codec::object(ctx, target.asked).await?;
+    versions::to_stored(target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
+    let allotted = target.kind.resource == SERVICES;
     let mut tries = 0;
     loop {
         tries += 1;
-        // Only a generated name is ever tried again.
-        let object = if generated { body.clone() } else { body.take() };
-        let object = prepared(ctx, target, object).await?;
+        // Only a generated name is ever tried again, and a Service whose address another server was faster to give away.
+        let object = if generated || allotted { body.clone() } else { body.take() };
+        let object = prepared(ctx, target, object, None).await?;
+        write::warn(ctx, target, &object, None);
         let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
         if ctx.dry_run() {
             return dry_run(ctx, &target, &object, form);
         }
-        match write::put(ctx, &target, &object, 0).await? {
-            Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.kind, json, form),
+        let asked = Asked { ctx, target: &target, operation: Operation::Create, old: None };
+        match write::put_counted(&asked, &object, 0).await? {
+            Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
+            Written::Conflict if allotted && tries < NAMES_MAX && target.current(ctx).is_err() => {}
             Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
         }
     }
 }
 
-/// The object as it would be stored.
-async fn prepared(ctx: &Context, target: &Target, mut object: Value) -> Result<Value, Status> {
+/// The object as it would be stored. `owners` are known where it is applied.
+pub(super) async fn prepared(
+    ctx: &Context,
+    target: &Target,
+    mut object: Value,
+    owners: Option<&str>,
+) -> Result<Value, Status> {
     let kind = target.kind;
+    let sent = managed::sent(&mut object);
     metadata::place(&mut object, target, "")?;
     metadata::begin(ctx, kind, &mut object)?;
     kind.policy.default(&mut object);
+    // As upstream: what the server itself adds from here on nobody owns.
+    let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
     kind.policy.prepare_create(&mut object);
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
+    services::allot(ctx, kind, &mut object, None)?;
+    managed::put(&mut object, &owners);
     let mut violations = metadata::violations(kind, &object);
-    violations.extend(kind.policy.validate(&object));
+    violations.extend(managed::violations(&sent));
+    violations.extend(target.asked.policy.validate(&object));
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Status::invalid(&kind.resource, name, &violations));
+        return Err(Status::invalid(target.resource(), name, &violations));
     }
     asked.validate(&object).await?;
     Ok(object)
@@ -62,5 +81,5 @@ fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result
     if target.cache(ctx).get(&target.namespace, &target.name).is_some() {
         return Err(Status::already_exists(target.resource(), &target.name));
     }
-    respond::object(ctx, StatusCode::CREATED, target.kind, write::pretend(target, object, None), form)
+    respond::object(ctx, StatusCode::CREATED, target.asked, write::pretend(target, object, None), form)
 }

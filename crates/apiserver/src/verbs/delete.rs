@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use corten_kinds::Subresource;
-use corten_meta::{Details, Resource, Status, Time, Violation};
+use corten_meta::{Details, Resource, Status, Time};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
+    delete_options::{DeleteOptions, Propagation},
     metadata::{self, FOREGROUND, ORPHAN},
     respond,
     target::Target,
@@ -15,7 +16,7 @@ use super::{
 use crate::{
     admission::Operation,
     answer,
-    codec::{self, Form},
+    codec::Form,
     request::{Context, Response},
     watch_cache::Stored,
 };
@@ -23,21 +24,31 @@ use crate::{
 pub(super) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     match remove(ctx, target, &options).await? {
-        Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, target.kind, json, form),
+        Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, target.asked, json, form),
         Removed::Gone(object) if returns_object(target.resource()) => {
-            respond::object(ctx, StatusCode::OK, target.kind, object.json(), form)
+            respond::object(ctx, StatusCode::OK, target.asked, object.json(), form)
         }
         Removed::Gone(object) => Ok(answer::json(StatusCode::OK, &gone(target, object.uid()))),
     }
 }
 
 /// As upstream: some kinds answer a delete with what was deleted.
-fn returns_object(resource: &Resource) -> bool {
-    resource.group.is_empty()
-        && matches!(
+pub(crate) fn returns_object(resource: &Resource) -> bool {
+    match &*resource.group {
+        "" => matches!(
             &*resource.plural,
-            "pods" | "services" | "serviceaccounts" | "podtemplates" | "persistentvolumes" | "persistentvolumeclaims"
-        )
+            "persistentvolumeclaims"
+                | "persistentvolumes"
+                | "pods"
+                | "podtemplates"
+                | "resourcequotas"
+                | "serviceaccounts"
+                | "services"
+        ),
+        "resource.k8s.io" => true,
+        "storage.k8s.io" => resource.plural != "csistoragecapacities",
+        _ => false,
+    }
 }
 
 fn gone(target: &Target, uid: &str) -> Status {
@@ -51,116 +62,6 @@ fn gone(target: &Target, uid: &str) -> Status {
         ..Details::default()
     });
     status
-}
-
-/// `metav1.DeleteOptions`, from the body or from the query.
-#[derive(Clone, Debug, Default)]
-pub(super) struct DeleteOptions {
-    grace_seconds: Option<i64>,
-    uid: Option<String>,
-    revision: Option<String>,
-    propagation: Option<Propagation>,
-    dry_run: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
-
-impl DeleteOptions {
-    /// # Errors
-    /// 400 for a body that is none, 422 for options that contradict each other.
-    pub(super) async fn read(ctx: &mut Context) -> Result<Self, Status> {
-        let document = codec::document_or_none(ctx, "DeleteOptions").await?;
-        let body = document.map_or(Value::Null, |it| it.value);
-        let mut options = Self::of(&body)?;
-        let query = &ctx.info.query;
-        if body.is_null() {
-            options.grace_seconds = query.integer("gracePeriodSeconds")?;
-            let orphan = query.get("orphanDependents").map(|it| !matches!(it, "false" | "0"));
-            options.propagation = propagation(query.get("propagationPolicy"), orphan)?;
-        }
-        options.dry_run |= ctx.dry_run();
-        Ok(options)
-    }
-
-    pub(super) fn of(body: &Value) -> Result<Self, Status> {
-        let wrong = |name: &str, wanted: &str| {
-            Status::bad_request(format!(
-                "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: json: cannot unmarshal {name} into {wanted}"
-            ))
-        };
-        let text = |value: &Value, name: &str| match value {
-            Value::Null => Ok(None),
-            Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(wrong(name, "a string")),
-        };
-        let kind = body["kind"].as_str().unwrap_or("DeleteOptions");
-        if kind != "DeleteOptions" {
-            return Err(Status::bad_request(format!("{kind} cannot be handled as a DeleteOptions")));
-        }
-        let grace_seconds = match &body["gracePeriodSeconds"] {
-            Value::Null => None,
-            other => Some(other.as_i64().ok_or_else(|| wrong("gracePeriodSeconds", "an integer"))?),
-        };
-        let orphan = match &body["orphanDependents"] {
-            Value::Null => None,
-            other => Some(other.as_bool().ok_or_else(|| wrong("orphanDependents", "a truth value"))?),
-        };
-        let policy = text(&body["propagationPolicy"], "propagationPolicy")?;
-        Ok(Self {
-            grace_seconds,
-            uid: text(&body["preconditions"]["uid"], "preconditions.uid")?,
-            revision: text(&body["preconditions"]["resourceVersion"], "preconditions.resourceVersion")?,
-            propagation: propagation(policy.as_deref(), orphan)?,
-            dry_run: body["dryRun"].as_array().is_some_and(|it| !it.is_empty()),
-        })
-    }
-
-    pub(super) fn pretend_if(&mut self, dry_run: bool) {
-        self.dry_run |= dry_run;
-    }
-
-    fn check(&self, target: &Target, object: &Stored) -> Result<(), Status> {
-        let conflict = |detail: String| Err(Status::conflict(target.resource(), &target.name, &detail));
-        if let Some(uid) = self.uid.as_deref().filter(|it| *it != object.uid()) {
-            return conflict(format!(
-                "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-                object.uid()
-            ));
-        }
-        if let Some(revision) = self.revision.as_deref().filter(|it| *it != object.revision.to_string()) {
-            return conflict(format!(
-                "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({}). The object might have been modified",
-                object.revision
-            ));
-        }
-        Ok(())
-    }
-}
-
-fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Result<Option<Propagation>, Status> {
-    let options = Resource::cluster("meta.k8s.io", "v1", "DeleteOptions", "deleteoptions");
-    let invalid = |violation| Err(Status::invalid(&options, "", &[violation]));
-    match (policy, orphan) {
-        (Some(policy), Some(_)) => {
-            let detail = "orphanDependents and deletionPropagation cannot be both set";
-            invalid(Violation::invalid("propagationPolicy", format!("{policy:?}"), detail))
-        }
-        (None, Some(true)) => Ok(Some(Propagation::Orphan)),
-        (None, Some(false)) => Ok(Some(Propagation::Background)),
-        (None, None) => Ok(None),
-        (Some("Background"), None) => Ok(Some(Propagation::Background)),
-        (Some("Foreground"), None) => Ok(Some(Propagation::Foreground)),
-        (Some("Orphan"), None) => Ok(Some(Propagation::Orphan)),
-        (Some(other), None) => {
-            let supported = ["Background", "Foreground", "Orphan"];
-            invalid(Violation::not_supported("propagationPolicy", other, &supported))
-        }
-    }
 }
 
 pub(super) enum Removed {
@@ -181,7 +82,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
     for _ in 0..ATTEMPTS {
         let current = target.current(ctx)?;
         options.check(target, &current)?;
-        let old = current.parse();
+        let old = current.draft();
         let asked = Asked { ctx, target, operation: Operation::Delete, old: Some(&old) };
         asked.admit(&mut Value::Null).await?;
         asked.validate(&Value::Null).await?;

@@ -7,16 +7,14 @@ use futures_util::future::join_all;
 use http::StatusCode;
 
 use super::{
-    delete::{self, DeleteOptions, Removed},
-    list, options,
+    delete::{self, Removed},
+    delete_options::DeleteOptions,
+    list,
     target::Target,
 };
 use crate::{
     answer,
-    codec::{
-        Form,
-        items::{Items, Place},
-    },
+    codec::Form,
     request::{BoxFuture, Context, Response},
     watch_cache::Stored,
 };
@@ -28,14 +26,11 @@ fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> 
     Box::pin(async move { delete::remove(ctx, &one, options).await })
 }
 
-/// Answers with the list of what was asked to go, as it was before.
+/// Answers with the list of what was asked to go, as it was before. As upstream, `limit` ends the list and what goes.
 pub(super) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
-    options::list(ctx)?;
-    let matcher = list::matcher(ctx, target)?;
-    let (snapshot, revision) = list::newest(ctx, target.cache(ctx));
-    let doomed: Vec<Arc<Stored>> =
-        snapshot.range(&matcher.namespace, None).filter(|it| matcher.matches(it)).cloned().collect();
+    let items = list::items(ctx, target, form).await?;
+    let doomed: Vec<Arc<Stored>> = items.objects().cloned().collect();
     for batch in doomed.chunks(BATCH) {
         let ctx = &*ctx;
         let options = &options;
@@ -51,19 +46,6 @@ pub(super) async fn delete_collection(ctx: &mut Context, target: &Target, form: 
             }
         }
     }
-    let items = Items {
-        kind: target.kind,
-        form,
-        snapshot,
-        matcher,
-        revision,
-        now: ctx.server.now(),
-        after: None,
-        last: None,
-        token: None,
-        remaining: None,
-        place: Place::Head,
-    };
     let mut body = Vec::new();
     items.for_each(|it| body.extend_from_slice(&it));
     Ok(answer::json_bytes(StatusCode::OK, body))

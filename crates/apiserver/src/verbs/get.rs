@@ -14,5 +14,5 @@ pub(super) async fn get(ctx: &Context, target: &Target, form: Form) -> Result<Re
         ctx.server.caches().reach(revision).await?;
     }
     let object = target.current(ctx)?;
-    respond::object(ctx, StatusCode::OK, target.kind, object.json(), form)
+    respond::object(ctx, StatusCode::OK, target.asked, object.json(), form)
 }

@@ -27,6 +27,12 @@ use crate::{
 };
 
 pub(super) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let items = items(ctx, target, form).await?;
+    Ok(send(ctx, items))
+}
+
+/// What the request asks for, still to be written.
+pub(super) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<Items, Status> {
     let options = options::list(ctx)?;
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
@@ -36,8 +42,8 @@ pub(super) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<R
         cache.keep(&start.snapshot, start.revision);
         Token::after(start.token_revision(), last).encode()
     });
-    let items = Items {
-        kind: target.kind,
+    Ok(Items {
+        kind: target.asked,
         form,
         matcher,
         revision: start.revision,
@@ -48,13 +54,12 @@ pub(super) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<R
         remaining: page.remaining,
         snapshot: start.snapshot,
         place: Place::Head,
-    };
-    Ok(send(ctx, items))
+    })
 }
 
 pub(super) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
-    Matcher::new(target.kind, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
+    Matcher::new(target.asked, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
 }
 
 /// The state a page is read from, and where in it the page begins.
@@ -90,7 +95,7 @@ async fn start(ctx: &Context, cache: &ResourceCache, options: &ListOptions) -> R
 
 /// The newest state and the revision it is said to be of: the snapshot holds every change up to `applied`, so it is the
 /// state there, unless it is newer still.
-pub(super) fn newest(ctx: &Context, cache: &ResourceCache) -> (Arc<Snapshot>, Revision) {
+fn newest(ctx: &Context, cache: &ResourceCache) -> (Arc<Snapshot>, Revision) {
     let applied = ctx.server.caches().applied();
     let snapshot = cache.snapshot();
     let revision = applied.max(snapshot.revision);

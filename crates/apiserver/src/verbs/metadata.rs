@@ -105,19 +105,24 @@ pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) -> Result<()
 
 /// `generateName` and five characters that make no words, where no name is given.
 fn generated_name(ctx: &Context, object: &Value) -> Option<String> {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let base = text(object, "generateName");
     if base.is_empty() || !text(object, "name").is_empty() {
         return None;
     }
     let base: String = base.chars().take(GENERATED_NAME_BYTES_MAX - SUFFIX_BYTES).collect();
+    Some(base + &name_suffix(ctx))
+}
+
+/// Five characters that make no words and are not likely to come twice.
+pub(crate) fn name_suffix(ctx: &Context) -> String {
+    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let uid = ctx.server.new_uid();
     let digits: Vec<u8> = uid.bytes().filter(u8::is_ascii_hexdigit).collect();
     let suffix = digits.chunks(3).take(SUFFIX_BYTES).map(|it| {
         let number = it.iter().fold(0_usize, |sum, digit| sum * 16 + usize::from(hex(*digit)));
         char::from(ALPHABET[number % ALPHABET.len()])
     });
-    Some(base + &suffix.collect::<String>())
+    suffix.collect()
 }
 
 fn hex(digit: u8) -> u8 {
@@ -132,7 +137,6 @@ fn hex(digit: u8) -> u8 {
 pub(super) fn carry_over(new: &mut Value, old: &Value) -> Vec<Violation> {
     let metadata = of(new);
     metadata.shift_remove("selfLink");
-    metadata.shift_remove("managedFields");
     match old["metadata"].get("generation") {
         Some(generation) => metadata.insert("generation".into(), generation.clone()),
         None => metadata.shift_remove("generation"),

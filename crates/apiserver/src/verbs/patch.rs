@@ -1,51 +1,72 @@
 //! PATCH: applies a patch to what is stored, then goes the way of an update.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use corten_meta::Status;
+use corten_meta::{Resource, Status, Violation};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
 use serde_json::Value;
 
 use super::{
-    metadata, respond,
+    managed, metadata, respond,
     target::Target,
     update::{Make, Part, change},
 };
 use crate::{
-    codec::{self, Form},
+    codec::{Form, Strictness},
     request::{Context, Response},
+    versions,
 };
 
-const SUPPORTED: &str =
-    "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json";
+const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 pub(super) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+    if media_type(ctx) == APPLY {
+        return super::apply::apply(ctx, target, form).await;
+    }
+    managed::check_options(ctx, false)?;
     let patch = Patch::read(ctx).await?;
-    let kind = target.kind;
+    let kind = target.asked;
     let make: Make<'_> = &mut |ctx: &mut Context, old: &Value| {
-        let mut new = patch.apply(kind.schema, old)?;
-        if new["kind"] != old["kind"] || new["apiVersion"] != old["apiVersion"] {
+        let mut shown = Cow::Borrowed(old);
+        if kind.view_of.is_some() {
+            versions::from_stored(kind, shown.to_mut());
+        }
+        if patch.names_owners() {
+            managed::spell_out(shown.to_mut());
+        }
+        let mut new = patch.apply(kind.schema, &shown)?;
+        if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
             return Err(Status::bad_request(format!(
                 "the patch changes the object's kind or version, which must be {} {}",
                 kind.resource.api_version(),
                 kind.resource.kind
             )));
         }
-        // A conflict makes this run again; one warning is enough.
-        let warned = ctx.warnings.len();
-        codec::validated(ctx, kind, &mut new, Vec::new())?;
-        if warned > 0 {
-            ctx.warnings.truncate(warned);
-        }
+        managed::without_text(&mut new, |new| patch.decode(ctx, kind.schema, new))?;
+        metadata::place(&mut new, target, "")?;
         metadata::rename(&mut new, target)?;
+        versions::to_stored(kind, &mut new);
         Ok(new)
     };
     let json = change(ctx, target, Part::of(target), make).await?;
     respond::object(ctx, StatusCode::OK, kind, json, form)
 }
 
+pub(super) fn media_type(ctx: &Context) -> &str {
+    ctx.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
+}
+
 /// A patch that was read but not yet applied.
-pub(super) enum Patch {
+pub(super) struct Patch {
+    way: Way,
+    /// What a strict reader finds in the patch itself.
+    findings: Vec<String>,
+}
+
+enum Way {
     Json(Bytes),
     Merge(Value),
     Strategic(Value),
@@ -55,35 +76,92 @@ impl Patch {
     /// # Errors
     /// 415 for other kinds of patch, 400 where it is no JSON.
     pub(super) async fn read(ctx: &mut Context) -> Result<Self, Status> {
-        let header = ctx.header(header::CONTENT_TYPE).to_owned();
+        let media_type = media_type(ctx).to_owned();
         let body = ctx.read_body().await?;
-        let value = || -> Result<Value, Status> {
-            let value: Value = serde_json::from_slice(&body)
-                .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?;
-            if value.is_object() {
-                Ok(value)
-            } else {
-                Err(Status::bad_request("error decoding patch: it must be an object"))
+        let broken = |reason: &str| Status::bad_request(format!("error decoding patch: {reason}"));
+        let object = |way: fn(Value) -> Way| -> Result<Self, Status> {
+            let (value, findings) = corten_schema::read(&body).map_err(|it| broken(&it.to_string()))?;
+            if !value.is_object() {
+                return Err(broken("json: cannot unmarshal it into Go value of type map[string]interface {}"));
             }
+            Ok(Self { way: way(value), findings })
         };
-        match header.split(';').next().unwrap_or_default().trim() {
-            "application/json-patch+json" => Ok(Self::Json(body)),
-            "application/merge-patch+json" => value().map(Self::Merge),
-            "application/strategic-merge-patch+json" => value().map(Self::Strategic),
-            "application/apply-patch+yaml" => Err(Status::failure(
-                415,
-                "UnsupportedMediaType",
-                format!("server-side apply is not implemented yet - accepted media types include: {SUPPORTED}"),
-            )),
+        match &*media_type {
+            "application/json-patch+json" => Ok(Self { findings: of_operations(&body), way: Way::Json(body) }),
+            "application/merge-patch+json" => object(Way::Merge),
+            "application/strategic-merge-patch+json" => object(Way::Strategic),
             other => Err(Status::unsupported_media_type(SUPPORTED, other)),
         }
     }
 
-    pub(super) fn apply(&self, schema: &str, old: &Value) -> Result<Value, Status> {
-        match self {
-            Self::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
-            Self::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
-            Self::Strategic(patch) => apply::strategic(schema, old.clone(), patch).map_err(|it| it.status()),
+    /// Might it read or change `managedFields`?
+    fn names_owners(&self) -> bool {
+        match &self.way {
+            Way::Json(patch) => {
+                let has = |text: &[u8]| patch.windows(text.len()).any(|it| it == text);
+                has(b"managedFields") || has(b"\"/metadata\"") || patch.contains(&b'\\')
+            }
+            Way::Merge(patch) | Way::Strategic(patch) => !patch["metadata"]["managedFields"].is_null(),
         }
     }
+
+    pub(super) fn apply(&self, schema: &str, old: &Value) -> Result<Value, Status> {
+        match &self.way {
+            Way::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
+            Way::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
+            Way::Strategic(patch) => apply::strategic(schema, old.clone(), patch).map_err(|it| it.status()),
+        }
+    }
+
+    /// Reads what the patch made as an object of its type. As upstream: what does not fit is the patch's fault.
+    pub(super) fn decode(&self, ctx: &mut Context, schema: &str, new: &mut Value) -> Result<(), Status> {
+        let strictness = Strictness::of(ctx)?;
+        let found = corten_schema::check(schema, new);
+        if let Some(wrong) = found.wrong_types.first() {
+            return Err(self.invalid(new, &wrong.message));
+        }
+        let sentences: Vec<&String> = self.findings.iter().chain(&found.unknown_fields).collect();
+        if strictness == Strictness::Strict && !sentences.is_empty() {
+            let list: Vec<&str> = sentences.iter().map(|it| it.as_str()).collect();
+            return Err(self.invalid(new, &format!("strict decoding error: {}", list.join(", "))));
+        }
+        if strictness == Strictness::Warn {
+            // A conflict makes this run again; one warning is enough.
+            let new: Vec<String> = sentences.into_iter().filter(|it| !ctx.warnings.contains(it)).cloned().collect();
+            ctx.warnings.extend(new);
+        }
+        corten_schema::prune(schema, new);
+        Ok(())
+    }
+
+    fn invalid(&self, new: &Value, reason: &str) -> Status {
+        let shown = match &self.way {
+            Way::Strategic(patch) => apply::as_go(patch),
+            Way::Json(_) | Way::Merge(_) => new.to_string(),
+        };
+        let violation = Violation::invalid("patch", format!("{shown:?}"), reason);
+        Status::invalid(&Resource::cluster("", "", "", ""), "", &[violation])
+    }
+}
+
+/// Keys of operations that mean nothing, or are there twice.
+fn of_operations(patch: &[u8]) -> Vec<String> {
+    const KEYS: [&str; 4] = ["op", "path", "from", "value"];
+    let Ok((Value::Array(operations), duplicates)) = corten_schema::read(patch) else { return Vec::new() };
+    let mut found: Vec<(usize, String)> = Vec::new();
+    for (at, operation) in operations.iter().enumerate() {
+        let keys = operation.as_object().into_iter().flatten().map(|it| it.0);
+        found.extend(
+            keys.filter(|it| !KEYS.contains(&&***it))
+                .map(|it| (at, format!("json patch unknown field {:?}", format!("[{at}].{it}")))),
+        );
+        let twice = |key: &&str| duplicates.contains(&format!("duplicate field {:?}", format!("[{at}].{key}")));
+        found.extend(
+            KEYS.iter()
+                .filter(|it| twice(it))
+                .map(|it| (at, format!("json patch duplicate field {:?}", format!("[{at}].{it}")))),
+        );
+    }
+    found.sort_by_key(|it| it.0);
+    found.into_iter().map(|it| it.1).collect()
 }

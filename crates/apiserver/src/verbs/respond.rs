@@ -10,10 +10,10 @@ use crate::{
     answer,
     codec::{Form, partial},
     request::{Context, Response},
-    table,
+    table, versions,
 };
 
-/// `json` is the whole object with its `resourceVersion`.
+/// `json` is the whole object as it is stored, with its `resourceVersion`; `kind` is the row in whose form it is sent.
 pub(super) fn object(
     ctx: &Context,
     code: StatusCode,
@@ -23,11 +23,14 @@ pub(super) fn object(
 ) -> Result<Response, Status> {
     let pretty = ctx.info.query.flag("pretty");
     if form == Form::Object && !pretty {
-        return Ok(answer::json_bytes(code, json));
+        return Ok(answer::json_bytes(code, versions::shown(kind, json)));
     }
-    let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    let mut object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
     let value = match form {
-        Form::Object => object,
+        Form::Object => {
+            versions::from_stored(kind, &mut object);
+            object
+        }
         Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
         Form::Partial => partial::of(&object),
     };

@@ -6,7 +6,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    patch::Patch,
+    managed,
+    patch::{self, Patch},
+    scale_apply,
     target::Target,
     update::{Part, change},
 };
@@ -15,16 +17,16 @@ use crate::{
     request::{Context, Response},
 };
 
-const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
-const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub(super) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
+pub(super) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 pub(super) fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
-    Ok(answer::json(StatusCode::OK, &scale_of(&target.current(ctx)?.parse())))
+    Ok(answer::json(StatusCode::OK, &scale_of(&target.current(ctx)?.draft())))
 }
 
 pub(super) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -> Result<Bytes, Status> {
-    change(ctx, target, Part::Main, &mut |_, old| {
-        let asked = wish.apply(old)?;
+    change(ctx, target, Part::Main, &mut |ctx, old| {
+        let asked = wish.apply(ctx, old)?;
         let replicas = checked(&asked, target)?;
         let mut new = old.clone();
         new["spec"]["replicas"] = replicas.into();
@@ -40,10 +42,15 @@ pub(super) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -
 }
 
 pub(super) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
-    let wish = if ctx.info.verb == "patch" {
+    let is_patch = ctx.info.verb == "patch";
+    if is_patch && patch::media_type(ctx) == patch::APPLY {
+        return scale_apply::apply(ctx, target).await;
+    }
+    managed::check_options(ctx, false)?;
+    let wish = if is_patch {
         Wish::Patch(Patch::read(ctx).await?)
     } else {
-        Wish::Whole(codec::document(ctx, "Scale").await?.value)
+        Wish::Whole(codec::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
     };
     let json = change_by(ctx, target, &wish).await?;
     let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
@@ -57,46 +64,47 @@ pub(super) enum Wish {
 }
 
 impl Wish {
-    fn apply(&self, old: &Value) -> Result<Value, Status> {
-        match self {
-            Self::Whole(scale) => Ok(scale.clone()),
-            Self::Patch(patch) => patch.apply(SCHEMA, &scale_of(old)),
-        }
+    fn apply(&self, ctx: &mut Context, old: &Value) -> Result<Value, Status> {
+        let patch = match self {
+            Self::Whole(scale) => return Ok(scale.clone()),
+            Self::Patch(patch) => patch,
+        };
+        let mut scale = patch.apply(SCHEMA, &scale_of(old))?;
+        patch.decode(ctx, SCHEMA, &mut scale)?;
+        Ok(scale)
     }
 }
 
-fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
+pub(super) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (kind, api_version) = (text(&scale["kind"]), text(&scale["apiVersion"]));
-    if !matches!(&*kind, "" | "Scale") || !matches!(&*api_version, "" | "autoscaling/v1") {
+    if kind != "Scale" || api_version != "autoscaling/v1" {
         return Err(Status::bad_request(format!(
             "{kind} in version {api_version:?} cannot be handled as a Scale: expected autoscaling/v1 Scale"
         )));
     }
-    let name = text(&scale["metadata"]["name"]);
+    let metadata = &scale["metadata"];
+    let (name, namespace) = (text(&metadata["name"]), text(&metadata["namespace"]));
     if !name.is_empty() && name != target.name {
         let message = format!("the name of the object ({name}) does not match the name on the URL ({})", target.name);
         return Err(Status::bad_request(message));
     }
-    match &scale["spec"]["replicas"] {
-        Value::Null => Ok(0),
-        other => match other.as_i64() {
-            Some(replicas) if (0..=i64::from(i32::MAX)).contains(&replicas) => Ok(replicas),
-            Some(replicas) => {
-                let detail = "must be greater than or equal to 0";
-                let violation = Violation::invalid("spec.replicas", replicas, detail);
-                Err(Status::invalid(&SCALE, &target.name, &[violation]))
-            }
-            None => Err(Status::bad_request(format!(
-                "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal {other} into Go struct field ScaleSpec.spec.replicas of type int32"
-            ))),
-        },
+    if !namespace.is_empty() && namespace != target.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    if replicas < 0 {
+        let violation = Violation::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+        return Err(Status::invalid(&SCALE, &target.name, &[violation]));
+    }
+    Ok(replicas)
 }
 
-fn scale_of(object: &Value) -> Value {
+pub(super) fn scale_of(object: &Value) -> Value {
     let meta = &object["metadata"];
-    let selector = serde_json::from_value::<LabelSelector>(object["spec"]["selector"].clone()).unwrap_or_default();
+    let selector = selector_of(object);
     json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -110,6 +118,16 @@ fn scale_of(object: &Value) -> Value {
             "selector": written(&selector),
         },
     })
+}
+
+/// A ReplicationController's selector is older: labels alone.
+fn selector_of(object: &Value) -> LabelSelector {
+    let selector = object["spec"]["selector"].clone();
+    if object["kind"] == "ReplicationController" {
+        let match_labels = serde_json::from_value(selector).unwrap_or_default();
+        return LabelSelector { match_labels, ..LabelSelector::default() };
+    }
+    serde_json::from_value(selector).unwrap_or_default()
 }
 
 /// The selector in its text form.

@@ -12,7 +12,10 @@ use crate::{
 
 #[derive(Clone)]
 pub(super) struct Target {
+    /// The row in whose form the object is stored: what defaults, admits, validates and stores it.
     pub(super) kind: &'static Kind,
+    /// The row the path names. Bodies come and answers go in its form.
+    pub(super) asked: &'static Kind,
     /// Empty for cluster-scoped kinds, and for collections over all namespaces.
     pub(super) namespace: String,
     /// Empty for collections.
@@ -40,11 +43,12 @@ impl Target {
             return Err(if info.name.is_empty() { super::not_allowed() } else { Status::no_such_path() });
         }
         let namespace = if namespaced { info.namespace.clone() } else { String::new() };
-        Ok(Self { kind, namespace, name: info.name.clone(), subresource })
+        Ok(Self { kind: kind.stored_row(), asked: kind, namespace, name: info.name.clone(), subresource })
     }
 
+    /// As messages name it.
     pub(super) fn resource(&self) -> &'static Resource {
-        &self.kind.resource
+        &self.asked.resource
     }
 
     pub(super) fn cache<'a>(&self, ctx: &'a Context) -> &'a ResourceCache {

@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
+    managed::{self, Tracked},
     metadata, respond,
     target::Target,
     write::{self, ATTEMPTS, Asked, Written},
@@ -15,15 +16,18 @@ use crate::{
     admission::Operation,
     codec::{self, Form},
     request::{Context, Response},
+    services, versions,
     watch_cache::Stored,
 };
 
 pub(super) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
-    let mut body = codec::object(ctx, target.kind).await?;
+    managed::check_options(ctx, false)?;
+    let mut body = codec::object(ctx, target.asked).await?;
+    versions::to_stored(target.asked, &mut body);
     metadata::rename(&mut body, target)?;
     let part = Part::of(target);
     let json = change(ctx, target, part, &mut |_, _| Ok(body.clone())).await?;
-    respond::object(ctx, StatusCode::OK, target.kind, json, form)
+    respond::object(ctx, StatusCode::OK, target.asked, json, form)
 }
 
 /// Which part of the object a change may touch.
@@ -34,6 +38,10 @@ pub(super) enum Part {
     Status,
     /// A Namespace's `spec.finalizers`.
     Finalizers,
+    /// What approvers say of a CertificateSigningRequest.
+    Approval,
+    /// A part only this kind has: its policy takes and checks it.
+    Particular(Subresource),
     /// The server's own change: taken as it is.
     Own,
 }
@@ -43,6 +51,8 @@ impl Part {
         match target.subresource {
             Some(Subresource::Status) => Self::Status,
             Some(Subresource::Finalize) => Self::Finalizers,
+            Some(Subresource::Approval) => Self::Approval,
+            Some(it @ (Subresource::EphemeralContainers | Subresource::Resize)) => Self::Particular(it),
             _ => Self::Main,
         }
     }
@@ -51,17 +61,36 @@ impl Part {
 /// Makes the new object out of the stored one.
 pub(super) type Make<'a> = &'a mut (dyn FnMut(&mut Context, &Value) -> Result<Value, Status> + Send);
 
+/// As [`Make`], where the change may know already who owns what after it.
+pub(super) type MakeOwned<'a> =
+    &'a mut (dyn FnMut(&mut Context, &Value) -> Result<(Value, Option<Tracked>), Status> + Send);
+
 /// Reads, changes and stores an object, again where another write came between, unless the change names a revision. Gives
 /// the object as it is then.
 pub(super) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
+    change_owned(ctx, target, part, &mut |ctx, old| Ok((make(ctx, old)?, None))).await
+}
+
+pub(super) async fn change_owned(
+    ctx: &mut Context,
+    target: &Target,
+    part: Part,
+    make: MakeOwned<'_>,
+) -> Result<Bytes, Status> {
     for _ in 0..ATTEMPTS {
         let current = target.current(ctx)?;
-        let old = current.parse();
-        let asked = make(ctx, &old)?;
-        preconditions(target, &asked, &current)?;
-        let new = prepared(ctx, target, part, asked, &old).await?;
+        let old = current.draft();
+        let (asked, tracked) = make(ctx, &old)?;
+        preconditions(ctx, target, &asked, &current)?;
+        let (mut new, owners) = prepared(ctx, target, part, asked, tracked, &old).await?;
+        if part == Part::Main {
+            write::warn(ctx, target, &new, Some(&old));
+        }
         if new == old {
             return Ok(current.json());
+        }
+        if let Some(owners) = owners {
+            managed::put(&mut new, &owners);
         }
         if ctx.dry_run() {
             return Ok(write::pretend(target, &new, Some(current.revision)));
@@ -72,7 +101,8 @@ pub(super) async fn change(ctx: &mut Context, target: &Target, part: Part, make:
             }
             continue;
         }
-        if let Written::Done(json) = write::put(ctx, target, &new, current.revision).await? {
+        let asked = Asked { ctx, target, operation: Operation::Update, old: Some(&old) };
+        if let Written::Done(json) = write::put_counted(&asked, &new, current.revision).await? {
             return Ok(json);
         }
     }
@@ -80,7 +110,7 @@ pub(super) async fn change(ctx: &mut Context, target: &Target, part: Part, make:
 }
 
 /// `resourceVersion` and `uid` in a change say which object and which state of it is meant.
-fn preconditions(target: &Target, asked: &Value, current: &Stored) -> Result<(), Status> {
+fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored) -> Result<(), Status> {
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
     if !matches!(revision, "" | "0") {
@@ -98,7 +128,8 @@ fn preconditions(target: &Target, asked: &Value, current: &Stored) -> Result<(),
         }
     }
     let uid = metadata["uid"].as_str().unwrap_or_default();
-    if !uid.is_empty() && uid != current.uid() {
+    // As upstream: a patch that changes it is refused by validation.
+    if !uid.is_empty() && uid != current.uid() && ctx.info.verb != "patch" {
         let detail = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
             current.key,
@@ -109,35 +140,73 @@ fn preconditions(target: &Target, asked: &Value, current: &Stored) -> Result<(),
     Ok(())
 }
 
-/// The object as it would be stored: kept parts put back, admitted, counted, validated.
-async fn prepared(ctx: &Context, target: &Target, part: Part, asked: Value, old: &Value) -> Result<Value, Status> {
+/// The object as it would be stored: kept parts put back, admitted, counted, validated. With the owners it gets if anything
+/// else of it differs, where only their times do.
+async fn prepared(
+    ctx: &Context,
+    target: &Target,
+    part: Part,
+    mut asked: Value,
+    tracked: Option<Tracked>,
+    old: &Value,
+) -> Result<(Value, Option<String>), Status> {
     let kind = target.kind;
     if part == Part::Own {
-        return Ok(asked);
+        return Ok((asked, None));
     }
-    let mut new = merged(kind, part, asked, old);
+    let sent = managed::sent(&mut asked);
+    let track = |new: &Value| managed::after_update(ctx, target, old, new, &sent);
+    let (mut new, tracked) = if part == Part::Main {
+        kind.policy.default(&mut asked);
+        let tracked = tracked.unwrap_or_else(|| track(&asked));
+        (merged(kind, part, asked, old), tracked)
+    } else {
+        let new = merged(kind, part, asked, old);
+        let tracked = tracked.unwrap_or_else(|| track(&new));
+        (new, tracked)
+    };
     let mut violations = metadata::carry_over(&mut new, old);
+    violations.extend(managed::violations(&sent));
+    let owners = if tracked.same {
+        managed::put(&mut new, managed::text_of(old));
+        Some(tracked.text)
+    } else {
+        managed::put(&mut new, &tracked.text);
+        None
+    };
     let request = Asked { ctx, target, operation: Operation::Update, old: Some(old) };
     request.admit(&mut new).await?;
-    if part == Part::Main && kind.policy.has_generation() && spec_differs(&new, old) {
+    if part == Part::Main {
+        services::allot(ctx, kind, &mut new, Some(old))?;
+    }
+    let is_spec = matches!(part, Part::Main | Part::Particular(_));
+    if is_spec && kind.policy.has_generation() && spec_differs(&new, old) {
         metadata::count_up(&mut new);
     }
     violations.extend(metadata::violations(kind, &new));
     if part == Part::Main {
-        violations.extend(kind.policy.validate(&new));
-        violations.extend(kind.policy.validate_update(&new, old));
+        violations.extend(target.asked.policy.validate(&new));
+        violations.extend(target.asked.policy.validate_update(&new, old));
+    }
+    if part == Part::Status {
+        violations.extend(kind.policy.validate_status_update(&new, old));
+    }
+    if part == Part::Approval {
+        violations.extend(kind.policy.validate_approval(&new, old));
+    }
+    if let Part::Particular(subresource) = part {
+        violations.extend(kind.policy.validate_part(subresource, &new, old));
     }
     if !violations.is_empty() {
-        return Err(Status::invalid(&kind.resource, &target.name, &violations));
+        return Err(Status::invalid(target.resource(), &target.name, &violations));
     }
     request.validate(&new).await?;
-    Ok(new)
+    Ok((new, owners))
 }
 
 fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
     match part {
         Part::Main | Part::Own => {
-            kind.policy.default(&mut asked);
             kind.policy.prepare_update(&mut asked, old);
             asked
         }
@@ -152,6 +221,18 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             }
             kind.policy.prepare_status_update(&mut new, old);
             new
+        }
+        Part::Approval => {
+            let mut new = old.clone();
+            let conditions = &asked["status"]["conditions"];
+            if conditions.is_array() || new["status"]["conditions"].is_array() {
+                new["status"]["conditions"] = conditions.clone();
+            }
+            new
+        }
+        Part::Particular(subresource) => {
+            kind.policy.default(&mut asked);
+            kind.policy.take_part(subresource, &asked, old)
         }
         Part::Finalizers => {
             let mut new = old.clone();

@@ -25,8 +25,8 @@ use crate::{
     codec::{Form, partial},
     metrics::WatchGuard,
     request::{BoxError, Context, Response},
-    table,
-    watch_cache::{FellBehind, Seen, Snapshot, Start, Stored, Watcher, write_frame},
+    table, versions,
+    watch_cache::{FellBehind, Seen, Snapshot, Start, Stored, Watcher},
 };
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -42,6 +42,8 @@ pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<
         matcher = matcher.of_object(&target.namespace, &target.name);
     }
     let options = WatchOptions::read(ctx)?;
+    // The loops of this process are few and need theirs.
+    let place = ctx.peer.is_some().then(|| ctx.server.room().for_watch()).transpose()?;
     if let Some(revision) = options.revision {
         ctx.server.caches().reach(revision).await?;
     }
@@ -53,7 +55,7 @@ pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<
             let revision = applied.max(started.snapshot.revision);
             let initial =
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
-            Frames::new(ctx, target.kind, form, &options, started.watcher, initial, revision)
+            Frames::new(ctx, target.asked, form, &options, started.watcher, initial, revision)
         }
         // As upstream: a revision that is gone is told by an event, not by the response's code.
         Err(oldest) => {
@@ -63,7 +65,11 @@ pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<
             return Ok(response);
         }
     };
-    let frames = stream::unfold(frames, |mut it| async move { it.next().await.map(|bytes| (bytes, it)) });
+    let frames =
+        stream::unfold(
+            (frames, place),
+            |(mut it, place)| async move { it.next().await.map(|bytes| (bytes, (it, place))) },
+        );
     let frames = futures_util::StreamExt::map(frames, |it| Ok::<_, BoxError>(Frame::data(it)));
     *response.body_mut() = StreamBody::new(frames).boxed_unsync();
     Ok(response)
@@ -129,7 +135,7 @@ struct Frames {
     end: Instant,
     with_columns: bool,
     done: bool,
-    _counted: WatchGuard,
+    counted: WatchGuard,
 }
 
 impl Frames {
@@ -145,7 +151,7 @@ impl Frames {
         let now = Instant::now();
         let end = now + options.lifetime;
         Self {
-            _counted: ctx.server.metrics().watching(kind),
+            counted: ctx.server.metrics().watching(kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
             server: ctx.server.clone(),
             kind,
             form,
@@ -187,10 +193,11 @@ impl Frames {
                     self.wait().await;
                 }
                 Ok(events) => {
+                    self.counted.sent(events.len());
                     for (event, seen) in events {
                         self.revision = self.revision.max(event.revision);
                         let frame = match self.form {
-                            Form::Object => event.frame(seen),
+                            Form::Object => event.frame_as(seen, self.kind),
                             _ => self.transformed(seen, event.subject(seen), event.revision),
                         };
                         self.queue.push_back(frame);
@@ -231,7 +238,7 @@ impl Frames {
                 continue;
             }
             match self.form {
-                Form::Object => write_frame(Seen::Added, object, object.revision, &mut out),
+                Form::Object => versions::write_frame(self.kind, Seen::Added, object, object.revision, &mut out),
                 _ => out.extend_from_slice(&self.transformed(Seen::Added, object, object.revision)),
             }
             if out.len() >= PIECE_BYTES {
@@ -253,7 +260,10 @@ impl Frames {
         let mut object = subject.parse();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let object = match self.form {
-            Form::Object => object,
+            Form::Object => {
+                versions::from_stored(self.kind, &mut object);
+                object
+            }
             Form::Partial => partial::of(&object),
             Form::Table(include) => {
                 let with_columns = std::mem::take(&mut self.with_columns);

@@ -1,6 +1,7 @@
 //! The last step of every write: one conditional commit, answered when the caches hold it.
 
 use bytes::Bytes;
+use corten_api::resources::SERVICES;
 use corten_kinds::Subresource;
 use corten_meta::Status;
 use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
@@ -8,10 +9,11 @@ use serde_json::Value;
 
 use super::target::Target;
 use crate::{
-    admission::{self, Attributes},
+    admission::{self, Attributes, resource_quota},
     chain::ADMISSION,
     codec::encode,
     request::Context,
+    services,
     watch_cache::{head, spliced},
 };
 
@@ -27,24 +29,93 @@ pub(super) enum Written {
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is).
 pub(super) async fn put(ctx: &Context, target: &Target, object: &Value, expected: Revision) -> Result<Written, Status> {
-    let value = encode(target.resource(), object);
+    put_along(ctx, target, object, expected, Txn::default()).await
+}
+
+/// As [`put`], together with `along`: all of it is written, or nothing.
+pub(super) async fn put_along(
+    ctx: &Context,
+    target: &Target,
+    object: &Value,
+    expected: Revision,
+    mut along: Txn,
+) -> Result<Written, Status> {
+    let value = encode(&target.kind.resource, object);
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
-    let operation = Operation::Put { key: key.clone(), value: value.clone() };
-    Ok(match commit(ctx, key, expected, operation).await? {
+    along.compares.insert(0, Compare { key: key.clone(), mod_revision: expected });
+    along.operations.insert(0, Operation::Put { key, value: value.clone() });
+    let operation = if expected == 0 { "create" } else { "update" };
+    Ok(match commit(ctx, target, operation, along).await? {
         Some(revision) => Written::Done(with_version(target, &value, revision)),
         None => Written::Conflict,
     })
 }
 
+/// As [`put`], and in the same commit what the namespace's quotas hold then: the object and its price are never apart.
+pub(super) async fn put_counted(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
+    let ctx = asked.ctx;
+    let Some(change) = services::Change::of(ctx, asked.target.kind, Some(object), asked.old) else {
+        return put_charged(asked, object, expected, Txn::default()).await;
+    };
+    let written = put_charged(asked, object, expected, change.along.clone()).await?;
+    match written {
+        Written::Done(_) => change.committed(),
+        Written::Conflict => change.refused(&*ctx.server.config().store).await.map_err(|it| failed(&it))?,
+    }
+    Ok(written)
+}
+
+/// What the object takes with it is in `along`; what the quotas hold then is added to it.
+async fn put_charged(asked: &Asked<'_>, object: &Value, expected: Revision, along: Txn) -> Result<Written, Status> {
+    let (ctx, target) = (asked.ctx, asked.target);
+    let attributes = asked.attributes();
+    let Some(_turn) = resource_quota::turn(&attributes).await else {
+        return put_along(ctx, target, object, expected, along).await;
+    };
+    for _ in 0..ATTEMPTS {
+        let mut charges = resource_quota::charges(&attributes, object)?;
+        charges.compares.extend(along.compares.iter().cloned());
+        charges.operations.extend(along.operations.iter().cloned());
+        if let Written::Done(json) = put_along(ctx, target, object, expected, charges).await? {
+            return Ok(Written::Done(json));
+        }
+        let now = target.cache(ctx).get(&target.namespace, &target.name).map_or(0, |it| it.revision);
+        if now != expected {
+            return Ok(Written::Conflict);
+        }
+        // It was a quota that changed: its loop counts, too. Or what it takes along is taken: then again in vain.
+    }
+    Err(resource_quota::busy(&attributes))
+}
+
+/// Tells the author what the kind has to say of the object; once, however often the write is tried.
+pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<&Value>) {
+    for warning in target.kind.policy.warnings(new, old) {
+        if !ctx.warnings.contains(&warning) {
+            ctx.warn(warning);
+        }
+    }
+}
+
 /// Deletes the object if its last change was at `expected`. True where it did.
 pub(super) async fn remove(ctx: &Context, target: &Target, expected: Revision) -> Result<bool, Status> {
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
-    Ok(commit(ctx, key.clone(), expected, Operation::Delete { key }).await?.is_some())
+    let old = (target.kind.resource == SERVICES).then(|| target.current(ctx)).transpose()?.map(|it| it.parse());
+    let change = services::Change::of(ctx, target.kind, None, old.as_ref());
+    let mut txn = change.as_ref().map(|it| it.along.clone()).unwrap_or_default();
+    txn.compares.push(Compare { key: key.clone(), mod_revision: expected });
+    let reborn = services::reborn(ctx, target.kind, &target.name);
+    txn.operations.push(reborn.unwrap_or(Operation::Delete { key }));
+    let removed = commit(ctx, target, "delete", txn).await?.is_some();
+    if let Some(change) = change.filter(|_| removed) {
+        change.committed();
+    }
+    Ok(removed)
 }
 
 /// What a dry run answers: the object as it would be, at its old revision.
 pub(super) fn pretend(target: &Target, object: &Value, revision: Option<Revision>) -> Bytes {
-    let value = encode(target.resource(), object);
+    let value = encode(&target.kind.resource, object);
     match revision {
         Some(revision) => with_version(target, &value, revision),
         None => value,
@@ -53,19 +124,17 @@ pub(super) fn pretend(target: &Target, object: &Value, revision: Option<Revision
 
 fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
     let mut json = Vec::with_capacity(value.len() + 64);
-    spliced(value, head(target.resource()).len(), revision, &mut json);
+    spliced(value, head(&target.kind.resource).len(), revision, &mut json);
     json.into()
 }
 
-async fn commit(
-    ctx: &Context,
-    key: Bytes,
-    expected: Revision,
-    operation: Operation,
-) -> Result<Option<Revision>, Status> {
+/// `operation` is what measurements call it.
+async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Txn) -> Result<Option<Revision>, Status> {
     let store = &ctx.server.config().store;
-    let compares = vec![Compare { key, mod_revision: expected }];
-    let outcome = store.commit(Txn { compares, operations: vec![operation] }).await.map_err(|it| failed(&it))?;
+    let begun = tokio::time::Instant::now();
+    let outcome = store.commit(txn).await;
+    ctx.server.metrics().store.wrote(operation, &target.kind.resource, begun.elapsed(), outcome.as_ref().err());
+    let outcome = outcome.map_err(|it| failed(&it))?;
     let (committed, seen) = match outcome {
         Outcome::Committed(revision) => (Some(revision), revision),
         Outcome::Conflict(Some(Entry { mod_revision, .. })) => (None, mod_revision),
@@ -73,6 +142,9 @@ async fn commit(
     };
     // Whoever gets this answer, and whoever tries again, reads what was written. The request's deadline ends the wait.
     let caches = ctx.server.caches();
+    if caches.applied() < seen {
+        ctx.server.help_caches();
+    }
     caches.until(|| (caches.applied() >= seen).then_some(())).await;
     Ok(committed)
 }

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use corten_kinds::Kind;
+use corten_meta::Resource;
 use corten_store::Revision;
 use parking_lot::Mutex;
 
 use super::{Matcher, Stored, stored::VERSION_BYTES};
+use crate::versions;
 
 #[derive(Debug)]
 pub(crate) struct Event {
@@ -21,6 +24,7 @@ pub(crate) struct Event {
 #[derive(Debug, Default)]
 struct Frames {
     kept: [Option<Bytes>; 3],
+    of_views: Vec<(&'static Resource, Seen, Bytes)>,
     is_old: bool,
 }
 
@@ -78,9 +82,28 @@ impl Event {
         frame
     }
 
+    /// As [`Self::frame`], in the form of `asked`: the stored one, or a view of it.
+    pub(crate) fn frame_as(&self, seen: Seen, asked: &'static Kind) -> Bytes {
+        if asked.view_of.is_none() {
+            return self.frame(seen);
+        }
+        let mut frames = self.frames.lock();
+        let known = frames.of_views.iter().find(|it| it.0 == &asked.resource && it.1 == seen);
+        if let Some((_, _, kept)) = known {
+            return kept.clone();
+        }
+        let mut out = Vec::new();
+        versions::write_frame(asked, seen, self.subject(seen), self.revision, &mut out);
+        let frame = Bytes::from(out);
+        if !frames.is_old {
+            frames.of_views.push((&asked.resource, seen, frame.clone()));
+        }
+        frame
+    }
+
     /// From now on few will ask for it: no frame of it is kept.
     pub(crate) fn grow_old(&self) {
-        *self.frames.lock() = Frames { kept: Default::default(), is_old: true };
+        *self.frames.lock() = Frames { is_old: true, ..Frames::default() };
     }
 
     /// What it keeps in memory, roughly.
@@ -97,7 +120,7 @@ pub(crate) fn frame(seen: Seen, subject: &Stored, revision: Revision) -> Bytes {
     out.into()
 }
 
-pub(crate) fn write_frame(seen: Seen, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
+fn write_frame(seen: Seen, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"type":""#);
     out.extend_from_slice(seen.as_str().as_bytes());
     out.extend_from_slice(br#"","object":"#);

@@ -2,16 +2,18 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    mem,
     sync::Arc,
     time::Duration,
 };
 
 use corten_store::{Changes, Entry, Error, Range, Revision, Store};
+use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
-use super::{Caches, ResourceCache, Snapshot, layout::ROOT, resource::Change};
+use super::{Caches, ResourceCache, Snapshot, layout::ROOT, log::Log, resource::Change};
 
-/// After so many batches the lanes are trimmed to what the logs hold.
+/// After so many rounds the lanes are trimmed to what the logs hold.
 const TRIM_EVERY: u32 = 256;
 /// Events are kept for this long, in steps, unless their window is too narrow before.
 const EVENT_AGE: Duration = Duration::from_secs(300);
@@ -35,36 +37,80 @@ fn slice<'a>(entries: &'a [Entry], prefix: &str) -> &'a [Entry] {
     &entries[start..start + n]
 }
 
+/// What moves changes from the store into the caches: a task does, and any writer that would otherwise wait for it.
+pub(crate) struct Feed(Mutex<State>);
+
+struct State {
+    changes: Box<dyn Changes>,
+    /// Logs with events that their watchers were not woken for. The task wakes them: a writer's answer comes first.
+    unheard: Vec<Arc<Log>>,
+}
+
+impl Feed {
+    pub(crate) fn new(changes: Box<dyn Changes>) -> Self {
+        Self(Mutex::new(State { changes, unheard: Vec::new() }))
+    }
+
+    /// Applies what is there now, unless somebody is about it: then the task sees to what that one leaves.
+    pub(crate) fn help(&self, caches: &Caches) {
+        if let Some(mut state) = self.0.try_lock() {
+            // The end of the store's changes is told again, to the task.
+            let _ = state.pump(caches);
+        }
+    }
+
+    fn woken(&self) -> corten_store::BoxFuture<'static, ()> {
+        self.0.lock().changes.woken()
+    }
+
+    fn pump(&self, caches: &Caches) -> Result<(), Error> {
+        let mut state = self.0.lock();
+        let pumped = state.pump(caches);
+        let unheard = mem::take(&mut state.unheard);
+        drop(state);
+        unheard.iter().for_each(|it| it.wake());
+        pumped
+    }
+}
+
+impl State {
+    fn pump(&mut self, caches: &Caches) -> Result<(), Error> {
+        while let Some(batch) = self.changes.ready() {
+            self.unheard.extend(apply(caches, batch?));
+        }
+        Ok(())
+    }
+}
+
 /// Applies changes in order until the store or the server ends.
-pub(crate) async fn run(
-    store: Arc<dyn Store>,
-    caches: Arc<Caches>,
-    mut changes: Box<dyn Changes>,
-    mut ended: watch::Receiver<bool>,
-) {
-    let mut batches = 0_u32;
+pub(crate) async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mut ended: watch::Receiver<bool>) {
+    let mut rounds = 0_u32;
     let mut ages = Ages::default();
     loop {
-        let batch = tokio::select! {
-            biased;
-            _ = ended.wait_for(|it| *it) => return,
-            batch = changes.next() => batch,
-        };
-        match batch {
-            Ok(batch) => apply(&caches, batch),
+        match feed.pump(&caches) {
+            Ok(()) => {}
             Err(Error::Compacted { .. }) => match resync(&*store, &caches).await {
-                Ok(again) => changes = again,
+                Ok(again) => {
+                    feed.0.lock().changes = again;
+                    continue;
+                }
                 Err(error) => return tracing::error!(%error, "the watch caches cannot be read again"),
             },
             Err(Error::Closed) => return,
             Err(error) => return tracing::error!(%error, "the watch caches lost the store"),
         }
-        batches = batches.wrapping_add(1);
-        if batches.is_multiple_of(TRIM_EVERY) {
+        rounds = rounds.wrapping_add(1);
+        if rounds.is_multiple_of(TRIM_EVERY) {
             caches.iter().for_each(ResourceCache::trim_lanes);
         }
         if let Some(revision) = ages.pass(caches.applied()) {
             caches.iter().for_each(|it| it.forget(revision));
+        }
+        let woken = feed.woken();
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|it| *it) => return,
+            () = woken => {}
         }
     }
 }
@@ -94,8 +140,9 @@ impl Ages {
     }
 }
 
-pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) {
-    let Some(newest) = batch.last().map(|it| it.revision) else { return };
+/// Gives the logs whose watchers are to be woken.
+pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Arc<Log>> {
+    let Some(newest) = batch.last().map(|it| it.revision) else { return Vec::new() };
     let mut by_prefix: BTreeMap<&str, (&ResourceCache, Vec<Change>)> = BTreeMap::new();
     for it in &batch {
         let Some((cache, key)) = caches.locate(&it.key) else { continue };
@@ -107,7 +154,7 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) {
     // Only now: whoever waits for a revision finds it in every cache.
     caches.advance(newest);
     // Writers are answered before watchers are told: there is one of them, and many of those.
-    unheard.iter().for_each(|it| it.wake());
+    unheard
 }
 
 /// Reads everything again after the watch was lost, and tells watchers the difference.

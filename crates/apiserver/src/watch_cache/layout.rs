@@ -5,11 +5,16 @@ use corten_meta::Resource;
 /// All keys of the API are below this one.
 pub(crate) const ROOT: &str = "/registry/";
 
-/// `/registry/pods/`. Built-in groups are not part of the key, and nodes are called minions, as upstream.
+/// `/registry/pods/`. As upstream, built-in groups are not part of the key, and a few kinds have older names.
 pub(crate) fn prefix_of(resource: &Resource) -> String {
     let built_in = !resource.group.contains('.') || resource.group.ends_with(".k8s.io");
     match (&*resource.group, &*resource.plural) {
+        ("", "endpoints") => format!("{ROOT}services/endpoints/"),
         ("", "nodes") => format!("{ROOT}minions/"),
+        ("", "replicationcontrollers") => format!("{ROOT}controllers/"),
+        ("", "services") => format!("{ROOT}services/specs/"),
+        ("networking.k8s.io", "ingresses") => format!("{ROOT}ingress/"),
+        (group @ ("apiextensions.k8s.io" | "apiregistration.k8s.io"), plural) => format!("{ROOT}{group}/{plural}/"),
         (_, plural) if built_in => format!("{ROOT}{plural}/"),
         (group, plural) => format!("{ROOT}{group}/{plural}/"),
     }

@@ -26,17 +26,18 @@ use std::{
     time::Duration,
 };
 
-use corten_kinds::{KINDS, Kind, Verb};
+use corten_kinds::{KINDS, Kind};
 use corten_meta::{Resource, Status};
 use corten_store::Revision;
 use tokio::sync::Notify;
 
-pub(crate) use event::{Seen, write_frame};
+pub(crate) use event::Seen;
+pub(crate) use feed::Feed;
 pub(crate) use layout::{head, key_of, prefix_of};
 pub(crate) use matcher::Matcher;
 pub use resource::{ResourceCache, Snapshot};
 pub use stored::Stored;
-pub(crate) use stored::spliced;
+pub(crate) use stored::{OWNERS, spliced};
 pub(crate) use watcher::{FellBehind, Start, Watcher};
 
 /// How long a request waits for a revision the caches have not reached, as upstream.
@@ -75,7 +76,8 @@ impl Caches {
 
     /// The cache of a kind that is stored (see [`is_stored`]).
     pub fn of(&self, kind: &Kind) -> &ResourceCache {
-        self.caches.get(&kind.resource).expect("only kinds that are stored are asked for")
+        let resource = kind.view_of.as_ref().map_or(&kind.resource, |it| &it.stored);
+        self.caches.get(resource).expect("only kinds that are stored are asked for")
     }
 
     pub fn get(&self, resource: &Resource) -> Option<&ResourceCache> {
@@ -135,5 +137,5 @@ fn too_large(asked: Revision, newest: Revision) -> Status {
 
 /// Kinds that can be listed are stored; the others (reviews, journals) are answered on the spot.
 pub fn is_stored(kind: &Kind) -> bool {
-    kind.verbs.contains(&Verb::List)
+    kind.is_stored()
 }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use corten_kinds::Kind;
+use corten_kinds::{Kind, place_of};
 use corten_schema::Shape;
 use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -54,9 +54,9 @@ impl Reader {
         root.add("metadata.uid", Leaf::Uid);
         root.add("metadata.labels", Leaf::Labels);
         for (at, path) in kind.selectable_fields.iter().enumerate() {
-            root.add(path, Leaf::Field(at));
+            root.add(place_of(path), Leaf::Field(at));
         }
-        let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, it)).collect();
+        let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, place_of(it))).collect();
         Self { root, absent, recent: Mutex::default() }
     }
 

@@ -68,6 +68,23 @@ impl Stored {
         out.extend_from_slice(&self.value[self.splice..]);
     }
 
+    /// The object as a DOM for a write, with `resourceVersion`: as [`Self::parse`], but `managedFields` stays the text it is.
+    /// Few writes change it much, and as a DOM it would be the largest part of most objects.
+    pub(crate) fn draft(&self) -> serde_json::Value {
+        let (head, rest) = self.value.split_at(self.splice);
+        let Some(list) = rest.strip_prefix(OWNERS) else { return self.parse() };
+        let mut first = serde_json::Deserializer::from_slice(list).into_iter::<serde::de::IgnoredAny>();
+        let end = first.next().map_or(0, |_| first.byte_offset());
+        let (list, after) = list.split_at(end);
+        let Ok(list) = std::str::from_utf8(list) else { return self.parse() };
+        let without = [head, after.strip_prefix(b",").unwrap_or(after)].concat();
+        let mut object: serde_json::Value =
+            serde_json::from_slice(&without).expect("only values that were read as JSON before are kept");
+        object["metadata"]["managedFields"] = list.into();
+        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        object
+    }
+
     /// The object as a DOM, with `resourceVersion`.
     pub(crate) fn parse(&self) -> serde_json::Value {
         let mut object: serde_json::Value =
@@ -76,6 +93,9 @@ impl Stored {
         object
     }
 }
+
+/// How the metadata of an object with owners begins.
+pub(crate) const OWNERS: &[u8] = br#""managedFields":"#;
 
 /// Room for `"resourceVersion":"18446744073709551615",`.
 pub(crate) const VERSION_BYTES: usize = 41;

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
-use clap::ArgMatches;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::{
     Verb,
@@ -15,19 +15,39 @@ pub(crate) const VERB: Verb = Verb {
     name: "down",
     about: "Stop the cluster on this machine, with all its containers",
     long_about: "Leaves no process, mount, network namespace, cgroup or nftables rule behind. All data stays: `corten up` goes on \
-                 where `corten down` stopped. Harmless when nothing is up.",
-    examples: "  corten down\n  corten up",
-    args: node_process::args,
+                 where `corten down` stopped. Harmless when nothing is up. Containers are killed; with `--drain` Pods are \
+                 ended first, as when the machine shuts down: each with its grace, critical ones last, and their status \
+                 says so. Run that before you switch the machine off.",
+    examples: "  corten down\n  corten down --drain && poweroff\n  corten up",
+    args,
     run,
 };
 
 /// How long the node gets to end in good order.
 const GRACE: Duration = Duration::from_secs(30);
 
+/// How long a node may take to end its Pods; its own option `--shutdown-grace-period` is what ends it.
+const DRAIN: Duration = Duration::from_secs(3600);
+
+fn args(command: Command) -> Command {
+    node_process::args(command).arg(
+        Arg::new("drain")
+            .long("drain")
+            .action(ArgAction::SetTrue)
+            .help("End Pods in good order first, within the node's --shutdown-grace-period"),
+    )
+}
+
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("down")?;
     let node = NodeProcess::of(matches)?;
     let mut progress = Progress::new();
+    if matches.get_flag("drain") {
+        progress.doing("ending the pods");
+        if node.drain(DRAIN)? {
+            progress.done("the pods have ended");
+        }
+    }
     stop(&node, &mut progress)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,17 +1,18 @@
-//! `corten why KIND/NAME`: what an object waits for, since when, and who must act.
+//! `corten why [KIND[/NAME]]`: what an object waits for, since when, and who must act.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
 
 use crate::{
-    Verb, connection,
+    Verb,
+    connection::{self, Connection},
     output::{self, Format},
-    why::{Account, State, explain, render},
+    why::{self, Explanation, Look, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -19,64 +20,159 @@ pub(crate) const VERB: Verb = Verb {
     about: "Say why an object is not running: what it waits for, since when, who must act",
     long_about: "Reads the object, its warnings and the journals of the loops that look after it, and follows what they \
                  wait for: from a Deployment to its ReplicaSet to the Pod that holds it up, and there to the step that is \
-                 stuck.\n\nExit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 1 it could \
-                 not be told.",
-    examples: "  corten why pod/web-1\n  corten why deployment/user-service -n shop\n  corten why deploy user-service -o json",
+                 stuck. The answer fits one screen and ends with the command to run next.\n\nWithout a name: everything of \
+                 the namespace, or with -A of the cluster, that is not fine, put together by its cause, worst first.\n\n\
+                 Exit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 1 it could not be told.",
+    examples: "  corten why\n  corten why -A\n  corten why pod/web-1\n  corten why deployment/user-service -n shop\n  corten why deploy user-service -o json\n  corten why job/import --wait=60",
     args,
     run,
 };
 
 fn args(command: Command) -> Command {
-    let target = Arg::new("target").value_names(["KIND/NAME"]).num_args(1..=2).required(true);
-    let target = target.help("The object: pod/web-1, or pod web-1; short names work: po, deploy, rs");
-    connection::args(output::args(command.arg(target)))
+    let target = Arg::new("target").value_names(["KIND/NAME"]).num_args(0..=2);
+    let target =
+        target.help("The object: pod/web-1, or pod web-1; short names work: po, deploy, rs; a kind alone: all of it");
+    let everywhere = Arg::new("all-namespaces").short('A').long("all-namespaces").action(ArgAction::SetTrue);
+    let wait =
+        Arg::new("wait").long("wait").value_name("SECONDS").value_parser(value_parser!(u64)).require_equals(true);
+    let command = command.arg(target).arg(everywhere.help("Look at every namespace").conflicts_with("namespace")).arg(
+        wait.num_args(0..=1)
+            .default_missing_value("300")
+            .help("Ask again until it no longer goes on by itself, for at most so long [default without a value: 300]"),
+    );
+    connection::args(output::args(command))
 }
+
+enum Target {
+    Object(&'static Kind, String),
+    Kind(&'static Kind),
+    Everything,
+}
+
+enum Answer {
+    Object(Box<Explanation>),
+    Survey(Survey),
+}
+
+/// Between two looks while it waits.
+const PAUSE: Duration = Duration::from_secs(1);
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let (kind, name) = target(matches)?;
+    let target = target(matches)?;
     let connection = connection::open(matches)?;
-    let namespace = if kind.resource.namespaced { connection.namespace.clone() } else { String::new() };
-    let key = Key::new(namespace, name);
-    let account =
-        connection.block_on(explain(&connection.client, kind, &key)).map_err(|error| told(error, kind, &key))?;
-    print(&account, output::format(matches))?;
-    Ok(ExitCode::from(match account.state {
-        State::Fine | State::Finished => 0,
-        State::Progressing | State::Terminating => 3,
-        State::Blocked => 4,
-    }))
+    let everywhere = matches.get_flag("all-namespaces");
+    let mut seconds_left = matches.get_one::<u64>("wait").copied().unwrap_or(0);
+    let answer = connection.block_on(async {
+        loop {
+            let answer = ask(&connection, &target, everywhere).await?;
+            if seconds_left == 0 || code(&answer) != PROGRESSING {
+                return anyhow::Ok(answer);
+            }
+            seconds_left = seconds_left.saturating_sub(PAUSE.as_secs());
+            tokio::time::sleep(PAUSE).await;
+        }
+    })?;
+    print(&answer, output::format(matches))?;
+    Ok(ExitCode::from(code(&answer)))
 }
 
-fn target(matches: &ArgMatches) -> Result<(&'static Kind, String)> {
-    let words: Vec<&String> = matches.get_many("target").context("clap requires a target")?.collect();
-    let (kind, name) = match &words[..] {
-        [one] => {
-            one.split_once('/').with_context(|| format!("{one:?} names no object: say KIND/NAME, as in pod/web-1"))?
+async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Result<Answer> {
+    let reader = Reader::new(&connection.client, output::now());
+    let namespace = if everywhere { "" } else { &*connection.namespace };
+    if !matches!(target, Target::Object(..)) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
+        bail!("there is no namespace {namespace:?}");
+    }
+    match target {
+        Target::Everything => Ok(Answer::Survey(why::survey(&reader, namespace, None).await)),
+        Target::Kind(kind) => Ok(Answer::Survey(why::survey(&reader, namespace, Some(kind)).await)),
+        Target::Object(kind, name) => {
+            let namespace = if kind.resource.namespaced { &*connection.namespace } else { "" };
+            let key = Key::new(namespace, &**name);
+            match why::explain(&reader, kind, &key).await {
+                Ok(explanation) => Ok(Answer::Object(Box::new(explanation))),
+                Err(error) => Err(told(&reader, error, kind, &key).await),
+            }
         }
-        [kind, name] => (kind.as_str(), name.as_str()),
+    }
+}
+
+const FINE: u8 = 0;
+const PROGRESSING: u8 = 3;
+const BLOCKED: u8 = 4;
+
+fn code(answer: &Answer) -> u8 {
+    let one = |state: State, needs_somebody: bool| match state {
+        _ if needs_somebody => BLOCKED,
+        State::Fine | State::Finished => FINE,
+        _ => PROGRESSING,
+    };
+    match answer {
+        Answer::Object(it) => one(it.account.state, it.account.needs_somebody()),
+        Answer::Survey(it) => it.groups.iter().map(|it| one(it.state, it.needs_somebody)).max().unwrap_or(FINE),
+    }
+}
+
+fn target(matches: &ArgMatches) -> Result<Target> {
+    let words: Vec<&str> = matches.get_many::<String>("target").into_iter().flatten().map(String::as_str).collect();
+    let (kind, name) = match &words[..] {
+        [] => return Ok(Target::Everything),
+        [one] => match one.split_once('/') {
+            Some((kind, name)) => (kind, name),
+            None => return Ok(Target::Kind(kind_of(one)?)),
+        },
+        [kind, name] => (*kind, *name),
         _ => bail!("say KIND/NAME, as in pod/web-1"),
     };
-    let row = corten_kinds::by_name(&kind.to_lowercase())
-        .with_context(|| format!("there is no kind {kind:?}: `kubectl api-resources` lists what there is"))?;
-    Ok((row, name.to_owned()))
+    if name.is_empty() || name.contains('/') {
+        bail!("{name:?} is no object's name: say KIND/NAME, as in pod/web-1");
+    }
+    Ok(Target::Object(kind_of(kind)?, name.to_owned()))
 }
 
-fn told(error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
+/// Any spelling kubectl takes: `po`, `pods`, `Pod`, `deployments.apps`, `deployment.apps`, `deployments.v1.apps`.
+fn kind_of(word: &str) -> Result<&'static Kind> {
+    let word = word.to_lowercase();
+    let of_group = || {
+        let (name, rest) = word.split_once('.')?;
+        let group = rest.strip_prefix("v1.").unwrap_or(rest);
+        let kind = corten_kinds::by_name(name)?;
+        let plural = format!("{}.{group}", kind.resource.plural);
+        corten_kinds::by_name(&plural)
+    };
+    corten_kinds::by_name(&word)
+        .or_else(of_group)
+        .with_context(|| format!("there is no kind {word:?}: `kubectl api-resources` lists what there is"))
+}
+
+async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
     match error {
-        Error::Status(status) if status.is_not_found() => {
-            let place =
-                if key.namespace.is_empty() { String::new() } else { format!(" in namespace {}", key.namespace) };
-            let everywhere = if key.namespace.is_empty() { "" } else { " --all-namespaces" };
-            let list = format!("kubectl get {}{everywhere}", kind.resource.plural);
-            anyhow::anyhow!("there is no {} {:?}{place}; `{list}` lists what there is", kind.singular, key.name)
-        }
+        Error::Status(status) if status.is_not_found() => anyhow::anyhow!("{}", why::missing(reader, kind, key).await),
         other => anyhow::Error::new(other).context(format!("reading {} {key}", kind.singular)),
     }
 }
 
-fn print(account: &Account, format: Format) -> Result<()> {
-    match format {
-        Format::Json => output::json(account),
-        Format::Text => output::text(&render(account, output::now(), output::colour())),
+fn print(answer: &Answer, format: Format) -> Result<()> {
+    let look = Look { width: output::width(), colour: output::colour() };
+    match (answer, format) {
+        (Answer::Object(it), Format::Json) => output::json(it),
+        (Answer::Survey(it), Format::Json) => output::json(it),
+        (Answer::Object(it), Format::Text) => output::text(&why::render(it, output::now(), look)),
+        (Answer::Survey(it), Format::Text) => output::text(&why::render_survey(it, output::now(), look)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_may_be_spelled_in_every_way() {
+        for word in
+            ["po", "pod", "Pods", "deploy", "Deployment", "deployments.apps", "deployment.apps", "deployments.v1.apps"]
+        {
+            assert!(kind_of(word).is_ok(), "{word}");
+        }
+        assert_eq!(kind_of("replicaset.apps").expect("a kind").singular, "replicaset");
+        assert!(kind_of("unicorn").is_err() && kind_of("pod.apps").is_err());
     }
 }

@@ -1,114 +1,199 @@
-//! Reads what there is to know of an object: itself, its journal, its warnings, and what its waits point at.
+//! Follows an object's waits: itself, its journal, its warnings, what else tells on it, and what its waits point at.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    pin::Pin,
-};
+use std::{collections::BTreeMap, rc::Rc};
 
-use corten_api::resources::{EVENTS, JOURNALS};
-use corten_client::{Client, Error, ListParams};
+use corten_api::resources::EVENTS;
+use corten_client::Error;
 use corten_kinds::Kind;
-use corten_meta::{Key, Resource};
-use corten_reconcile::{Journal, Wait};
+use corten_meta::Key;
+use corten_reconcile::{Decision, Step, StepState, Wait};
 use serde_json::Value;
 
 use super::{
-    Account,
-    account::{Evidence, account},
+    Account, State,
+    account::{Cause, items, one_line, text},
+    findings::{self, Findings, refusal},
+    pod_steps,
+    reader::{Answer, Reader},
 };
 
 /// Deeper chains of causes than this do not fit a screen.
 const DEPTH_MAX: usize = 6;
+/// Of one object's waits this many are followed.
+const BREADTH_MAX: usize = 4;
 const WARNINGS_MAX: usize = 3;
+/// What matters of an object that is deleted; what it once waited for to run does not.
+const LEAVING: [&str; 5] =
+    ["AddressesInUse", "ClaimInUse", "FinalizerRemains", "NamespaceContentRemaining", "VolumeBound"];
 
 /// Explains one object.
 ///
 /// # Errors
 /// The object is not there, or the server refuses to show it.
-pub(crate) async fn explain(client: &Client, kind: &'static Kind, key: &Key) -> Result<Account, Error> {
-    let mut seen = BTreeSet::new();
-    explain_below(client, kind, key.clone(), &mut seen).await
+pub(super) async fn explain(reader: &Reader<'_>, kind: &'static Kind, key: &Key) -> Result<Account, Error> {
+    below(reader, kind, key.clone(), Vec::new()).await
 }
 
-fn explain_below<'a>(
-    client: &'a Client,
+fn below<'a>(
+    reader: &'a Reader<'_>,
     kind: &'static Kind,
     key: Key,
-    seen: &'a mut BTreeSet<String>,
-) -> Pin<Box<dyn Future<Output = Result<Account, Error>> + Send + 'a>> {
+    mut path: Vec<String>,
+) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
-        let object: Value = client.get_as(&kind.resource, &key).await?;
-        let decisions = journal(client, &kind.resource, &key).await?;
-        let warnings = warnings(client, &object).await?;
-        seen.insert(format!("{}/{}", kind.singular, key.name));
+        let object = reader.must_get(&kind.resource, &key).await?;
+        let decisions = reader.decisions(kind, &key).await;
+        path.push(format!("{}/{}", kind.singular, key.name));
+        let mut steps = steps(reader, kind, &object, &decisions).await;
+        let Findings { waits: found, verdict, explains } = findings::of(reader, kind, &object).await;
+        // A step that only says what a finding says better goes.
+        let is_better_said = |it: &Step| it.wait.as_ref().is_some_and(|it| explains.contains(&&*it.reason));
+        steps.retain(|it| !is_better_said(it));
 
-        let mut below = Vec::new();
-        for wait in decisions.iter().flat_map(|it| &it.waits) {
-            let Some((on, on_key)) = target(wait, &key) else { continue };
-            if seen.len() > DEPTH_MAX || seen.contains(&format!("{}/{}", on.singular, on_key.name)) {
-                continue;
-            }
-            // What it points at may be gone by now: then the wait itself says enough.
-            if let Ok(account) = explain_below(client, on, on_key, seen).await {
-                below.push((wait.clone(), account));
+        let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
+        let is_over = kind.singular == "pod" && pod_steps::is_over(&object);
+        let told = decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())));
+        let told = told.filter(|(_, wait)| {
+            let matters = if is_leaving { LEAVING.contains(&&*wait.reason) } else { !is_over };
+            matters && !explains.contains(&&*wait.reason)
+        });
+        let in_steps = |wait: &Wait| steps.iter().filter_map(|it| it.wait.as_ref()).any(|it| it.reason == wait.reason);
+        // A step that waits for another object is followed like any other wait.
+        let told = told.filter(|(_, wait)| wait.on.is_some() || !in_steps(wait));
+        let waits: Vec<(String, Wait)> = told.flat_map(|(by, wait)| refusal::refine(by, wait)).chain(found).collect();
+
+        let mut causes: Vec<Cause> = Vec::new();
+        for (by, wait) in waits {
+            let n_followed = causes.iter().filter(|it| it.because.is_some()).count();
+            let because = if n_followed < BREADTH_MAX { because(reader, kind, &key, &wait, &path).await } else { None };
+            // What a namespace waits for is that its objects go, and not that they run.
+            let is_told = |it: &Account| match kind.singular {
+                "namespace" => it.state == State::Terminating,
+                _ => it.state != State::Fine,
+            };
+            let because = because.filter(is_told).map(Box::new);
+            let is_said =
+                in_steps(&wait) || causes.iter().any(|it| it.wait.reason == wait.reason && it.wait.on == wait.on);
+            if because.is_some() || !is_said {
+                causes.push(Cause { by, wait, because });
             }
         }
-        let evidence = Evidence { kind: kind.singular.to_owned(), object, decisions, warnings };
-        Ok(account(evidence, |wait| {
-            let at = below.iter().position(|(it, _)| it == wait)?;
-            Some(below.swap_remove(at).1)
-        }))
+        let mut account = Account {
+            subject: format!("{}/{}", kind.singular, text(&object, "/metadata/name")),
+            namespace: text(&object, "/metadata/namespace").to_owned(),
+            state: State::Fine,
+            summary: String::new(),
+            steps,
+            errors: errors(&decisions, &causes),
+            causes,
+            events: warnings(reader, &object).await,
+            object,
+        };
+        account.judge(verdict);
+        Ok(account)
     })
 }
 
+async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path: &[String]) -> Option<Account> {
+    let (on, on_key) = target(kind, key, wait)?;
+    if path.len() >= DEPTH_MAX || path.contains(&format!("{}/{}", on.singular, on_key.name)) {
+        return None;
+    }
+    // What it points at may be gone by now, or not be shown: then the wait itself says enough.
+    reader.get(&on.resource, &on_key).await?;
+    below(reader, on, on_key, path.to_vec()).await.ok()
+}
+
 /// The object a wait points at, in the namespace of the one that waits where its kind has one.
-fn target(wait: &Wait, from: &Key) -> Option<(&'static Kind, Key)> {
-    let (kind, name) = wait.on.as_deref()?.split_once('/')?;
-    let kind = corten_kinds::by_name(kind)?;
-    let namespace = if kind.resource.namespaced { &*from.namespace } else { "" };
-    Some((kind, Key::new(namespace, name)))
+fn target(kind: &Kind, from: &Key, wait: &Wait) -> Option<(&'static Kind, Key)> {
+    let (on, name) = wait.on.as_deref()?.split_once('/')?;
+    let on = corten_kinds::by_name(on)?;
+    let namespace = match (on.resource.namespaced, kind.singular) {
+        (false, _) => "",
+        // A Namespace waits for what is in it.
+        (true, "namespace") => &from.name,
+        (true, _) => &from.namespace,
+    };
+    Some((on, Key::new(namespace, name)))
 }
 
-/// The loops' decisions; none where no journal is kept (the loops have just started).
-async fn journal(client: &Client, resource: &Resource, key: &Key) -> Result<Vec<corten_reconcile::Decision>, Error> {
-    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
-    let name = Key::new(namespace, format!("{}.{}", resource.qualified(), key.name));
-    match client.get_as::<Journal>(&JOURNALS, &name).await {
-        Ok(journal) => Ok(journal.decisions),
-        Err(Error::Status(status)) if status.is_not_found() => Ok(Vec::new()),
-        Err(error) => Err(error),
+async fn steps(reader: &Reader<'_>, kind: &Kind, object: &Rc<Value>, decisions: &[Decision]) -> Vec<Step> {
+    if kind.singular != "pod" {
+        return decisions.iter().flat_map(|it| it.steps.clone()).collect();
     }
+    let mut steps = pod_steps::of(object, decisions);
+    let pod = Key::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    // What a container wrote before it failed says more than anybody else can.
+    let running_long = |it: &Step| it.wait.as_ref().is_some_and(|it| it.reason == "InitContainerRunning");
+    for step in &mut steps {
+        let Some(container) = step.name.strip_prefix("container ").filter(|_| step.log.is_empty()) else { continue };
+        if step.state == StepState::Failed || running_long(step) {
+            step.log = reader.log(&pod, container, false).await;
+        }
+    }
+    steps
 }
 
-/// The newest warnings about the object, oldest first.
-async fn warnings(client: &Client, object: &Value) -> Result<Vec<String>, Error> {
-    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+/// What the loops failed with, unless a wait says it already.
+fn errors(decisions: &[Decision], causes: &[Cause]) -> Vec<String> {
+    let is_said = |by: &str| causes.iter().any(|it| it.by == by && it.wait.actor != corten_reconcile::Actor::Cluster);
+    let error = |it: &Decision| {
+        let error = one_line(it.error.as_ref()?);
+        Some(match it.retries {
+            0 | 1 => format!("{}: {error}", it.by),
+            n => format!("{}: {error} ({n} times in a row)", it.by),
+        })
+    };
+    decisions.iter().filter(|it| !is_said(&it.by)).filter_map(error).collect()
+}
+
+/// The newest warnings about the object, oldest first; of each reason the newest says enough.
+async fn warnings(reader: &Reader<'_>, object: &Value) -> Vec<String> {
+    let uid = text(object, "/metadata/uid");
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    let params = ListParams {
-        namespace: namespace.to_owned(),
-        field_selector: format!("involvedObject.uid={uid},type=Warning"),
-        ..ListParams::default()
-    };
-    let mut events: Vec<Value> = match client.list_as(&EVENTS, &params).await {
-        Ok(events) => events,
-        // Who may read the object but not its events still gets the rest.
-        Err(Error::Status(status)) if status.code == 403 => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let when = |it: &Value| it["lastTimestamp"].as_str().or(it["eventTime"].as_str()).unwrap_or_default().to_owned();
-    events.sort_by_key(when);
-    // Of each reason the newest says enough.
-    let mut by_reason = BTreeMap::new();
-    for event in events {
-        by_reason.insert(event["reason"].as_str().unwrap_or_default().to_owned(), event);
+    let events = reader.list_where(&EVENTS, namespace, &format!("involvedObject.uid={uid},type=Warning")).await;
+    let mut by_reason: BTreeMap<&str, &Value> = BTreeMap::new();
+    for event in events.iter() {
+        let newest = by_reason.entry(text(event, "/reason")).or_insert(event);
+        if when(event) >= when(newest) {
+            *newest = event;
+        }
     }
-    let mut events: Vec<Value> = by_reason.into_values().collect();
-    events.sort_by_key(when);
-    let line = |it: &Value| {
-        let text = |name: &str| it[name].as_str().unwrap_or_default().to_owned();
-        let count = it["count"].as_i64().filter(|it| *it > 1).map(|it| format!(" (x{it})")).unwrap_or_default();
-        format!("{} {}: {}{count}", when(it), text("reason"), text("message"))
-    };
-    let newest = events.iter().skip(events.len().saturating_sub(WARNINGS_MAX));
-    Ok(newest.map(line).collect())
+    let mut events: Vec<&Value> = by_reason.into_values().collect();
+    events.sort_by_key(|it| when(it));
+    events.iter().skip(events.len().saturating_sub(WARNINGS_MAX)).map(|it| line(it)).collect()
+}
+
+pub(super) fn when(event: &Value) -> String {
+    let at = |name: &str| event[name].as_str().filter(|it| !it.is_empty());
+    at("lastTimestamp").or(at("eventTime")).or(at("firstTimestamp")).unwrap_or_default().to_owned()
+}
+
+pub(super) fn line(event: &Value) -> String {
+    let count = event["count"].as_i64().filter(|it| *it > 1).map(|it| format!(" (x{it})")).unwrap_or_default();
+    let (reason, message) = (text(event, "/reason"), one_line(text(event, "/message")));
+    format!("{} {reason}: {message}{count}", when(event))
+}
+
+/// The events about a name, whichever object had it: what is left to read of one that is gone.
+pub(super) async fn events_of(reader: &Reader<'_>, kind: &Kind, key: &Key) -> Vec<String> {
+    let fields = format!("involvedObject.kind={},involvedObject.name={}", kind.resource.kind, key.name);
+    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
+    let events = reader.list_where(&EVENTS, namespace, &fields).await;
+    let mut events: Vec<&Value> = events.iter().collect();
+    events.sort_by_key(|it| when(it));
+    events.iter().skip(events.len().saturating_sub(WARNINGS_MAX)).map(|it| line(it)).collect()
+}
+
+/// The names there are of a kind, for whoever mistyped one.
+pub(super) async fn names(reader: &Reader<'_>, kind: &Kind, namespace: &str) -> Vec<String> {
+    let objects = reader.list(&kind.resource, namespace).await;
+    objects.iter().map(|it| text(it, "/metadata/name").to_owned()).collect()
+}
+
+/// The controlling owner an object names: kind and name.
+pub(super) fn owner(object: &Value) -> Option<(&'static Kind, String)> {
+    let owner = items(object, "/metadata/ownerReferences").iter().find(|it| it["controller"] == true)?;
+    let kind = corten_kinds::by_kind(text(owner, "/apiVersion"), text(owner, "/kind"))?;
+    Some((kind, text(owner, "/name").to_owned()))
 }

@@ -1,149 +1,228 @@
-//! The account as one screen of text.
+//! The answer as one screen: at most 24 lines of at most 100 columns.
+//!
+//! What is least needed goes first: steps that are done or have not begun are drawn together, then warnings go, then the log.
+//! Who must act and what to run next always stay.
 
-use std::fmt::Write as _;
+mod page;
+mod survey;
+
+pub(crate) use survey::render as render_survey;
 
 use corten_meta::Time;
 use corten_reconcile::{Actor, Step, StepState, Wait};
+use page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW};
 
-use super::{Account, State};
+use super::{
+    Account, Explanation, State,
+    account::{Follows as _, Root, one_line},
+};
 
-/// Prints the account, its causes indented below it, and at the end who must act and what to run next.
-pub(crate) fn render(account: &Account, now: Time, colour: bool) -> String {
-    let mut page = Page { text: String::new(), now, colour };
-    page.account(account, 0);
-    page.verdict(account);
-    page.text
+/// How much is drawn together.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Fold {
+    Nothing,
+    Done,
+    Pending,
 }
 
-struct Page {
-    text: String,
-    now: Time,
-    colour: bool,
+/// How it is to look.
+#[derive(Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) width: usize,
+    pub(crate) colour: bool,
 }
 
-const SUMMARY_CHARS_MAX: usize = 120;
-
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const RED: &str = "31";
-const DIM: &str = "2";
-
-impl Page {
-    fn line(&mut self, depth: usize, text: &str) {
-        let _ = writeln!(self.text, "{}{text}", "   ".repeat(depth));
+pub(crate) fn render(explanation: &Explanation, now: Time, look: Look) -> String {
+    let mut page = Page::new(look.width);
+    for fold in [Fold::Nothing, Fold::Done, Fold::Pending] {
+        page = draw(explanation, now, Page::new(look.width), fold);
+        if page.height() <= HEIGHT {
+            break;
+        }
     }
+    page.print(look.colour)
+}
 
-    fn paint(&self, code: &str, text: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+fn draw(explanation: &Explanation, now: Time, mut page: Page, fold: Fold) -> Page {
+    let account = &explanation.account;
+    let root = account.root().filter(|_| explanation.root.is_some());
+    head(&mut page, account, root.as_ref(), now);
+    let depth = chain(&mut page, root.as_ref(), now);
+    let at = root.as_ref().map_or(account, Root::at);
+    steps(&mut page, &at.steps, depth, now, fold);
+    also(&mut page, at, root.as_ref(), depth);
+    for error in at.errors.iter().take(2) {
+        page.push(Line::new(depth, format!("! {}", one_line(error))).painted(RED).wrapped(2).dropped(4));
     }
+    for event in &at.events {
+        page.push(Line::new(depth, format!("event {event}")).painted(DIM).cut().dropped(6));
+    }
+    verdict(&mut page, explanation, root.as_ref(), now);
+    page
+}
 
-    fn account(&mut self, account: &Account, depth: usize) {
-        let (code, word) = match account.state {
-            State::Fine => (GREEN, "fine"),
-            State::Progressing => (YELLOW, "progressing"),
-            State::Blocked => (RED, "blocked"),
-            State::Finished => (DIM, "finished"),
-            State::Terminating => (YELLOW, "terminating"),
-        };
-        let place = if account.namespace.is_empty() { String::new() } else { format!(" in {}", account.namespace) };
-        let head = format!("{}{place} is {}", account.subject, self.paint(code, word));
-        // The heart of the matter is said at the top, and in full where it belongs; in between it would only repeat.
-        if depth == 0 || account.root().is_none() {
-            self.line(depth, &format!("{head}: {}", shortened(&account.summary)));
+fn head(page: &mut Page, account: &Account, root: Option<&Root<'_>>, now: Time) {
+    let (colour, word) = state(account.state);
+    let place = if account.namespace.is_empty() { String::new() } else { format!(" in {}", account.namespace) };
+    let since = root.and_then(|it| it.wait.since).filter(|it| *it <= now);
+    let since = since.map(|it| duration(now.since(it)));
+    let is = match (account.state, since) {
+        (State::Failed, Some(since)) => format!("has {word}, {since} ago"),
+        (State::Failed, None) => format!("has {word}"),
+        (_, Some(since)) => format!("is {word} for {since}"),
+        (_, None) => format!("is {word}"),
+    };
+    let text = format!("{}{place} {is}: {}", account.subject, one_line(&account.summary));
+    page.push(Line::new(0, text).word(colour, word).wrapped(3));
+}
+
+fn state(state: State) -> (&'static str, &'static str) {
+    match state {
+        State::Fine => (GREEN, "fine"),
+        State::Progressing => (YELLOW, "progressing"),
+        State::Blocked => (RED, "blocked"),
+        State::Failed => (RED, "failed"),
+        State::Finished => (DIM, "finished"),
+        State::Terminating => (YELLOW, "terminating"),
+    }
+}
+
+/// From what was asked about down to what the cause is about; how deep that is.
+fn chain(page: &mut Page, root: Option<&Root<'_>>, now: Time) -> usize {
+    let Some(root) = root.filter(|it| it.path.len() > 1) else { return 1 };
+    for (depth, pair) in root.path.windows(2).enumerate() {
+        let (account, below) = (pair[0], pair[1]);
+        let is_next =
+            |it: &&super::account::Cause| it.because.as_ref().is_some_and(|it| std::ptr::eq(&raw const **it, below));
+        let wait = account.causes.iter().find(is_next).map(|it| format!(" waits: {}", said(&it.wait, now)));
+        page.push(
+            Line::new(depth + 1, format!("{}{}{}", mark(depth), account.subject, wait.unwrap_or_default())).wrapped(2),
+        );
+    }
+    for (account, below) in root.path.iter().zip(&root.path[1..]) {
+        let is_next =
+            |it: &&super::account::Cause| it.because.as_ref().is_some_and(|it| std::ptr::eq(&raw const **it, *below));
+        let others =
+            account.causes.iter().filter(|it| !is_next(it) && it.wait.actor != Actor::Cluster && !it.wait.follows());
+        for other in others.take(2) {
+            let text = format!("also {}: {}: {}", account.subject, other.wait.reason, one_line(&other.wait.message));
+            page.push(Line::new(1, text).wrapped(2).dropped(4));
+        }
+    }
+    let last = root.path.len() - 1;
+    page.push(Line::new(last + 1, format!("{}{}", mark(last), root.at().subject)));
+    last + 2
+}
+
+fn mark(depth: usize) -> &'static str {
+    if depth == 0 { "" } else { "└ " }
+}
+
+fn steps(page: &mut Page, steps: &[Step], depth: usize, now: Time, fold: Fold) {
+    let width = steps.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
+    let is_folded = |it: &Step| match it.state {
+        StepState::Done => fold >= Fold::Done,
+        StepState::Pending => fold >= Fold::Pending,
+        _ => false,
+    };
+    let mut rest = steps;
+    while let Some(first) = rest.first() {
+        let n_alike = rest.iter().take_while(|it| is_folded(first) && it.state == first.state).count();
+        if n_alike > 1 {
+            let (alike, others) = rest.split_at(n_alike);
+            together(page, alike, depth);
+            rest = others;
         } else {
-            self.line(depth, &head);
+            one_step(page, first, width, depth, now);
+            rest = &rest[1..];
         }
-        let width = account.steps.iter().map(|it| it.name.chars().count()).max().unwrap_or(0);
-        for step in &account.steps {
-            self.step(step, width, depth + 1);
-        }
-        for error in &account.errors {
-            let mark = self.paint(RED, "!");
-            self.line(depth + 1, &format!("{mark} {error}"));
-        }
-        for cause in &account.causes {
-            let line = format!("└ {} waits: {}", cause.by, self.wait(&cause.wait));
-            self.line(depth + 1, &line);
-            if let Some(because) = &cause.because {
-                self.account(because, depth + 2);
-            }
-        }
-        for event in &account.events {
-            let line = self.paint(DIM, &format!("event {event}"));
-            self.line(depth + 1, &line);
-        }
-    }
-
-    fn step(&mut self, step: &Step, width: usize, depth: usize) {
-        let (code, mark) = match step.state {
-            StepState::Done => (GREEN, "✔"),
-            StepState::Running => (YELLOW, "▸"),
-            StepState::Blocked | StepState::Failed => (RED, "✖"),
-            StepState::Pending => (DIM, "·"),
-        };
-        let mark = self.paint(code, mark);
-        let took = self.took(step);
-        let line = format!("{mark} {:width$}  {took:>7}  {}", step.name, step.message);
-        self.line(depth, line.trim_end());
-        if let Some(wait) = &step.wait {
-            let line = format!("└ {}", self.wait(wait));
-            self.line(depth + 1, &line);
-        }
-    }
-
-    fn took(&self, step: &Step) -> String {
-        match (step.started, step.finished) {
-            (Some(started), Some(finished)) => duration(finished.since(started)),
-            (Some(started), None) if step.state != StepState::Pending => duration(self.now.since(started)),
-            _ => String::new(),
-        }
-    }
-
-    fn wait(&self, wait: &Wait) -> String {
-        let since = wait.since.map(|it| format!(" (for {})", duration(self.now.since(it)))).unwrap_or_default();
-        format!("{}: {}{since}", wait.reason, wait.message)
-    }
-
-    fn verdict(&mut self, account: &Account) {
-        let Some((at, wait)) = account.root() else { return };
-        let who = match wait.actor {
-            Actor::Cluster => "nobody: the cluster goes on by itself",
-            Actor::Author => "whoever wrote it: its spec, or something it names, must change",
-            Actor::Operator => "whoever runs the cluster",
-            Actor::External => "a program outside the cluster",
-        };
-        self.line(0, &format!("who must act:  {who}"));
-        self.line(0, &format!("run next:      {}", next_command(at, wait)));
     }
 }
 
-/// The first words of a message that would fill lines: runtimes say everything they know.
-fn shortened(message: &str) -> String {
-    match message.char_indices().nth(SUMMARY_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &message[..at]),
-        None => message.to_owned(),
+fn together(page: &mut Page, steps: &[Step], depth: usize) {
+    let names: Vec<&str> = steps.iter().map(|it| &*it.name).collect();
+    let first = steps.iter().filter_map(|it| it.started).min();
+    let last = steps.iter().filter_map(|it| it.finished).max();
+    let took = first.zip(last).map(|(first, last)| format!(" ({})", duration(last.since(first)))).unwrap_or_default();
+    let (colour, mark) = step_mark(steps[0].state);
+    page.push(Line::new(depth, format!("{mark} {}{took}", names.join(", "))).word(colour, mark).cut().dropped(2));
+}
+
+fn step_mark(state: StepState) -> (&'static str, &'static str) {
+    match state {
+        StepState::Done => (GREEN, "✔"),
+        StepState::Running => (YELLOW, "▸"),
+        StepState::Blocked | StepState::Failed => (RED, "✖"),
+        StepState::Pending => (DIM, "·"),
     }
 }
 
-/// The command that shows most about the root cause.
-fn next_command(at: &Account, wait: &Wait) -> String {
-    let namespace = if at.namespace.is_empty() { String::new() } else { format!(" -n {}", at.namespace) };
-    let name = at.subject.split_once('/').map_or("", |it| it.1);
-    let step = at.steps.iter().find(|it| it.wait.as_ref() == Some(wait)).map_or("", |it| &it.name);
-    if wait.reason == "CrashLoopBackOff" {
-        let container = step.strip_prefix("container ").map(|it| format!(" -c {it}"));
-        return format!("kubectl logs{namespace} {name}{} --previous", container.unwrap_or_default());
-    }
-    match &wait.on {
-        Some(on) if on.starts_with("node/") => format!("kubectl describe {on}"),
-        Some(on) => format!("kubectl describe{namespace} {on}"),
-        None if step == "scheduled" && wait.actor == Actor::Operator => "kubectl describe nodes".into(),
-        None => format!("kubectl describe{namespace} {}", at.subject),
+fn one_step(page: &mut Page, step: &Step, width: usize, depth: usize, now: Time) {
+    let (colour, mark) = step_mark(step.state);
+    let took = match (step.started, step.finished) {
+        (Some(started), Some(finished)) => duration(finished.since(started)),
+        (Some(started), None) if step.state != StepState::Pending => duration(now.since(started)),
+        _ => String::new(),
+    };
+    let text = format!("{mark} {:width$}  {took:>7}  {}", step.name, one_line(&step.message));
+    let dropped = if matches!(step.state, StepState::Done | StepState::Pending) { 3 } else { 0 };
+    page.push(Line::new(depth, text.trim_end()).word(colour, mark).cut().dropped(dropped));
+    let shown = step.log.len().saturating_sub(5);
+    for line in &step.log[shown..] {
+        page.push(Line::new(depth + 1, format!("│ {}", line)).painted(DIM).cut().dropped(1));
     }
 }
 
-/// `0.3s`, `12s`, `4m`, `3h`, `2d`: short, because it stands in a column.
-fn duration(duration: std::time::Duration) -> String {
+/// What else the same object waits for.
+fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
+    let waits = at.causes.iter().map(|it| (&it.by, &it.wait));
+    let own = waits.filter(|(_, wait)| root.is_none_or(|it| it.wait.reason != wait.reason && !wait.follows()));
+    for (by, wait) in own.take(3) {
+        page.push(
+            Line::new(depth, format!("└ {by} waits: {}: {}", wait.reason, one_line(&wait.message))).cut().dropped(5),
+        );
+    }
+    let blocked = at.steps.iter().filter_map(|it| it.wait.as_ref().map(|wait| (it, wait)));
+    let others = blocked.filter(|(_, wait)| root.is_some_and(|it| it.wait.reason != wait.reason));
+    for (step, wait) in others.take(2) {
+        page.push(
+            Line::new(depth, format!("└ {}: {}: {}", step.name, wait.reason, one_line(&wait.message))).cut().dropped(5),
+        );
+    }
+}
+
+fn said(wait: &Wait, now: Time) -> String {
+    let since = wait.since.filter(|it| *it <= now);
+    let since = since.map(|it| format!(" (for {})", duration(now.since(it)))).unwrap_or_default();
+    format!("{}{since}", one_line(&wait.message))
+}
+
+fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, now: Time) {
+    if let (Some(root), Some(advice)) = (root, &explanation.advice) {
+        let wait = root.wait;
+        let since = wait.since.map(|it| {
+            let when = if it <= now { "since" } else { "due" };
+            format!(" ({when} {})", it.whole_seconds())
+        });
+        let why = format!("{}: {}", wait.reason, one_line(&wait.message));
+        // What the first line says is not said again.
+        if why != explanation.account.summary {
+            page.push(Line::new(0, why + &since.unwrap_or_default()).labelled("why:").wrapped(3));
+        }
+        for hint in advice.hints.iter().take(5) {
+            let line = Line::new(0, one_line(hint)).labelled("note:").dropped(1);
+            page.push(if hint.contains("kubectl ") { line.command() } else { line.wrapped(2) });
+        }
+        page.push(Line::new(0, &*advice.who).labelled("who must act:").wrapped(2));
+        page.push(Line::new(0, &*advice.next).labelled("run next:").command());
+    }
+    for hidden in explanation.unknown.iter().take(3) {
+        page.push(Line::new(0, &**hidden).labelled("not known:").cut().dropped(1));
+    }
+}
+
+/// `0.3s`, `12s`, `4m05s`, `3h10m`, `2d`: short, because it stands in a column.
+pub(super) fn duration(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..=9 => format!("{:.1}s", duration.as_secs_f64()),
@@ -151,52 +230,5 @@ fn duration(duration: std::time::Duration) -> String {
         120..=7_199 => format!("{}m{:02}s", seconds / 60, seconds % 60),
         7_200..=172_799 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{}d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crash_loop_fits_one_screen_and_names_the_next_command() {
-        let now = Time::from_unix_seconds(100);
-        let mut wait = Wait::new("CrashLoopBackOff", "back-off 10s restarting failed container user", Actor::Author);
-        wait.since = Some(Time::from_unix_seconds(70));
-        let done = Step {
-            name: "network".into(),
-            state: StepState::Done,
-            started: Some(Time::from_unix_millis(1_000)),
-            finished: Some(Time::from_unix_millis(1_250)),
-            message: "10.244.0.5".into(),
-            wait: None,
-        };
-        let blocked = Step {
-            name: "container user".into(),
-            state: StepState::Blocked,
-            started: Some(Time::from_unix_seconds(60)),
-            finished: None,
-            message: String::new(),
-            wait: Some(wait),
-        };
-        let account = Account {
-            subject: "pod/web".into(),
-            namespace: "default".into(),
-            state: State::Blocked,
-            summary: "CrashLoopBackOff: back-off 10s restarting failed container user".into(),
-            steps: vec![done, blocked],
-            causes: vec![],
-            errors: vec![],
-            events: vec![],
-        };
-        let expected = "\
-pod/web in default is blocked: CrashLoopBackOff: back-off 10s restarting failed container user
-   ✔ network            0.2s  10.244.0.5
-   ✖ container user      40s
-      └ CrashLoopBackOff: back-off 10s restarting failed container user (for 30s)
-who must act:  whoever wrote it: its spec, or something it names, must change
-run next:      kubectl logs -n default web -c user --previous
-";
-        assert_eq!(render(&account, now, false), expected);
     }
 }

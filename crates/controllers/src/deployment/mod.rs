@@ -9,6 +9,7 @@
 mod progress;
 mod recreate;
 mod revision;
+mod rollback;
 mod rolling;
 mod rollout;
 mod scale;
@@ -16,14 +17,13 @@ mod template;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Controller, Effect, EventType, Plan, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 
 use rollout::Rollout;
 
 use crate::{
-    ownership::claim,
-    seen::{Deployment, OldPod, ReplicaSet, reference},
-    status::status_patch,
+    ownership::{claim, controlled_by, selects_all},
+    seen::{Deployment, DeploymentStatus, Pod, ReplicaSet},
 };
 
 pub struct Deployments;
@@ -37,7 +37,7 @@ impl Controller for Deployments {
         vec![
             Watch::new::<Deployment>(Wake::Itself),
             Watch::new::<ReplicaSet>(Wake::With(deployments_of_set)),
-            Watch::new::<OldPod>(Wake::With(outlived_by)),
+            Watch::new::<Pod>(Wake::With(outlived_by)),
         ]
     }
 
@@ -59,7 +59,7 @@ impl Controller for Deployments {
                 Write {
                     verb: Verb::Patch,
                     resource: resources::DEPLOYMENTS,
-                    fields: &["metadata.annotations", "status"],
+                    fields: &["metadata.annotations", "spec.template", "status"],
                 },
             ]
         }
@@ -69,7 +69,9 @@ impl Controller for Deployments {
         let Some(deployment) = view.get::<Deployment>(key) else { return Plan::default() };
         let selector = deployment.spec.selector.selector();
         if selector.is_empty() {
-            return selects_all(deployment);
+            let observed_generation = deployment.metadata.generation;
+            let observed = DeploymentStatus { observed_generation, ..deployment.status.clone() };
+            return selects_all(deployment, "deployment", &deployment.status, &observed);
         }
         let claim = claim::<Deployment, ReplicaSet>(view, deployment, &selector, |_| true);
         if !claim.effects.is_empty() {
@@ -80,7 +82,13 @@ impl Controller for Deployments {
         if deployment.metadata.is_deleting() {
             return rollout.with_counts();
         }
-        if deployment.spec.paused || rollout.is_resized() {
+        if deployment.spec.paused {
+            return scale::run(rollout);
+        }
+        if let Some(to) = rollback::asked(deployment) {
+            return rollback::run(rollout, to);
+        }
+        if rollout.is_resized() && !replaces_several(&rollout) {
             return scale::run(rollout);
         }
         match &*deployment.spec.strategy.r#type {
@@ -90,11 +98,16 @@ impl Controller for Deployments {
     }
 }
 
+/// A deployment that recreates has taken over the sets of a rollout that was under way: which of them is to be resized
+/// nobody can say, and replacing them settles the size. (Upstream waits for ever.)
+fn replaces_several(rollout: &Rollout<'_>) -> bool {
+    rollout.deployment.spec.strategy.r#type == "Recreate" && rollout.active().count() > 1
+}
+
 /// A set's controller, or the deployments that may adopt it.
 fn deployments_of_set(view: &View, set: &ObjectMeta) -> Vec<Key> {
-    if let Some(owner) = set.controller() {
-        let is_deployment = owner.kind == "Deployment";
-        return if is_deployment { vec![Key::new(&*set.namespace, &*owner.name)] } else { Vec::new() };
+    if set.controller().is_some() {
+        return controlled_by(set, "Deployment");
     }
     let deployments = view.in_namespace::<Deployment>(&set.namespace);
     let adopts = |it: &&Deployment| !it.spec.selector.selector().is_empty() && it.spec.selector.matches(&set.labels);
@@ -107,16 +120,6 @@ fn outlived_by(view: &View, pod: &ObjectMeta) -> Vec<Key> {
     let set = set.and_then(|it| view.get::<ReplicaSet>(&Key::new(&*pod.namespace, &*it.name)));
     let owner = set.filter(|it| it.spec.replicas == 0).and_then(|it| it.metadata.controller());
     owner.filter(|it| it.kind == "Deployment").map(|it| Key::new(&*pod.namespace, &*it.name)).into_iter().collect()
-}
-
-fn selects_all(deployment: &Deployment) -> Plan {
-    let message = "This deployment is selecting all pods. A non-empty selector is required.".to_owned();
-    let warning =
-        Effect::Event { about: reference(deployment), event_type: EventType::Warning, reason: "SelectingAll", message };
-    let mut status = deployment.status.clone();
-    status.observed_generation = deployment.metadata.generation;
-    let patch = status_patch(resources::DEPLOYMENTS, &deployment.metadata, &deployment.status, &status);
-    Plan { effects: std::iter::once(warning).chain(patch).collect(), ..Plan::default() }
 }
 
 #[cfg(test)]
@@ -137,7 +140,7 @@ mod tests {
         let world = World::parse(text).expect("the world can be read");
         let view = world.view(&Deployments.watches());
         let woken = |pod: &str| {
-            let pod = view.get::<OldPod>(&Key::new("default", pod)).expect("it is there");
+            let pod = view.get::<Pod>(&Key::new("default", pod)).expect("it is there");
             outlived_by(&view, &pod.metadata)
         };
         assert_eq!(woken("old"), [Key::new("default", "web")]);

@@ -97,6 +97,7 @@ pub(super) fn count(rollout: &mut Rollout<'_>) {
     let is_available = available >= rollout.replicas() - rollout.unavailable_max();
     let updated = rollout.new.map_or(0, |it| it.status.replicas);
     let (generation, now) = (rollout.deployment.metadata.generation, rollout.now);
+    let terminating = terminating(rollout);
 
     let status = &mut rollout.status;
     status.observed_generation = generation;
@@ -105,6 +106,7 @@ pub(super) fn count(rollout: &mut Rollout<'_>) {
     status.ready_replicas = ready;
     status.available_replicas = available;
     status.unavailable_replicas = (wanted_by_sets - available).max(0);
+    status.terminating_replicas = terminating;
     set(
         status,
         if is_available {
@@ -115,6 +117,12 @@ pub(super) fn count(rollout: &mut Rollout<'_>) {
             condition(AVAILABLE, "False", "MinimumReplicasUnavailable", message, now)
         },
     );
+}
+
+/// How many pods are on their way out; nothing where a set that has told of itself has not told that.
+fn terminating(rollout: &Rollout<'_>) -> Option<i64> {
+    let told = rollout.all().filter(|it| it.status.observed_generation > 0 || it.status.terminating_replicas.is_some());
+    told.map(|it| it.status.terminating_replicas).sum()
 }
 
 /// A set of this template was there already: a rollback, or an adopted one.
@@ -236,6 +244,7 @@ fn condition(r#type: &str, status: &str, reason: &str, message: &str, now: Time)
         last_transition_time: Some(now),
         reason: reason.into(),
         message: message.into(),
+        ..Condition::default()
     }
 }
 

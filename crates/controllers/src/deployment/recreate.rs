@@ -3,7 +3,7 @@
 use corten_reconcile::Plan;
 
 use super::{progress, rollout::Rollout};
-use crate::seen::OldPod;
+use crate::seen::Pod;
 
 pub(super) fn run(mut rollout: Rollout<'_>) -> Plan {
     let has_stopped = stop_old(&mut rollout);
@@ -28,10 +28,10 @@ fn has_old_pods(rollout: &Rollout<'_>) -> bool {
 }
 
 /// A pod of an older version that has not finished.
-pub(super) fn old_pod<'a>(rollout: &Rollout<'a>) -> Option<&'a OldPod> {
+pub(super) fn old_pod<'a>(rollout: &Rollout<'a>) -> Option<&'a Pod> {
     rollout.old.iter().find_map(|set| {
-        let controls = |it: &&OldPod| it.metadata.controller().is_some_and(|owner| owner.uid == set.metadata.uid);
-        rollout.view.owned_by::<OldPod>(&set.metadata.uid).find(|it| controls(it) && !it.is_finished())
+        let controls = |it: &&Pod| it.metadata.controller().is_some_and(|owner| owner.uid == set.metadata.uid);
+        rollout.view.owned_by::<Pod>(&set.metadata.uid).find(|it| controls(it) && !it.is_finished())
     })
 }
 

@@ -9,6 +9,7 @@ use super::{revision, template};
 use crate::{
     ownership::controller_reference,
     seen::{Deployment, DeploymentStatus, ReplicaSet, reference},
+    share,
     status::exact_patch,
 };
 
@@ -63,8 +64,8 @@ impl<'a> Rollout<'a> {
     /// `maxSurge` rounds up and `maxUnavailable` down; if both come out as zero nothing could move, so one pod may be missing.
     fn fenceposts(&self) -> (i64, i64) {
         let rule = &self.deployment.spec.strategy.rolling_update;
-        let surge = share(&rule.max_surge, self.replicas(), 99);
-        let unavailable = share(&rule.max_unavailable, self.replicas(), 0);
+        let surge = share::rounded_up(&rule.max_surge, self.replicas());
+        let unavailable = share::rounded_down(&rule.max_unavailable, self.replicas());
         if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
     }
 
@@ -240,16 +241,4 @@ fn find_new<'a>(deployment: &Deployment, sets: &[&'a ReplicaSet]) -> Option<&'a 
     let hash = template::hash(template, deployment.status.collision_count.unwrap_or(0));
     let is_named_so = |it: &&ReplicaSet| it.metadata.labels.get(template::HASH_LABEL) == Some(&hash);
     sets.iter().copied().find(is_equal).or_else(|| sets.iter().copied().find(is_named_so))
-}
-
-/// A number of pods, or a percentage of `total`; `round_up_by` is 99 to round up and 0 to round down.
-fn share(rule: &Value, total: i64, round_up_by: i64) -> i64 {
-    match rule {
-        Value::Number(number) => number.as_i64().unwrap_or(0),
-        Value::String(text) => {
-            let percent = text.strip_suffix('%').and_then(|it| it.parse::<i64>().ok()).unwrap_or(0);
-            (percent * total + round_up_by) / 100
-        }
-        _ => 0,
-    }
 }

@@ -1,71 +1,8 @@
-//! Pod templates: which two are equal, and the hash that names a ReplicaSet.
+//! How a deployment names the ReplicaSet of a template.
 
 use corten_meta::{Key, ObjectMeta};
-use serde_json::Value;
 
-/// The label that tells the pods of one ReplicaSet from those of its siblings.
-pub(super) const HASH_LABEL: &str = "pod-template-hash";
-
-/// Are they the same version of the pod? The hash label is not part of it.
-pub(super) fn are_equal(a: &Value, b: &Value) -> bool {
-    canonical(a) == canonical(b)
-}
-
-/// The name of a template: ten letters that depend on nothing but its content and the number of past collisions.
-pub(super) fn hash(template: &Value, collision_count: i64) -> String {
-    let text = format!("{}#{collision_count}", canonical(template));
-    let mut hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    // FNV's low bits change most evenly; folding keeps the high ones from being lost.
-    hash ^= hash >> 32;
-    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut letter = || {
-        let idx = usize::try_from(hash % 27).expect("below 27");
-        hash /= 27;
-        char::from(ALPHABET[idx])
-    };
-    (0..10).map(|_| letter()).collect()
-}
-
-/// With members in name order, without nulls (which mean absent) and without the hash label.
-fn canonical(template: &Value) -> String {
-    let mut text = String::new();
-    write(template, &mut Vec::new(), &mut text);
-    text
-}
-
-fn write<'a>(value: &'a Value, path: &mut Vec<&'a str>, text: &mut String) {
-    match value {
-        Value::Object(map) => {
-            let is_labels = **path == ["metadata", "labels"];
-            let is_left_out = |name: &str| is_labels && name == HASH_LABEL;
-            let mut members: Vec<_> = map.iter().filter(|it| !it.1.is_null() && !is_left_out(it.0)).collect();
-            members.sort_by_key(|it| it.0);
-            text.push('{');
-            for (name, value) in members {
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                path.push(name);
-                write(value, path, text);
-                path.pop();
-                text.push(',');
-            }
-            text.push('}');
-        }
-        Value::Array(list) => {
-            text.push('[');
-            path.push("[]");
-            for value in list {
-                write(value, path, text);
-                text.push(',');
-            }
-            path.pop();
-            text.push(']');
-        }
-        plain => text.push_str(&plain.to_string()),
-    }
-}
+pub(super) use crate::pod_template::{HASH_LABEL, are_equal, hash};
 
 /// The key of the ReplicaSet a deployment makes for a template.
 pub(super) fn set_key(deployment: &ObjectMeta, hash: &str) -> Key {

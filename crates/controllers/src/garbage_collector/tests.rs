@@ -8,7 +8,7 @@ fn view_of(objects: &[(Resource, &Value)]) -> View {
         view.declare(resource);
     }
     for (resource, object) in objects {
-        let watch = Watch::of::<Bare>(resource.clone(), Wake::Nobody);
+        let watch = any(resource, Wake::Nobody);
         view.insert(resource, watch.decode(object.to_string().as_bytes()).expect("an object"));
     }
     view

@@ -5,12 +5,19 @@ use std::{cmp::Ordering, collections::BTreeMap};
 use corten_meta::Time;
 use corten_reconcile::View;
 
-use crate::seen::{Pod, ReplicaSet};
+use super::Replicated;
+use crate::seen::Pod;
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
 /// The first `count` of `pods` in the order in which they are missed least.
-pub(super) fn choose<'a>(view: &View, set: &ReplicaSet, pods: &[&'a Pod], count: usize, now: Time) -> Vec<&'a Pod> {
+pub(super) fn choose<'a, T: Replicated>(
+    view: &View,
+    set: &T,
+    pods: &[&'a Pod],
+    count: usize,
+    now: Time,
+) -> Vec<&'a Pod> {
     let mut ranked = pods.to_vec();
     if count < pods.len() {
         let crowds = crowds(view, set, pods);
@@ -22,17 +29,22 @@ pub(super) fn choose<'a>(view: &View, set: &ReplicaSet, pods: &[&'a Pod], count:
 }
 
 /// How many active pods of this set and its siblings (the other sets of its deployment) are on each node.
-fn crowds<'a>(view: &'a View, set: &'a ReplicaSet, pods: &[&'a Pod]) -> BTreeMap<&'a str, usize> {
+fn crowds<'a, T: Replicated>(view: &'a View, set: &'a T, pods: &[&'a Pod]) -> BTreeMap<&'a str, usize> {
     let mut crowds = BTreeMap::new();
     let mut count = |pod: &'a Pod| *crowds.entry(&*pod.spec.node_name).or_default() += 1;
-    let Some(owner) = set.metadata.controller() else {
+    let Some(owner) = set.meta().controller() else {
         pods.iter().for_each(|it| count(it));
         return crowds;
     };
-    for sibling in view.owned_by::<ReplicaSet>(&owner.uid) {
-        view.owned_by::<Pod>(&sibling.metadata.uid).filter(|it| it.is_active()).for_each(&mut count);
+    for sibling in view.owned_by::<T>(&owner.uid) {
+        view.owned_by::<Pod>(&sibling.meta().uid).filter(|it| it.is_active()).for_each(&mut count);
     }
     crowds
+}
+
+/// Sorts active pods so that those that are missed least come first, without regard to how crowded their nodes are.
+pub(crate) fn sort_active(pods: &mut [&Pod], now: Time) {
+    pods.sort_by(|a, b| order(a, b, 0, 0, now));
 }
 
 /// `Less`: `a` goes before `b`.

@@ -5,9 +5,10 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::{NodeClaim, Verb};
-use corten_host::Layout;
+use corten_host::{Layout, Options};
+use tokio::sync::watch;
 
-use super::server;
+use super::{node_options::NodeOptions, server};
 use crate::{control_plane::ControlPlane, node_agent, process};
 
 pub(crate) const VERB: Verb = Verb {
@@ -15,7 +16,8 @@ pub(crate) const VERB: Verb = Verb {
     about: "Run a whole cluster of one node, in the foreground",
     long_about: "The control plane, and a node with a containerd of its own. Needs root. Containers are no children of this \
                  process: however it ends, they go on, and the next start adopts them. `corten up` runs this in the \
-                 background, `corten down` ends it and the containers.",
+                 background, `corten down` ends it and the containers. SIGTERM ends this process alone; SIGUSR1 ends the Pods \
+                 first, as when the machine shuts down.",
     examples: "  corten node\n  corten node --data-dir /srv/corten --node-name lab",
     args,
     run,
@@ -25,7 +27,7 @@ pub(crate) const VERB: Verb = Verb {
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 fn args(command: Command) -> Command {
-    server::settings_args(command)
+    corten_cli::node_options::args(server::settings_args(command))
         .arg(
             Arg::new("run-dir")
                 .long("run-dir")
@@ -45,25 +47,36 @@ fn args(command: Command) -> Command {
                 .default_value("10250")
                 .help("The port of the kubelet's API, for logs and exec"),
         )
+        .arg(
+            Arg::new("pod-manifest-path")
+                .long("pod-manifest-path")
+                .value_name("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .help("The folder (or file) of static Pods' manifests [default: DATA-DIR/manifests]"),
+        )
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     process::log();
-    let settings = server::settings(matches)?;
+    let mut settings = server::settings(matches)?;
+    settings.gateways = Options::default().gateways();
     let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
     let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
+    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(absolute).transpose()?;
     let node = node_agent::Settings {
+        manifests: manifests.unwrap_or(absolute(&settings.data_dir)?.join("manifests")),
         data_dir: absolute(&settings.data_dir)?,
         run_dir: absolute(run_dir)?,
         node_name: matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name),
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
+        options: NodeOptions::of(matches)?,
     };
     let _claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let control_plane = ControlPlane::start(&settings).await?;
-        let ended = until_told(node_agent::run(&node, &control_plane), &control_plane, &mut signals).await;
+        let ended = until_told(&node, &control_plane, &mut signals).await;
         control_plane.stop().await;
         ended.map(|()| ExitCode::SUCCESS)
     })
@@ -71,16 +84,26 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Runs the node until a signal comes, then lets it finish what it is about.
 async fn until_told(
-    node: impl Future<Output = Result<()>>,
+    settings: &node_agent::Settings,
     control_plane: &ControlPlane,
     signals: &mut process::Signals,
 ) -> Result<()> {
+    let drain = watch::Sender::new(false);
+    let node = node_agent::run(settings, control_plane, drain.subscribe());
     tokio::pin!(node);
-    tokio::select! {
-        biased;
-        () = signals.told_to_end() => {}
-        // A node that cannot start ends the whole: half a cluster helps nobody.
-        ended = &mut node => return ended,
+    loop {
+        tokio::select! {
+            biased;
+            told = signals.told() => match told {
+                process::Told::End => break,
+                // It ends by itself once its pods have.
+                process::Told::Drain => {
+                    drain.send_replace(true);
+                }
+            },
+            // A node that cannot start ends the whole: half a cluster helps nobody.
+            ended = &mut node => return ended,
+        }
     }
     control_plane.begin_stop();
     tokio::time::timeout(STOP_DEADLINE, node).await.context("the node did not end in time")?

@@ -43,7 +43,7 @@ pub(super) fn settings_args(command: Command) -> Command {
                 .value_name("ADDRESS")
                 .value_parser(value_parser!(IpAddr))
                 .default_value("127.0.0.1")
-                .help("The address to serve at"),
+                .help("The address to serve at. A node's own Pods reach the API at a loopback address, too"),
         )
         .arg(
             Arg::new("port")
@@ -60,6 +60,21 @@ pub(super) fn settings_args(command: Command) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("Record every change here, a line of JSON each (audit.k8s.io/v1)"),
         )
+        .arg(
+            Arg::new("audit-policy-file")
+                .long("audit-policy-file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .requires("audit-log")
+                .help("What to record, and how much of it (a Policy of audit.k8s.io/v1)"),
+        )
+        .arg(
+            Arg::new("token-auth-file")
+                .long("token-auth-file")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("Bearer tokens that are good for ever: token,user,uid,\"group1,group2\", a line each"),
+        )
 }
 
 pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
@@ -69,6 +84,9 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
         bind: *matches.get_one("bind").context(required)?,
         port: *matches.get_one("port").context(required)?,
         audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
+        audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
+        static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
+        gateways: Vec::new(),
     })
 }
 

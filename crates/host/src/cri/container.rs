@@ -214,6 +214,14 @@ pub struct StopContainerRequest {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
+pub struct UpdateContainerResourcesRequest {
+    #[prost(string, tag = "1")]
+    pub container_id: String,
+    #[prost(message, optional, tag = "2")]
+    pub linux: Option<LinuxContainerResources>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
 pub struct RemoveContainerRequest {
     #[prost(string, tag = "1")]
     pub container_id: String,
@@ -275,6 +283,8 @@ pub struct ListContainersResponse {
 pub struct ContainerStatusRequest {
     #[prost(string, tag = "1")]
     pub container_id: String,
+    #[prost(bool, tag = "2")]
+    pub verbose: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -315,6 +325,9 @@ pub struct ContainerStatus {
 pub struct ContainerStatusResponse {
     #[prost(message, optional, tag = "1")]
     pub status: Option<ContainerStatus>,
+    /// Asked for verbosely: the runtime's own words, as JSON.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub info: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -5,6 +5,7 @@
 mod container;
 mod image;
 mod sandbox;
+mod stats;
 
 use std::{path::Path, time::Duration};
 
@@ -19,6 +20,7 @@ use tonic_prost::ProstCodec;
 pub use container::*;
 pub use image::*;
 pub use sandbox::*;
+pub use stats::*;
 
 /// What a call may take that only reads or changes records. As upstream: the kubelet's `runtimeRequestTimeout`.
 const QUICK: Duration = Duration::from_secs(120);
@@ -117,6 +119,11 @@ impl Cri {
         Ok(answer.status.unwrap_or_default())
     }
 
+    /// What it offers beyond the minimum; old ones say nothing.
+    pub async fn offers(&self) -> Result<StatusResponse, CriError> {
+        self.call(path!(runtime "Status"), QUICK, StatusRequest {}).await
+    }
+
     pub async fn update_runtime_config(&self, pod_cidr: &str) -> Result<(), CriError> {
         let network_config = Some(NetworkConfig { pod_cidr: pod_cidr.to_owned() });
         let request = UpdateRuntimeConfigRequest { runtime_config: Some(RuntimeConfig { network_config }) };
@@ -124,8 +131,10 @@ impl Cri {
     }
 
     /// The new sandbox's id.
-    pub async fn run_pod_sandbox(&self, config: PodSandboxConfig) -> Result<String, CriError> {
-        let request = RunPodSandboxRequest { config: Some(config), runtime_handler: String::new() };
+    ///
+    /// Without a handler it is made by the usual runtime.
+    pub async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String, CriError> {
+        let request = RunPodSandboxRequest { config: Some(config), runtime_handler: handler.to_owned() };
         let answer: RunPodSandboxResponse = self.call(path!(runtime "RunPodSandbox"), SANDBOX, request).await?;
         Ok(answer.pod_sandbox_id)
     }
@@ -184,6 +193,12 @@ impl Cri {
         self.call(path!(runtime "StopContainer"), within, request).await.map(|Empty {}| ())
     }
 
+    /// Gives a container other limits while it runs.
+    pub async fn update_container_resources(&self, id: &str, linux: LinuxContainerResources) -> Result<(), CriError> {
+        let request = UpdateContainerResourcesRequest { container_id: id.to_owned(), linux: Some(linux) };
+        self.call(path!(runtime "UpdateContainerResources"), QUICK, request).await.map(|Empty {}| ())
+    }
+
     pub async fn remove_container(&self, id: &str) -> Result<(), CriError> {
         let request = RemoveContainerRequest { container_id: id.to_owned() };
         self.call(path!(runtime "RemoveContainer"), QUICK, request).await.map(|Empty {}| ())
@@ -196,9 +211,26 @@ impl Cri {
     }
 
     pub async fn container_status(&self, id: &str) -> Result<ContainerStatus, CriError> {
-        let request = ContainerStatusRequest { container_id: id.to_owned() };
+        let request = ContainerStatusRequest { container_id: id.to_owned(), verbose: false };
         let answer: ContainerStatusResponse = self.call(path!(runtime "ContainerStatus"), QUICK, request).await?;
         Ok(answer.status.unwrap_or_default())
+    }
+
+    /// The number of a container's first process, as this machine counts; nothing where it does not run.
+    pub async fn container_pid(&self, id: &str) -> Result<Option<i32>, CriError> {
+        let request = ContainerStatusRequest { container_id: id.to_owned(), verbose: true };
+        let answer: ContainerStatusResponse = self.call(path!(runtime "ContainerStatus"), QUICK, request).await?;
+        let is_running = answer.status.is_some_and(|it| it.state == i32::from(ContainerState::Running));
+        let info = answer.info.get("info").and_then(|it| serde_json::from_str::<serde_json::Value>(it).ok());
+        let pid = info.and_then(|it| it["pid"].as_i64()).and_then(|it| i32::try_from(it).ok());
+        Ok(pid.filter(|it| is_running && *it > 0))
+    }
+
+    /// Of the containers that run: what each wrote into its own layer. The runtime measures it now and then.
+    pub async fn list_container_stats(&self) -> Result<Vec<ContainerStats>, CriError> {
+        let request = ListContainerStatsRequest { filter: None };
+        let answer: ListContainerStatsResponse = self.call(path!(runtime "ListContainerStats"), QUICK, request).await?;
+        Ok(answer.stats)
     }
 
     /// After its log was moved away: go on with a new file.

@@ -3,6 +3,7 @@
 //! A long line is written in parts (`P`), the last of which is full (`F`); readers get it whole.
 
 mod line;
+mod open;
 mod reader;
 mod rotate;
 mod tail;

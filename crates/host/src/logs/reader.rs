@@ -1,12 +1,12 @@
 //! Reads a log: its end, or all of it, and what is written from then on.
 
-use std::{fs::File, io, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
+use std::{io, os::unix::fs::MetadataExt, path::PathBuf, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
 use tokio::{io::AsyncReadExt, sync::watch};
 
-use super::{LogOptions, line::Line, tail};
+use super::{LogOptions, line::Line, open, tail};
 
 const BLOCK: usize = 64 << 10;
 /// How often a followed log is looked at: short enough for a person, long enough for a thousand followers.
@@ -24,6 +24,7 @@ pub fn read(
         options,
         alive,
         file: None,
+        rotated: false,
         raw: BytesMut::new(),
         line_begins: true,
         ended: false,
@@ -58,6 +59,8 @@ struct Reader {
     options: LogOptions,
     alive: watch::Receiver<bool>,
     file: Option<tokio::fs::File>,
+    /// The path leads to another file: this one is read to its end and left.
+    rotated: bool,
     /// Bytes of a line whose end is not read yet.
     raw: BytesMut,
     /// Does the next part begin a line?
@@ -82,9 +85,13 @@ impl Reader {
             let mut out = BytesMut::new();
             self.take_lines(&mut out);
             if read == 0 {
-                if self.was_rotated().await {
+                if self.rotated {
                     self.take_rest(&mut out);
+                    self.rotated = false;
                     self.file = Some(self.open(None).await?);
+                } else if self.was_rotated().await {
+                    // Once more: the runtime may have written here after we read, and before it opened the new one.
+                    self.rotated = true;
                 } else if over {
                     self.take_rest(&mut out);
                     self.ended = true;
@@ -111,7 +118,7 @@ impl Reader {
     async fn open(&self, tail_lines: Option<u64>) -> io::Result<tokio::fs::File> {
         let path = self.path.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            let mut file = File::open(path)?;
+            let mut file = open::open(&path)?;
             if let Some(count) = tail_lines {
                 let size = file.metadata()?.len();
                 let start = tail::start_of_last(&file, size, count)?;
@@ -125,7 +132,7 @@ impl Reader {
     /// Does the path lead to another file now?
     async fn was_rotated(&self) -> bool {
         let Some(file) = self.file.as_ref().filter(|_| self.options.follow) else { return false };
-        match (file.metadata().await, tokio::fs::metadata(&self.path).await) {
+        match (file.metadata().await, tokio::fs::symlink_metadata(&self.path).await) {
             (Ok(open), Ok(named)) => (open.dev(), open.ino()) != (named.dev(), named.ino()),
             // Between being moved away and being opened anew there is no file.
             _ => false,

@@ -51,6 +51,26 @@ async fn reads_what_is_asked_for() {
 }
 
 #[tokio::test]
+async fn what_is_no_log_is_not_read() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let pod = dir.path().join("pods/ns_web_1");
+    fs::create_dir_all(pod.join("app")).expect("made");
+    fs::create_dir_all(dir.path().join("elsewhere")).expect("made");
+    fs::write(dir.path().join("elsewhere/0.log"), LOG).expect("written");
+    std::os::unix::fs::symlink(dir.path().join("elsewhere/0.log"), pod.join("app/0.log")).expect("linked");
+    std::os::unix::fs::symlink(dir.path().join("elsewhere"), pod.join("linked")).expect("linked");
+    std::os::unix::fs::symlink("1.log", pod.join("app/2.log")).expect("linked");
+    rustix::fs::mknodat(rustix::fs::CWD, pod.join("app/3.log"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+        .expect("a pipe");
+    for path in ["app/0.log", "linked/0.log", "app/2.log", "app/3.log", "app"] {
+        let (_, alive) = watch::channel(false);
+        let mut pieces = read(pod.join(path), LogOptions::default(), alive);
+        let first = tokio::time::timeout(Duration::from_secs(5), pieces.next()).await.expect("in time");
+        assert!(matches!(first, Some(Err(_))), "{path}: {first:?}");
+    }
+}
+
+#[tokio::test]
 async fn reads_the_end_of_a_long_log_across_blocks() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let path = dir.path().join("0.log");

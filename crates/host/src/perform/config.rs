@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use corten_kubelet::{ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
+use corten_kubelet::{AppArmor, ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
 
 use super::qos_of;
-use crate::{Cgroups, Layout, cri, pod_files::DnsConfig};
+use crate::{Cgroups, Layout, cri};
 
 /// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
 const MASKED_PATHS: [&str; 11] = [
@@ -65,6 +65,11 @@ pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroup
         log_directory: log_directory(&spec.pod, layout),
         linux: Some(cri::LinuxPodSandboxConfig {
             cgroup_parent: cgroups.parent(qos_of(spec.qos), &spec.pod.uid),
+            // The runtime makes a privileged container in a privileged sandbox only.
+            security_context: Some(cri::LinuxSandboxSecurityContext {
+                privileged: spec.security.privileged,
+                ..cri::LinuxSandboxSecurityContext::default()
+            }),
             ..cri::LinuxPodSandboxConfig::default()
         }),
         ..cri::PodSandboxConfig::default()
@@ -92,7 +97,10 @@ pub(super) fn container(spec: &ContainerSpec, mounts: Vec<cri::Mount>, layout: &
         stdin_once: spec.stdin_once,
         tty: spec.tty,
         linux: Some(cri::LinuxContainerConfig {
-            resources: Some(resources(&spec.resources)),
+            resources: Some(cri::LinuxContainerResources {
+                hugepage_limits: spec.hugepages.iter().map(hugepages).collect(),
+                ..resources(&spec.resources)
+            }),
             security_context: Some(security(spec, layout)),
         }),
         ..cri::ContainerConfig::default()
@@ -112,6 +120,10 @@ pub(super) fn mount(mount: &Mount, path: &Path) -> cri::Mount {
         propagation: propagation.into(),
         ..cri::Mount::default()
     }
+}
+
+fn hugepages((page_size, limit): &(String, u64)) -> cri::HugepageLimit {
+    cri::HugepageLimit { page_size: page_size.clone(), limit: *limit }
 }
 
 fn metadata(who: &corten_kubelet::PodRef, attempt: u32) -> cri::PodSandboxMetadata {
@@ -137,12 +149,18 @@ fn namespaces(host_network: bool, pid: cri::NamespaceMode, host_pid: bool, host_
     }
 }
 
+fn namespaces_of_container(spec: &ContainerSpec) -> cri::NamespaceOption {
+    let (pid, target) = match &spec.pid_target {
+        _ if spec.share_process_namespace => (cri::NamespaceMode::Pod, ""),
+        Some(target) if !spec.host_pid => (cri::NamespaceMode::Target, target.as_str()),
+        _ => (cri::NamespaceMode::Container, ""),
+    };
+    let options = namespaces(spec.host_network, pid, spec.host_pid, spec.host_ipc);
+    cri::NamespaceOption { target_id: target.to_owned(), ..options }
+}
+
 fn dns(dns: &Dns) -> cri::DnsConfig {
-    let mut all = if dns.from_node { DnsConfig::of_machine() } else { DnsConfig::default() };
-    all.servers.extend(dns.servers.iter().cloned());
-    all.searches.extend(dns.searches.iter().cloned());
-    all.options.extend(dns.options.iter().cloned());
-    cri::DnsConfig { servers: all.servers, searches: all.searches, options: all.options }
+    cri::DnsConfig { servers: dns.servers.clone(), searches: dns.searches.clone(), options: dns.options.clone() }
 }
 
 fn port(port: &corten_kubelet::PortMapping) -> cri::PortMapping {
@@ -174,7 +192,22 @@ fn seccomp(seccomp: &Seccomp, layout: &Layout) -> cri::SecurityProfile {
     cri::SecurityProfile { profile_type: kind.into(), localhost_ref: path }
 }
 
-fn resources(resources: &Resources) -> cri::LinuxContainerResources {
+fn app_armor(profile: &AppArmor) -> Option<cri::SecurityProfile> {
+    let (kind, path) = match profile {
+        AppArmor::Unset => return None,
+        AppArmor::Unconfined => (cri::ProfileType::Unconfined, String::new()),
+        AppArmor::RuntimeDefault => (cri::ProfileType::RuntimeDefault, String::new()),
+        AppArmor::Localhost(name) => (cri::ProfileType::Localhost, name.clone()),
+    };
+    Some(cri::SecurityProfile { profile_type: kind.into(), localhost_ref: path })
+}
+
+fn se_linux(options: &[String; 4]) -> cri::SeLinuxOption {
+    let [user, role, r#type, level] = options.clone();
+    cri::SeLinuxOption { user, role, r#type, level }
+}
+
+pub(super) fn resources(resources: &Resources) -> cri::LinuxContainerResources {
     cri::LinuxContainerResources {
         cpu_shares: resources.cpu_shares,
         cpu_quota: resources.cpu_quota,
@@ -188,7 +221,6 @@ fn resources(resources: &Resources) -> cri::LinuxContainerResources {
 fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurityContext {
     let Security { privileged, unmasked_proc, .. } = spec.security;
     let security = &spec.security;
-    let pid = if spec.share_process_namespace { cri::NamespaceMode::Pod } else { cri::NamespaceMode::Container };
     let paths = |paths: &[&str]| {
         let hides = !privileged && !unmasked_proc;
         if hides { paths.iter().map(|it| (*it).to_owned()).collect() } else { Vec::new() }
@@ -200,7 +232,7 @@ fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurit
             ..cri::Capability::default()
         }),
         privileged,
-        namespace_options: Some(namespaces(spec.host_network, pid, spec.host_pid, spec.host_ipc)),
+        namespace_options: Some(namespaces_of_container(spec)),
         run_as_user: security.run_as_user.map(value),
         run_as_group: security.run_as_group.map(value),
         run_as_username: security.run_as_username.clone(),
@@ -210,6 +242,7 @@ fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurit
         masked_paths: paths(&MASKED_PATHS),
         readonly_paths: paths(&READ_ONLY_PATHS),
         seccomp: Some(seccomp(&security.seccomp, layout)),
-        ..cri::LinuxContainerSecurityContext::default()
+        apparmor: app_armor(&security.app_armor),
+        selinux_options: security.se_linux.as_ref().map(se_linux),
     }
 }

@@ -9,7 +9,8 @@ use std::{
 };
 
 use corten_kubelet::{
-    ContainerSpec, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef, Snapshot,
+    ContainerSpec, Dns, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef,
+    RuntimeHandler, Snapshot,
 };
 use corten_meta::Time;
 use futures_util::{Stream, StreamExt};
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, Layout, RuntimeEvent, cri, events, gather, logs};
+use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs, oom};
 
 /// Without any event the runtime is read this often.
 const RELIST: Duration = Duration::from_secs(2);
@@ -26,11 +27,36 @@ const RESYNC: Duration = Duration::from_secs(60);
 const FACTS: Duration = Duration::from_secs(10);
 /// While the node cannot run Pods, whether that is over is asked this often.
 const FACTS_IN_TROUBLE: Duration = Duration::from_secs(1);
+/// As upstream: a runtime that does not answer is down once it has been silent for so long; one that is started again
+/// meanwhile never was.
+const RUNTIME_GRACE: Duration = Duration::from_secs(30);
+/// What a runtime may take to say how it is, and to say what it has. One that hangs shall not keep the node from telling.
+const STATUS_DEADLINE: Duration = Duration::from_secs(5);
+const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(20);
+/// CRI's reason, and the exit code of SIGKILL.
+const OOM_KILLED: &str = "OOMKilled";
+const KILLED: i32 = 137;
 /// As upstream: of an unread log, this much is a message.
 const FALLBACK_LINES: u64 = 80;
 const FALLBACK_BYTES: usize = 2048;
-/// Below this much free memory or disk the node is under pressure, as upstream.
-const MEMORY_FLOOR: u64 = 100 << 20;
+
+/// What the runtime is, has and offers.
+#[derive(Default)]
+struct Runtime {
+    version: String,
+    images: Vec<NodeImage>,
+    handlers: Vec<RuntimeHandler>,
+    keeps_groups_policy: bool,
+}
+
+fn handler(it: cri::RuntimeHandler) -> RuntimeHandler {
+    let features = it.features.unwrap_or_default();
+    RuntimeHandler {
+        name: it.name,
+        recursive_read_only_mounts: features.recursive_read_only_mounts,
+        user_namespaces: features.user_namespaces,
+    }
+}
 
 /// Keeps what was last told.
 pub(super) struct Observer {
@@ -38,6 +64,9 @@ pub(super) struct Observer {
     told: Option<(Snapshot, Instant)>,
     facts: Option<NodeFacts>,
     facts_at: Option<Instant>,
+    /// When the runtime last answered, and whether it is silent since.
+    heard_at: Option<Instant>,
+    is_silent: bool,
     /// What does not change any more is asked for once.
     ended: BTreeMap<String, ObservedContainer>,
     running: BTreeMap<String, ObservedContainer>,
@@ -51,6 +80,8 @@ impl Observer {
             told: None,
             facts: None,
             facts_at: None,
+            heard_at: None,
+            is_silent: false,
             ended: BTreeMap::new(),
             running: BTreeMap::new(),
             networks: BTreeMap::new(),
@@ -68,35 +99,59 @@ impl Observer {
                     news.push(Event::Facts(Box::new(facts)));
                 }
             }
-            match self.snapshot(inner).await {
-                Ok(snapshot) if self.is_news(&snapshot) => {
+            // One that does not even say how it is would only keep that from being told.
+            if self.is_silent {
+                if !news.is_empty() {
+                    return news;
+                }
+                self.wait_for_news(inner).await;
+                continue;
+            }
+            match tokio::time::timeout(SNAPSHOT_DEADLINE, self.snapshot(inner)).await {
+                Ok(Ok(snapshot)) if self.is_news(&snapshot) => {
                     self.told = Some((snapshot.clone(), Instant::now()));
                     news.push(Event::Snapshot(snapshot));
                 }
-                Ok(_) => {}
+                Ok(Ok(_)) => {}
                 // The next facts say that the runtime is away; until it is back nothing is known.
-                Err(error) => tracing::debug!(%error, "cannot read the runtime"),
+                Ok(Err(error)) => tracing::debug!(%error, "cannot read the runtime"),
+                Err(_) => tracing::warn!("the runtime does not say what it has within {SNAPSHOT_DEADLINE:?}"),
             }
             if !news.is_empty() {
                 return news;
             }
-            let pause = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { RELIST };
+            self.wait_for_news(inner).await;
+        }
+    }
+
+    /// Until something may have changed that nobody has told the kubelet.
+    async fn wait_for_news(&mut self, inner: &Inner) {
+        let pause = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { RELIST };
+        let pause = tokio::time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
             tokio::select! {
                 biased;
-                () = inner.nudge.notified() => {}
-                event = self.events.next() => {
+                () = inner.nudge.notified() => return,
+                event = self.events.next() => match event {
+                    // Whoever started it is told by the answer: with many starts at once, reading all for each is most
+                    // of the work.
+                    Some(RuntimeEvent::Started { .. }) => {}
                     // A runtime that has come back has something to say of itself, too.
-                    if event == Some(RuntimeEvent::Connected) {
+                    Some(RuntimeEvent::Connected) => {
                         self.facts_at = None;
+                        return;
                     }
-                }
-                () = tokio::time::sleep(pause) => {}
+                    _ => return,
+                },
+                () = &mut pause => return,
             }
         }
     }
 
     fn is_in_trouble(&self) -> bool {
-        self.facts.as_ref().is_some_and(|it| it.runtime_problem.is_some() || it.network_problem.is_some())
+        self.is_silent
+            || self.facts.as_ref().is_some_and(|it| it.runtime_problem.is_some() || it.network_problem.is_some())
     }
 
     fn are_facts_due(&self) -> bool {
@@ -164,11 +219,12 @@ impl Observer {
         if let Some(known) = known {
             return Ok(Some(known.clone()));
         }
-        let status = match inner.cri.container_status(&it.id).await {
+        let mut status = match inner.cri.container_status(&it.id).await {
             Ok(status) => status,
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
+        correct_reason(&mut status).await;
         let message = inner.last_words(&status).await;
         let container = container_of(&status, &it.pod_sandbox_id, message);
         match container.state {
@@ -179,20 +235,67 @@ impl Observer {
         Ok(Some(container))
     }
 
+    /// What the runtime says of itself, or that it has said nothing for too long.
+    async fn problems(&mut self, inner: &Inner) -> (Option<String>, Option<String>) {
+        let error = match tokio::time::timeout(STATUS_DEADLINE, inner.cri.status()).await {
+            Ok(Ok(status)) => {
+                (self.heard_at, self.is_silent) = (Some(Instant::now()), false);
+                return problems(&status);
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("Status: no answer within {} s", STATUS_DEADLINE.as_secs()),
+        };
+        self.is_silent = true;
+        match (self.heard_at, &self.facts) {
+            (Some(at), Some(facts)) if at.elapsed() < RUNTIME_GRACE => {
+                (facts.runtime_problem.clone(), facts.network_problem.clone())
+            }
+            _ => (Some(error), None),
+        }
+    }
+
+    /// What it is, has and offers; what was last known while it is silent.
+    async fn runtime(&mut self, inner: &Inner) -> Runtime {
+        let known = self.facts.as_ref().map(|it| Runtime {
+            version: it.container_runtime_version.clone(),
+            images: it.images.clone(),
+            handlers: it.runtime_handlers.clone(),
+            keeps_groups_policy: it.keeps_groups_policy,
+        });
+        let known = known.unwrap_or_default();
+        if self.is_silent {
+            return known;
+        }
+        let asked = async {
+            let version = inner.cri.version().await.ok()?;
+            Some((version, inner.cri.list_images().await.ok()?, inner.cri.offers().await.ok()?))
+        };
+        match tokio::time::timeout(STATUS_DEADLINE, asked).await {
+            Ok(Some((it, all, offers))) => Runtime {
+                version: format!("{}://{}", it.runtime_name, it.runtime_version),
+                images: images(all),
+                handlers: offers.runtime_handlers.into_iter().map(handler).collect(),
+                keeps_groups_policy: offers.features.is_some_and(|it| it.supplemental_groups_policy),
+            },
+            Ok(None) | Err(_) => known,
+        }
+    }
+
     async fn facts(&mut self, inner: &Inner) -> NodeFacts {
         let layout = inner.layout.clone();
-        let machine = tokio::task::spawn_blocking(move || (gather(&layout), Pressure::read(&layout))).await;
-        let (machine, pressure) = machine.unwrap_or_default();
-        let (runtime_problem, network_problem) = problems(inner.cri.status().await);
-        let version = inner.cri.version().await.ok();
-        let version = version.map(|it| format!("{}://{}", it.runtime_name, it.runtime_version));
+        let machine = tokio::task::spawn_blocking(move || (gather(&layout), swap_bytes())).await;
+        let (machine, swap_bytes) = machine.unwrap_or_default();
+        let (runtime_problem, network_problem) = self.problems(inner).await;
+        let Runtime { version, images, handlers, keeps_groups_policy } = self.runtime(inner).await;
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
         NodeFacts {
             cpus: i64::from(machine.cpus),
             memory_bytes: whole(machine.memory_bytes),
-            swap_bytes: whole(pressure.swap_bytes),
+            swap_bytes: whole(swap_bytes),
             ephemeral_storage_bytes: whole(machine.storage_bytes),
-            hugepages: BTreeMap::new(),
+            hugepages: machine.hugepages,
+            app_armor: machine.app_armor,
+            se_linux: machine.se_linux,
             architecture: machine.architecture,
             operating_system: machine.operating_system,
             os_image: machine.os_image,
@@ -200,67 +303,46 @@ impl Observer {
             machine_id: machine.machine_id,
             system_uuid: machine.system_uuid,
             boot_id: machine.boot_id,
-            container_runtime_version: version
-                .or_else(|| self.facts.as_ref().map(|it| it.container_runtime_version.clone()))
-                .unwrap_or_default(),
+            container_runtime_version: version,
             runtime_problem,
             network_problem,
-            memory_pressure: pressure.memory,
-            disk_pressure: pressure.disk,
-            pid_pressure: pressure.pids,
-            images: images(inner.cri.list_images().await.unwrap_or_default()),
+            runtime_handlers: handlers,
+            keeps_groups_policy,
+            resolv: resolv(),
+            images,
         }
     }
 }
 
-/// What is running out.
-#[derive(Default)]
-struct Pressure {
-    swap_bytes: u64,
-    memory: bool,
-    disk: bool,
-    pids: bool,
-}
-
-impl Pressure {
-    fn read(layout: &Layout) -> Self {
-        let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let meminfo = text("/proc/meminfo");
-        let kib = |name: &str| {
-            let line = meminfo.lines().find_map(|it| it.strip_prefix(name));
-            line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-        };
-        let disk = rustix::fs::statvfs(&layout.data).ok();
-        // As upstream: a tenth of the disk, a twentieth of its inodes.
-        let disk =
-            disk.is_some_and(|it| it.f_bavail < it.f_blocks / 10 || (it.f_files > 0 && it.f_ffree < it.f_files / 20));
-        let number = |path: &str| text(path).trim().parse::<u64>().ok();
-        let loadavg = text("/proc/loadavg");
-        let used = loadavg.split_whitespace().nth(3).and_then(|it| it.split_once('/')?.1.parse::<u64>().ok());
-        let pids = match (used, number("/proc/sys/kernel/pid_max")) {
-            (Some(used), Some(max)) => used > max / 10 * 9,
-            _ => false,
-        };
-        Self {
-            swap_bytes: kib("SwapTotal:").unwrap_or(0) << 10,
-            memory: kib("MemAvailable:").is_some_and(|it| it << 10 < MEMORY_FLOOR),
-            disk,
-            pids,
+/// The runtime may not have heard why the kernel killed it.
+async fn correct_reason(status: &mut cri::ContainerStatus) {
+    let is_ended = status.state == i32::from(cri::ContainerState::Exited);
+    if is_ended && status.exit_code == KILLED && status.reason != OOM_KILLED {
+        let id = status.id.clone();
+        if tokio::task::spawn_blocking(move || oom::was_killed_for_memory(&id)).await.unwrap_or(false) {
+            OOM_KILLED.clone_into(&mut status.reason);
         }
     }
+}
+
+fn swap_bytes() -> u64 {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = meminfo.lines().find_map(|it| it.strip_prefix("SwapTotal:"));
+    line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
 /// What the runtime says of itself and of the network.
-fn problems(status: Result<cri::RuntimeStatus, CriError>) -> (Option<String>, Option<String>) {
-    let status = match status {
-        Ok(status) => status,
-        Err(error) => return (Some(error.to_string()), None),
-    };
+fn problems(status: &cri::RuntimeStatus) -> (Option<String>, Option<String>) {
     let problem = |kind: &str| {
         let it = status.conditions.iter().find(|it| it.r#type == kind && !it.status)?;
         Some(it.message.clone()).filter(|it| !it.is_empty()).or_else(|| Some(it.reason.clone()))
     };
     (problem("RuntimeReady"), problem("NetworkReady"))
+}
+
+fn resolv() -> Dns {
+    let DnsConfig { servers, searches, options } = DnsConfig::of_machine();
+    Dns { servers, searches, options }
 }
 
 fn images(images: Vec<cri::Image>) -> Vec<NodeImage> {

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 use corten_api::core::v1::Pod;
 use corten_kubelet::{ApiEffect, Config, Effect, Event, Kubelet, PodRef};
 use corten_meta::Time;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
@@ -18,7 +19,7 @@ use tokio::{
 };
 
 use super::NodeHands;
-use crate::{Containerd, KubeletServer, Layout, Options, command, stop_all};
+use crate::{Caller, Cluster, Containerd, KubeletServer, Layout, NodeAccess, Options, Serving, command, stop_all};
 
 const IN_TIME: Duration = Duration::from_secs(90);
 
@@ -59,6 +60,7 @@ impl Desk {
             self.step(Event::Pod(serde_json::from_value(pod).expect("a pod")));
         }
         self.step(Event::PodsSynced);
+        self.step(Event::ServicesSynced);
         let hands = self.hands.clone();
         self.running.spawn(async move { hands.events().await });
     }
@@ -106,6 +108,10 @@ impl Desk {
                         self.running.spawn(async move { hands.perform(effect).await });
                     }
                     Effect::Api(effect) => told.extend(self.api(effect)),
+                    Effect::Node(effect) => {
+                        let hands = self.hands.clone();
+                        self.running.spawn(async move { hands.perform_node(effect).await });
+                    }
                     Effect::WakeAt(at) => self.wake = Some(Instant::now() + at.since(now())),
                     Effect::Record { .. } | Effect::Forget { .. } => {}
                 }
@@ -201,7 +207,7 @@ async fn a_kubelet_runs_pods_on_a_real_machine() {
     for archive in archives {
         fs::copy(&archive, images.join(archive.file_name().expect("a name"))).expect("copied");
     }
-    let options = Options { pod_cidr: "10.245.78.0/24".to_owned(), ..Options::default() };
+    let options = Options { pod_cidrs: vec!["10.245.78.0/24".to_owned()], ..Options::default() };
     let node = timeout(IN_TIME, Containerd::start(layout.clone(), options)).await.expect("in time").expect("started");
     node.import_images(|_| true).await;
     let outcome = tokio::spawn(run_pods(node)).await;
@@ -267,7 +273,9 @@ async fn run_pods(node: Containerd) {
     assert_eq!((&exit["exitCode"], &exit["reason"], &exit["message"]), (&json!(3), &json!("Error"), &json!("bye")));
     let last = &container(&desk.pods["bad"])["lastState"]["terminated"];
     assert_eq!(last["exitCode"], 128);
-    assert!(last["message"].as_str().expect("a message").contains("\"nosuch\": executable file not found in $PATH"));
+    // Each runtime in its own words.
+    let message = last["message"].as_str().expect("a message");
+    assert!(message.contains("nosuch") && message.contains("not found in $PATH"), "{message}");
 
     answers_the_api_server(&desk.hands).await;
 
@@ -351,10 +359,56 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 }
 
+fn shown(certificate: &str, key: &str) -> Arc<rustls::sign::SingleCertAndKey> {
+    let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).expect("a key that signs");
+    Arc::new(rustls::sign::CertifiedKey::new(chain, key).into())
+}
+
+/// Knows one token, lets the API server do all, and its bearer read what is healthy.
+struct TestCluster;
+
+impl Cluster for TestCluster {
+    fn review_token(&self, token: String) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+        let reader = Caller { user: "reader".into(), ..Caller::default() };
+        Box::pin(async move { Ok((token == "good").then_some(reader)) })
+    }
+
+    fn review_access(&self, caller: Caller, access: NodeAccess) -> BoxFuture<'_, Result<bool, String>> {
+        let reads = caller.user == "reader" && access == NodeAccess { verb: "get", subresource: "healthz" };
+        Box::pin(async move { Ok(caller.user == "kube-apiserver-kubelet-client" || reads) })
+    }
+
+    fn pod(&self, _: String, name: String) -> BoxFuture<'_, Result<Option<Value>, String>> {
+        let containers = json!([{ "name": "app" }, { "name": "slow" }]);
+        let statuses = json!([
+            { "name": "app", "state": { "running": {} } },
+            { "name": "slow", "state": { "waiting": { "reason": "ImagePullBackOff" } } },
+        ]);
+        let pod = json!({
+            "metadata": { "name": name }, "spec": { "containers": containers },
+            "status": { "containerStatuses": statuses },
+        });
+        Box::pin(async move { Ok((name == "web").then_some(pod)) })
+    }
+
+    fn pods(&self) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async { Ok(json!({ "kind": "PodList", "items": [{ "metadata": { "name": "web" } }] })) })
+    }
+}
+
 async fn answers_the_api_server(hands: &NodeHands) {
     let pki = Pki::new();
     let (certificate, key) = pki.issue("system:node:n1", &["localhost"]);
-    let server = KubeletServer::new(hands.clone(), &certificate, &key, &pki.ca.pem()).expect("usable");
+    let serving = Serving {
+        hands: hands.clone(),
+        port: 10250,
+        own: shown(&certificate, &key),
+        client_ca: pki.ca.pem(),
+        cluster: Arc::new(TestCluster),
+    };
+    let server = KubeletServer::new(serving).expect("usable");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
     let port = listener.local_addr().expect("an address").port();
     let (stop, stopping) = oneshot::channel::<()>();
@@ -370,7 +424,20 @@ async fn answers_the_api_server(hands: &NodeHands) {
     for (name, request, expected) in [
         (None, get("/healthz"), "HTTP/1.1 401 Unauthorized"),
         (Some("mallory"), get("/healthz"), "HTTP/1.1 403 Forbidden"),
+        (
+            Some("mallory"),
+            get("/pods"),
+            "Forbidden (user=mallory, verb=get, resource=nodes, subresource(s)=[pods proxy])",
+        ),
+        (None, get("/healthz").replace("Host", "Authorization: Bearer good\r\nHost"), "\r\n\r\nok"),
+        (None, get("/pods").replace("Host", "Authorization: Bearer good\r\nHost"), "HTTP/1.1 403 Forbidden"),
+        (None, get("/healthz").replace("Host", "Authorization: Bearer bad\r\nHost"), "HTTP/1.1 401 Unauthorized"),
         (API, get("/healthz"), "\r\n\r\nok"),
+        (API, get("/healthz").replace("GET", "POST"), "HTTP/1.1 405 Method Not Allowed"),
+        (API, get("/logs/"), "logs endpoint is disabled."),
+        (API, get("/configz"), "\"kubeletconfig\""),
+        (API, get("/runningpods/"), "\"name\":\"web\""),
+        (API, get("/run/default/web/app?cmd=echo+ran").replace("GET", "POST"), "\r\n\r\nran\n"),
         (API, get("/nothing"), "HTTP/1.1 404 Not Found"),
         (API, get("/pods"), "\"name\":\"web\""),
         (API, get("/containerLogs/default/web/app"), "hello web\nvalue\n"),
@@ -384,7 +451,16 @@ async fn answers_the_api_server(hands: &NodeHands) {
         (API, get("/exec/default/web/app?command=true&output=1"), "Upgrade request required"),
         (API, get("/exec/default/web/app?command=true"), "you must specify at least 1 of stdin, stdout, stderr"),
         (API, exec("command=echo&command=hi&output=1", "v4.channel.k8s.io"), "\u{1}hi\n"),
-        (API, exec("command=echo&command=hi&output=1", "v5.channel.k8s.io"), "HTTP/1.1 403 Forbidden"),
+        (API, exec("command=echo&command=hi&output=1", "v5.channel.k8s.io"), "\u{1}hi\n"),
+        (API, exec("command=false&output=1", "v5.channel.k8s.io"), "NonZeroExitCode"),
+        (API, exec("command=true&output=1", "v6.channel.k8s.io"), "HTTP/1.1 403 Forbidden"),
+        (
+            API,
+            get("/containerLogs/default/web/slow"),
+            "container \"slow\" in pod \"web\" is waiting to start: trying and failing to pull image",
+        ),
+        (API, get("/containerLogs/default/web/none"), "container \"none\" not found in pod \"web\""),
+        (API, get("/containerLogs/default/none/app"), "pod \"none\" not found"),
         (
             API,
             exec("command=x&output=1", "v4.channel.k8s.io").replace("/web/", "/other/"),

@@ -11,11 +11,18 @@ use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use jiff::Timestamp;
+use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle};
 
-use super::{Body, Refused, containers, plain, query};
+use super::{
+    Body, Refused,
+    containers::{self, Pod},
+    plain, query,
+    routes::Call,
+    text,
+};
 use crate::{
-    Cri, NodeHands, cri,
+    Cri, cri,
     logs::{self, LogOptions, LogStream},
 };
 
@@ -29,36 +36,36 @@ struct Wish {
     previous: bool,
 }
 
-pub(super) async fn answer(
-    hands: &NodeHands,
-    namespace: &str,
-    pod: &str,
-    container: &str,
-    text: &str,
-) -> Result<Response<Body>, Refused> {
-    let wish = wish(text, Time(Timestamp::now())).map_err(|it| Refused::new(StatusCode::BAD_REQUEST, it))?;
-    let newest =
-        containers::attempts(hands.cri(), namespace, pod, container).await?.into_iter().next().ok_or_else(|| {
-            let message = if wish.previous {
-                format!("previous terminated container {container:?} in pod {pod:?} not found")
-            } else {
-                format!("container {container:?} in pod {pod:?} is waiting to start: ContainerCreating")
-            };
-            Refused::new(StatusCode::BAD_REQUEST, message)
-        })?;
-    let status = hands.cri().container_status(&newest.id).await.map_err(Refused::internal)?;
+pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
+    let cri = call.server.hands().cri();
+    let (namespace, name, container) = (call.name(0), call.name(1), call.name(2));
+    let wish = wish(call.query(), Time(Timestamp::now())).map_err(|it| Refused::new(StatusCode::BAD_REQUEST, it))?;
+    let pod = containers::pod(&call, namespace, name).await?;
+    if !pod.has_container(container) {
+        let message = format!("container {container:?} not found in pod {name:?}\n");
+        return Err(Refused::new(StatusCode::NOT_FOUND, message));
+    }
+    let found = containers::attempts(cri, namespace, name, pod.uid(), container).await?;
+    let refused = |message| Refused::new(StatusCode::BAD_REQUEST, message);
+    let Some(newest) = found.into_iter().next() else {
+        return match absent(&pod, container, wish.previous) {
+            Absent::Refused(message) => Err(refused(message)),
+            // As upstream, which has begun to answer by then.
+            Absent::Removed(id) => Ok(plain_text(format!("unable to retrieve container logs for {id}"))),
+        };
+    };
+    let status = cri.container_status(&newest.id).await.map_err(Refused::internal)?;
     let is_running = status.state == i32::from(cri::ContainerState::Running);
     let mut path = PathBuf::from(&status.log_path);
     if wish.previous {
         let attempt = newest.metadata.as_ref().map_or(0, |it| it.attempt);
         let has_ended = status.state == i32::from(cri::ContainerState::Exited);
-        path = previous(&path, attempt, has_ended).filter(|it| it.exists()).ok_or_else(|| {
-            let message = format!("previous terminated container {container:?} in pod {pod:?} not found");
-            Refused::new(StatusCode::BAD_REQUEST, message)
-        })?;
+        path = previous(&path, attempt, has_ended)
+            .filter(|it| it.exists())
+            .ok_or_else(|| refused(no_previous(&pod, container)))?;
     }
     let (alive, is_alive) = watch::channel(is_running && !wish.previous);
-    let watcher = wish.options.follow.then(|| Watcher::spawn(hands.cri().clone(), newest.id.clone(), alive));
+    let watcher = wish.options.follow.then(|| Watcher::spawn(cri.clone(), newest.id.clone(), alive));
     let pieces = logs::read(path, wish.options, is_alive);
     let frames = pieces.map(move |piece| {
         // The watcher lives as long as the body is read.
@@ -68,6 +75,54 @@ pub(super) async fn answer(
     let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
     plain(&mut response);
     Ok(response)
+}
+
+fn plain_text(message: String) -> Response<Body> {
+    let mut response = Response::new(text(message));
+    plain(&mut response);
+    response
+}
+
+fn no_previous(pod: &Pod, container: &str) -> String {
+    format!("previous terminated container {container:?} in pod {:?} not found", pod.name())
+}
+
+/// Why the runtime knows nothing of a container.
+#[derive(Debug, PartialEq, Eq)]
+enum Absent {
+    Refused(String),
+    /// It was there, and its log went with it.
+    Removed(String),
+}
+
+/// As the Pod's status tells it, in upstream's words.
+fn absent(pod: &Pod, container: &str, previous: bool) -> Absent {
+    let name = pod.name();
+    let about = |what: String| Absent::Refused(format!("container {container:?} in pod {name:?} is {what}"));
+    let Some(status) = pod.container_status(container) else { return about("not available".into()) };
+    let id = |state: &Value| state["terminated"]["containerID"].as_str().unwrap_or_default().to_owned();
+    let (current, last) = (&status["state"], &status["lastState"]);
+    if previous {
+        return match id(last) {
+            id if id.is_empty() => Absent::Refused(no_previous(pod, container)),
+            id => Absent::Removed(id),
+        };
+    }
+    if current["running"].is_object() {
+        return Absent::Removed(status["containerID"].as_str().unwrap_or_default().to_owned());
+    }
+    if current["terminated"].is_object() || last["terminated"].is_object() {
+        return match [id(current), id(last)].into_iter().find(|it| !it.is_empty()) {
+            Some(id) => Absent::Removed(id),
+            None => about("terminated".into()),
+        };
+    }
+    match current["waiting"]["reason"].as_str() {
+        Some("ErrImagePull") => about("waiting to start: image can't be pulled".into()),
+        Some("ImagePullBackOff") => about("waiting to start: trying and failing to pull image".into()),
+        Some(reason) => about(format!("waiting to start: {reason}")),
+        None => about("waiting to start - no logs yet".into()),
+    }
 }
 
 /// The log of the attempt that ended last but for the one that is reported as current.
@@ -140,7 +195,38 @@ fn wish(text: &str, now: Time) -> Result<Wish, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_not_there_is_told_in_upstreams_words() {
+        let waiting = |reason: &str| json!({ "state": { "waiting": { "reason": reason } } });
+        let refused = |text: &str| Absent::Refused(format!("container \"c\" in pod \"web\" is {text}"));
+        let removed = || Absent::Removed("containerd://1".into());
+        let none = || Absent::Refused("previous terminated container \"c\" in pod \"web\" not found".into());
+        let ended = json!({ "terminated": { "containerID": "containerd://1" } });
+        for (status, previous, expected) in [
+            (json!(null), false, refused("not available")),
+            (waiting("ContainerCreating"), false, refused("waiting to start: ContainerCreating")),
+            (waiting("ErrImagePull"), false, refused("waiting to start: image can't be pulled")),
+            (waiting("ImagePullBackOff"), false, refused("waiting to start: trying and failing to pull image")),
+            (json!({ "state": {} }), false, refused("waiting to start - no logs yet")),
+            (json!({ "state": { "terminated": {} } }), false, refused("terminated")),
+            (json!({ "state": ended }), false, removed()),
+            (json!({ "state": { "waiting": {} }, "lastState": ended }), false, removed()),
+            (json!({ "state": { "running": {} }, "containerID": "containerd://1" }), false, removed()),
+            (json!({ "state": { "running": {} }, "lastState": ended }), true, removed()),
+            (waiting("CrashLoopBackOff"), true, none()),
+        ] {
+            let mut pod = json!({ "metadata": { "name": "web" }, "status": { "containerStatuses": [] } });
+            if let Some(mut status) = status.is_object().then(|| status.clone()) {
+                status["name"] = json!("c");
+                pod["status"]["containerStatuses"] = json!([status]);
+            }
+            assert_eq!(absent(&Pod(pod), "c", previous), expected, "{status} {previous}");
+        }
+    }
 
     #[test]
     fn the_previous_log_is_that_of_the_attempt_that_ended_last() {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_stream::{Accepted, Dialed, Limits, Refusal, Upgrade, dial};
+use corten_stream::{Accepted, Dialed, Limits, Purpose, Refusal, Streams, Upgrade, dial};
 use http::{Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty};
 use hyper::{
@@ -17,8 +17,8 @@ use hyper::{
 };
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{Body, Refused, containers, query, text};
-use crate::{Cri, CriError, cri};
+use super::{Body, Refused, containers, query, routes::Call, text};
+use crate::{CriError, cri};
 
 const DIAL: Duration = Duration::from_secs(30);
 
@@ -85,6 +85,13 @@ fn wish(text: &str) -> Result<Wish, Refused> {
     Ok(wish)
 }
 
+impl Wish {
+    fn purpose(&self) -> Purpose {
+        let Self { stdin, stdout, stderr, tty, .. } = *self;
+        Purpose::RemoteCommand(Streams { stdin, stdout, stderr, tty })
+    }
+}
+
 fn need_a_stream(wish: &Wish) -> Result<(), Refused> {
     if wish.stdin || wish.stdout || wish.stderr {
         return Ok(());
@@ -93,59 +100,47 @@ fn need_a_stream(wish: &Wish) -> Result<(), Refused> {
     Err(Refused::new(StatusCode::BAD_REQUEST, message))
 }
 
-pub(super) async fn exec(
-    cri: &Cri,
-    namespace: &str,
-    pod: &str,
-    container: &str,
-    request: Request<Incoming>,
-    slot: &Slot,
-) -> Result<Response<Body>, Refused> {
-    let wish = wish(request.uri().query().unwrap_or_default())?;
+pub(super) async fn exec(call: Call) -> Result<Response<Body>, Refused> {
+    let cri = call.server.hands().cri();
+    let wish = wish(call.query())?;
     need_a_stream(&wish)?;
-    let found = containers::running(cri, namespace, pod, container).await?;
+    let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
+    let purpose = wish.purpose();
     let Wish { command: cmd, stdin, stdout, stderr, tty, .. } = wish;
     let ask = cri.exec(cri::ExecRequest { container_id: found.id, cmd, tty, stdin, stdout, stderr });
-    tunnel(request, ask, slot).await
+    tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
-pub(super) async fn attach(
-    cri: &Cri,
-    namespace: &str,
-    pod: &str,
-    container: &str,
-    request: Request<Incoming>,
-    slot: &Slot,
-) -> Result<Response<Body>, Refused> {
-    let wish = wish(request.uri().query().unwrap_or_default())?;
+pub(super) async fn attach(call: Call) -> Result<Response<Body>, Refused> {
+    let cri = call.server.hands().cri();
+    let mut wish = wish(call.query())?;
     need_a_stream(&wish)?;
-    let found = containers::running(cri, namespace, pod, container).await?;
+    wish.tty = containers::pod(&call, call.name(0), call.name(1)).await?.has_terminal(call.container());
+    wish.stderr &= !wish.tty;
+    let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
+    let purpose = wish.purpose();
     let Wish { stdin, stdout, stderr, tty, .. } = wish;
     let ask = cri.attach(cri::AttachRequest { container_id: found.id, stdin, tty, stdout, stderr });
-    tunnel(request, ask, slot).await
+    tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
-pub(super) async fn port_forward(
-    cri: &Cri,
-    namespace: &str,
-    pod: &str,
-    request: Request<Incoming>,
-    slot: &Slot,
-) -> Result<Response<Body>, Refused> {
-    let wish = wish(request.uri().query().unwrap_or_default())?;
-    let sandbox = containers::sandbox(cri, namespace, pod).await?;
+pub(super) async fn port_forward(call: Call) -> Result<Response<Body>, Refused> {
+    let cri = call.server.hands().cri();
+    let wish = wish(call.query())?;
+    let sandbox = containers::sandbox(cri, call.name(0), call.name(1), call.uid(2)).await?;
     let ask = cri.port_forward(&sandbox, wish.ports);
-    tunnel(request, ask, slot).await
+    tunnel(call.request, Purpose::PortForward, ask, &call.tunnel).await
 }
 
 /// Joins the caller to the URL the runtime gives; anything but a switch of protocols is passed on as it is.
 async fn tunnel(
     mut request: Request<Incoming>,
+    purpose: Purpose,
     ask: impl Future<Output = Result<String, CriError>>,
     slot: &Slot,
 ) -> Result<Response<Body>, Refused> {
     let connection = request.extensions_mut().remove::<OnUpgrade>();
-    let upgrade = Upgrade::from_request(request.headers(), connection).map_err(|refusal| {
+    let upgrade = Upgrade::from_request(request.headers(), connection, purpose).map_err(|refusal| {
         let status = match refusal {
             Refusal::UnknownSubprotocols(_) => StatusCode::FORBIDDEN,
             _ => StatusCode::BAD_REQUEST,

@@ -9,7 +9,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink},
     path::{Component, Path, PathBuf},
 };
 
@@ -22,6 +22,8 @@ pub struct VolumeFile {
     pub path: String,
     pub data: Bytes,
     pub mode: u32,
+    /// Whose it is; nobody named: root's.
+    pub user: Option<u32>,
 }
 
 const DATA: &str = "..data";
@@ -61,7 +63,10 @@ fn holds(generation: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> bool {
     let same = |path: &PathBuf, file: &VolumeFile| {
         let path = generation.join(path);
         let mode = fs::metadata(&path).map(|it| it.permissions().mode() & 0o777);
-        mode.is_ok_and(|it| it == file.mode & 0o777) && fs::read(&path).is_ok_and(|it| it == file.data)
+        let owner = fs::metadata(&path).map(|it| it.uid());
+        owner.is_ok_and(|it| it == file.user.unwrap_or(0))
+            && mode.is_ok_and(|it| it == file.mode & 0o777)
+            && fs::read(&path).is_ok_and(|it| it == file.data)
     };
     count_files(generation).is_ok_and(|it| it == wanted.len()) && wanted.iter().all(|(path, file)| same(path, file))
 }
@@ -88,6 +93,9 @@ fn write_generation(folder: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> i
         let mut options = fs::OpenOptions::new();
         io::Write::write_all(&mut options.write(true).create_new(true).mode(0o600).open(&path)?, &file.data)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(file.mode & 0o777))?;
+        if file.user.is_some() {
+            chown(&path, file.user, None)?;
+        }
     }
     Ok(PathBuf::from(stamp))
 }

@@ -51,6 +51,25 @@ fn create(root: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     Ok(here)
 }
 
+/// What a file beneath `root` holds; nothing where there is none.
+pub(super) fn read(root: &Path, path: &str, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
+    let root = open(root, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    // A pipe that nobody writes to must not hold us up.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = match openat2(root, path, flags, Mode::empty(), RESOLVE) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => std::fs::File::from(other.map_err(|it| explain(path, it.into()))?),
+    };
+    let meta = file.metadata()?;
+    if !meta.is_file() || meta.len() > bytes_max {
+        let why = format!("{path} is no file of at most {bytes_max} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let mut content = Vec::new();
+    io::Read::read_to_end(&mut io::Read::take(file, bytes_max), &mut content)?;
+    Ok(Some(content))
+}
+
 /// The kernel's word for "leads out" is cryptic.
 pub(super) fn explain(path: &str, error: io::Error) -> io::Error {
     match error.raw_os_error() == Some(Errno::XDEV.raw_os_error()) {

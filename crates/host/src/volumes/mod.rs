@@ -4,11 +4,13 @@
 
 mod atomic_writer;
 mod beneath;
+mod group;
 mod host_path;
 
 use std::{
+    collections::BTreeMap,
     fs, io,
-    os::unix::fs::{MetadataExt, PermissionsExt, chown},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -21,6 +23,8 @@ pub use host_path::HostPathType;
 
 /// As upstream: what is kept of a container's last words.
 const TERMINATION_MESSAGE_BYTES_MAX: u64 = 4096;
+/// A file of variables that is larger is none.
+const ENV_FILE_BYTES_MAX: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
@@ -54,14 +58,14 @@ impl Volumes {
     }
 
     /// A folder for the Pod alone. What is in it already stays.
-    pub async fn empty_dir(&self, uid: &str, name: &str, medium: Medium) -> Result<PathBuf, VolumeError> {
+    pub async fn empty_dir(&self, uid: &str, name: &str, medium: Medium, mode: u32) -> Result<PathBuf, VolumeError> {
         let path = self.volume(uid, "empty-dir", name)?;
         self.there(move || {
             fs::create_dir_all(&path).doing("create", &path)?;
             if let Medium::Memory { size } = medium {
-                mount_memory(&path, size, 0o777)?;
+                mount_memory(&path, size, mode)?;
             }
-            set_mode(&path, 0o777)?;
+            set_mode(&path, mode)?;
             Ok(path)
         })
         .await
@@ -98,10 +102,11 @@ impl Volumes {
         .await
     }
 
-    /// Gives everything in a volume to a group (`fsGroup`): readable and writable by it, new files too.
-    pub async fn set_group(&self, volume: &Path, gid: u32) -> Result<(), VolumeError> {
+    /// Gives everything in a volume to a group (`fsGroup`): readable by it, new files too, and writable unless nobody may
+    /// write there.
+    pub async fn set_group(&self, volume: &Path, gid: u32, read_only: bool) -> Result<(), VolumeError> {
         let volume = volume.to_owned();
-        self.there(move || give_to_group(&volume, gid).doing("give to the group", &volume)).await
+        self.there(move || group::give(&volume, gid, read_only).doing("give to the group", &volume)).await
     }
 
     /// A part of a volume, for one mount of one container. It is bound, so that nothing that happens to the volume's
@@ -129,6 +134,23 @@ impl Volumes {
             Ok(target)
         })
         .await
+    }
+
+    /// What files of a Pod's emptyDirs hold: volume and path beneath it. Nothing for one that is not there.
+    pub async fn read_files(
+        &self,
+        uid: &str,
+        files: Vec<(String, String)>,
+    ) -> Result<BTreeMap<(String, String), Option<Vec<u8>>>, VolumeError> {
+        let mut read = BTreeMap::new();
+        for (name, path) in files {
+            let volume = self.volume(uid, "empty-dir", &name)?;
+            let wanted = path.clone();
+            let content =
+                self.there(move || beneath::read(&volume, &wanted, ENV_FILE_BYTES_MAX).doing("read from", &volume));
+            read.insert((name, path), content.await?);
+        }
+        Ok(read)
     }
 
     /// The Pod's `/etc/hosts`.
@@ -265,24 +287,6 @@ fn place(target: &Path, folder: bool) -> io::Result<()> {
     }
     fs::create_dir_all(target.parent().unwrap_or(target))?;
     fs::OpenOptions::new().create(true).append(true).open(target).map(drop)
-}
-
-fn give_to_group(path: &Path, gid: u32) -> io::Result<()> {
-    let meta = fs::symlink_metadata(path)?;
-    if meta.is_symlink() {
-        return std::os::unix::fs::lchown(path, None, Some(gid));
-    }
-    chown(path, None, Some(gid))?;
-    let extra = if meta.is_dir() { 0o2770 } else { 0o660 };
-    // What nobody may write stays so: only what the owner may do is opened to the group.
-    let allowed = if meta.mode() & 0o200 == 0 { extra & !0o020 } else { extra };
-    fs::set_permissions(path, fs::Permissions::from_mode(meta.mode() | allowed))?;
-    if meta.is_dir() {
-        for entry in fs::read_dir(path)? {
-            give_to_group(&entry?.path(), gid)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use super::*;
 use bytes::Bytes;
+use std::os::unix::fs::MetadataExt;
 
 fn volumes(dir: &Path) -> Volumes {
     Volumes::new(Layout::new(dir.join("data"), dir.join("run")), NodeMounts::own())
 }
 
 fn file(path: &str, data: &str, mode: u32) -> VolumeFile {
-    VolumeFile { path: path.to_owned(), data: Bytes::copy_from_slice(data.as_bytes()), mode }
+    VolumeFile { path: path.to_owned(), data: Bytes::copy_from_slice(data.as_bytes()), mode, user: None }
 }
 
 #[tokio::test]
@@ -88,13 +89,15 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let volumes = volumes(dir.path());
-    let memory = volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }).await.expect("mounted");
+    let memory =
+        volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }, 0o777).await.expect("mounted");
     assert!(mounts::is_mount_point(&memory));
     assert_eq!(rustix::fs::statvfs(&memory).map(|it| it.f_blocks * it.f_frsize), Ok(1 << 20));
-    let again = volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }).await.expect("harmless");
+    let again =
+        volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }, 0o777).await.expect("harmless");
     assert_eq!((again, mounts::mounts_beneath(dir.path()).len()), (memory.clone(), 1));
 
-    let disk = volumes.empty_dir("u1", "disk", Medium::Disk).await.expect("made");
+    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, 0o777).await.expect("made");
     assert_eq!(fs::metadata(&disk).expect("there").mode() & 0o7777, 0o777);
     fs::write(disk.join("kept"), "x").expect("written");
     let bound = volumes.sub_path("u1", "web", 0, &disk, "deep/er").await.expect("bound");
@@ -109,9 +112,19 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
         assert!(error.to_string().contains("leads out of the volume"), "{bad}: {error}");
     }
 
-    volumes.set_group(&disk, 4242).await.expect("given");
-    let meta = fs::metadata(disk.join("kept")).expect("there");
-    assert_eq!((meta.gid(), meta.mode() & 0o060), (4242, 0o060));
+    let outside = dir.path().join("outside");
+    fs::write(&outside, "").expect("written");
+    std::os::unix::fs::symlink(&outside, disk.join("to-outside")).expect("a link");
+    let before = fs::metadata(&outside).expect("there");
+    for (read_only, bits) in [(true, 0o040), (false, 0o060)] {
+        fs::set_permissions(disk.join("kept"), fs::Permissions::from_mode(0o600)).expect("set");
+        volumes.set_group(&disk, 4242, read_only).await.expect("given");
+        let meta = fs::metadata(disk.join("kept")).expect("there");
+        assert_eq!((meta.gid(), meta.mode() & 0o070), (4242, bits));
+    }
+    let after = fs::metadata(&outside).expect("there");
+    assert_eq!((before.gid(), before.mode()), (after.gid(), after.mode()), "a link is not followed");
+    assert_eq!(fs::symlink_metadata(disk.join("to-outside")).expect("there").gid(), 4242);
 
     let log = volumes.termination_log("u1", "web", 0).await.expect("made");
     fs::write(&log, "x".repeat(5000) + "end").expect("written");

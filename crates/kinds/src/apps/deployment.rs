@@ -10,7 +10,9 @@ use super::workload;
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, number},
+    core::pod_spec,
     fill::{fill, made, text},
+    rules::{self, share},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -21,6 +23,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[Subresource::Scale, Subresource::Status],
     schema: "io.k8s.api.apps.v1.Deployment",
+    view_of: None,
     selectable_fields: &[],
     columns: &[
         column("Ready", "How many of its Pods are ready, of how many.", |object, _| {
@@ -42,6 +45,16 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 struct Deployment;
+
+const STATUS_COUNTS: &[&str] = &[
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "collisionCount",
+];
 
 impl Policy for Deployment {
     fn default(&self, object: &mut Value) {
@@ -73,8 +86,23 @@ impl Policy for Deployment {
         })
     }
 
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::OfPods)
+    }
+
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |deployment| workload::selector_stays(deployment, old))
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |deployment| {
+            let status = deployment.at("status");
+            rules::counts(status, STATUS_COUNTS);
+            let of_all = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+            rules::at_most(status, &of_all, "replicas", "status.replicas");
+            rules::at_most(status, &["availableReplicas"], "readyReplicas", "readyReplicas");
+            rules::never_less(status.at("collisionCount"), &old["status"]["collisionCount"]);
+        })
     }
 }
 
@@ -91,37 +119,14 @@ fn strategy(strategy: Cursor<'_>) {
                 return rolling.missing("this should be defaulted and never be nil");
             }
             let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            int_or_percent(unavailable);
-            int_or_percent(surge);
-            if is_zero(unavailable) && is_zero(surge) {
+            share::int_or_percent(unavailable);
+            share::int_or_percent(surge);
+            if share::is_zero(unavailable) && share::is_zero(surge) {
                 unavailable.invalid("may not be 0 when `maxSurge` is 0");
             }
-            for share in [unavailable, surge] {
-                if percent(share.str()).is_some_and(|it| it > 100) {
-                    share.invalid("must not be greater than 100%");
-                }
-            }
+            share::at_most_all(unavailable);
+            share::at_most_all(surge);
         }
         _ => strategy.at("type").unsupported(&["Recreate", "RollingUpdate"]),
     }
-}
-
-fn int_or_percent(value: Cursor<'_>) {
-    if value.value().is_string() {
-        if percent(value.str()).is_none() {
-            value.invalid("a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
-        }
-    } else {
-        value.non_negative_int();
-    }
-}
-
-fn percent(text: &str) -> Option<u64> {
-    let digits = text.strip_suffix('%')?;
-    let is_number = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
-    is_number.then(|| digits.parse().unwrap_or(u64::MAX))
-}
-
-fn is_zero(value: Cursor<'_>) -> bool {
-    if value.value().is_string() { percent(value.str()) == Some(0) } else { value.int() == 0 }
 }

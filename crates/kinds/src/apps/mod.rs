@@ -1,5 +1,8 @@
 //! Workloads: `apps`.
 
+pub(crate) mod controller_revision;
+pub(crate) mod daemon_set;
 pub(crate) mod deployment;
 pub(crate) mod replica_set;
-mod workload;
+pub(crate) mod stateful_set;
+pub(crate) mod workload;

@@ -10,6 +10,7 @@ use super::workload;
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer, number},
+    core::pod_spec,
     fill::made,
 };
 
@@ -21,6 +22,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[Subresource::Scale, Subresource::Status],
     schema: "io.k8s.api.apps.v1.ReplicaSet",
+    view_of: None,
     selectable_fields: &["status.replicas"],
     columns: &[
         integer("Desired", "How many Pods there are to be.", |object, _| json!(number(object, "/spec/replicas"))),
@@ -47,7 +49,15 @@ impl Policy for ReplicaSet {
         violations(object, |set| workload::validate(set.at("spec")))
     }
 
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::OfPods)
+    }
+
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |set| workload::selector_stays(set, old))
+    }
+
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
+        violations(new, |set| workload::validate_status(set.at("status")))
     }
 }

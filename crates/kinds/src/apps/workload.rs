@@ -1,4 +1,4 @@
-//! What Deployments and ReplicaSets share: a number of Pods, a selector, a template that the selector matches.
+//! What workloads share: a number of Pods, a selector, a template that the selector matches.
 
 use corten_meta::LabelSelector;
 use corten_schema::Cursor;
@@ -7,11 +7,16 @@ use serde_json::{Value, json};
 
 use crate::{
     core::pod_spec,
-    fill::{Object, fill, made, means_the_same},
+    fill::{Object, fill, made},
+    rules,
 };
 
-pub(super) fn default(spec: &mut Object) {
+pub(crate) fn default(spec: &mut Object) {
     fill(spec, "replicas", 1);
+    default_template(spec);
+}
+
+pub(crate) fn default_template(spec: &mut Object) {
     let Some(template) = made(spec, "template") else { return };
     fill(template, "metadata", json!({}));
     if let Some(spec) = made(template, "spec") {
@@ -19,29 +24,57 @@ pub(super) fn default(spec: &mut Object) {
     }
 }
 
-pub(super) fn validate(spec: Cursor<'_>) {
+pub(crate) fn validate(spec: Cursor<'_>) {
     spec.at("replicas").non_negative_int();
     spec.at("minReadySeconds").non_negative_int();
     let template = spec.at("template");
     selector(spec.at("selector"), template.at("metadata").at("labels"));
     pod_spec::validate_template(template);
-    // Of a Pod that is to be kept alive for ever, nothing else makes sense.
+    lasting(template, "ReplicaSet");
+}
+
+/// Of a Pod that is to be kept alive for ever, nothing else makes sense.
+pub(crate) fn lasting(template: Cursor<'_>, owner: &str) {
     let restart = template.at("spec").at("restartPolicy");
     if !restart.is_empty() && restart.str() != "Always" {
         restart.unsupported(&["Always"]);
     }
     let deadline = template.at("spec").at("activeDeadlineSeconds");
     if deadline.exists() {
-        deadline.forbidden("activeDeadlineSeconds in ReplicaSet is not Supported");
+        deadline.forbidden(&format!("activeDeadlineSeconds in {owner} is not Supported"));
     }
 }
+
+/// The status of ReplicaSets and ReplicationControllers.
+pub(crate) fn validate_status(status: Cursor<'_>) {
+    let of_all = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    rules::counts(status, &["replicas"]);
+    rules::counts(status, &of_all);
+    rules::counts(status, &["observedGeneration"]);
+    rules::at_most(status, &of_all, "replicas", "status.replicas");
+    rules::at_most(status, &["availableReplicas"], "readyReplicas", "readyReplicas");
+}
+
+/// Would the selector find Pods made from the template? An absent selector matches nothing.
+pub(crate) fn matches(selector: Cursor<'_>, labels: Cursor<'_>) -> bool {
+    let wanted = LabelSelector::deserialize(selector.value()).unwrap_or_default();
+    let labels = Deserialize::deserialize(labels.value()).unwrap_or_default();
+    selector.exists() && wanted.matches(&labels)
+}
+
+/// Is there nothing in the selector, so that it would match all?
+pub(crate) fn is_all(selector: Cursor<'_>) -> bool {
+    selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty()
+}
+
+pub(crate) const MISMATCH: &str = "`selector` does not match template `labels`";
 
 fn selector(selector: Cursor<'_>, labels: Cursor<'_>) {
     if !selector.exists() {
         selector.missing("");
     } else {
         pod_spec::label_selector(selector);
-        if selector.at("matchLabels").is_empty() && selector.at("matchExpressions").is_empty() {
+        if is_all(selector) {
             // As upstream: it says deployment of ReplicaSets too.
             return selector.invalid("empty selector is invalid for deployment");
         }
@@ -50,17 +83,11 @@ fn selector(selector: Cursor<'_>, labels: Cursor<'_>) {
             return selector.invalid("invalid label selector");
         }
     }
-    // An absent selector matches nothing.
-    let wanted = LabelSelector::deserialize(selector.value()).unwrap_or_default();
-    let labels_map = Deserialize::deserialize(labels.value()).unwrap_or_default();
-    if !selector.exists() || !wanted.matches(&labels_map) {
-        labels.invalid("`selector` does not match template `labels`");
+    if !matches(selector, labels) {
+        labels.invalid(MISMATCH);
     }
 }
 
-pub(super) fn selector_stays(workload: Cursor<'_>, old: &Value) {
-    let selector = workload.at("spec").at("selector");
-    if !means_the_same(selector.value(), &old["spec"]["selector"]) {
-        selector.invalid("field is immutable");
-    }
+pub(crate) fn selector_stays(workload: Cursor<'_>, old: &Value) {
+    rules::immutable(workload.at("spec").at("selector"), &old["spec"]["selector"]);
 }

@@ -12,6 +12,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::CREATE_ONLY,
     subresources: &[],
     schema: "io.k8s.api.authentication.v1.SelfSubjectReview",
+    view_of: None,
     selectable_fields: &[],
     columns: &[CREATED_AT],
     policy: &SelfSubjectReview,

@@ -16,6 +16,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::CREATE_ONLY,
     subresources: &[],
     schema: "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
+    view_of: None,
     selectable_fields: &[],
     columns: &[CREATED_AT],
     policy: &SelfSubjectAccessReview,

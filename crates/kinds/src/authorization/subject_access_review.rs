@@ -3,7 +3,7 @@
 use corten_api::resources::SUBJECT_ACCESS_REVIEWS;
 
 use corten_meta::Violation;
-use corten_schema::{Cursor, violations};
+use corten_schema::violations;
 use serde_json::Value;
 
 use crate::{Kind, Policy, Verb, columns::CREATED_AT};
@@ -16,6 +16,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::CREATE_ONLY,
     subresources: &[],
     schema: "io.k8s.api.authorization.v1.SubjectAccessReview",
+    view_of: None,
     selectable_fields: &[],
     columns: &[CREATED_AT],
     policy: &SubjectAccessReview,
@@ -26,17 +27,13 @@ struct SubjectAccessReview;
 /// The server answers in `status`; whatever the caller put there is dropped.
 impl Policy for SubjectAccessReview {
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |review| spec(review.at("spec")))
+        violations(object, |review| {
+            super::attributes(review.at("spec"));
+            super::subject(review.at("spec"));
+        })
     }
 
     fn has_generation(&self) -> bool {
         false
-    }
-}
-
-fn spec(spec: Cursor<'_>) {
-    super::attributes(spec);
-    if spec.at("user").is_empty() && spec.at("groups").is_empty() {
-        spec.at("user").invalid_as("", "at least one of user or group must be specified");
     }
 }

@@ -19,6 +19,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.coordination.v1.Lease",
+    view_of: None,
     selectable_fields: &[],
     columns: &[column("Holder", "Who holds it.", |object, _| json!(text(object, "/spec/holderIdentity"))), AGE],
     policy: &Lease,
@@ -34,8 +35,11 @@ impl Policy for Lease {
                 spec.at("leaseDurationSeconds").positive_int();
             }
             spec.at("leaseTransitions").non_negative_int();
+            if spec.at("strategy").exists() {
+                super::strategy(spec.at("strategy"));
+            }
             if !spec.at("preferredHolder").is_empty() && spec.at("strategy").is_empty() {
-                spec.at("preferredHolder").forbidden("may only be specified when `strategy` is defined");
+                spec.at("preferredHolder").forbidden("may only be specified if `strategy` is defined");
             }
         })
     }

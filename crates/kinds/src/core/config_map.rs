@@ -19,6 +19,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.core.v1.ConfigMap",
+    view_of: None,
     selectable_fields: &[],
     columns: &[
         column("Data", "How many entries it has.", |object, _| {
@@ -90,7 +91,7 @@ pub(super) fn data_key(entry: Cursor<'_>, key: &str) {
     }
 }
 
-pub(super) fn data_key_reasons(key: &str) -> Vec<String> {
+pub(crate) fn data_key_reasons(key: &str) -> Vec<String> {
     const GRAMMAR: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
     let mut reasons = Vec::new();
     if key.len() > 253 {

@@ -19,6 +19,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.core.v1.Event",
+    view_of: None,
     selectable_fields: &[
         "involvedObject.kind",
         "involvedObject.namespace",
@@ -29,8 +30,8 @@ pub(crate) const KIND: Kind = Kind {
         "involvedObject.fieldPath",
         "reason",
         "reportingComponent",
-        "source",
         "type",
+        "source",
     ],
     columns: &[
         column("Last Seen", "When it was last seen to happen.", |object, now| json!(since(last_seen(object), now))),
@@ -49,7 +50,7 @@ pub(crate) const KIND: Kind = Kind {
     policy: &Event,
 };
 
-struct Event;
+pub(crate) struct Event;
 
 fn first_seen(event: &Value) -> &str {
     let first = text(event, "/firstTimestamp");

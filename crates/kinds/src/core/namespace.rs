@@ -21,6 +21,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::WITHOUT_COLLECTION,
     subresources: &[Subresource::Finalize, Subresource::Status],
     schema: "io.k8s.api.core.v1.Namespace",
+    view_of: None,
     selectable_fields: &["status.phase"],
     columns: &[column("Status", "Active or Terminating.", |object, _| json!(text(object, "/status/phase"))), AGE],
     policy: &Namespace,
@@ -72,6 +73,19 @@ impl Policy for Namespace {
                     finalizer.invalid("name is neither a standard finalizer name nor is it fully qualified");
                 }
                 finalizer.invalid_all(reasons);
+            }
+        })
+    }
+
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
+        violations(new, |namespace| {
+            let phase = namespace.at("status").at("phase");
+            let shown = namespace.at("status").at("Phase").instead(phase);
+            let ends = !namespace.at("metadata").at("deletionTimestamp").is_empty();
+            if ends && phase.str() != "Terminating" {
+                shown.invalid("may only be 'Terminating' if `deletionTimestamp` is not empty");
+            } else if !ends && phase.str() != "Active" {
+                shown.invalid("may only be 'Active' if `deletionTimestamp` is empty");
             }
         })
     }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, column, items, or_none, text, wide},
-    fill::{inner, is_absent},
+    fill::{fill, inner, is_absent},
+    rules::address,
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -18,8 +19,9 @@ pub(crate) const KIND: Kind = Kind {
     short_names: &["no"],
     categories: &[],
     verbs: Verb::ALL,
-    subresources: &[Subresource::Status],
+    subresources: &[Subresource::Proxy, Subresource::Status],
     schema: "io.k8s.api.core.v1.Node",
+    view_of: None,
     selectable_fields: &["spec.unschedulable"],
     columns: &[
         column("Status", "Ready or not, and whether it takes new Pods.", |object, _| json!(status(object))),
@@ -84,6 +86,7 @@ fn info<'v>(node: &'v Value, pointer: &str) -> &'v str {
 
 impl Policy for Node {
     fn default(&self, object: &mut Value) {
+        same_ranges(object);
         let Some(status) = object.as_object_mut().and_then(|it| inner(it, "status")) else { return };
         if is_absent(status, "allocatable")
             && let Some(capacity) = status.get("capacity").cloned()
@@ -98,6 +101,7 @@ impl Policy for Node {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |node| {
             let spec = node.at("spec");
+            ranges(spec.at("podCIDRs"));
             let mut seen = Vec::new();
             for taint in spec.list("taints") {
                 self::taint(taint);
@@ -134,6 +138,32 @@ impl Policy for Node {
 
     fn has_generation(&self) -> bool {
         false
+    }
+}
+
+/// The old field is the first of the new one.
+fn same_ranges(node: &mut Value) {
+    let Some(spec) = node.as_object_mut().and_then(|it| inner(it, "spec")) else { return };
+    let first = spec.get("podCIDRs").and_then(|it| it.get(0)).cloned();
+    match first {
+        Some(first) => fill(spec, "podCIDR", first),
+        None if !is_absent(spec, "podCIDR") => {
+            let one = spec["podCIDR"].clone();
+            spec.insert("podCIDRs".into(), json!([one]));
+        }
+        None => {}
+    }
+}
+
+fn ranges(ranges: Cursor<'_>) {
+    for range in ranges.each() {
+        address::range(range);
+    }
+    let v6 = ranges.each().filter(|it| address::is_v6(it.str())).count();
+    match ranges.items().len() {
+        0 | 1 => {}
+        2 if v6 == 1 => {}
+        _ => ranges.invalid("may specify no more than one CIDR for each IP family"),
     }
 }
 

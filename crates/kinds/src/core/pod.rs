@@ -1,6 +1,9 @@
 //! Containers that run together on one node.
 
+mod affinity;
 mod columns;
+mod ephemeral_containers;
+mod resize;
 mod update;
 
 use corten_api::resources::PODS;
@@ -25,13 +28,17 @@ pub(crate) const KIND: Kind = Kind {
     subresources: &[
         Subresource::Attach,
         Subresource::Binding,
+        Subresource::EphemeralContainers,
         Subresource::Eviction,
         Subresource::Exec,
         Subresource::Log,
         Subresource::PortForward,
+        Subresource::Proxy,
+        Subresource::Resize,
         Subresource::Status,
     ],
     schema: "io.k8s.api.core.v1.Pod",
+    view_of: None,
     selectable_fields: &[
         "spec.nodeName",
         "spec.restartPolicy",
@@ -59,6 +66,7 @@ impl Policy for Pod {
     }
 
     fn prepare_create(&self, object: &mut Value) {
+        affinity::merge_label_keys(object);
         let mut status = json!({"phase": "Pending", "qosClass": pod_spec::qos_class(object)});
         if object["spec"]["schedulingGates"].as_array().is_some_and(|it| !it.is_empty()) {
             status["conditions"] = json!([
@@ -83,8 +91,9 @@ impl Policy for Pod {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |pod| {
             pod_spec::validate(pod.at("spec"));
-            // They come by a subresource of their own, to Pods that run.
-            if !pod.at("spec").at("ephemeralContainers").is_empty() {
+            // They come by a subresource of their own, to Pods that are stored.
+            let is_new = !pod.at("metadata").at("resourceVersion").exists();
+            if is_new && !pod.at("spec").at("ephemeralContainers").is_empty() {
                 pod.at("spec").at("ephemeralContainers").forbidden("cannot be set on create");
             }
             for list in ["containers", "initContainers"] {
@@ -97,8 +106,28 @@ impl Policy for Pod {
         })
     }
 
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        pod_spec::warnings(new, old, &["spec"], pod_spec::Name::OfHost)
+    }
+
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         update::violations_of(new, old)
+    }
+
+    fn take_part(&self, subresource: Subresource, asked: &Value, old: &Value) -> Value {
+        match subresource {
+            Subresource::EphemeralContainers => ephemeral_containers::taken(asked, old),
+            Subresource::Resize => resize::taken(asked, old),
+            _ => old.clone(),
+        }
+    }
+
+    fn validate_part(&self, subresource: Subresource, new: &Value, old: &Value) -> Vec<Violation> {
+        match subresource {
+            Subresource::EphemeralContainers => ephemeral_containers::violations_of(new, old),
+            Subresource::Resize => resize::violations_of(new, old),
+            _ => Vec::new(),
+        }
     }
 
     /// A Pod that no node runs, or that has ended, has nothing to end gracefully.

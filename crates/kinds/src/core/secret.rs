@@ -22,6 +22,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.core.v1.Secret",
+    view_of: None,
     selectable_fields: &["type"],
     columns: &[
         column("Type", "How programs are to read it.", |object, _| json!(text(object, "/type"))),

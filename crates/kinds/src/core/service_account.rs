@@ -2,7 +2,7 @@
 
 use corten_api::resources::SERVICE_ACCOUNTS;
 
-use crate::{Kind, Policy, Verb, columns::AGE};
+use crate::{Kind, Policy, Subresource, Verb, columns::AGE};
 
 pub(crate) const KIND: Kind = Kind {
     resource: SERVICE_ACCOUNTS,
@@ -10,8 +10,9 @@ pub(crate) const KIND: Kind = Kind {
     short_names: &["sa"],
     categories: &[],
     verbs: Verb::ALL,
-    subresources: &[],
+    subresources: &[Subresource::Token],
     schema: "io.k8s.api.core.v1.ServiceAccount",
+    view_of: None,
     selectable_fields: &[],
     columns: &[AGE],
     policy: &ServiceAccount,

@@ -17,6 +17,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::GET_ONLY,
     subresources: &[],
     schema: "dev.corten.v1.Journal",
+    view_of: None,
     selectable_fields: &[],
     columns: &[column("Decided By", "The loops that have looked at the object.", |object, _| {
         let loops = items(object, "/decisions").iter().filter_map(|it| it["by"].as_str());

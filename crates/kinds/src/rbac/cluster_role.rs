@@ -17,6 +17,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.rbac.v1.ClusterRole",
+    view_of: None,
     selectable_fields: &[],
     columns: &[CREATED_AT],
     policy: &ClusterRole,

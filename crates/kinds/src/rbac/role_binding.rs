@@ -17,6 +17,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.rbac.v1.RoleBinding",
+    view_of: None,
     selectable_fields: &[],
     columns: &[subjects::ROLE, AGE, subjects::USERS, subjects::GROUPS, subjects::SERVICE_ACCOUNTS],
     policy: &RoleBinding,

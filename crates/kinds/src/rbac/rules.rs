@@ -2,6 +2,8 @@
 
 use corten_schema::Cursor;
 
+use crate::core::pod_spec::label_selector;
+
 /// The rules of a Role: about resources only.
 pub(super) fn in_namespace(role: Cursor<'_>) {
     role.list("rules").for_each(|it| rule(it, true));
@@ -16,6 +18,7 @@ pub(super) fn in_cluster(role: Cursor<'_>) {
             .at("clusterRoleSelectors")
             .missing("at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
+    aggregation.list("clusterRoleSelectors").for_each(label_selector);
 }
 
 fn rule(rule: Cursor<'_>, namespaced: bool) {

@@ -20,6 +20,7 @@ pub(crate) const KIND: Kind = Kind {
     verbs: Verb::ALL,
     subresources: &[],
     schema: "io.k8s.api.scheduling.v1.PriorityClass",
+    view_of: None,
     selectable_fields: &[],
     columns: &[
         integer("Value", "The priority of its Pods.", |object, _| json!(number(object, "/value"))),

@@ -1,6 +1,8 @@
 //! Defaulting and validation as data. A file of `testdata/<kind>/` holds cases, parted by `====`: an object in YAML (an update
 //! has two, parted by `---`, the old one first), `----`, and what comes of it. A line with `+` is a value that defaulting and
-//! preparation set, shown in files named `defaults`; one with `!` is a violation.
+//! preparation set, shown in files named `defaults`; one with `!` is a violation. In files named `status` the updates are of
+//! `status` alone; in files named `warnings` a line with `?` is what the author is
+//! told of an accepted object; in files named `columns` what comes of an object is what `kubectl get` prints after its name.
 //!
 //! `UPDATE=1 cargo test -p corten-kinds` rewrites the expectations.
 
@@ -17,8 +19,8 @@ fn objects_are_defaulted_and_validated() {
     let mut cases = 0;
     for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")) {
         let text = fs::read_to_string(&file).expect("a fixture");
-        let with_defaults = file.file_stem().is_some_and(|it| it == "defaults");
-        let outcome: Vec<String> = text.split("====\n").map(|it| play(it, with_defaults)).collect();
+        let stem = file.file_stem().and_then(|it| it.to_str()).unwrap_or_default();
+        let outcome: Vec<String> = text.split("====\n").map(|it| play(it, stem)).collect();
         cases += outcome.len();
         let outcome = outcome.join("====\n");
         if update {
@@ -41,7 +43,7 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 /// The case again, with its outcome as it is.
-fn play(case: &str, with_defaults: bool) -> String {
+fn play(case: &str, stem: &str) -> String {
     let (input, _) = case.split_once("\n----\n").unwrap_or((case, ""));
     let objects: Vec<Value> = input
         .split("\n---\n")
@@ -49,7 +51,10 @@ fn play(case: &str, with_defaults: bool) -> String {
         .collect();
     let mut lines = Vec::new();
     match &objects[..] {
-        [object] => create(object, with_defaults, &mut lines),
+        [object] if stem == "columns" => lines.push(super::columns::cells(object)),
+        [object] if stem == "warnings" => warn(object, &mut lines),
+        [object] => create(object, stem == "defaults", &mut lines),
+        [old, new] if stem == "status" => update_status(old, new, &mut lines),
         [old, new] => update(old, new, &mut lines),
         _ => panic!("one or two objects make a case:\n{input}"),
     }
@@ -65,6 +70,11 @@ fn create(object: &Value, with_defaults: bool, lines: &mut Vec<String>) {
     lines.extend(kind.policy.validate(&made).iter().map(|it| format!("! {it}")));
 }
 
+fn warn(object: &Value, lines: &mut Vec<String>) {
+    let (kind, made) = created(object);
+    lines.extend(kind.policy.warnings(&made, None).iter().map(|it| format!("? {it}")));
+}
+
 fn update(old: &Value, new: &Value, lines: &mut Vec<String>) {
     let (kind, old) = created(old);
     let mut new = pruned(kind, new);
@@ -74,9 +84,20 @@ fn update(old: &Value, new: &Value, lines: &mut Vec<String>) {
     lines.extend(violations.iter().map(|it| format!("! {it}")));
 }
 
-fn created(object: &Value) -> (&'static Kind, Value) {
+fn update_status(old: &Value, new: &Value, lines: &mut Vec<String>) {
+    let kind = kind_of(old);
+    let (old, mut new) = (pruned(kind, old), pruned(kind, new));
+    kind.policy.prepare_status_update(&mut new, &old);
+    lines.extend(kind.policy.validate_status_update(&new, &old).iter().map(|it| format!("! {it}")));
+}
+
+fn kind_of(object: &Value) -> &'static Kind {
     let name = |field: &str| object[field].as_str().unwrap_or_default();
-    let kind = by_kind(name("apiVersion"), name("kind")).unwrap_or_else(|| panic!("of which kind is {object}?"));
+    by_kind(name("apiVersion"), name("kind")).unwrap_or_else(|| panic!("of which kind is {object}?"))
+}
+
+fn created(object: &Value) -> (&'static Kind, Value) {
+    let kind = kind_of(object);
     let mut object = pruned(kind, object);
     kind.policy.default(&mut object);
     let once = object.clone();

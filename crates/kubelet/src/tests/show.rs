@@ -3,7 +3,7 @@
 use corten_reconcile::Step;
 use serde_json::Value;
 
-use crate::{Action, HostEffect, MountSource, VolumeSource};
+use crate::{Action, HostEffect, MemoryCheck, MountSource, ResizeStep, VolumeSource};
 
 pub(super) fn host(effect: &HostEffect) -> String {
     let pod = &effect.pod().key.name;
@@ -11,6 +11,9 @@ pub(super) fn host(effect: &HostEffect) -> String {
         HostEffect::PrepareVolumes { volumes, .. } => {
             let volumes: Vec<_> = volumes.iter().map(|it| format!("{}:{}", it.name, volume(&it.source))).collect();
             format!("volumes {pod} [{}]", volumes.join(" "))
+        }
+        HostEffect::RunSandbox(spec) if !spec.runtime_handler.is_empty() => {
+            format!("sandbox {pod} #{} by {}", spec.attempt, spec.runtime_handler)
         }
         HostEffect::RunSandbox(spec) => format!("sandbox {pod} #{}", spec.attempt),
         HostEffect::StopSandbox { id, .. } => format!("stop-sandbox {pod} {id}"),
@@ -24,6 +27,9 @@ pub(super) fn host(effect: &HostEffect) -> String {
         HostEffect::StartContainer(spec) => {
             format!("start {pod}/{} #{} in {}", spec.name, spec.attempt, spec.sandbox_id)
         }
+        HostEffect::StopContainer { container, id, timeout_seconds, signal: Some(signal), .. } => {
+            format!("stop {pod}/{container} {id} {timeout_seconds}s {signal}")
+        }
         HostEffect::StopContainer { container, id, timeout_seconds, .. } => {
             format!("stop {pod}/{container} {id} {timeout_seconds}s")
         }
@@ -33,6 +39,24 @@ pub(super) fn host(effect: &HostEffect) -> String {
         }
         HostEffect::RunHook { container, hook, action: it, .. } => {
             format!("hook {pod}/{container} {hook:?} {}", action(it))
+        }
+        HostEffect::Resize { steps, checks, .. } => {
+            let step = |it: &ResizeStep| match it {
+                ResizeStep::Pod(it) => format!("pod {}/{}/{}", it.cpu_shares, it.cpu_quota, it.memory_limit_bytes),
+                ResizeStep::Container { id, resources: it } => {
+                    format!("{id} {}/{}/{}", it.cpu_shares, it.cpu_quota, it.memory_limit_bytes)
+                }
+            };
+            let steps: Vec<_> = steps.iter().map(step).collect();
+            let check = |it: &MemoryCheck| {
+                let name = it.container.as_ref().map_or("pod", |it| it.0.as_str());
+                format!(" if {name} uses less than {}", it.limit_bytes)
+            };
+            format!("resize {pod} [{}]{}", steps.join(", "), checks.iter().map(check).collect::<String>())
+        }
+        HostEffect::ReadFiles { container, files, .. } => {
+            let files: Vec<_> = files.iter().map(|(volume, path)| format!("{volume}/{path}")).collect();
+            format!("read {pod}/{container} {}", files.join(" "))
         }
         HostEffect::TailLog { container, attempt, .. } => format!("tail {pod}/{container} #{attempt}"),
         HostEffect::RemovePod { .. } => format!("remove-files {pod}"),
@@ -75,10 +99,11 @@ pub(super) fn details(effect: &HostEffect) -> Vec<String> {
                 format!("{:?}", spec.resources),
                 format!("user {:?} groups {:?}", spec.security.run_as_user, spec.security.supplemental_groups),
             ];
+            lines.extend(spec.pid_target.iter().map(|it| format!("sees the processes of {it}")));
             for mount in &spec.mounts {
                 let source = match &mount.source {
                     MountSource::Volume { name, sub_path, .. } => format!("volume {name}/{sub_path}"),
-                    MountSource::HostPath { path, sub_path } => format!("host {path}/{sub_path}"),
+                    MountSource::HostPath { path, sub_path, .. } => format!("host {path}/{sub_path}"),
                     MountSource::Hosts(hosts) => format!("hosts {} {:?}", hosts.hostname, hosts.ips),
                     MountSource::TerminationLog => "termination log".into(),
                 };
@@ -106,7 +131,7 @@ pub(super) fn status(pod: &Value) -> String {
     let mut words = vec!["status".to_owned(), text(&pod["metadata"]["name"]), text(&status["phase"])];
     words.extend(status["reason"].as_str().map(str::to_owned));
     words.extend(status["podIP"].as_str().map(str::to_owned));
-    let lists = [&status["initContainerStatuses"], &status["containerStatuses"]];
+    let lists = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"].map(|it| &status[it]);
     for container in lists.into_iter().flat_map(|it| it.as_array().into_iter().flatten()) {
         let restarts = container["restartCount"].as_i64().unwrap_or(0);
         let restarts = if restarts == 0 { String::new() } else { format!(" x{restarts}") };
@@ -167,4 +192,16 @@ pub(super) fn step(step: &Step) -> String {
         line = format!("{line} waits: {}: {} [{:?}]", wait.reason, wait.message, wait.actor);
     }
     line
+}
+
+pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
+    use crate::NodeEffect as Effect;
+    match effect {
+        Effect::ReadSignals => "read signals".into(),
+        Effect::MeasurePods { disks } => format!("measure pods{}", if *disks { " and disks" } else { "" }),
+        Effect::ListImages => "list images".into(),
+        Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
+        Effect::CountEviction { signal } => format!("count {signal}"),
+        Effect::ReadyToShutDown => "ready to shut down".into(),
+    }
 }

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::{
-    ApiEffect, Config, Effect, Event, Exit, Failure, HostEffect, Image, Kubelet, NodeFacts, Observed,
-    ObservedContainer, ObservedSandbox, Outcome, PodRef, ProbeVerdict, Snapshot, Source, SourceKind, StartFailure,
-    StartStage,
+    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, Exit, Failure, HostEffect, Image,
+    Kubelet, LocalImage, Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, Outcome, PodRef,
+    PodUse, ProbeVerdict, Signal, Signals, Snapshot, Source, SourceKind, StartFailure, StartStage, Token, VolumeUse,
 };
 
 pub(super) struct World {
@@ -27,7 +27,15 @@ pub(super) struct World {
     pods: BTreeMap<String, Value>,
     sources: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
     node: Option<Value>,
+    /// Why no token is given, where none is.
+    refusal: Option<String>,
     journal: BTreeMap<Key, corten_reconcile::Decision>,
+    /// What lies in the folder of manifests, by file.
+    manifests: BTreeMap<String, Value>,
+    /// What lies in emptyDirs, by path.
+    files: BTreeMap<String, String>,
+    /// While the API is away nothing is told of it or by it.
+    is_api_away: bool,
     n_made: u32,
     version: u64,
     shown: Vec<String>,
@@ -48,7 +56,11 @@ impl World {
             pods: BTreeMap::new(),
             sources: BTreeMap::new(),
             node: None,
+            refusal: None,
             journal: BTreeMap::new(),
+            manifests: BTreeMap::new(),
+            files: BTreeMap::new(),
+            is_api_away: false,
             n_made: 0,
             version: 1,
             shown: Vec::new(),
@@ -70,11 +82,38 @@ impl World {
             architecture: "amd64".into(),
             ..NodeFacts::default()
         })));
+        if !self.is_api_away {
+            self.tell_api();
+        }
+        self.snapshot();
+        if self.kubelet.config().has_manifests {
+            self.read_manifests();
+        }
+    }
+
+    fn tell_api(&mut self) {
         for pod in self.pods.clone().into_values() {
             self.step(Event::Pod(serde_json::from_value(pod).unwrap()));
         }
         self.step(Event::PodsSynced);
-        self.snapshot();
+        self.step(Event::ServicesSynced);
+        self.step(Event::RuntimeClass { name: "fast".into(), handler: Some("crun".into()) });
+        self.step(Event::RuntimeClassesSynced);
+        if let Some(node) = &self.node {
+            self.step(Event::Node(serde_json::from_value(node.clone()).unwrap()));
+        }
+    }
+
+    fn read_manifests(&mut self) {
+        let read = |(path, pod): (&String, &Value)| Manifest {
+            path: path.clone(),
+            pod: match pod.as_str() {
+                Some(problem) => Err(problem.to_owned()),
+                None => serde_json::from_value(pod.clone()).map(Box::new).map_err(|it| it.to_string()),
+            },
+        };
+        let manifests = self.manifests.iter().map(read).collect();
+        self.step(Event::Manifests(manifests));
     }
 
     pub(super) fn tell(&mut self, line: &str) -> Vec<String> {
@@ -92,6 +131,30 @@ impl World {
                 let pod = self.pods.remove(name).unwrap();
                 self.step(Event::PodGone(PodRef::of(&serde_json::from_value::<Pod>(pod).unwrap())));
             }
+            // A kubelet with a folder of manifests; `api away` before it keeps the API from it.
+            "static" => {
+                let config = Config { has_manifests: true, ..self.kubelet.config().clone() };
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
+                self.boot();
+            }
+            "api" => {
+                self.is_api_away = name == "away";
+                if !self.is_api_away {
+                    self.tell_api();
+                }
+            }
+            "file" => {
+                self.manifests.insert(name.into(), serde_json::from_str(more).unwrap());
+                self.read_manifests();
+            }
+            "write" => {
+                self.files.insert(name.into(), serde_json::from_str(more).unwrap());
+            }
+            "unlink" => {
+                self.manifests.remove(name);
+                self.read_manifests();
+            }
+            "tokens" => self.refusal = Some(rest.to_owned()).filter(|it| it != "again"),
             "configmap" => self.configure(SourceKind::ConfigMap, name, more),
             "secret" => self.configure(SourceKind::Secret, name, more),
             "ok" => self.answer(rest, None, false),
@@ -132,6 +195,37 @@ impl World {
             }
             "node" => {
                 self.step(Event::Node(None));
+            }
+            // What is left: `signals memory.available=50Mi/1000Mi nodefs.available=…`.
+            "signals" => {
+                let amounts = rest.split_whitespace().filter(|it| *it != "imagefs").map(amount).collect();
+                let has_image_fs = rest.contains("imagefs ") || rest.ends_with("imagefs");
+                self.step(Event::OfNode(NodeNews::Signals(Signals { amounts, has_image_fs })));
+            }
+            // What pods use: `measured a memory=5Mi layer=1Mi; b volume=2Mi`.
+            "measured" => {
+                let uses = rest.split(';').map(str::trim).filter(|it| !it.is_empty()).map(pod_use).collect();
+                self.step(Event::OfNode(NodeNews::PodsMeasured(Ok(uses))));
+            }
+            "images" => {
+                let images = rest.split_whitespace().map(local_image).collect();
+                self.step(Event::OfNode(NodeNews::Images(Ok(images))));
+            }
+            "images-removed" => {
+                let removed = rest.split_whitespace().map(str::to_owned).collect();
+                self.step(Event::OfNode(NodeNews::ImagesRemoved { removed, failures: Vec::new() }));
+            }
+            "remains" => {
+                let found =
+                    rest.split_whitespace().map(|it| PodRef::new("default", it, &format!("uid-{it}"))).collect();
+                self.step(Event::OfNode(NodeNews::Remains(found)));
+            }
+            "shutdown" => self.step(Event::OfNode(NodeNews::Shutdown { is_imminent: name != "cancelled" })),
+            "eviction-hard" => {
+                let mut config = self.kubelet.config().clone();
+                config.eviction.thresholds = crate::hard_thresholds(rest).unwrap();
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
+                self.boot();
             }
             // The Node gets a taint that evicts.
             "taint" => {
@@ -198,6 +292,19 @@ impl World {
                 self.step(Event::PodDeleted { pod: pod.clone(), result: Ok(()) });
                 self.step(Event::PodGone(pod));
             }
+            ApiEffect::CreateMirror { key, pod } => {
+                self.n_made += 1;
+                let mut pod = serde_json::to_value(pod).unwrap();
+                pod["metadata"]["uid"] = format!("api-{}", self.n_made).into();
+                pod["status"] = json!({"phase": "Pending"});
+                let owner = &pod["metadata"]["ownerReferences"][0];
+                self.shown.push(format!("mirror {} of {} {}", key.name, owner["kind"], owner["uid"]));
+                self.version += 1;
+                pod["metadata"]["resourceVersion"] = self.version.to_string().into();
+                self.pods.insert(key.name.clone(), pod.clone());
+                let result = Ok(serde_json::from_value(pod).unwrap());
+                self.step(Event::MirrorCreated { key, result });
+            }
             ApiEffect::Event { about, event_type, reason, message } => {
                 let field = about.field_path.split('{').nth(1).map(|it| format!("/{}", it.trim_end_matches('}')));
                 let (kind, name) = (event_type.as_str(), about.name);
@@ -209,6 +316,18 @@ impl World {
                 self.step(Event::Source { source, data });
             }
             ApiEffect::Unfollow(source) => self.shown.push(format!("unfollow {:?} {}", source.kind, source.key.name)),
+            ApiEffect::RequestToken { pod, account, wish } => {
+                self.shown.push(format!("token {} {account} {:?} {}s", pod.key.name, wish.audience, wish.seconds));
+                let result = match &self.refusal {
+                    Some(reason) => Err(ApiFailure::Other(reason.clone())),
+                    None => {
+                        self.n_made += 1;
+                        let expires = self.now.after(Duration::from_secs(wish.seconds.unsigned_abs()));
+                        Ok(Token { token: format!("t{}", self.n_made), expires })
+                    }
+                };
+                self.step(Event::Token { pod, wish, result });
+            }
             ApiEffect::CreateNode { node } => {
                 self.shown.push(format!("create node {}", show::node(&node)));
                 self.set_node(node);
@@ -228,6 +347,7 @@ impl World {
 
     fn set_node(&mut self, mut node: Value) {
         self.version += 1;
+        node["metadata"]["uid"] = "uid-of-n1".into();
         node["metadata"]["resourceVersion"] = self.version.to_string().into();
         self.node = Some(node.clone());
         self.step(Event::NodeWritten(Ok(serde_json::from_value(node).unwrap())));
@@ -254,6 +374,7 @@ impl World {
                     self.shown.push(show::host(&effect));
                     self.pending.push(effect);
                 }
+                Effect::Node(effect) => self.shown.push(show::of_node(&effect)),
                 Effect::Api(effect) => self.api(effect),
                 Effect::Record { pod, decision } => {
                     self.journal.insert(pod, *decision);
@@ -291,7 +412,8 @@ impl World {
 
     /// Answers what is pending and begins with `which`; with `go_on`, also what that leads to.
     fn answer(&mut self, which: &str, failure: Option<&str>, go_on: bool) {
-        loop {
+        for round in 0.. {
+            assert!(round < 1000, "this has no end: {:?}", self.pending_text());
             let chosen = |it: &HostEffect| show::host(it).starts_with(which);
             let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(chosen);
             self.pending = later;
@@ -372,6 +494,12 @@ impl World {
                 Outcome::Probed { container, id, probe, verdict: ProbeVerdict::Success }
             }
             HostEffect::RunHook { container, id, hook, .. } => Outcome::Hooked { container, id, hook, result: Ok(()) },
+            HostEffect::Resize { .. } => Outcome::Resized(Ok(())),
+            HostEffect::ReadFiles { container, files, .. } => {
+                let content = |path: &str| self.files.get(path).map(|it| it.as_bytes().to_vec());
+                let read = files.into_iter().map(|it| (it.clone(), content(&it.1))).collect();
+                Outcome::FilesRead { container, result: Ok(read) }
+            }
             HostEffect::TailLog { container, .. } => Outcome::LogTail { container, text: "oh no\n".into() },
             HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
         }
@@ -473,4 +601,46 @@ fn merge(target: &mut Value, patch: &Value) {
             merge(target.entry(name.clone()).or_insert(Value::Null), value);
         }
     }
+}
+
+fn bytes(text: &str) -> i64 {
+    text.parse::<corten_meta::Quantity>().unwrap().value()
+}
+
+fn amount(text: &str) -> (Signal, Amount) {
+    let (name, amounts) = text.split_once('=').unwrap();
+    let (available, capacity) = amounts.split_once('/').unwrap();
+    let signal = Signal::ALL.into_iter().find(|it| it.as_str() == name).unwrap();
+    (signal, Amount { available: bytes(available), capacity: bytes(capacity) })
+}
+
+/// All of a container called `app` and a volume called `v`.
+fn pod_use(text: &str) -> PodUse {
+    let (name, parts) = text.split_once(' ').unwrap_or((text, ""));
+    let of = |part: &str| {
+        let found = parts.split_whitespace().find_map(|it| it.strip_prefix(part)?.strip_prefix('='));
+        found.map_or(0, bytes)
+    };
+    let disk = |part: &str| DiskUse { bytes: of(part), inodes: of(&format!("{part}-inodes")) };
+    PodUse {
+        uid: format!("uid-{name}"),
+        memory_bytes: of("memory"),
+        processes: of("processes"),
+        containers: vec![ContainerUse {
+            name: "app".into(),
+            memory_bytes: of("memory"),
+            rootfs: Some(disk("layer")),
+            logs: disk("logs"),
+        }],
+        volumes: vec![VolumeUse { name: "v".into(), taken: disk("volume"), is_ephemeral: true }],
+        other: DiskUse::default(),
+    }
+}
+
+/// `id:size:flags`, of which `u` says that it is used.
+fn local_image(text: &str) -> LocalImage {
+    let mut parts = text.split(':');
+    let id = parts.next().unwrap_or_default().to_owned();
+    let size_bytes = parts.next().map_or(0, bytes);
+    LocalImage { id, size_bytes, is_pinned: false, is_used: parts.next() == Some("u") }
 }

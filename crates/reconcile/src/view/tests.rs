@@ -12,6 +12,10 @@ impl Named for Pod {
     fn meta(&self) -> &ObjectMeta {
         &self.0
     }
+
+    fn node(&self) -> Option<&str> {
+        self.0.labels.get("node").map(|it| &**it)
+    }
 }
 impl<'de> serde::Deserialize<'de> for Pod {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -65,6 +69,42 @@ fn objects_are_found_by_namespace_owner_and_absence_of_one() {
     view.remove(&PODS, &Key::new("b", "2"));
     assert_eq!(names(view.uncontrolled::<Pod>("b")), ["3"]);
     assert_eq!(view.dependents("t").count(), 1);
+}
+
+#[test]
+fn objects_are_found_by_the_node_they_are_on() {
+    let mut view = View::default();
+    let on = |name: &str, node: Option<&str>| {
+        let mut meta = pod(name, &[]);
+        meta.labels.extend(node.map(|it| ("node".to_owned(), it.to_owned())));
+        meta
+    };
+    for (name, node) in [("b/2", Some("n1")), ("a/1", Some("n1")), ("a/2", Some("n2")), ("a/3", None)] {
+        insert(&mut view, on(name, node));
+    }
+    assert_eq!(names(view.on_node::<Pod>("n1")), ["1", "2"]);
+    insert(&mut view, on("a/3", Some("n2")));
+    assert_eq!(names(view.on_node::<Pod>("n2")), ["2", "3"]);
+    view.remove(&PODS, &Key::new("a", "1"));
+    assert_eq!(names(view.on_node::<Pod>("n1")), ["2"]);
+    assert_eq!(names(view.on_node::<Pod>("n3")), [""; 0]);
+}
+
+#[test]
+fn an_answer_that_stays_the_same_keeps_its_first_time() {
+    let (mut view, key) = (View::default(), Key::new("a", "1"));
+    let at = Time::from_unix_seconds;
+    for (answer, now, since) in [
+        (Answer::Missing, 1, 1),
+        (Answer::Missing, 5, 1),
+        (Answer::Found { uid: "u".into() }, 6, 6),
+        (Answer::Missing, 7, 7),
+    ] {
+        view.record_answer_at(PODS, key.clone(), answer, at(now));
+        assert_eq!(view.answered_at(&PODS, &key), Some(at(since)));
+    }
+    view.forget_answers();
+    assert_eq!(view.answered_at(&PODS, &key), None);
 }
 
 #[test]

@@ -150,9 +150,18 @@ impl World {
     fn begin(api: Arc<FakeApi>) -> Self {
         let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
         let (shutdown, ended) = oneshot::channel();
-        let loop_ = run_controller(mind.clone(), api.client(), clock(), journal.clone(), async move {
-            let _either = ended.await;
-        });
+        let (sight, client, minds, book) = (Sight::new(api.client()), api.client(), mind.clone(), journal.clone());
+        let loop_ = async move {
+            let running = run_controller(minds, client, &sight, clock(), book, async move {
+                let _either = ended.await;
+            });
+            // The sight has no end of its own here.
+            tokio::select! {
+                biased;
+                () = running => {}
+                () = sight.clone().run(std::future::pending()) => {}
+            }
+        };
         Self { api, journal, mind, running: tokio::spawn(loop_), shutdown }
     }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use corten_api::resources::{CONFIG_MAPS, PODS};
 use corten_client::{Body, BoxFuture, Transport, TransportError};
 use corten_meta::ObjectReference;
-use corten_reconcile::EventType;
+use corten_reconcile::{EventType, Propagation};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
@@ -71,11 +71,42 @@ async fn creates_of_one_resource_go_side_by_side_and_begin_slowly() {
     let names: Vec<String> = (0..500).map(|it| format!("p{it}")).collect();
     let (outcome, seen, took) = carried_out(names.iter().flat_map(|it| create(&PODS, it)).collect()).await;
     assert_eq!((outcome.needs.len(), outcome.failures.len()), (500, 0));
-    assert_eq!(seen.n_under_way_max, CONCURRENT_CREATES);
+    assert_eq!(seen.n_under_way_max, CONCURRENT_ALIKE);
     assert_eq!(seen.begun, names.iter().map(|it| format!("POST {it}")).collect::<Vec<_>>(), "in the plan's order");
     // One, two, four, eight, sixteen, and from then on as many as may be.
     let rounds = 5 + (500 - 31_u32).div_ceil(32);
     assert!(took <= TAKES * (rounds + 1), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_do_deletes_but_not_beside_creates() {
+    let delete = |name: String| {
+        let (key, uid) = (Key::new("default", name), "u".to_owned());
+        Effect::Delete { resource: PODS, key, uid, propagation: Propagation::Background, grace_seconds: None }
+    };
+    let mut effects: Vec<Effect> = (0..100).map(|it| delete(format!("p{it}"))).collect();
+    effects.extend(create(&PODS, "new"));
+    let (outcome, seen, took) = carried_out(effects).await;
+    assert_eq!((outcome.needs.len(), outcome.failures.len()), (101, 0));
+    assert_eq!(seen.n_under_way_max, CONCURRENT_ALIKE);
+    assert_eq!(seen.begun.last().map(|it| &**it), Some("POST new"));
+    assert!(took < TAKES * 20, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_merge_patches_only_those_of_owners_do() {
+    for (body, expected) in [
+        (json!({"metadata": {"uid": "u", "resourceVersion": "1", "ownerReferences": null}}), CONCURRENT_ALIKE),
+        (json!({"metadata": {"uid": "u", "finalizers": null}}), 1),
+        (json!({"spec": {"replicas": 1}, "metadata": {"ownerReferences": null}}), 1),
+    ] {
+        let patch = |it: i32| {
+            let (resource, key) = (PODS, Key::new("default", format!("p{it}")));
+            Effect::Patch { resource, key, subresource: None, patch: body.clone() }
+        };
+        let (outcome, seen, _) = carried_out((0..100).map(patch).collect()).await;
+        assert_eq!((outcome.needs.len(), seen.n_under_way_max), (100, expected), "{body}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,4 +135,20 @@ async fn what_is_of_another_resource_waits() {
     let (outcome, seen, _) = carried_out(effects).await;
     assert_eq!(seen.begun, ["POST a", "POST b", "POST bad"]);
     assert_eq!((outcome.needs.len(), outcome.failures.len()), (2, 1));
+}
+
+/// Nobody is told of what was not done.
+#[tokio::test(start_paused = true)]
+async fn events_tell_of_what_was_done() {
+    let client = Client::new(Arc::new(Slow::default()));
+    let said = |message: &str| {
+        let (about, message) = (ObjectReference::default(), message.to_owned());
+        Effect::Event { about, event_type: EventType::Warning, reason: "Said", message }
+    };
+    let effects = std::iter::once(said("first")).chain(create(&PODS, "a")).chain(create(&PODS, "bad"));
+    let outcome = perform(&client, effects.chain(create(&CONFIG_MAPS, "c")).collect()).await;
+    let told: Vec<String> = outcome.told.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].ends_with("Said: first") && told[1].ends_with("Created: created a"), "{told:?}");
+    assert_eq!(outcome.failures.len(), 1);
 }

@@ -92,6 +92,14 @@ impl Hands for FakeHands {
         })
     }
 
+    fn perform_node(&self, effect: NodeEffect) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(async move { effect.failed("not on this machine").into_iter().collect() })
+    }
+
+    fn node_news(&self) -> BoxFuture<'_, Vec<Event>> {
+        Box::pin(std::future::pending())
+    }
+
     fn events(&self) -> BoxFuture<'_, Vec<Event>> {
         Box::pin(async move {
             if std::mem::replace(&mut *self.is_told.lock(), true) {
@@ -247,4 +255,21 @@ async fn a_config_map_is_followed() {
     pass(2).await;
     let contents: Vec<bool> = world.hands.volumes.lock().iter().map(|it| it.contains("[50]")).collect();
     assert_eq!(contents, [false, true], "'2' is 50");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_gets_a_token_of_its_account() {
+    let world = World::new();
+    let source = json!({"serviceAccountToken": {"path": "token", "audience": "vault", "expirationSeconds": 3600}});
+    let volumes = json!([{"name": "api", "projected": {"sources": [source]}}]);
+    world.pod("web", json!({"serviceAccountName": "bot", "volumes": volumes}));
+    pass(1).await;
+    let failed = world.events("FailedMount");
+    assert!(failed.len() == 1 && failed[0].contains("failed to fetch token"), "{failed:?}");
+    let account = json!({"metadata": {"name": "bot", "namespace": "default"}});
+    world.api.put("/api/v1/namespaces/default/serviceaccounts/bot", account);
+    pass(10).await;
+    assert_eq!(world.phase("web"), "Running");
+    let token = format!("{:?}", "\"bot\" [\"vault\"] 3600 \"web\"".as_bytes());
+    assert!(world.hands.volumes.lock().iter().all(|it| it.contains(&token)), "{:?}", world.hands.volumes.lock());
 }

@@ -23,6 +23,14 @@ pub(crate) enum Claim {
     Ephemeral(String),
 }
 
+impl Claim {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Named(name) | Self::Ephemeral(name) => name,
+        }
+    }
+}
+
 pub(crate) fn claims(pod: &str, spec: &PodSpec) -> Vec<Claim> {
     let claim = |it: &crate::seen::Volume| {
         let named = it.persistent_volume_claim.as_ref().map(|claim| Claim::Named(claim.claim_name.clone()));
@@ -33,7 +41,7 @@ pub(crate) fn claims(pod: &str, spec: &PodSpec) -> Vec<Claim> {
 
 fn pre_filter(pod: &PodInfo) -> Option<String> {
     pod.claims.first().map(|it| match it {
-        Claim::Named(name) => format!("persistentvolumeclaim {name:?} not found"),
+        Claim::Named(name) => format!("persistentvolumeclaim {name:?} is not bound: this release binds no volumes"),
         Claim::Ephemeral(name) => {
             format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
         }

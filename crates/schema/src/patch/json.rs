@@ -12,8 +12,8 @@ const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// Applies a JSON patch given as text.
 ///
 /// # Errors
-/// `Malformed` where it is no JSON patch, `TooLarge` for too many operations or too large a result, `Unprocessable` where an
-/// operation fails (a missing path, a `test` that does not hold).
+/// `Malformed` where it is no JSON patch, `TooLarge` for too many operations, `Unprocessable` where an operation fails (a
+/// missing path, a `test` that does not hold) or the result grows too large.
 pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     let operations: Vec<Value> = serde_json::from_slice(patch)
         .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
@@ -22,21 +22,38 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
             format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
         return Err(PatchError::TooLarge(message));
     }
+    if let Some(other) = operations.iter().find(|it| !it.is_object()) {
+        return Err(PatchError::Malformed(format!("error decoding patch: {other} is no operation")));
+    }
+    // As upstream: an operation that is none is found when it is to be carried out.
     let patch: Patch = serde_json::from_value(Value::Array(operations))
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+        .map_err(|error| PatchError::Unprocessable(format!("Unexpected kind: {error}")))?;
     let mut result = original;
     let mut size_max = size(&result);
     for operation in patch.0 {
         size_max += growth(&operation, &result);
         if size_max > RESULT_BYTES_MAX {
-            let message = format!("the patched object would be larger than {RESULT_BYTES_MAX} bytes");
-            return Err(PatchError::TooLarge(message));
+            let message = format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {size_max}, exceeding the limit {RESULT_BYTES_MAX}"
+            );
+            return Err(PatchError::Unprocessable(message));
+        }
+        if is_test_of_absence(&operation, &result) {
+            continue;
         }
         let operation = [operation];
         json_patch::patch(&mut result, &operation)
             .map_err(|error| PatchError::Unprocessable(failure(&operation[0], &error.kind)))?;
     }
     Ok(result)
+}
+
+/// As upstream: what is not there is equal to null. Whoever adds the first finalizer tests for that.
+fn is_test_of_absence(operation: &PatchOperation, document: &Value) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let Some((parent, last)) = test.path.split_back() else { return false };
+    let parent = document.pointer(parent.as_str()).and_then(Value::as_object);
+    test.value.is_null() && parent.is_some_and(|it| !it.contains_key(&*last.decoded()))
 }
 
 /// Why an operation failed, in upstream's words where it has some for the case.

@@ -9,6 +9,7 @@ use corten_meta::{Cause, Details, Status};
 
 pub use json::json;
 pub use merge::merge;
+pub use order::as_go;
 pub use strategic::strategic;
 
 /// Why a patch was refused; the wording goes to the client as it is.
@@ -23,6 +24,9 @@ pub enum PatchError {
     /// It asks for more than the server is willing to do (413).
     #[error("{0}")]
     TooLarge(String),
+    /// Wrong in a way for which upstream has no code but 500; so clients know it.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl PatchError {
@@ -31,6 +35,7 @@ impl PatchError {
             Self::Malformed(message) => Status::bad_request(message),
             Self::Unprocessable(message) => unprocessable(message),
             Self::TooLarge(message) => Status::too_large(message),
+            Self::Failed(message) => Status::failure(500, "", message),
         }
     }
 }

@@ -3,10 +3,7 @@
 
 use serde_json::Value;
 
-use super::{
-    PatchError,
-    strategic::{PATCH, malformed},
-};
+use super::{PatchError, strategic::PATCH};
 
 /// Orders `merged`. Example: before `[a, s, b]`, wanted `[b, a]` gives `[s, b, a]`: `s` stood before `b` and still does.
 pub(super) fn interleave(
@@ -42,7 +39,7 @@ pub(super) fn agrees(changes: &[Value], wanted: &[Value], key: &str) -> Result<(
         return Ok(());
     }
     let list = |items: &[Value]| as_go(&Value::Array(items.to_vec()));
-    Err(malformed(format!(
+    Err(PatchError::Failed(format!(
         "The order in patch list:\n{}\n doesn't match $setElementOrder list:\n{}\n",
         list(changes),
         list(wanted)
@@ -50,7 +47,7 @@ pub(super) fn agrees(changes: &[Value], wanted: &[Value], key: &str) -> Result<(
 }
 
 /// As Go prints a map or list in a message: `map[name:web]`.
-pub(super) fn as_go(value: &Value) -> String {
+pub fn as_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),
         Value::String(text) => text.clone(),

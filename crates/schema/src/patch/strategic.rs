@@ -193,7 +193,9 @@ fn merge_keyed(
                 merged.retain(|it| it.get(key) != Some(gone));
             }
             Some("replace") => replaces = true,
-            Some("merge") => return Err(malformed("merging lists cannot yet be specified in the patch")),
+            Some("merge") => {
+                return Err(PatchError::Failed("merging lists cannot yet be specified in the patch".into()));
+            }
             Some(_) => return Err(unknown_directive(&entries[PATCH], entries)),
         }
     }
@@ -216,7 +218,7 @@ fn merge_keyed(
 
 fn key_of<'p>(entries: &'p Map<String, Value>, key: &str) -> Result<&'p Value, PatchError> {
     entries.get(key).ok_or_else(|| {
-        malformed(format!(
+        PatchError::Failed(format!(
             "map: {} does not contain declared merge key: {key}",
             order::as_go(&Value::Object(entries.clone()))
         ))
@@ -225,7 +227,10 @@ fn key_of<'p>(entries: &'p Map<String, Value>, key: &str) -> Result<&'p Value, P
 
 fn unknown_directive(directive: &Value, within: &Map<String, Value>) -> PatchError {
     let directive = directive.as_str().map_or_else(|| directive.to_string(), str::to_owned);
-    malformed(format!("unknown patch type: {directive} in map: {}", order::as_go(&Value::Object(within.clone()))))
+    PatchError::Failed(format!(
+        "unknown patch type: {directive} in map: {}",
+        order::as_go(&Value::Object(within.clone()))
+    ))
 }
 
 /// What a patch's value is where there was none before: without nulls and directives. `None` where it asks for nothing.

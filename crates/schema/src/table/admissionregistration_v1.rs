@@ -11,13 +11,19 @@ pub(super) static APPLY_CONFIGURATION: Type = Type {
 pub(super) static AUDIT_ANNOTATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.AuditAnnotation",
     atomic: false,
-    fields: &[field("key", String).required().at(&[1]), field("valueExpression", String).required().at(&[2])],
+    fields: &[
+        field("key", String).zero().required().at(&[1]),
+        field("valueExpression", String).zero().required().at(&[2]),
+    ],
 };
 
 pub(super) static EXPRESSION_WARNING: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.ExpressionWarning",
     atomic: false,
-    fields: &[field("fieldRef", String).required().at(&[2]), field("warning", String).required().at(&[3])],
+    fields: &[
+        field("fieldRef", String).zero().required().at(&[2]),
+        field("warning", String).zero().required().at(&[3]),
+    ],
 };
 
 pub(super) static JSON_PATCH: Type = Type {
@@ -29,7 +35,7 @@ pub(super) static JSON_PATCH: Type = Type {
 pub(super) static MATCH_CONDITION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.MatchCondition",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static MATCH_RESOURCES: Type = Type {
@@ -51,8 +57,8 @@ pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_SPEC)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_SPEC)).zero(),
     ],
 };
 
@@ -62,8 +68,8 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)).zero(),
     ],
 };
 
@@ -100,13 +106,16 @@ pub(super) static MUTATING_WEBHOOK: Type = Type {
     atomic: false,
     fields: &[
         field("admissionReviewVersions", List(&String)).required().at(&[8]),
-        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG)).required().at(&[2]),
+        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG))
+            .zero()
+            .required()
+            .at(&[2]),
         field("failurePolicy", String).at(&[4]),
         field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[12]),
         field("matchPolicy", String).at(&[9]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[5]),
         field("objectSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[11]),
         field("reinvocationPolicy", String).at(&[10]),
@@ -122,7 +131,7 @@ pub(super) static MUTATING_WEBHOOK_CONFIGURATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("webhooks", List(&Object(&super::admissionregistration_v1::MUTATING_WEBHOOK)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[2]),
@@ -135,7 +144,7 @@ pub(super) static MUTATION: Type = Type {
     fields: &[
         field("applyConfiguration", Object(&super::admissionregistration_v1::APPLY_CONFIGURATION)),
         field("jsonPatch", Object(&super::admissionregistration_v1::JSON_PATCH)),
-        field("patchType", String).required(),
+        field("patchType", String).zero().required(),
     ],
 };
 
@@ -185,8 +194,8 @@ pub(super) static SERVICE_REFERENCE: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.ServiceReference",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[2]),
-        field("namespace", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[2]),
+        field("namespace", String).zero().required().at(&[1]),
         field("path", String).at(&[3]),
         field("port", Int32).at(&[4]),
     ],
@@ -204,9 +213,9 @@ pub(super) static VALIDATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_SPEC)).at(&[2]),
-        field("status", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -216,8 +225,9 @@ pub(super) static VALIDATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("spec", Object(&super::admissionregistration_v1::VALIDATING_ADMISSION_POLICY_BINDING_SPEC))
+            .zero()
             .required()
             .at(&[2]),
     ],
@@ -272,13 +282,16 @@ pub(super) static VALIDATING_WEBHOOK: Type = Type {
     atomic: false,
     fields: &[
         field("admissionReviewVersions", List(&String)).required().at(&[8]),
-        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG)).required().at(&[2]),
+        field("clientConfig", Object(&super::admissionregistration_v1::WEBHOOK_CLIENT_CONFIG))
+            .zero()
+            .required()
+            .at(&[2]),
         field("failurePolicy", String).at(&[4]),
         field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[11]),
         field("matchPolicy", String).at(&[9]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[5]),
         field("objectSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[10]),
         field("rules", List(&Object(&super::admissionregistration_v1::RULE_WITH_OPERATIONS))).at(&[3]),
@@ -293,7 +306,7 @@ pub(super) static VALIDATING_WEBHOOK_CONFIGURATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("webhooks", List(&Object(&super::admissionregistration_v1::VALIDATING_WEBHOOK)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[2]),
@@ -304,7 +317,7 @@ pub(super) static VALIDATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.Validation",
     atomic: false,
     fields: &[
-        field("expression", String).required().at(&[1]),
+        field("expression", String).zero().required().at(&[1]),
         field("message", String).at(&[2]),
         field("messageExpression", String).at(&[4]),
         field("reason", String).at(&[3]),
@@ -314,7 +327,7 @@ pub(super) static VALIDATION: Type = Type {
 pub(super) static VARIABLE: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.Variable",
     atomic: true,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static WEBHOOK_CLIENT_CONFIG: Type = Type {

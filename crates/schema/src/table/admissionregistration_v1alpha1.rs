@@ -17,7 +17,7 @@ pub(super) static JSON_PATCH: Type = Type {
 pub(super) static MATCH_CONDITION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.MatchCondition",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static MATCH_RESOURCES: Type = Type {
@@ -43,8 +43,8 @@ pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -54,8 +54,10 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_BINDING_SPEC))
+            .zero()
+            .at(&[2]),
     ],
 };
 
@@ -91,7 +93,7 @@ pub(super) static MUTATION: Type = Type {
     fields: &[
         field("applyConfiguration", Object(&super::admissionregistration_v1alpha1::APPLY_CONFIGURATION)).at(&[3]),
         field("jsonPatch", Object(&super::admissionregistration_v1alpha1::JSON_PATCH)).at(&[4]),
-        field("patchType", String).required().at(&[2]),
+        field("patchType", String).zero().required().at(&[2]),
     ],
 };
 
@@ -128,5 +130,5 @@ pub(super) static PARAM_REF: Type = Type {
 pub(super) static VARIABLE: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.Variable",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };

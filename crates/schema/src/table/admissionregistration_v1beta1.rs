@@ -17,7 +17,7 @@ pub(super) static JSON_PATCH: Type = Type {
 pub(super) static MATCH_CONDITION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.MatchCondition",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static MATCH_RESOURCES: Type = Type {
@@ -40,8 +40,8 @@ pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1beta1::MUTATING_ADMISSION_POLICY_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1beta1::MUTATING_ADMISSION_POLICY_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -51,8 +51,10 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1beta1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1beta1::MUTATING_ADMISSION_POLICY_BINDING_SPEC))
+            .zero()
+            .at(&[2]),
     ],
 };
 
@@ -88,7 +90,7 @@ pub(super) static MUTATION: Type = Type {
     fields: &[
         field("applyConfiguration", Object(&super::admissionregistration_v1beta1::APPLY_CONFIGURATION)).at(&[3]),
         field("jsonPatch", Object(&super::admissionregistration_v1beta1::JSON_PATCH)).at(&[4]),
-        field("patchType", String).required().at(&[2]),
+        field("patchType", String).zero().required().at(&[2]),
     ],
 };
 
@@ -125,5 +127,5 @@ pub(super) static PARAM_REF: Type = Type {
 pub(super) static VARIABLE: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.Variable",
     atomic: true,
-    fields: &[field("expression", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };

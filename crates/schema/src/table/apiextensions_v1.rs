@@ -8,10 +8,10 @@ pub(super) static CUSTOM_RESOURCE_COLUMN_DEFINITION: Type = Type {
     fields: &[
         field("description", String).at(&[4]),
         field("format", String).at(&[3]),
-        field("jsonPath", String).required().at(&[6]),
-        field("name", String).required().at(&[1]),
+        field("jsonPath", String).zero().required().at(&[6]),
+        field("name", String).zero().required().at(&[1]),
         field("priority", Int32).at(&[5]),
-        field("type", String).required().at(&[2]),
+        field("type", String).zero().required().at(&[2]),
     ],
 };
 
@@ -19,7 +19,7 @@ pub(super) static CUSTOM_RESOURCE_CONVERSION: Type = Type {
     name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion",
     atomic: false,
     fields: &[
-        field("strategy", String).required().at(&[1]),
+        field("strategy", String).zero().required().at(&[1]),
         field("webhook", Object(&super::apiextensions_v1::WEBHOOK_CONVERSION)).at(&[2]),
     ],
 };
@@ -30,9 +30,9 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_SPEC)).required().at(&[2]),
-        field("status", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -44,8 +44,8 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION_CONDITION: Type = Type {
         field("message", String).at(&[5]),
         field("observedGeneration", Int64).at(&[6]),
         field("reason", String).at(&[4]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -54,9 +54,9 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION_NAMES: Type = Type {
     atomic: false,
     fields: &[
         field("categories", List(&String)).at(&[6]),
-        field("kind", String).required().at(&[4]),
+        field("kind", String).zero().required().at(&[4]),
         field("listKind", String).at(&[5]),
-        field("plural", String).required().at(&[1]),
+        field("plural", String).zero().required().at(&[1]),
         field("shortNames", List(&String)).at(&[3]),
         field("singular", String).at(&[2]),
     ],
@@ -67,10 +67,10 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("conversion", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_CONVERSION)).at(&[9]),
-        field("group", String).required().at(&[1]),
-        field("names", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_NAMES)).required().at(&[3]),
+        field("group", String).zero().required().at(&[1]),
+        field("names", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_NAMES)).zero().required().at(&[3]),
         field("preserveUnknownFields", Boolean).at(&[10]),
-        field("scope", String).required().at(&[4]),
+        field("scope", String).zero().required().at(&[4]),
         field("versions", List(&Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_VERSION)))
             .required()
             .at(&[7]),
@@ -81,7 +81,7 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION_STATUS: Type = Type {
     name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus",
     atomic: false,
     fields: &[
-        field("acceptedNames", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_NAMES)).at(&[2]),
+        field("acceptedNames", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_NAMES)).zero().at(&[2]),
         field("conditions", List(&Object(&super::apiextensions_v1::CUSTOM_RESOURCE_DEFINITION_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[1]),
@@ -98,11 +98,11 @@ pub(super) static CUSTOM_RESOURCE_DEFINITION_VERSION: Type = Type {
             .at(&[6]),
         field("deprecated", Boolean).at(&[7]),
         field("deprecationWarning", String).at(&[8]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("schema", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_VALIDATION)).at(&[4]),
         field("selectableFields", List(&Object(&super::apiextensions_v1::SELECTABLE_FIELD))).at(&[9]),
-        field("served", Boolean).required().at(&[2]),
-        field("storage", Boolean).required().at(&[3]),
+        field("served", Boolean).zero().required().at(&[2]),
+        field("storage", Boolean).zero().required().at(&[3]),
         field("subresources", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_SUBRESOURCES)).at(&[5]),
     ],
 };
@@ -112,8 +112,8 @@ pub(super) static CUSTOM_RESOURCE_SUBRESOURCE_SCALE: Type = Type {
     atomic: false,
     fields: &[
         field("labelSelectorPath", String).at(&[3]),
-        field("specReplicasPath", String).required().at(&[1]),
-        field("statusReplicasPath", String).required().at(&[2]),
+        field("specReplicasPath", String).zero().required().at(&[1]),
+        field("statusReplicasPath", String).zero().required().at(&[2]),
     ],
 };
 
@@ -194,15 +194,15 @@ pub(super) static JSON_SCHEMA_PROPS: Type = Type {
 pub(super) static SELECTABLE_FIELD: Type = Type {
     name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField",
     atomic: false,
-    fields: &[field("jsonPath", String).required().at(&[1])],
+    fields: &[field("jsonPath", String).zero().required().at(&[1])],
 };
 
 pub(super) static SERVICE_REFERENCE: Type = Type {
     name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[2]),
-        field("namespace", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[2]),
+        field("namespace", String).zero().required().at(&[1]),
         field("path", String).at(&[3]),
         field("port", Int32).at(&[4]),
     ],
@@ -217,7 +217,7 @@ pub(super) static VALIDATION_RULE: Type = Type {
         field("messageExpression", String).at(&[3]),
         field("optionalOldSelf", Boolean).at(&[6]),
         field("reason", String).at(&[4]),
-        field("rule", String).required().at(&[1]),
+        field("rule", String).zero().required().at(&[1]),
     ],
 };
 

@@ -8,9 +8,9 @@ pub(super) static API_SERVICE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apiregistration_v1::API_SERVICE_SPEC)).at(&[2]),
-        field("status", Object(&super::apiregistration_v1::API_SERVICE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apiregistration_v1::API_SERVICE_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::apiregistration_v1::API_SERVICE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -21,8 +21,8 @@ pub(super) static API_SERVICE_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[3]),
         field("message", String).at(&[5]),
         field("reason", String).at(&[4]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -32,11 +32,11 @@ pub(super) static API_SERVICE_SPEC: Type = Type {
     fields: &[
         field("caBundle", Bytes).at(&[5]),
         field("group", String).at(&[2]),
-        field("groupPriorityMinimum", Int32).required().at(&[7]),
+        field("groupPriorityMinimum", Int32).zero().required().at(&[7]),
         field("insecureSkipTLSVerify", Boolean).at(&[4]),
         field("service", Object(&super::apiregistration_v1::SERVICE_REFERENCE)).at(&[1]),
         field("version", String).at(&[3]),
-        field("versionPriority", Int32).required().at(&[8]),
+        field("versionPriority", Int32).zero().required().at(&[8]),
     ],
 };
 

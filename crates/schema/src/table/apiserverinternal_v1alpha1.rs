@@ -24,9 +24,9 @@ pub(super) static STORAGE_VERSION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_SPEC)).at(&[2]),
-        field("status", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -37,9 +37,9 @@ pub(super) static STORAGE_VERSION_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).required().at(&[6]),
         field("observedGeneration", Int64).at(&[3]),
-        field("reason", String).required().at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("reason", String).zero().required().at(&[5]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 

@@ -9,7 +9,7 @@ pub(super) static CONTROLLER_REVISION: Type = Type {
         field("apiVersion", String),
         field("data", Any).required().at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("revision", Int64).at(&[3]),
     ],
 };
@@ -20,9 +20,9 @@ pub(super) static DAEMON_SET: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apps_v1::DAEMON_SET_SPEC)).required().at(&[2]),
-        field("status", Object(&super::apps_v1::DAEMON_SET_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apps_v1::DAEMON_SET_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::apps_v1::DAEMON_SET_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -45,8 +45,8 @@ pub(super) static DAEMON_SET_SPEC: Type = Type {
         field("minReadySeconds", Int32).at(&[4]),
         field("revisionHistoryLimit", Int32).at(&[6]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[1]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[2]),
-        field("updateStrategy", Object(&super::apps_v1::DAEMON_SET_UPDATE_STRATEGY)).at(&[3]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().required().at(&[2]),
+        field("updateStrategy", Object(&super::apps_v1::DAEMON_SET_UPDATE_STRATEGY)).zero().at(&[3]),
     ],
 };
 
@@ -58,11 +58,11 @@ pub(super) static DAEMON_SET_STATUS: Type = Type {
         field("conditions", List(&Object(&super::apps_v1::DAEMON_SET_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[10]),
-        field("currentNumberScheduled", Int32).required().at(&[1]),
-        field("desiredNumberScheduled", Int32).required().at(&[3]),
+        field("currentNumberScheduled", Int32).zero().required().at(&[1]),
+        field("desiredNumberScheduled", Int32).zero().required().at(&[3]),
         field("numberAvailable", Int32).at(&[7]),
-        field("numberMisscheduled", Int32).required().at(&[2]),
-        field("numberReady", Int32).required().at(&[4]),
+        field("numberMisscheduled", Int32).zero().required().at(&[2]),
+        field("numberReady", Int32).zero().required().at(&[4]),
         field("numberUnavailable", Int32).at(&[8]),
         field("observedGeneration", Int64).at(&[5]),
         field("updatedNumberScheduled", Int32).at(&[6]),
@@ -84,9 +84,9 @@ pub(super) static DEPLOYMENT: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apps_v1::DEPLOYMENT_SPEC)).required().at(&[2]),
-        field("status", Object(&super::apps_v1::DEPLOYMENT_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apps_v1::DEPLOYMENT_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::apps_v1::DEPLOYMENT_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -114,9 +114,10 @@ pub(super) static DEPLOYMENT_SPEC: Type = Type {
         field("revisionHistoryLimit", Int32).at(&[6]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
         field("strategy", Object(&super::apps_v1::DEPLOYMENT_STRATEGY))
+            .zero()
             .merged(&Merge { apply: Apply::Deep, patch: Patch::Deep, retain_keys: true })
             .at(&[4]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[3]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().required().at(&[3]),
     ],
 };
 
@@ -153,9 +154,9 @@ pub(super) static REPLICA_SET: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apps_v1::REPLICA_SET_SPEC)).required().at(&[2]),
-        field("status", Object(&super::apps_v1::REPLICA_SET_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apps_v1::REPLICA_SET_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::apps_v1::REPLICA_SET_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -178,7 +179,7 @@ pub(super) static REPLICA_SET_SPEC: Type = Type {
         field("minReadySeconds", Int32).at(&[4]),
         field("replicas", Int32).at(&[1]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).at(&[3]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().at(&[3]),
     ],
 };
 
@@ -193,7 +194,7 @@ pub(super) static REPLICA_SET_STATUS: Type = Type {
         field("fullyLabeledReplicas", Int32).at(&[2]),
         field("observedGeneration", Int64).at(&[3]),
         field("readyReplicas", Int32).at(&[4]),
-        field("replicas", Int32).required().at(&[1]),
+        field("replicas", Int32).zero().required().at(&[1]),
         field("terminatingReplicas", Int32).at(&[7]),
     ],
 };
@@ -222,9 +223,9 @@ pub(super) static STATEFUL_SET: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::apps_v1::STATEFUL_SET_SPEC)).required().at(&[2]),
-        field("status", Object(&super::apps_v1::STATEFUL_SET_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::apps_v1::STATEFUL_SET_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::apps_v1::STATEFUL_SET_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -240,8 +241,11 @@ pub(super) static STATEFUL_SET_CONDITION: Type = Type {
     ],
 };
 
-pub(super) static STATEFUL_SET_ORDINALS: Type =
-    Type { name: "io.k8s.api.apps.v1.StatefulSetOrdinals", atomic: false, fields: &[field("start", Int32).at(&[1])] };
+pub(super) static STATEFUL_SET_ORDINALS: Type = Type {
+    name: "io.k8s.api.apps.v1.StatefulSetOrdinals",
+    atomic: false,
+    fields: &[field("start", Int32).zero().at(&[1])],
+};
 
 pub(super) static STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY: Type = Type {
     name: "io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
@@ -264,9 +268,9 @@ pub(super) static STATEFUL_SET_SPEC: Type = Type {
         field("replicas", Int32).at(&[1]),
         field("revisionHistoryLimit", Int32).at(&[8]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
-        field("serviceName", String).at(&[5]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[3]),
-        field("updateStrategy", Object(&super::apps_v1::STATEFUL_SET_UPDATE_STRATEGY)).at(&[7]),
+        field("serviceName", String).zero().at(&[5]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().required().at(&[3]),
+        field("updateStrategy", Object(&super::apps_v1::STATEFUL_SET_UPDATE_STRATEGY)).zero().at(&[7]),
         field("volumeClaimTemplates", List(&Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM))).at(&[4]),
     ],
 };
@@ -275,7 +279,7 @@ pub(super) static STATEFUL_SET_STATUS: Type = Type {
     name: "io.k8s.api.apps.v1.StatefulSetStatus",
     atomic: false,
     fields: &[
-        field("availableReplicas", Int32).at(&[11]),
+        field("availableReplicas", Int32).zero().at(&[11]),
         field("collisionCount", Int32).at(&[9]),
         field("conditions", List(&Object(&super::apps_v1::STATEFUL_SET_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
@@ -284,7 +288,7 @@ pub(super) static STATEFUL_SET_STATUS: Type = Type {
         field("currentRevision", String).at(&[6]),
         field("observedGeneration", Int64).at(&[1]),
         field("readyReplicas", Int32).at(&[3]),
-        field("replicas", Int32).required().at(&[2]),
+        field("replicas", Int32).zero().required().at(&[2]),
         field("updateRevision", String).at(&[7]),
         field("updatedReplicas", Int32).at(&[5]),
     ],

@@ -19,15 +19,15 @@ pub(super) static SELF_SUBJECT_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("status", Object(&super::authentication_v1::SELF_SUBJECT_REVIEW_STATUS)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("status", Object(&super::authentication_v1::SELF_SUBJECT_REVIEW_STATUS)).zero().at(&[2]),
     ],
 };
 
 pub(super) static SELF_SUBJECT_REVIEW_STATUS: Type = Type {
     name: "io.k8s.api.authentication.v1.SelfSubjectReviewStatus",
     atomic: false,
-    fields: &[field("userInfo", Object(&super::authentication_v1::USER_INFO)).at(&[1])],
+    fields: &[field("userInfo", Object(&super::authentication_v1::USER_INFO)).zero().at(&[1])],
 };
 
 pub(super) static TOKEN_REQUEST: Type = Type {
@@ -36,9 +36,9 @@ pub(super) static TOKEN_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authentication_v1::TOKEN_REQUEST_SPEC)).at(&[2]),
-        field("status", Object(&super::authentication_v1::TOKEN_REQUEST_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authentication_v1::TOKEN_REQUEST_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::authentication_v1::TOKEN_REQUEST_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -56,7 +56,7 @@ pub(super) static TOKEN_REQUEST_SPEC: Type = Type {
 pub(super) static TOKEN_REQUEST_STATUS: Type = Type {
     name: "io.k8s.api.authentication.v1.TokenRequestStatus",
     atomic: false,
-    fields: &[field("expirationTimestamp", Time).at(&[2]), field("token", String).at(&[1])],
+    fields: &[field("expirationTimestamp", Time).at(&[2]), field("token", String).zero().at(&[1])],
 };
 
 pub(super) static TOKEN_REVIEW: Type = Type {
@@ -65,9 +65,9 @@ pub(super) static TOKEN_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authentication_v1::TOKEN_REVIEW_SPEC)).required().at(&[2]),
-        field("status", Object(&super::authentication_v1::TOKEN_REVIEW_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authentication_v1::TOKEN_REVIEW_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::authentication_v1::TOKEN_REVIEW_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -84,7 +84,7 @@ pub(super) static TOKEN_REVIEW_STATUS: Type = Type {
         field("audiences", List(&String)).at(&[4]),
         field("authenticated", Boolean).at(&[1]),
         field("error", String).at(&[3]),
-        field("user", Object(&super::authentication_v1::USER_INFO)).at(&[2]),
+        field("user", Object(&super::authentication_v1::USER_INFO)).zero().at(&[2]),
     ],
 };
 

@@ -26,9 +26,9 @@ pub(super) static LOCAL_SUBJECT_ACCESS_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_SPEC)).required().at(&[2]),
-        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -77,9 +77,9 @@ pub(super) static SELF_SUBJECT_ACCESS_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authorization_v1::SELF_SUBJECT_ACCESS_REVIEW_SPEC)).required().at(&[2]),
-        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authorization_v1::SELF_SUBJECT_ACCESS_REVIEW_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -98,9 +98,9 @@ pub(super) static SELF_SUBJECT_RULES_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authorization_v1::SELF_SUBJECT_RULES_REVIEW_SPEC)).required().at(&[2]),
-        field("status", Object(&super::authorization_v1::SUBJECT_RULES_REVIEW_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authorization_v1::SELF_SUBJECT_RULES_REVIEW_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::authorization_v1::SUBJECT_RULES_REVIEW_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -116,9 +116,9 @@ pub(super) static SUBJECT_ACCESS_REVIEW: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_SPEC)).required().at(&[2]),
-        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::authorization_v1::SUBJECT_ACCESS_REVIEW_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -139,7 +139,7 @@ pub(super) static SUBJECT_ACCESS_REVIEW_STATUS: Type = Type {
     name: "io.k8s.api.authorization.v1.SubjectAccessReviewStatus",
     atomic: false,
     fields: &[
-        field("allowed", Boolean).required().at(&[1]),
+        field("allowed", Boolean).zero().required().at(&[1]),
         field("denied", Boolean).at(&[4]),
         field("evaluationError", String).at(&[3]),
         field("reason", String).at(&[2]),
@@ -151,7 +151,7 @@ pub(super) static SUBJECT_RULES_REVIEW_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("evaluationError", String).at(&[4]),
-        field("incomplete", Boolean).required().at(&[3]),
+        field("incomplete", Boolean).zero().required().at(&[3]),
         field("nonResourceRules", List(&Object(&super::authorization_v1::NON_RESOURCE_RULE))).required().at(&[2]),
         field("resourceRules", List(&Object(&super::authorization_v1::RESOURCE_RULE))).required().at(&[1]),
     ],

@@ -7,8 +7,8 @@ pub(super) static CROSS_VERSION_OBJECT_REFERENCE: Type = Type {
     atomic: true,
     fields: &[
         field("apiVersion", String).at(&[3]),
-        field("kind", String).required().at(&[1]),
-        field("name", String).required().at(&[2]),
+        field("kind", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[2]),
     ],
 };
 
@@ -18,9 +18,9 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_SPEC)).required().at(&[2]),
-        field("status", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::autoscaling_v1::HORIZONTAL_POD_AUTOSCALER_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -28,9 +28,12 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_SPEC: Type = Type {
     name: "io.k8s.api.autoscaling.v1.HorizontalPodAutoscalerSpec",
     atomic: false,
     fields: &[
-        field("maxReplicas", Int32).required().at(&[3]),
+        field("maxReplicas", Int32).zero().required().at(&[3]),
         field("minReplicas", Int32).at(&[2]),
-        field("scaleTargetRef", Object(&super::autoscaling_v1::CROSS_VERSION_OBJECT_REFERENCE)).required().at(&[1]),
+        field("scaleTargetRef", Object(&super::autoscaling_v1::CROSS_VERSION_OBJECT_REFERENCE))
+            .zero()
+            .required()
+            .at(&[1]),
         field("targetCPUUtilizationPercentage", Int32).at(&[4]),
     ],
 };
@@ -40,8 +43,8 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("currentCPUUtilizationPercentage", Int32).at(&[5]),
-        field("currentReplicas", Int32).required().at(&[3]),
-        field("desiredReplicas", Int32).required().at(&[4]),
+        field("currentReplicas", Int32).zero().required().at(&[3]),
+        field("desiredReplicas", Int32).zero().required().at(&[4]),
         field("lastScaleTime", Time).at(&[2]),
         field("observedGeneration", Int64).at(&[1]),
     ],
@@ -53,17 +56,20 @@ pub(super) static SCALE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::autoscaling_v1::SCALE_SPEC)).at(&[2]),
-        field("status", Object(&super::autoscaling_v1::SCALE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::autoscaling_v1::SCALE_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::autoscaling_v1::SCALE_STATUS)).zero().at(&[3]),
     ],
 };
 
-pub(super) static SCALE_SPEC: Type =
-    Type { name: "io.k8s.api.autoscaling.v1.ScaleSpec", atomic: false, fields: &[field("replicas", Int32).at(&[1])] };
+pub(super) static SCALE_SPEC: Type = Type {
+    name: "io.k8s.api.autoscaling.v1.ScaleSpec",
+    atomic: false,
+    fields: &[field("replicas", Int32).zero().at(&[1])],
+};
 
 pub(super) static SCALE_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v1.ScaleStatus",
     atomic: false,
-    fields: &[field("replicas", Int32).required().at(&[1]), field("selector", String).at(&[2])],
+    fields: &[field("replicas", Int32).zero().required().at(&[1]), field("selector", String).at(&[2])],
 };

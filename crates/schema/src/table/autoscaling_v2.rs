@@ -6,9 +6,9 @@ pub(super) static CONTAINER_RESOURCE_METRIC_SOURCE: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ContainerResourceMetricSource",
     atomic: false,
     fields: &[
-        field("container", String).required().at(&[3]),
-        field("name", String).required().at(&[1]),
-        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).required().at(&[2]),
+        field("container", String).zero().required().at(&[3]),
+        field("name", String).zero().required().at(&[1]),
+        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).zero().required().at(&[2]),
     ],
 };
 
@@ -16,9 +16,9 @@ pub(super) static CONTAINER_RESOURCE_METRIC_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ContainerResourceMetricStatus",
     atomic: false,
     fields: &[
-        field("container", String).required().at(&[3]),
-        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("container", String).zero().required().at(&[3]),
+        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -27,8 +27,8 @@ pub(super) static CROSS_VERSION_OBJECT_REFERENCE: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String).at(&[3]),
-        field("kind", String).required().at(&[1]),
-        field("name", String).required().at(&[2]),
+        field("kind", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[2]),
     ],
 };
 
@@ -36,8 +36,8 @@ pub(super) static EXTERNAL_METRIC_SOURCE: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ExternalMetricSource",
     atomic: false,
     fields: &[
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[1]),
-        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).required().at(&[2]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[1]),
+        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).zero().required().at(&[2]),
     ],
 };
 
@@ -45,8 +45,8 @@ pub(super) static EXTERNAL_METRIC_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ExternalMetricStatus",
     atomic: false,
     fields: &[
-        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).required().at(&[2]),
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[1]),
+        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).zero().required().at(&[2]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[1]),
     ],
 };
 
@@ -54,9 +54,9 @@ pub(super) static HPA_SCALING_POLICY: Type = Type {
     name: "io.k8s.api.autoscaling.v2.HPAScalingPolicy",
     atomic: false,
     fields: &[
-        field("periodSeconds", Int32).required().at(&[3]),
-        field("type", String).required().at(&[1]),
-        field("value", Int32).required().at(&[2]),
+        field("periodSeconds", Int32).zero().required().at(&[3]),
+        field("type", String).zero().required().at(&[1]),
+        field("value", Int32).zero().required().at(&[2]),
     ],
 };
 
@@ -77,9 +77,9 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::autoscaling_v2::HORIZONTAL_POD_AUTOSCALER_SPEC)).required().at(&[2]),
-        field("status", Object(&super::autoscaling_v2::HORIZONTAL_POD_AUTOSCALER_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::autoscaling_v2::HORIZONTAL_POD_AUTOSCALER_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::autoscaling_v2::HORIZONTAL_POD_AUTOSCALER_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -100,8 +100,8 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_CONDITION: Type = Type {
         field("message", String).at(&[5]),
         field("observedGeneration", Int64),
         field("reason", String).at(&[4]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -110,10 +110,13 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("behavior", Object(&super::autoscaling_v2::HORIZONTAL_POD_AUTOSCALER_BEHAVIOR)).at(&[5]),
-        field("maxReplicas", Int32).required().at(&[3]),
+        field("maxReplicas", Int32).zero().required().at(&[3]),
         field("metrics", List(&Object(&super::autoscaling_v2::METRIC_SPEC))).at(&[4]),
         field("minReplicas", Int32).at(&[2]),
-        field("scaleTargetRef", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE)).required().at(&[1]),
+        field("scaleTargetRef", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE))
+            .zero()
+            .required()
+            .at(&[1]),
     ],
 };
 
@@ -126,7 +129,7 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_STATUS: Type = Type {
             .at(&[6]),
         field("currentMetrics", List(&Object(&super::autoscaling_v2::METRIC_STATUS))).at(&[5]),
         field("currentReplicas", Int32).at(&[3]),
-        field("desiredReplicas", Int32).required().at(&[4]),
+        field("desiredReplicas", Int32).zero().required().at(&[4]),
         field("lastScaleTime", Time).at(&[2]),
         field("observedGeneration", Int64).at(&[1]),
     ],
@@ -136,7 +139,7 @@ pub(super) static METRIC_IDENTIFIER: Type = Type {
     name: "io.k8s.api.autoscaling.v2.MetricIdentifier",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[2]),
     ],
 };
@@ -150,7 +153,7 @@ pub(super) static METRIC_SPEC: Type = Type {
         field("object", Object(&super::autoscaling_v2::OBJECT_METRIC_SOURCE)).at(&[2]),
         field("pods", Object(&super::autoscaling_v2::PODS_METRIC_SOURCE)).at(&[3]),
         field("resource", Object(&super::autoscaling_v2::RESOURCE_METRIC_SOURCE)).at(&[4]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -163,7 +166,7 @@ pub(super) static METRIC_STATUS: Type = Type {
         field("object", Object(&super::autoscaling_v2::OBJECT_METRIC_STATUS)).at(&[2]),
         field("pods", Object(&super::autoscaling_v2::PODS_METRIC_STATUS)).at(&[3]),
         field("resource", Object(&super::autoscaling_v2::RESOURCE_METRIC_STATUS)).at(&[4]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -173,7 +176,7 @@ pub(super) static METRIC_TARGET: Type = Type {
     fields: &[
         field("averageUtilization", Int32).at(&[4]),
         field("averageValue", Quantity).at(&[3]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
         field("value", Quantity).at(&[2]),
     ],
 };
@@ -192,9 +195,12 @@ pub(super) static OBJECT_METRIC_SOURCE: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ObjectMetricSource",
     atomic: false,
     fields: &[
-        field("describedObject", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE)).required().at(&[1]),
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[3]),
-        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).required().at(&[2]),
+        field("describedObject", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE))
+            .zero()
+            .required()
+            .at(&[1]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[3]),
+        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).zero().required().at(&[2]),
     ],
 };
 
@@ -202,9 +208,12 @@ pub(super) static OBJECT_METRIC_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ObjectMetricStatus",
     atomic: false,
     fields: &[
-        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).required().at(&[2]),
-        field("describedObject", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE)).required().at(&[3]),
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[1]),
+        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).zero().required().at(&[2]),
+        field("describedObject", Object(&super::autoscaling_v2::CROSS_VERSION_OBJECT_REFERENCE))
+            .zero()
+            .required()
+            .at(&[3]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[1]),
     ],
 };
 
@@ -212,8 +221,8 @@ pub(super) static PODS_METRIC_SOURCE: Type = Type {
     name: "io.k8s.api.autoscaling.v2.PodsMetricSource",
     atomic: false,
     fields: &[
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[1]),
-        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).required().at(&[2]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[1]),
+        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).zero().required().at(&[2]),
     ],
 };
 
@@ -221,8 +230,8 @@ pub(super) static PODS_METRIC_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v2.PodsMetricStatus",
     atomic: false,
     fields: &[
-        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).required().at(&[2]),
-        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).required().at(&[1]),
+        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).zero().required().at(&[2]),
+        field("metric", Object(&super::autoscaling_v2::METRIC_IDENTIFIER)).zero().required().at(&[1]),
     ],
 };
 
@@ -230,8 +239,8 @@ pub(super) static RESOURCE_METRIC_SOURCE: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ResourceMetricSource",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
-        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
+        field("target", Object(&super::autoscaling_v2::METRIC_TARGET)).zero().required().at(&[2]),
     ],
 };
 
@@ -239,7 +248,7 @@ pub(super) static RESOURCE_METRIC_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v2.ResourceMetricStatus",
     atomic: false,
     fields: &[
-        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("current", Object(&super::autoscaling_v2::METRIC_VALUE_STATUS)).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };

@@ -8,9 +8,9 @@ pub(super) static CRON_JOB: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::batch_v1::CRON_JOB_SPEC)).required().at(&[2]),
-        field("status", Object(&super::batch_v1::CRON_JOB_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::batch_v1::CRON_JOB_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::batch_v1::CRON_JOB_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -20,8 +20,8 @@ pub(super) static CRON_JOB_SPEC: Type = Type {
     fields: &[
         field("concurrencyPolicy", String).at(&[3]),
         field("failedJobsHistoryLimit", Int32).at(&[7]),
-        field("jobTemplate", Object(&super::batch_v1::JOB_TEMPLATE_SPEC)).required().at(&[5]),
-        field("schedule", String).required().at(&[1]),
+        field("jobTemplate", Object(&super::batch_v1::JOB_TEMPLATE_SPEC)).zero().required().at(&[5]),
+        field("schedule", String).zero().required().at(&[1]),
         field("startingDeadlineSeconds", Int64).at(&[2]),
         field("successfulJobsHistoryLimit", Int32).at(&[6]),
         field("suspend", Boolean).at(&[4]),
@@ -45,9 +45,9 @@ pub(super) static JOB: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::batch_v1::JOB_SPEC)).at(&[2]),
-        field("status", Object(&super::batch_v1::JOB_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::batch_v1::JOB_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::batch_v1::JOB_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -59,8 +59,8 @@ pub(super) static JOB_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).at(&[6]),
         field("reason", String).at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -94,7 +94,7 @@ pub(super) static JOB_SPEC: Type = Type {
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
         field("successPolicy", Object(&super::batch_v1::SUCCESS_POLICY)).at(&[16]),
         field("suspend", Boolean).at(&[10]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).required().at(&[6]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().required().at(&[6]),
         field("ttlSecondsAfterFinished", Int32).at(&[8]),
     ],
 };
@@ -123,8 +123,8 @@ pub(super) static JOB_TEMPLATE_SPEC: Type = Type {
     name: "io.k8s.api.batch.v1.JobTemplateSpec",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
-        field("spec", Object(&super::batch_v1::JOB_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
+        field("spec", Object(&super::batch_v1::JOB_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -139,7 +139,7 @@ pub(super) static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Type = Type {
     atomic: false,
     fields: &[
         field("containerName", String).at(&[1]),
-        field("operator", String).required().at(&[2]),
+        field("operator", String).zero().required().at(&[2]),
         field("values", List(&Int32))
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
@@ -150,14 +150,14 @@ pub(super) static POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT: Type = Type {
 pub(super) static POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN: Type = Type {
     name: "io.k8s.api.batch.v1.PodFailurePolicyOnPodConditionsPattern",
     atomic: false,
-    fields: &[field("status", String).at(&[2]), field("type", String).required().at(&[1])],
+    fields: &[field("status", String).zero().at(&[2]), field("type", String).zero().required().at(&[1])],
 };
 
 pub(super) static POD_FAILURE_POLICY_RULE: Type = Type {
     name: "io.k8s.api.batch.v1.PodFailurePolicyRule",
     atomic: false,
     fields: &[
-        field("action", String).required().at(&[1]),
+        field("action", String).zero().required().at(&[1]),
         field("onExitCodes", Object(&super::batch_v1::POD_FAILURE_POLICY_ON_EXIT_CODES_REQUIREMENT)).at(&[2]),
         field("onPodConditions", List(&Object(&super::batch_v1::POD_FAILURE_POLICY_ON_POD_CONDITIONS_PATTERN)))
             .at(&[3]),

@@ -2,11 +2,13 @@
 
 pub(super) use crate::shape::{
     Apply::{self, Atomic, ByKeys},
-    Field, Merge,
+    Default, Field, Merge,
     Patch::{self, ByKey, Replace},
     Shape::{self, *},
     Type,
 };
+
+use crate::shape::begin;
 
 const DEEP: Merge = Merge { apply: Apply::Deep, patch: Patch::Deep, retain_keys: false };
 const WHOLE: Merge = Merge { apply: Atomic, patch: Replace, retain_keys: false };
@@ -14,12 +16,22 @@ const WHOLE: Merge = Merge { apply: Atomic, patch: Replace, retain_keys: false }
 /// An optional field that merges as its shape suggests: objects and maps field by field, all else as one value.
 pub(super) const fn field(name: &'static str, shape: Shape) -> Field {
     let merge = if matches!(shape, Object(_) | Map(_)) { &DEEP } else { &WHOLE };
-    Field { name, shape, required: false, merge, number: &[] }
+    Field { name, begin: begin(name), shape, required: false, merge, default: Default::None, number: &[] }
 }
 
 impl Field {
     pub(super) const fn required(self) -> Self {
         Self { required: true, ..self }
+    }
+
+    /// No pointer in Go: where the struct around it is, it is too, with the zero value of its type.
+    pub(super) const fn zero(self) -> Self {
+        Self { default: Default::Zero, ..self }
+    }
+
+    /// Filled in with this text where it is left out.
+    pub(super) const fn or(self, text: &'static str) -> Self {
+        Self { default: Default::Text(text), ..self }
     }
 
     /// Its protobuf number.

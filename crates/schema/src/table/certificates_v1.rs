@@ -8,9 +8,9 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_SPEC)).required().at(&[2]),
-        field("status", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -22,8 +22,8 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_CONDITION: Type = Type {
         field("lastUpdateTime", Time).at(&[4]),
         field("message", String).at(&[3]),
         field("reason", String).at(&[2]),
-        field("status", String).required().at(&[6]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[6]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -35,7 +35,7 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_SPEC: Type = Type {
         field("extra", Map(&List(&String))).at(&[6]),
         field("groups", List(&String)).at(&[4]),
         field("request", Bytes).required().at(&[1]),
-        field("signerName", String).required().at(&[7]),
+        field("signerName", String).zero().required().at(&[7]),
         field("uid", String).at(&[3]),
         field("usages", List(&String)).at(&[5]),
         field("username", String).at(&[2]),
@@ -59,15 +59,15 @@ pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required(),
     ],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1.ClusterTrustBundleSpec",
     atomic: false,
-    fields: &[field("signerName", String), field("trustBundle", String).required()],
+    fields: &[field("signerName", String), field("trustBundle", String).zero().required()],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
@@ -76,9 +76,9 @@ pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC)).required(),
-        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required(),
+        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)).zero(),
     ],
 };
 
@@ -87,13 +87,13 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("maxExpirationSeconds", Int32),
-        field("nodeName", String).required(),
-        field("nodeUID", String).required(),
-        field("podName", String).required(),
-        field("podUID", String).required(),
-        field("serviceAccountName", String).required(),
-        field("serviceAccountUID", String).required(),
-        field("signerName", String).required(),
+        field("nodeName", String).zero().required(),
+        field("nodeUID", String).zero().required(),
+        field("podName", String).zero().required(),
+        field("podUID", String).zero().required(),
+        field("serviceAccountName", String).zero().required(),
+        field("serviceAccountUID", String).zero().required(),
+        field("signerName", String).zero().required(),
         field("stubPKCS10Request", Bytes).required(),
         field("unverifiedUserAnnotations", Map(&String)),
     ],

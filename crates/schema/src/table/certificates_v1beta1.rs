@@ -8,15 +8,15 @@ pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::certificates_v1beta1::CLUSTER_TRUST_BUNDLE_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::certificates_v1beta1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1beta1.ClusterTrustBundleSpec",
     atomic: false,
-    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).required().at(&[2])],
+    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).zero().required().at(&[2])],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
@@ -25,9 +25,9 @@ pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_SPEC)).required().at(&[2]),
-        field("status", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -36,15 +36,15 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("maxExpirationSeconds", Int32).at(&[8]),
-        field("nodeName", String).required().at(&[6]),
-        field("nodeUID", String).required().at(&[7]),
+        field("nodeName", String).zero().required().at(&[6]),
+        field("nodeUID", String).zero().required().at(&[7]),
         field("pkixPublicKey", Bytes).at(&[9]),
-        field("podName", String).required().at(&[2]),
-        field("podUID", String).required().at(&[3]),
+        field("podName", String).zero().required().at(&[2]),
+        field("podUID", String).zero().required().at(&[3]),
         field("proofOfPossession", Bytes).at(&[10]),
-        field("serviceAccountName", String).required().at(&[4]),
-        field("serviceAccountUID", String).required().at(&[5]),
-        field("signerName", String).required().at(&[1]),
+        field("serviceAccountName", String).zero().required().at(&[4]),
+        field("serviceAccountUID", String).zero().required().at(&[5]),
+        field("signerName", String).zero().required().at(&[1]),
         field("stubPKCS10Request", Bytes).required(),
         field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
     ],

@@ -8,8 +8,8 @@ pub(super) static LEASE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::coordination_v1::LEASE_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::coordination_v1::LEASE_SPEC)).zero().at(&[2]),
     ],
 };
 

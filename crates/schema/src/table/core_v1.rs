@@ -9,7 +9,7 @@ pub(super) static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Type = Type {
         field("fsType", String).at(&[2]),
         field("partition", Int32).at(&[3]),
         field("readOnly", Boolean).at(&[4]),
-        field("volumeID", String).required().at(&[1]),
+        field("volumeID", String).zero().required().at(&[1]),
     ],
 };
 
@@ -26,25 +26,25 @@ pub(super) static AFFINITY: Type = Type {
 pub(super) static APP_ARMOR_PROFILE: Type = Type {
     name: "io.k8s.api.core.v1.AppArmorProfile",
     atomic: false,
-    fields: &[field("localhostProfile", String).at(&[2]), field("type", String).required().at(&[1])],
+    fields: &[field("localhostProfile", String).at(&[2]), field("type", String).zero().required().at(&[1])],
 };
 
 pub(super) static ATTACHED_VOLUME: Type = Type {
     name: "io.k8s.api.core.v1.AttachedVolume",
     atomic: false,
-    fields: &[field("devicePath", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("devicePath", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static AZURE_DISK_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.AzureDiskVolumeSource",
     atomic: false,
     fields: &[
-        field("cachingMode", String).at(&[3]),
-        field("diskName", String).required().at(&[1]),
-        field("diskURI", String).required().at(&[2]),
-        field("fsType", String).at(&[4]),
-        field("kind", String).at(&[6]),
-        field("readOnly", Boolean).at(&[5]),
+        field("cachingMode", String).or("ReadWrite").at(&[3]),
+        field("diskName", String).zero().required().at(&[1]),
+        field("diskURI", String).zero().required().at(&[2]),
+        field("fsType", String).or("ext4").at(&[4]),
+        field("kind", String).or("Shared").at(&[6]),
+        field("readOnly", Boolean).zero().at(&[5]),
     ],
 };
 
@@ -53,9 +53,9 @@ pub(super) static AZURE_FILE_PERSISTENT_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("readOnly", Boolean).at(&[3]),
-        field("secretName", String).required().at(&[1]),
+        field("secretName", String).zero().required().at(&[1]),
         field("secretNamespace", String).at(&[4]),
-        field("shareName", String).required().at(&[2]),
+        field("shareName", String).zero().required().at(&[2]),
     ],
 };
 
@@ -64,8 +64,8 @@ pub(super) static AZURE_FILE_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("readOnly", Boolean).at(&[3]),
-        field("secretName", String).required().at(&[1]),
-        field("shareName", String).required().at(&[2]),
+        field("secretName", String).zero().required().at(&[1]),
+        field("shareName", String).zero().required().at(&[2]),
     ],
 };
 
@@ -75,8 +75,8 @@ pub(super) static BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("target", Object(&super::core_v1::OBJECT_REFERENCE)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("target", Object(&super::core_v1::OBJECT_REFERENCE)).zero().required().at(&[2]),
     ],
 };
 
@@ -86,14 +86,14 @@ pub(super) static CSI_PERSISTENT_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("controllerExpandSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[9]),
         field("controllerPublishSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[6]),
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("fsType", String).at(&[4]),
         field("nodeExpandSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[10]),
         field("nodePublishSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[8]),
         field("nodeStageSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[7]),
         field("readOnly", Boolean).at(&[3]),
         field("volumeAttributes", Map(&String)).at(&[5]),
-        field("volumeHandle", String).required().at(&[2]),
+        field("volumeHandle", String).zero().required().at(&[2]),
     ],
 };
 
@@ -101,7 +101,7 @@ pub(super) static CSI_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.CSIVolumeSource",
     atomic: false,
     fields: &[
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("fsType", String).at(&[3]),
         field("nodePublishSecretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[5]),
         field("readOnly", Boolean).at(&[2]),
@@ -148,7 +148,7 @@ pub(super) static CINDER_PERSISTENT_VOLUME_SOURCE: Type = Type {
         field("fsType", String).at(&[2]),
         field("readOnly", Boolean).at(&[3]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[4]),
-        field("volumeID", String).required().at(&[1]),
+        field("volumeID", String).zero().required().at(&[1]),
     ],
 };
 
@@ -159,7 +159,7 @@ pub(super) static CINDER_VOLUME_SOURCE: Type = Type {
         field("fsType", String).at(&[2]),
         field("readOnly", Boolean).at(&[3]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[4]),
-        field("volumeID", String).required().at(&[1]),
+        field("volumeID", String).zero().required().at(&[1]),
     ],
 };
 
@@ -176,7 +176,7 @@ pub(super) static CLUSTER_TRUST_BUNDLE_PROJECTION: Type = Type {
         field("labelSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[3]),
         field("name", String).at(&[1]),
         field("optional", Boolean).at(&[5]),
-        field("path", String).required().at(&[4]),
+        field("path", String).zero().required().at(&[4]),
         field("signerName", String).at(&[2]),
         field("user", Int64),
     ],
@@ -188,8 +188,8 @@ pub(super) static COMPONENT_CONDITION: Type = Type {
     fields: &[
         field("error", String).at(&[4]),
         field("message", String).at(&[3]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -202,7 +202,7 @@ pub(super) static COMPONENT_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
     ],
 };
 
@@ -215,22 +215,22 @@ pub(super) static CONFIG_MAP: Type = Type {
         field("data", Map(&String)).at(&[2]),
         field("immutable", Boolean).at(&[4]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
     ],
 };
 
 pub(super) static CONFIG_MAP_ENV_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ConfigMapEnvSource",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
 };
 
 pub(super) static CONFIG_MAP_KEY_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.ConfigMapKeySelector",
     atomic: true,
     fields: &[
-        field("key", String).required().at(&[2]),
-        field("name", String).required().at(&[1, 1]),
+        field("key", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("optional", Boolean).at(&[3]),
     ],
 };
@@ -239,9 +239,9 @@ pub(super) static CONFIG_MAP_NODE_CONFIG_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ConfigMapNodeConfigSource",
     atomic: false,
     fields: &[
-        field("kubeletConfigKey", String).required().at(&[5]),
-        field("name", String).required().at(&[2]),
-        field("namespace", String).required().at(&[1]),
+        field("kubeletConfigKey", String).zero().required().at(&[5]),
+        field("name", String).zero().required().at(&[2]),
+        field("namespace", String).zero().required().at(&[1]),
         field("resourceVersion", String).at(&[4]),
         field("uid", String).at(&[3]),
     ],
@@ -252,7 +252,7 @@ pub(super) static CONFIG_MAP_PROJECTION: Type = Type {
     atomic: false,
     fields: &[
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).required().at(&[1, 1]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -264,7 +264,7 @@ pub(super) static CONFIG_MAP_VOLUME_SOURCE: Type = Type {
         field("defaultMode", Int32).at(&[3]),
         field("defaultUser", Int64),
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).required().at(&[1, 1]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -283,7 +283,7 @@ pub(super) static CONTAINER: Type = Type {
         field("imagePullPolicy", String).at(&[14]),
         field("lifecycle", Object(&super::core_v1::LIFECYCLE)).at(&[12]),
         field("livenessProbe", Object(&super::core_v1::PROBE)).at(&[10]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("ports", List(&Object(&super::core_v1::CONTAINER_PORT)))
             .merged(&Merge {
                 apply: ByKeys(&["containerPort", "protocol"]),
@@ -293,7 +293,7 @@ pub(super) static CONTAINER: Type = Type {
             .at(&[6]),
         field("readinessProbe", Object(&super::core_v1::PROBE)).at(&[11]),
         field("resizePolicy", List(&Object(&super::core_v1::CONTAINER_RESIZE_POLICY))).at(&[23]),
-        field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).at(&[8]),
+        field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).zero().at(&[8]),
         field("restartPolicy", String).at(&[24]),
         field("restartPolicyRules", List(&Object(&super::core_v1::CONTAINER_RESTART_RULE))).at(&[25]),
         field("securityContext", Object(&super::core_v1::SECURITY_CONTEXT)).at(&[15]),
@@ -317,9 +317,9 @@ pub(super) static CONTAINER_EXTENDED_RESOURCE_REQUEST: Type = Type {
     name: "io.k8s.api.core.v1.ContainerExtendedResourceRequest",
     atomic: false,
     fields: &[
-        field("containerName", String).required().at(&[1]),
-        field("requestName", String).required().at(&[3]),
-        field("resourceName", String).required().at(&[2]),
+        field("containerName", String).zero().required().at(&[1]),
+        field("requestName", String).zero().required().at(&[3]),
+        field("resourceName", String).zero().required().at(&[2]),
     ],
 };
 
@@ -333,18 +333,21 @@ pub(super) static CONTAINER_PORT: Type = Type {
     name: "io.k8s.api.core.v1.ContainerPort",
     atomic: false,
     fields: &[
-        field("containerPort", Int32).required().at(&[3]),
+        field("containerPort", Int32).zero().required().at(&[3]),
         field("hostIP", String).at(&[5]),
         field("hostPort", Int32).at(&[2]),
         field("name", String).at(&[1]),
-        field("protocol", String).at(&[4]),
+        field("protocol", String).or("TCP").at(&[4]),
     ],
 };
 
 pub(super) static CONTAINER_RESIZE_POLICY: Type = Type {
     name: "io.k8s.api.core.v1.ContainerResizePolicy",
     atomic: false,
-    fields: &[field("resourceName", String).required().at(&[1]), field("restartPolicy", String).required().at(&[2])],
+    fields: &[
+        field("resourceName", String).zero().required().at(&[1]),
+        field("restartPolicy", String).zero().required().at(&[2]),
+    ],
 };
 
 pub(super) static CONTAINER_RESTART_RULE: Type = Type {
@@ -386,7 +389,7 @@ pub(super) static CONTAINER_STATE_TERMINATED: Type = Type {
     atomic: false,
     fields: &[
         field("containerID", String).at(&[7]),
-        field("exitCode", Int32).required().at(&[1]),
+        field("exitCode", Int32).zero().required().at(&[1]),
         field("finishedAt", Time).at(&[6]),
         field("message", String).at(&[4]),
         field("reason", String).at(&[3]),
@@ -410,15 +413,15 @@ pub(super) static CONTAINER_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[14]),
         field("containerID", String).at(&[8]),
-        field("image", String).required().at(&[6]),
-        field("imageID", String).required().at(&[7]),
-        field("lastState", Object(&super::core_v1::CONTAINER_STATE)).at(&[3]),
-        field("name", String).required().at(&[1]),
-        field("ready", Boolean).required().at(&[4]),
+        field("image", String).zero().required().at(&[6]),
+        field("imageID", String).zero().required().at(&[7]),
+        field("lastState", Object(&super::core_v1::CONTAINER_STATE)).zero().at(&[3]),
+        field("name", String).zero().required().at(&[1]),
+        field("ready", Boolean).zero().required().at(&[4]),
         field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).at(&[11]),
-        field("restartCount", Int32).required().at(&[5]),
+        field("restartCount", Int32).zero().required().at(&[5]),
         field("started", Boolean).at(&[9]),
-        field("state", Object(&super::core_v1::CONTAINER_STATE)).at(&[2]),
+        field("state", Object(&super::core_v1::CONTAINER_STATE)).zero().at(&[2]),
         field("stopSignal", String).at(&[15]),
         field("user", Object(&super::core_v1::CONTAINER_USER)).at(&[13]),
         field("volumeMounts", List(&Object(&super::core_v1::VOLUME_MOUNT_STATUS)))
@@ -436,7 +439,7 @@ pub(super) static CONTAINER_USER: Type = Type {
 pub(super) static DAEMON_ENDPOINT: Type = Type {
     name: "io.k8s.api.core.v1.DaemonEndpoint",
     atomic: false,
-    fields: &[field("Port", Int32).required().at(&[1])],
+    fields: &[field("Port", Int32).zero().required().at(&[1])],
 };
 
 pub(super) static DOWNWARD_API_PROJECTION: Type = Type {
@@ -451,7 +454,7 @@ pub(super) static DOWNWARD_API_VOLUME_FILE: Type = Type {
     fields: &[
         field("fieldRef", Object(&super::core_v1::OBJECT_FIELD_SELECTOR)).at(&[2]),
         field("mode", Int32).at(&[4]),
-        field("path", String).required().at(&[1]),
+        field("path", String).zero().required().at(&[1]),
         field("resourceFieldRef", Object(&super::core_v1::RESOURCE_FIELD_SELECTOR)).at(&[3]),
         field("user", Int64),
     ],
@@ -478,7 +481,7 @@ pub(super) static ENDPOINT_ADDRESS: Type = Type {
     atomic: true,
     fields: &[
         field("hostname", String).at(&[3]),
-        field("ip", String).required().at(&[1]),
+        field("ip", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[4]),
         field("targetRef", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[2]),
     ],
@@ -490,7 +493,7 @@ pub(super) static ENDPOINT_PORT: Type = Type {
     fields: &[
         field("appProtocol", String).at(&[4]),
         field("name", String).at(&[1]),
-        field("port", Int32).required().at(&[2]),
+        field("port", Int32).zero().required().at(&[2]),
         field("protocol", String).at(&[3]),
     ],
 };
@@ -511,7 +514,7 @@ pub(super) static ENDPOINTS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("subsets", List(&Object(&super::core_v1::ENDPOINT_SUBSET))).at(&[2]),
     ],
 };
@@ -530,7 +533,7 @@ pub(super) static ENV_VAR: Type = Type {
     name: "io.k8s.api.core.v1.EnvVar",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("value", String).at(&[2]),
         field("valueFrom", Object(&super::core_v1::ENV_VAR_SOURCE)).at(&[3]),
     ],
@@ -562,7 +565,7 @@ pub(super) static EPHEMERAL_CONTAINER: Type = Type {
         field("imagePullPolicy", String).at(&[1, 14]),
         field("lifecycle", Object(&super::core_v1::LIFECYCLE)).at(&[1, 12]),
         field("livenessProbe", Object(&super::core_v1::PROBE)).at(&[1, 10]),
-        field("name", String).required().at(&[1, 1]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("ports", List(&Object(&super::core_v1::CONTAINER_PORT)))
             .merged(&Merge {
                 apply: ByKeys(&["containerPort", "protocol"]),
@@ -572,7 +575,7 @@ pub(super) static EPHEMERAL_CONTAINER: Type = Type {
             .at(&[1, 6]),
         field("readinessProbe", Object(&super::core_v1::PROBE)).at(&[1, 11]),
         field("resizePolicy", List(&Object(&super::core_v1::CONTAINER_RESIZE_POLICY))).at(&[1, 23]),
-        field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).at(&[1, 8]),
+        field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).zero().at(&[1, 8]),
         field("restartPolicy", String).at(&[1, 24]),
         field("restartPolicyRules", List(&Object(&super::core_v1::CONTAINER_RESTART_RULE))).at(&[1, 25]),
         field("securityContext", Object(&super::core_v1::SECURITY_CONTEXT)).at(&[1, 15]),
@@ -608,17 +611,17 @@ pub(super) static EVENT: Type = Type {
         field("count", Int32).at(&[8]),
         field("eventTime", MicroTime).at(&[10]),
         field("firstTimestamp", Time).at(&[6]),
-        field("involvedObject", Object(&super::core_v1::OBJECT_REFERENCE)).required().at(&[2]),
+        field("involvedObject", Object(&super::core_v1::OBJECT_REFERENCE)).zero().required().at(&[2]),
         field("kind", String),
         field("lastTimestamp", Time).at(&[7]),
         field("message", String).at(&[4]),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("reason", String).at(&[3]),
         field("related", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[13]),
-        field("reportingComponent", String).at(&[14]),
-        field("reportingInstance", String).at(&[15]),
+        field("reportingComponent", String).zero().at(&[14]),
+        field("reportingInstance", String).zero().at(&[15]),
         field("series", Object(&super::core_v1::EVENT_SERIES)).at(&[11]),
-        field("source", Object(&super::core_v1::EVENT_SOURCE)).at(&[5]),
+        field("source", Object(&super::core_v1::EVENT_SOURCE)).zero().at(&[5]),
         field("type", String).at(&[9]),
     ],
 };
@@ -638,7 +641,7 @@ pub(super) static EVENT_SOURCE: Type = Type {
 pub(super) static EVICTION_RESPONDER: Type = Type {
     name: "io.k8s.api.core.v1.EvictionResponder",
     atomic: false,
-    fields: &[field("name", String).required(), field("priority", Int32).required()],
+    fields: &[field("name", String).zero().required(), field("priority", Int32).zero().required()],
 };
 
 pub(super) static EXEC_ACTION: Type =
@@ -660,10 +663,10 @@ pub(super) static FILE_KEY_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.FileKeySelector",
     atomic: true,
     fields: &[
-        field("key", String).required().at(&[3]),
-        field("optional", Boolean).at(&[4]),
-        field("path", String).required().at(&[2]),
-        field("volumeName", String).required().at(&[1]),
+        field("key", String).zero().required().at(&[3]),
+        field("optional", Boolean).zero().at(&[4]),
+        field("path", String).zero().required().at(&[2]),
+        field("volumeName", String).zero().required().at(&[1]),
     ],
 };
 
@@ -671,7 +674,7 @@ pub(super) static FLEX_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.FlexPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("fsType", String).at(&[2]),
         field("options", Map(&String)).at(&[5]),
         field("readOnly", Boolean).at(&[4]),
@@ -683,7 +686,7 @@ pub(super) static FLEX_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.FlexVolumeSource",
     atomic: false,
     fields: &[
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("fsType", String).at(&[2]),
         field("options", Map(&String)).at(&[5]),
         field("readOnly", Boolean).at(&[4]),
@@ -703,7 +706,7 @@ pub(super) static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("fsType", String).at(&[2]),
         field("partition", Int32).at(&[3]),
-        field("pdName", String).required().at(&[1]),
+        field("pdName", String).zero().required().at(&[1]),
         field("readOnly", Boolean).at(&[4]),
     ],
 };
@@ -711,7 +714,11 @@ pub(super) static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Type = Type {
 pub(super) static GRPC_ACTION: Type = Type {
     name: "io.k8s.api.core.v1.GRPCAction",
     atomic: false,
-    fields: &[field("mode", String), field("port", Int32).required().at(&[1]), field("service", String).at(&[2])],
+    fields: &[
+        field("mode", String),
+        field("port", Int32).zero().required().at(&[1]),
+        field("service", String).zero().at(&[2]),
+    ],
 };
 
 pub(super) static GIT_REPO_VOLUME_SOURCE: Type = Type {
@@ -719,7 +726,7 @@ pub(super) static GIT_REPO_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("directory", String).at(&[3]),
-        field("repository", String).required().at(&[1]),
+        field("repository", String).zero().required().at(&[1]),
         field("revision", String).at(&[2]),
     ],
 };
@@ -728,9 +735,9 @@ pub(super) static GLUSTERFS_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.GlusterfsPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("endpoints", String).required().at(&[1]),
+        field("endpoints", String).zero().required().at(&[1]),
         field("endpointsNamespace", String).at(&[4]),
-        field("path", String).required().at(&[2]),
+        field("path", String).zero().required().at(&[2]),
         field("readOnly", Boolean).at(&[3]),
     ],
 };
@@ -739,8 +746,8 @@ pub(super) static GLUSTERFS_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.GlusterfsVolumeSource",
     atomic: false,
     fields: &[
-        field("endpoints", String).required().at(&[1]),
-        field("path", String).required().at(&[2]),
+        field("endpoints", String).zero().required().at(&[1]),
+        field("path", String).zero().required().at(&[2]),
         field("readOnly", Boolean).at(&[3]),
     ],
 };
@@ -761,22 +768,25 @@ pub(super) static HTTP_GET_ACTION: Type = Type {
 pub(super) static HTTP_HEADER: Type = Type {
     name: "io.k8s.api.core.v1.HTTPHeader",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1]), field("value", String).required().at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]), field("value", String).zero().required().at(&[2])],
 };
 
 pub(super) static HOST_ALIAS: Type = Type {
     name: "io.k8s.api.core.v1.HostAlias",
     atomic: false,
-    fields: &[field("hostnames", List(&String)).at(&[2]), field("ip", String).required().at(&[1])],
+    fields: &[field("hostnames", List(&String)).at(&[2]), field("ip", String).zero().required().at(&[1])],
 };
 
-pub(super) static HOST_IP: Type =
-    Type { name: "io.k8s.api.core.v1.HostIP", atomic: false, fields: &[field("ip", String).required().at(&[1])] };
+pub(super) static HOST_IP: Type = Type {
+    name: "io.k8s.api.core.v1.HostIP",
+    atomic: false,
+    fields: &[field("ip", String).zero().required().at(&[1])],
+};
 
 pub(super) static HOST_PATH_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.HostPathVolumeSource",
     atomic: false,
-    fields: &[field("path", String).required().at(&[1]), field("type", String).at(&[2])],
+    fields: &[field("path", String).zero().required().at(&[1]), field("type", String).at(&[2])],
 };
 
 pub(super) static ISCSI_PERSISTENT_VOLUME_SOURCE: Type = Type {
@@ -787,13 +797,13 @@ pub(super) static ISCSI_PERSISTENT_VOLUME_SOURCE: Type = Type {
         field("chapAuthSession", Boolean).at(&[11]),
         field("fsType", String).at(&[5]),
         field("initiatorName", String).at(&[12]),
-        field("iqn", String).required().at(&[2]),
-        field("iscsiInterface", String).at(&[4]),
-        field("lun", Int32).required().at(&[3]),
+        field("iqn", String).zero().required().at(&[2]),
+        field("iscsiInterface", String).or("default").at(&[4]),
+        field("lun", Int32).zero().required().at(&[3]),
         field("portals", List(&String)).at(&[7]),
         field("readOnly", Boolean).at(&[6]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[10]),
-        field("targetPortal", String).required().at(&[1]),
+        field("targetPortal", String).zero().required().at(&[1]),
     ],
 };
 
@@ -805,13 +815,13 @@ pub(super) static ISCSI_VOLUME_SOURCE: Type = Type {
         field("chapAuthSession", Boolean).at(&[11]),
         field("fsType", String).at(&[5]),
         field("initiatorName", String).at(&[12]),
-        field("iqn", String).required().at(&[2]),
-        field("iscsiInterface", String).at(&[4]),
-        field("lun", Int32).required().at(&[3]),
+        field("iqn", String).zero().required().at(&[2]),
+        field("iscsiInterface", String).or("default").at(&[4]),
+        field("lun", Int32).zero().required().at(&[3]),
         field("portals", List(&String)).at(&[7]),
         field("readOnly", Boolean).at(&[6]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[10]),
-        field("targetPortal", String).required().at(&[1]),
+        field("targetPortal", String).zero().required().at(&[1]),
     ],
 };
 
@@ -831,9 +841,9 @@ pub(super) static KEY_TO_PATH: Type = Type {
     name: "io.k8s.api.core.v1.KeyToPath",
     atomic: false,
     fields: &[
-        field("key", String).required().at(&[1]),
+        field("key", String).zero().required().at(&[1]),
         field("mode", Int32).at(&[3]),
-        field("path", String).required().at(&[2]),
+        field("path", String).zero().required().at(&[2]),
         field("user", Int64),
     ],
 };
@@ -865,8 +875,8 @@ pub(super) static LIMIT_RANGE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::LIMIT_RANGE_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::LIMIT_RANGE_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -879,7 +889,7 @@ pub(super) static LIMIT_RANGE_ITEM: Type = Type {
         field("max", Map(&Quantity)).at(&[2]),
         field("maxLimitRequestRatio", Map(&Quantity)).at(&[6]),
         field("min", Map(&Quantity)).at(&[3]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -893,9 +903,9 @@ pub(super) static LINUX_CONTAINER_USER: Type = Type {
     name: "io.k8s.api.core.v1.LinuxContainerUser",
     atomic: false,
     fields: &[
-        field("gid", Int64).required().at(&[2]),
+        field("gid", Int64).zero().required().at(&[2]),
         field("supplementalGroups", List(&Int64)).at(&[3]),
-        field("uid", Int64).required().at(&[1]),
+        field("uid", Int64).zero().required().at(&[1]),
     ],
 };
 
@@ -919,28 +929,31 @@ pub(super) static LOAD_BALANCER_STATUS: Type = Type {
 pub(super) static LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.core.v1.LocalObjectReference",
     atomic: true,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static LOCAL_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.LocalVolumeSource",
     atomic: false,
-    fields: &[field("fsType", String).at(&[2]), field("path", String).required().at(&[1])],
+    fields: &[field("fsType", String).at(&[2]), field("path", String).zero().required().at(&[1])],
 };
 
 pub(super) static MODIFY_VOLUME_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.ModifyVolumeStatus",
     atomic: false,
-    fields: &[field("status", String).required().at(&[2]), field("targetVolumeAttributesClassName", String).at(&[1])],
+    fields: &[
+        field("status", String).zero().required().at(&[2]),
+        field("targetVolumeAttributesClassName", String).at(&[1]),
+    ],
 };
 
 pub(super) static NFS_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.NFSVolumeSource",
     atomic: false,
     fields: &[
-        field("path", String).required().at(&[2]),
+        field("path", String).zero().required().at(&[2]),
         field("readOnly", Boolean).at(&[3]),
-        field("server", String).required().at(&[1]),
+        field("server", String).zero().required().at(&[1]),
     ],
 };
 
@@ -950,9 +963,9 @@ pub(super) static NAMESPACE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::NAMESPACE_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::NAMESPACE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::NAMESPACE_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::NAMESPACE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -963,8 +976,8 @@ pub(super) static NAMESPACE_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).at(&[6]),
         field("reason", String).at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -991,16 +1004,16 @@ pub(super) static NODE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::NODE_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::NODE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::NODE_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::NODE_STATUS)).zero().at(&[3]),
     ],
 };
 
 pub(super) static NODE_ADDRESS: Type = Type {
     name: "io.k8s.api.core.v1.NodeAddress",
     atomic: false,
-    fields: &[field("address", String).required().at(&[2]), field("type", String).required().at(&[1])],
+    fields: &[field("address", String).zero().required().at(&[2]), field("type", String).zero().required().at(&[1])],
 };
 
 pub(super) static NODE_AFFINITY: Type = Type {
@@ -1019,13 +1032,13 @@ pub(super) static NODE_AFFINITY: Type = Type {
 pub(super) static NODE_ALLOCATABLE_MAPPED_RESOURCES: Type = Type {
     name: "io.k8s.api.core.v1.NodeAllocatableMappedResources",
     atomic: false,
-    fields: &[field("name", String).required(), field("quantity", Quantity).required()],
+    fields: &[field("name", String).zero().required(), field("quantity", Quantity).required()],
 };
 
 pub(super) static NODE_ALLOCATABLE_OVERHEAD_RESOURCES: Type = Type {
     name: "io.k8s.api.core.v1.NodeAllocatableOverheadResources",
     atomic: false,
-    fields: &[field("name", String).required(), field("perContainer", Quantity), field("perPod", Quantity)],
+    fields: &[field("name", String).zero().required(), field("perContainer", Quantity), field("perPod", Quantity)],
 };
 
 pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = Type {
@@ -1035,7 +1048,7 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = Type {
         field("containers", List(&String)).merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false }),
         field("mapping", List(&Object(&super::core_v1::NODE_ALLOCATABLE_MAPPED_RESOURCES))),
         field("overhead", List(&Object(&super::core_v1::NODE_ALLOCATABLE_OVERHEAD_RESOURCES))),
-        field("resourceClaimName", String).required(),
+        field("resourceClaimName", String).zero().required(),
     ],
 };
 
@@ -1047,8 +1060,8 @@ pub(super) static NODE_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).at(&[6]),
         field("reason", String).at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1072,7 +1085,7 @@ pub(super) static NODE_CONFIG_STATUS: Type = Type {
 pub(super) static NODE_DAEMON_ENDPOINTS: Type = Type {
     name: "io.k8s.api.core.v1.NodeDaemonEndpoints",
     atomic: false,
-    fields: &[field("kubeletEndpoint", Object(&super::core_v1::DAEMON_ENDPOINT)).at(&[1])],
+    fields: &[field("kubeletEndpoint", Object(&super::core_v1::DAEMON_ENDPOINT)).zero().at(&[1])],
 };
 
 pub(super) static NODE_FEATURES: Type = Type {
@@ -1092,7 +1105,7 @@ pub(super) static NODE_RUNTIME_HANDLER: Type = Type {
     atomic: false,
     fields: &[
         field("features", Object(&super::core_v1::NODE_RUNTIME_HANDLER_FEATURES)).at(&[2]),
-        field("name", String).at(&[1]),
+        field("name", String).zero().at(&[1]),
     ],
 };
 
@@ -1112,8 +1125,8 @@ pub(super) static NODE_SELECTOR_REQUIREMENT: Type = Type {
     name: "io.k8s.api.core.v1.NodeSelectorRequirement",
     atomic: false,
     fields: &[
-        field("key", String).required().at(&[1]),
-        field("operator", String).required().at(&[2]),
+        field("key", String).zero().required().at(&[1]),
+        field("operator", String).zero().required().at(&[2]),
         field("values", List(&String)).at(&[3]),
     ],
 };
@@ -1157,11 +1170,11 @@ pub(super) static NODE_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[4]),
         field("config", Object(&super::core_v1::NODE_CONFIG_STATUS)).at(&[11]),
-        field("daemonEndpoints", Object(&super::core_v1::NODE_DAEMON_ENDPOINTS)).at(&[6]),
+        field("daemonEndpoints", Object(&super::core_v1::NODE_DAEMON_ENDPOINTS)).zero().at(&[6]),
         field("declaredFeatures", List(&String)).at(&[14]),
         field("features", Object(&super::core_v1::NODE_FEATURES)).at(&[13]),
         field("images", List(&Object(&super::core_v1::CONTAINER_IMAGE))).at(&[8]),
-        field("nodeInfo", Object(&super::core_v1::NODE_SYSTEM_INFO)).at(&[7]),
+        field("nodeInfo", Object(&super::core_v1::NODE_SYSTEM_INFO)).zero().at(&[7]),
         field("phase", String).at(&[3]),
         field("runtimeHandlers", List(&Object(&super::core_v1::NODE_RUNTIME_HANDLER))).at(&[12]),
         field("volumesAttached", List(&Object(&super::core_v1::ATTACHED_VOLUME))).at(&[10]),
@@ -1176,25 +1189,25 @@ pub(super) static NODE_SYSTEM_INFO: Type = Type {
     name: "io.k8s.api.core.v1.NodeSystemInfo",
     atomic: false,
     fields: &[
-        field("architecture", String).required().at(&[10]),
-        field("bootID", String).required().at(&[3]),
-        field("containerRuntimeVersion", String).required().at(&[6]),
-        field("kernelVersion", String).required().at(&[4]),
-        field("kubeProxyVersion", String).required().at(&[8]),
-        field("kubeletVersion", String).required().at(&[7]),
-        field("machineID", String).required().at(&[1]),
-        field("operatingSystem", String).required().at(&[9]),
-        field("osImage", String).required().at(&[5]),
+        field("architecture", String).zero().required().at(&[10]),
+        field("bootID", String).zero().required().at(&[3]),
+        field("containerRuntimeVersion", String).zero().required().at(&[6]),
+        field("kernelVersion", String).zero().required().at(&[4]),
+        field("kubeProxyVersion", String).zero().required().at(&[8]),
+        field("kubeletVersion", String).zero().required().at(&[7]),
+        field("machineID", String).zero().required().at(&[1]),
+        field("operatingSystem", String).zero().required().at(&[9]),
+        field("osImage", String).zero().required().at(&[5]),
         field("runningInUserNamespace", Boolean),
         field("swap", Object(&super::core_v1::NODE_SWAP_STATUS)).at(&[11]),
-        field("systemUUID", String).required().at(&[2]),
+        field("systemUUID", String).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static OBJECT_FIELD_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.ObjectFieldSelector",
     atomic: true,
-    fields: &[field("apiVersion", String).at(&[1]), field("fieldPath", String).required().at(&[2])],
+    fields: &[field("apiVersion", String).at(&[1]), field("fieldPath", String).zero().required().at(&[2])],
 };
 
 pub(super) static OBJECT_REFERENCE: Type = Type {
@@ -1217,9 +1230,9 @@ pub(super) static PERSISTENT_VOLUME: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::PERSISTENT_VOLUME_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::PERSISTENT_VOLUME_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -1229,9 +1242,9 @@ pub(super) static PERSISTENT_VOLUME_CLAIM: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -1243,8 +1256,8 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).at(&[6]),
         field("reason", String).at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1255,7 +1268,7 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_SPEC: Type = Type {
         field("accessModes", List(&String)).at(&[1]),
         field("dataSource", Object(&super::core_v1::TYPED_LOCAL_OBJECT_REFERENCE)).at(&[7]),
         field("dataSourceRef", Object(&super::core_v1::TYPED_OBJECT_REFERENCE)).at(&[8]),
-        field("resources", Object(&super::core_v1::VOLUME_RESOURCE_REQUIREMENTS)).at(&[2]),
+        field("resources", Object(&super::core_v1::VOLUME_RESOURCE_REQUIREMENTS)).zero().at(&[2]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
         field("storageClassName", String).at(&[5]),
         field("volumeAttributesClassName", String).at(&[9]),
@@ -1286,15 +1299,15 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_TEMPLATE: Type = Type {
     name: "io.k8s.api.core.v1.PersistentVolumeClaimTemplate",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
-        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
+        field("spec", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_SPEC)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource",
     atomic: false,
-    fields: &[field("claimName", String).required().at(&[1]), field("readOnly", Boolean).at(&[2])],
+    fields: &[field("claimName", String).zero().required().at(&[1]), field("readOnly", Boolean).at(&[2])],
 };
 
 pub(super) static PERSISTENT_VOLUME_SPEC: Type = Type {
@@ -1349,7 +1362,7 @@ pub(super) static PERSISTENT_VOLUME_STATUS: Type = Type {
 pub(super) static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource",
     atomic: false,
-    fields: &[field("fsType", String).at(&[2]), field("pdID", String).required().at(&[1])],
+    fields: &[field("fsType", String).at(&[2]), field("pdID", String).zero().required().at(&[1])],
 };
 
 pub(super) static POD: Type = Type {
@@ -1358,9 +1371,9 @@ pub(super) static POD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::POD_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::POD_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::POD_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::POD_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -1387,7 +1400,7 @@ pub(super) static POD_AFFINITY_TERM: Type = Type {
         field("mismatchLabelKeys", List(&String)).at(&[6]),
         field("namespaceSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
         field("namespaces", List(&String)).at(&[2]),
-        field("topologyKey", String).required().at(&[3]),
+        field("topologyKey", String).zero().required().at(&[3]),
     ],
 };
 
@@ -1429,8 +1442,8 @@ pub(super) static POD_CONDITION: Type = Type {
         field("message", String).at(&[6]),
         field("observedGeneration", Int64).at(&[7]),
         field("reason", String).at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1457,27 +1470,30 @@ pub(super) static POD_EXTENDED_RESOURCE_CLAIM_STATUS: Type = Type {
         field("requestMappings", List(&Object(&super::core_v1::CONTAINER_EXTENDED_RESOURCE_REQUEST)))
             .required()
             .at(&[1]),
-        field("resourceClaimName", String).required().at(&[2]),
+        field("resourceClaimName", String).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static POD_IP: Type =
-    Type { name: "io.k8s.api.core.v1.PodIP", atomic: false, fields: &[field("ip", String).required().at(&[1])] };
+    Type { name: "io.k8s.api.core.v1.PodIP", atomic: false, fields: &[field("ip", String).zero().required().at(&[1])] };
 
-pub(super) static POD_OS: Type =
-    Type { name: "io.k8s.api.core.v1.PodOS", atomic: false, fields: &[field("name", String).required().at(&[1])] };
+pub(super) static POD_OS: Type = Type {
+    name: "io.k8s.api.core.v1.PodOS",
+    atomic: false,
+    fields: &[field("name", String).zero().required().at(&[1])],
+};
 
 pub(super) static POD_READINESS_GATE: Type = Type {
     name: "io.k8s.api.core.v1.PodReadinessGate",
     atomic: false,
-    fields: &[field("conditionType", String).required().at(&[1])],
+    fields: &[field("conditionType", String).zero().required().at(&[1])],
 };
 
 pub(super) static POD_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.core.v1.PodResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("resourceClaimName", String).at(&[3]),
         field("resourceClaimTemplateName", String).at(&[4]),
     ],
@@ -1486,13 +1502,13 @@ pub(super) static POD_RESOURCE_CLAIM: Type = Type {
 pub(super) static POD_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.PodResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1]), field("resourceClaimName", String).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]), field("resourceClaimName", String).at(&[2])],
 };
 
 pub(super) static POD_SCHEDULING_GATE: Type = Type {
     name: "io.k8s.api.core.v1.PodSchedulingGate",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static POD_SCHEDULING_GROUP: Type =
@@ -1639,8 +1655,8 @@ pub(super) static POD_TEMPLATE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -1648,8 +1664,8 @@ pub(super) static POD_TEMPLATE_SPEC: Type = Type {
     name: "io.k8s.api.core.v1.PodTemplateSpec",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
-        field("spec", Object(&super::core_v1::POD_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
+        field("spec", Object(&super::core_v1::POD_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -1659,7 +1675,7 @@ pub(super) static POD_VOLUME_HEALTH: Type = Type {
     fields: &[
         field("healthConditions", List(&Object(&super::core_v1::VOLUME_HEALTH_CONDITION))),
         field("lastTransitionTime", Time),
-        field("name", String).required(),
+        field("name", String).zero().required(),
     ],
 };
 
@@ -1668,8 +1684,8 @@ pub(super) static PORT_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("error", String).at(&[3]),
-        field("port", Int32).required().at(&[1]),
-        field("protocol", String).required().at(&[2]),
+        field("port", Int32).zero().required().at(&[1]),
+        field("protocol", String).zero().required().at(&[2]),
     ],
 };
 
@@ -1679,7 +1695,7 @@ pub(super) static PORTWORX_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("fsType", String).at(&[2]),
         field("readOnly", Boolean).at(&[3]),
-        field("volumeID", String).required().at(&[1]),
+        field("volumeID", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1687,8 +1703,8 @@ pub(super) static PREFERRED_SCHEDULING_TERM: Type = Type {
     name: "io.k8s.api.core.v1.PreferredSchedulingTerm",
     atomic: false,
     fields: &[
-        field("preference", Object(&super::core_v1::NODE_SELECTOR_TERM)).required().at(&[2]),
-        field("weight", Int32).required().at(&[1]),
+        field("preference", Object(&super::core_v1::NODE_SELECTOR_TERM)).zero().required().at(&[2]),
+        field("weight", Int32).zero().required().at(&[1]),
     ],
 };
 
@@ -1725,10 +1741,10 @@ pub(super) static QUOBYTE_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("group", String).at(&[5]),
         field("readOnly", Boolean).at(&[3]),
-        field("registry", String).required().at(&[1]),
+        field("registry", String).zero().required().at(&[1]),
         field("tenant", String).at(&[6]),
         field("user", String).at(&[4]),
-        field("volume", String).required().at(&[2]),
+        field("volume", String).zero().required().at(&[2]),
     ],
 };
 
@@ -1737,13 +1753,13 @@ pub(super) static RBD_PERSISTENT_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("fsType", String).at(&[3]),
-        field("image", String).required().at(&[2]),
-        field("keyring", String).at(&[6]),
+        field("image", String).zero().required().at(&[2]),
+        field("keyring", String).or("/etc/ceph/keyring").at(&[6]),
         field("monitors", List(&String)).required().at(&[1]),
-        field("pool", String).at(&[4]),
+        field("pool", String).or("rbd").at(&[4]),
         field("readOnly", Boolean).at(&[8]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[7]),
-        field("user", String).at(&[5]),
+        field("user", String).or("admin").at(&[5]),
     ],
 };
 
@@ -1752,13 +1768,13 @@ pub(super) static RBD_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("fsType", String).at(&[3]),
-        field("image", String).required().at(&[2]),
-        field("keyring", String).at(&[6]),
+        field("image", String).zero().required().at(&[2]),
+        field("keyring", String).or("/etc/ceph/keyring").at(&[6]),
         field("monitors", List(&String)).required().at(&[1]),
-        field("pool", String).at(&[4]),
+        field("pool", String).or("rbd").at(&[4]),
         field("readOnly", Boolean).at(&[8]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[7]),
-        field("user", String).at(&[5]),
+        field("user", String).or("admin").at(&[5]),
     ],
 };
 
@@ -1768,9 +1784,9 @@ pub(super) static REPLICATION_CONTROLLER: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::REPLICATION_CONTROLLER_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::REPLICATION_CONTROLLER_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::REPLICATION_CONTROLLER_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::REPLICATION_CONTROLLER_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -1781,8 +1797,8 @@ pub(super) static REPLICATION_CONTROLLER_CONDITION: Type = Type {
         field("lastTransitionTime", Time).at(&[3]),
         field("message", String).at(&[5]),
         field("reason", String).at(&[4]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1790,7 +1806,7 @@ pub(super) static REPLICATION_CONTROLLER_SPEC: Type = Type {
     name: "io.k8s.api.core.v1.ReplicationControllerSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).at(&[4]),
+        field("minReadySeconds", Int32).zero().at(&[4]),
         field("replicas", Int32).at(&[1]),
         field("selector", Map(&String))
             .merged(&Merge { apply: Atomic, patch: Patch::Deep, retain_keys: false })
@@ -1810,14 +1826,14 @@ pub(super) static REPLICATION_CONTROLLER_STATUS: Type = Type {
         field("fullyLabeledReplicas", Int32).at(&[2]),
         field("observedGeneration", Int64).at(&[3]),
         field("readyReplicas", Int32).at(&[4]),
-        field("replicas", Int32).required().at(&[1]),
+        field("replicas", Int32).zero().required().at(&[1]),
     ],
 };
 
 pub(super) static RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.core.v1.ResourceClaim",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1]), field("request", String).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]), field("request", String).at(&[2])],
 };
 
 pub(super) static RESOURCE_FIELD_SELECTOR: Type = Type {
@@ -1826,7 +1842,7 @@ pub(super) static RESOURCE_FIELD_SELECTOR: Type = Type {
     fields: &[
         field("containerName", String).at(&[1]),
         field("divisor", Quantity).at(&[3]),
-        field("resource", String).required().at(&[2]),
+        field("resource", String).zero().required().at(&[2]),
     ],
 };
 
@@ -1836,7 +1852,7 @@ pub(super) static RESOURCE_HEALTH: Type = Type {
     fields: &[
         field("health", String).at(&[2]),
         field("message", String),
-        field("resourceID", String).required().at(&[1]),
+        field("resourceID", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1846,9 +1862,9 @@ pub(super) static RESOURCE_QUOTA: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::RESOURCE_QUOTA_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::RESOURCE_QUOTA_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::RESOURCE_QUOTA_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::RESOURCE_QUOTA_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -1884,7 +1900,7 @@ pub(super) static RESOURCE_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.ResourceStatus",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("resources", List(&Object(&super::core_v1::RESOURCE_HEALTH)))
             .merged(&Merge { apply: ByKeys(&["resourceID"]), patch: Replace, retain_keys: false })
             .at(&[2]),
@@ -1906,15 +1922,15 @@ pub(super) static SCALE_IO_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ScaleIOPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[9]),
-        field("gateway", String).required().at(&[1]),
+        field("fsType", String).or("xfs").at(&[9]),
+        field("gateway", String).zero().required().at(&[1]),
         field("protectionDomain", String).at(&[5]),
         field("readOnly", Boolean).at(&[10]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).required().at(&[3]),
         field("sslEnabled", Boolean).at(&[4]),
-        field("storageMode", String).at(&[7]),
+        field("storageMode", String).or("ThinProvisioned").at(&[7]),
         field("storagePool", String).at(&[6]),
-        field("system", String).required().at(&[2]),
+        field("system", String).zero().required().at(&[2]),
         field("volumeName", String).at(&[8]),
     ],
 };
@@ -1923,15 +1939,15 @@ pub(super) static SCALE_IO_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ScaleIOVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[9]),
-        field("gateway", String).required().at(&[1]),
+        field("fsType", String).or("xfs").at(&[9]),
+        field("gateway", String).zero().required().at(&[1]),
         field("protectionDomain", String).at(&[5]),
         field("readOnly", Boolean).at(&[10]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).required().at(&[3]),
         field("sslEnabled", Boolean).at(&[4]),
-        field("storageMode", String).at(&[7]),
+        field("storageMode", String).or("ThinProvisioned").at(&[7]),
         field("storagePool", String).at(&[6]),
-        field("system", String).required().at(&[2]),
+        field("system", String).zero().required().at(&[2]),
         field("volumeName", String).at(&[8]),
     ],
 };
@@ -1946,8 +1962,8 @@ pub(super) static SCOPED_RESOURCE_SELECTOR_REQUIREMENT: Type = Type {
     name: "io.k8s.api.core.v1.ScopedResourceSelectorRequirement",
     atomic: false,
     fields: &[
-        field("operator", String).required().at(&[2]),
-        field("scopeName", String).required().at(&[1]),
+        field("operator", String).zero().required().at(&[2]),
+        field("scopeName", String).zero().required().at(&[1]),
         field("values", List(&String)).at(&[3]),
     ],
 };
@@ -1955,7 +1971,7 @@ pub(super) static SCOPED_RESOURCE_SELECTOR_REQUIREMENT: Type = Type {
 pub(super) static SECCOMP_PROFILE: Type = Type {
     name: "io.k8s.api.core.v1.SeccompProfile",
     atomic: false,
-    fields: &[field("localhostProfile", String).at(&[2]), field("type", String).required().at(&[1])],
+    fields: &[field("localhostProfile", String).at(&[2]), field("type", String).zero().required().at(&[1])],
 };
 
 pub(super) static SECRET: Type = Type {
@@ -1966,7 +1982,7 @@ pub(super) static SECRET: Type = Type {
         field("data", Map(&Bytes)).at(&[2]),
         field("immutable", Boolean).at(&[5]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("stringData", Map(&String)).at(&[4]),
         field("type", String).at(&[3]),
     ],
@@ -1975,15 +1991,15 @@ pub(super) static SECRET: Type = Type {
 pub(super) static SECRET_ENV_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.SecretEnvSource",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
 };
 
 pub(super) static SECRET_KEY_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.SecretKeySelector",
     atomic: true,
     fields: &[
-        field("key", String).required().at(&[2]),
-        field("name", String).required().at(&[1, 1]),
+        field("key", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("optional", Boolean).at(&[3]),
     ],
 };
@@ -1993,7 +2009,7 @@ pub(super) static SECRET_PROJECTION: Type = Type {
     atomic: false,
     fields: &[
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).required().at(&[1, 1]),
+        field("name", String).zero().required().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -2041,9 +2057,9 @@ pub(super) static SERVICE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::core_v1::SERVICE_SPEC)).at(&[2]),
-        field("status", Object(&super::core_v1::SERVICE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::core_v1::SERVICE_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::core_v1::SERVICE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -2055,7 +2071,7 @@ pub(super) static SERVICE_ACCOUNT: Type = Type {
         field("automountServiceAccountToken", Boolean).at(&[4]),
         field("imagePullSecrets", List(&Object(&super::core_v1::LOCAL_OBJECT_REFERENCE))).at(&[3]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("secrets", List(&Object(&super::core_v1::OBJECT_REFERENCE)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[2]),
@@ -2068,7 +2084,7 @@ pub(super) static SERVICE_ACCOUNT_TOKEN_PROJECTION: Type = Type {
     fields: &[
         field("audience", String).at(&[1]),
         field("expirationSeconds", Int64).at(&[2]),
-        field("path", String).required().at(&[3]),
+        field("path", String).zero().required().at(&[3]),
         field("user", Int64),
     ],
 };
@@ -2080,8 +2096,8 @@ pub(super) static SERVICE_PORT: Type = Type {
         field("appProtocol", String).at(&[6]),
         field("name", String).at(&[1]),
         field("nodePort", Int32).at(&[5]),
-        field("port", Int32).required().at(&[3]),
-        field("protocol", String).at(&[2]),
+        field("port", Int32).zero().required().at(&[3]),
+        field("protocol", String).or("TCP").at(&[2]),
         field("targetPort", IntOrString).at(&[4]),
     ],
 };
@@ -2124,7 +2140,7 @@ pub(super) static SERVICE_STATUS: Type = Type {
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[2]),
-        field("loadBalancer", Object(&super::core_v1::LOAD_BALANCER_STATUS)).at(&[1]),
+        field("loadBalancer", Object(&super::core_v1::LOAD_BALANCER_STATUS)).zero().at(&[1]),
     ],
 };
 
@@ -2137,7 +2153,7 @@ pub(super) static SESSION_AFFINITY_CONFIG: Type = Type {
 pub(super) static SLEEP_ACTION: Type = Type {
     name: "io.k8s.api.core.v1.SleepAction",
     atomic: false,
-    fields: &[field("seconds", Int64).required().at(&[1])],
+    fields: &[field("seconds", Int64).zero().required().at(&[1])],
 };
 
 pub(super) static STORAGE_OS_PERSISTENT_VOLUME_SOURCE: Type = Type {
@@ -2167,7 +2183,7 @@ pub(super) static STORAGE_OS_VOLUME_SOURCE: Type = Type {
 pub(super) static SYSCTL: Type = Type {
     name: "io.k8s.api.core.v1.Sysctl",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1]), field("value", String).required().at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]), field("value", String).zero().required().at(&[2])],
 };
 
 pub(super) static TCP_SOCKET_ACTION: Type = Type {
@@ -2180,8 +2196,8 @@ pub(super) static TAINT: Type = Type {
     name: "io.k8s.api.core.v1.Taint",
     atomic: false,
     fields: &[
-        field("effect", String).required().at(&[3]),
-        field("key", String).required().at(&[1]),
+        field("effect", String).zero().required().at(&[3]),
+        field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
         field("value", String).at(&[2]),
     ],
@@ -2202,7 +2218,7 @@ pub(super) static TOLERATION: Type = Type {
 pub(super) static TOPOLOGY_SELECTOR_LABEL_REQUIREMENT: Type = Type {
     name: "io.k8s.api.core.v1.TopologySelectorLabelRequirement",
     atomic: false,
-    fields: &[field("key", String).required().at(&[1]), field("values", List(&String)).required().at(&[2])],
+    fields: &[field("key", String).zero().required().at(&[1]), field("values", List(&String)).required().at(&[2])],
 };
 
 pub(super) static TOPOLOGY_SELECTOR_TERM: Type = Type {
@@ -2219,12 +2235,12 @@ pub(super) static TOPOLOGY_SPREAD_CONSTRAINT: Type = Type {
     fields: &[
         field("labelSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
         field("matchLabelKeys", List(&String)).at(&[8]),
-        field("maxSkew", Int32).required().at(&[1]),
+        field("maxSkew", Int32).zero().required().at(&[1]),
         field("minDomains", Int32).at(&[5]),
         field("nodeAffinityPolicy", String).at(&[6]),
         field("nodeTaintsPolicy", String).at(&[7]),
-        field("topologyKey", String).required().at(&[2]),
-        field("whenUnsatisfiable", String).required().at(&[3]),
+        field("topologyKey", String).zero().required().at(&[2]),
+        field("whenUnsatisfiable", String).zero().required().at(&[3]),
     ],
 };
 
@@ -2233,8 +2249,8 @@ pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     atomic: true,
     fields: &[
         field("apiGroup", String).at(&[1]),
-        field("kind", String).required().at(&[2]),
-        field("name", String).required().at(&[3]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
     ],
 };
 
@@ -2243,8 +2259,8 @@ pub(super) static TYPED_OBJECT_REFERENCE: Type = Type {
     atomic: false,
     fields: &[
         field("apiGroup", String).at(&[1]),
-        field("kind", String).required().at(&[2]),
-        field("name", String).required().at(&[3]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
         field("namespace", String).at(&[4]),
     ],
 };
@@ -2272,7 +2288,7 @@ pub(super) static VOLUME: Type = Type {
         field("hostPath", Object(&super::core_v1::HOST_PATH_VOLUME_SOURCE)).at(&[2, 1]),
         field("image", Object(&super::core_v1::IMAGE_VOLUME_SOURCE)).at(&[2, 30]),
         field("iscsi", Object(&super::core_v1::ISCSI_VOLUME_SOURCE)).at(&[2, 8]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("nfs", Object(&super::core_v1::NFS_VOLUME_SOURCE)).at(&[2, 7]),
         field("persistentVolumeClaim", Object(&super::core_v1::PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE)).at(&[2, 10]),
         field("photonPersistentDisk", Object(&super::core_v1::PHOTON_PERSISTENT_DISK_VOLUME_SOURCE)).at(&[2, 23]),
@@ -2290,13 +2306,17 @@ pub(super) static VOLUME: Type = Type {
 pub(super) static VOLUME_DEVICE: Type = Type {
     name: "io.k8s.api.core.v1.VolumeDevice",
     atomic: false,
-    fields: &[field("devicePath", String).required().at(&[2]), field("name", String).required().at(&[1])],
+    fields: &[field("devicePath", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static VOLUME_HEALTH_CONDITION: Type = Type {
     name: "io.k8s.api.core.v1.VolumeHealthCondition",
     atomic: false,
-    fields: &[field("message", String), field("reason", String).required(), field("status", String).required()],
+    fields: &[
+        field("message", String),
+        field("reason", String).zero().required(),
+        field("status", String).zero().required(),
+    ],
 };
 
 pub(super) static VOLUME_HEALTH_STATUS: Type = Type {
@@ -2313,9 +2333,9 @@ pub(super) static VOLUME_MOUNT: Type = Type {
     atomic: false,
     fields: &[
         field("bindMountOptions", List(&String)),
-        field("mountPath", String).required().at(&[3]),
+        field("mountPath", String).zero().required().at(&[3]),
         field("mountPropagation", String).at(&[5]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("readOnly", Boolean).at(&[2]),
         field("recursiveReadOnly", String).at(&[7]),
         field("subPath", String).at(&[4]),
@@ -2327,8 +2347,8 @@ pub(super) static VOLUME_MOUNT_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.VolumeMountStatus",
     atomic: false,
     fields: &[
-        field("mountPath", String).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("mountPath", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
         field("readOnly", Boolean).at(&[3]),
         field("recursiveReadOnly", String).at(&[4]),
         field("volumeStatus", Object(&super::core_v1::VOLUME_STATUS)),
@@ -2373,7 +2393,7 @@ pub(super) static VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Type = Type {
         field("fsType", String).at(&[2]),
         field("storagePolicyID", String).at(&[4]),
         field("storagePolicyName", String).at(&[3]),
-        field("volumePath", String).required().at(&[1]),
+        field("volumePath", String).zero().required().at(&[1]),
     ],
 };
 
@@ -2381,8 +2401,8 @@ pub(super) static WEIGHTED_POD_AFFINITY_TERM: Type = Type {
     name: "io.k8s.api.core.v1.WeightedPodAffinityTerm",
     atomic: false,
     fields: &[
-        field("podAffinityTerm", Object(&super::core_v1::POD_AFFINITY_TERM)).required().at(&[2]),
-        field("weight", Int32).required().at(&[1]),
+        field("podAffinityTerm", Object(&super::core_v1::POD_AFFINITY_TERM)).zero().required().at(&[2]),
+        field("weight", Int32).zero().required().at(&[1]),
     ],
 };
 

@@ -32,6 +32,7 @@ pub(super) static STEP: Type = Type {
     atomic: false,
     fields: &[
         field("finished", Time),
+        field("log", List(&String)),
         field("message", String),
         field("name", String).required(),
         field("started", Time),

@@ -10,7 +10,7 @@ pub(super) static ENDPOINT: Type = Type {
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[1]),
-        field("conditions", Object(&super::discovery_v1::ENDPOINT_CONDITIONS)).at(&[2]),
+        field("conditions", Object(&super::discovery_v1::ENDPOINT_CONDITIONS)).zero().at(&[2]),
         field("deprecatedTopology", Map(&String)).at(&[5]),
         field("hints", Object(&super::discovery_v1::ENDPOINT_HINTS)).at(&[8]),
         field("hostname", String).at(&[3]),
@@ -54,11 +54,11 @@ pub(super) static ENDPOINT_SLICE: Type = Type {
     name: "io.k8s.api.discovery.v1.EndpointSlice",
     atomic: false,
     fields: &[
-        field("addressType", String).required().at(&[4]),
+        field("addressType", String).zero().required().at(&[4]),
         field("apiVersion", String),
         field("endpoints", List(&Object(&super::discovery_v1::ENDPOINT))).at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("ports", List(&Object(&super::discovery_v1::ENDPOINT_PORT))).at(&[3]),
     ],
 };
@@ -66,11 +66,11 @@ pub(super) static ENDPOINT_SLICE: Type = Type {
 pub(super) static FOR_NODE: Type = Type {
     name: "io.k8s.api.discovery.v1.ForNode",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static FOR_ZONE: Type = Type {
     name: "io.k8s.api.discovery.v1.ForZone",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };

@@ -11,13 +11,13 @@ pub(super) static EVENT: Type = Type {
         field("deprecatedCount", Int32).at(&[15]),
         field("deprecatedFirstTimestamp", Time).at(&[13]),
         field("deprecatedLastTimestamp", Time).at(&[14]),
-        field("deprecatedSource", Object(&super::core_v1::EVENT_SOURCE)).at(&[12]),
+        field("deprecatedSource", Object(&super::core_v1::EVENT_SOURCE)).zero().at(&[12]),
         field("eventTime", MicroTime).at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("note", String).at(&[10]),
         field("reason", String).at(&[7]),
-        field("regarding", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[8]),
+        field("regarding", Object(&super::core_v1::OBJECT_REFERENCE)).zero().at(&[8]),
         field("related", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[9]),
         field("reportingController", String).at(&[4]),
         field("reportingInstance", String).at(&[5]),
@@ -29,5 +29,8 @@ pub(super) static EVENT: Type = Type {
 pub(super) static EVENT_SERIES: Type = Type {
     name: "io.k8s.api.events.v1.EventSeries",
     atomic: false,
-    fields: &[field("count", Int32).required().at(&[1]), field("lastObservedTime", MicroTime).required().at(&[2])],
+    fields: &[
+        field("count", Int32).zero().required().at(&[1]),
+        field("lastObservedTime", MicroTime).required().at(&[2]),
+    ],
 };

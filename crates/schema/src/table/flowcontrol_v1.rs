@@ -11,7 +11,7 @@ pub(super) static EXEMPT_PRIORITY_LEVEL_CONFIGURATION: Type = Type {
 pub(super) static FLOW_DISTINGUISHER_METHOD: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod",
     atomic: false,
-    fields: &[field("type", String).required().at(&[1])],
+    fields: &[field("type", String).zero().required().at(&[1])],
 };
 
 pub(super) static FLOW_SCHEMA: Type = Type {
@@ -20,9 +20,9 @@ pub(super) static FLOW_SCHEMA: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::flowcontrol_v1::FLOW_SCHEMA_SPEC)).required().at(&[2]),
-        field("status", Object(&super::flowcontrol_v1::FLOW_SCHEMA_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::flowcontrol_v1::FLOW_SCHEMA_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::flowcontrol_v1::FLOW_SCHEMA_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -34,7 +34,7 @@ pub(super) static FLOW_SCHEMA_CONDITION: Type = Type {
         field("message", String).at(&[5]),
         field("reason", String).at(&[4]),
         field("status", String).at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -43,8 +43,9 @@ pub(super) static FLOW_SCHEMA_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("distinguisherMethod", Object(&super::flowcontrol_v1::FLOW_DISTINGUISHER_METHOD)).at(&[3]),
-        field("matchingPrecedence", Int32).at(&[2]),
+        field("matchingPrecedence", Int32).zero().at(&[2]),
         field("priorityLevelConfiguration", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_REFERENCE))
+            .zero()
             .required()
             .at(&[1]),
         field("rules", List(&Object(&super::flowcontrol_v1::POLICY_RULES_WITH_SUBJECTS))).at(&[4]),
@@ -62,7 +63,7 @@ pub(super) static FLOW_SCHEMA_STATUS: Type = Type {
 pub(super) static GROUP_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.GroupSubject",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static LIMIT_RESPONSE: Type = Type {
@@ -70,7 +71,7 @@ pub(super) static LIMIT_RESPONSE: Type = Type {
     atomic: false,
     fields: &[
         field("queuing", Object(&super::flowcontrol_v1::QUEUING_CONFIGURATION)).at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -80,7 +81,7 @@ pub(super) static LIMITED_PRIORITY_LEVEL_CONFIGURATION: Type = Type {
     fields: &[
         field("borrowingLimitPercent", Int32).at(&[4]),
         field("lendablePercent", Int32).at(&[3]),
-        field("limitResponse", Object(&super::flowcontrol_v1::LIMIT_RESPONSE)).required().at(&[2]),
+        field("limitResponse", Object(&super::flowcontrol_v1::LIMIT_RESPONSE)).zero().required().at(&[2]),
         field("nominalConcurrencyShares", Int32).at(&[1]),
     ],
 };
@@ -116,9 +117,9 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_SPEC)).required().at(&[2]),
-        field("status", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -130,14 +131,14 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION_CONDITION: Type = Type {
         field("message", String).at(&[5]),
         field("reason", String).at(&[4]),
         field("status", String).at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_REFERENCE: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_SPEC: Type = Type {
@@ -146,7 +147,7 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION_SPEC: Type = Type {
     fields: &[
         field("exempt", Object(&super::flowcontrol_v1::EXEMPT_PRIORITY_LEVEL_CONFIGURATION)).at(&[3]),
         field("limited", Object(&super::flowcontrol_v1::LIMITED_PRIORITY_LEVEL_CONFIGURATION)).at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -162,9 +163,9 @@ pub(super) static QUEUING_CONFIGURATION: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.QueuingConfiguration",
     atomic: false,
     fields: &[
-        field("handSize", Int32).at(&[2]),
-        field("queueLengthLimit", Int32).at(&[3]),
-        field("queues", Int32).at(&[1]),
+        field("handSize", Int32).zero().at(&[2]),
+        field("queueLengthLimit", Int32).zero().at(&[3]),
+        field("queues", Int32).zero().at(&[1]),
     ],
 };
 
@@ -194,7 +195,7 @@ pub(super) static RESOURCE_POLICY_RULE: Type = Type {
 pub(super) static SERVICE_ACCOUNT_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.ServiceAccountSubject",
     atomic: false,
-    fields: &[field("name", String).required().at(&[2]), field("namespace", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[2]), field("namespace", String).zero().required().at(&[1])],
 };
 
 pub(super) static SUBJECT: Type = Type {
@@ -202,7 +203,7 @@ pub(super) static SUBJECT: Type = Type {
     atomic: false,
     fields: &[
         field("group", Object(&super::flowcontrol_v1::GROUP_SUBJECT)).at(&[3]),
-        field("kind", String).required().at(&[1]),
+        field("kind", String).zero().required().at(&[1]),
         field("serviceAccount", Object(&super::flowcontrol_v1::SERVICE_ACCOUNT_SUBJECT)).at(&[4]),
         field("user", Object(&super::flowcontrol_v1::USER_SUBJECT)).at(&[2]),
     ],
@@ -211,5 +212,5 @@ pub(super) static SUBJECT: Type = Type {
 pub(super) static USER_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.UserSubject",
     atomic: false,
-    fields: &[field("name", String).required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1])],
 };

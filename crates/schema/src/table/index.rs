@@ -5,8 +5,9 @@ use super::{
     apiregistration_v1, apiserverinternal_v1alpha1, apps_v1, authentication_v1, authorization_v1, autoscaling_v1,
     autoscaling_v2, batch_v1, certificates_v1, certificates_v1beta1, coordination_v1, coordination_v1alpha2,
     coordination_v1beta1, core_v1, corten_v1, discovery_v1, events_v1, flowcontrol_v1, lifecycle_v1alpha1, meta_v1,
-    networking_v1, node_v1, policy_v1, rbac_v1, resource_v1, resource_v1alpha3, resource_v1beta1, resource_v1beta2,
-    scheduling_v1, scheduling_v1alpha3, scheduling_v1beta1, storage_v1, storagemigration_v1, storagemigration_v1beta1,
+    metrics_v1beta1, networking_v1, node_v1, policy_v1, rbac_v1, resource_v1, resource_v1alpha3, resource_v1beta1,
+    resource_v1beta2, scheduling_v1, scheduling_v1alpha3, scheduling_v1beta1, storage_v1, storagemigration_v1,
+    storagemigration_v1beta1,
 };
 use crate::Type;
 
@@ -771,4 +772,7 @@ pub static TYPES: &[&Type] = &[
     &apiregistration_v1::API_SERVICE_SPEC,
     &apiregistration_v1::API_SERVICE_STATUS,
     &apiregistration_v1::SERVICE_REFERENCE,
+    &metrics_v1beta1::CONTAINER_METRICS,
+    &metrics_v1beta1::NODE_METRICS,
+    &metrics_v1beta1::POD_METRICS,
 ];

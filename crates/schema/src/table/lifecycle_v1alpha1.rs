@@ -8,16 +8,16 @@ pub(super) static EVICTION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_SPEC)).required(),
-        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_SPEC)).zero().required(),
+        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_STATUS)).zero(),
     ],
 };
 
 pub(super) static EVICTION_POD_REFERENCE: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionPodReference",
     atomic: false,
-    fields: &[field("name", String).required(), field("uid", String).required()],
+    fields: &[field("name", String).zero().required(), field("uid", String).zero().required()],
 };
 
 pub(super) static EVICTION_REQUEST: Type = Type {
@@ -26,25 +26,25 @@ pub(super) static EVICTION_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_SPEC)).required(),
-        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_SPEC)).zero().required(),
+        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_STATUS)).zero(),
     ],
 };
 
 pub(super) static EVICTION_REQUEST_POD_REFERENCE: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestPodReference",
     atomic: false,
-    fields: &[field("name", String).required(), field("uid", String).required()],
+    fields: &[field("name", String).zero().required(), field("uid", String).zero().required()],
 };
 
 pub(super) static EVICTION_REQUEST_SPEC: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestSpec",
     atomic: false,
     fields: &[
-        field("intent", String).required(),
-        field("requester", String).required(),
-        field("target", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_TARGET)).required(),
+        field("intent", String).zero().required(),
+        field("requester", String).zero().required(),
+        field("target", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_TARGET)).zero().required(),
     ],
 };
 
@@ -63,7 +63,7 @@ pub(super) static EVICTION_REQUEST_TARGET: Type = Type {
 pub(super) static EVICTION_SPEC: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionSpec",
     atomic: false,
-    fields: &[field("target", Object(&super::lifecycle_v1alpha1::EVICTION_TARGET)).required()],
+    fields: &[field("target", Object(&super::lifecycle_v1alpha1::EVICTION_TARGET)).zero().required()],
 };
 
 pub(super) static EVICTION_STATUS: Type = Type {
@@ -87,7 +87,7 @@ pub(super) static EVICTION_TARGET: Type = Type {
 pub(super) static REQUESTER: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.Requester",
     atomic: false,
-    fields: &[field("intent", String).required(), field("name", String).required()],
+    fields: &[field("intent", String).zero().required(), field("name", String).zero().required()],
 };
 
 pub(super) static RESPONDER_STATUS: Type = Type {
@@ -98,7 +98,7 @@ pub(super) static RESPONDER_STATUS: Type = Type {
         field("expectedCompletionTime", Time),
         field("heartbeatTime", Time),
         field("message", String),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("startTime", Time),
     ],
 };
@@ -106,5 +106,9 @@ pub(super) static RESPONDER_STATUS: Type = Type {
 pub(super) static TARGET_RESPONDER: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.TargetResponder",
     atomic: false,
-    fields: &[field("name", String).required(), field("priority", Int32).required(), field("state", String).required()],
+    fields: &[
+        field("name", String).zero().required(),
+        field("priority", Int32).zero().required(),
+        field("state", String).zero().required(),
+    ],
 };

@@ -8,8 +8,8 @@ pub(super) static API_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("name", String).required().at(&[1]),
-        field("preferredVersion", Object(&super::meta_v1::GROUP_VERSION_FOR_DISCOVERY)).at(&[3]),
+        field("name", String).zero().required().at(&[1]),
+        field("preferredVersion", Object(&super::meta_v1::GROUP_VERSION_FOR_DISCOVERY)).zero().at(&[3]),
         field("serverAddressByClientCIDRs", List(&Object(&super::meta_v1::SERVER_ADDRESS_BY_CLIENT_CIDR))).at(&[4]),
         field("versions", List(&Object(&super::meta_v1::GROUP_VERSION_FOR_DISCOVERY))).required().at(&[2]),
     ],
@@ -31,11 +31,11 @@ pub(super) static API_RESOURCE: Type = Type {
     fields: &[
         field("categories", List(&String)).at(&[7]),
         field("group", String).at(&[8]),
-        field("kind", String).required().at(&[3]),
-        field("name", String).required().at(&[1]),
-        field("namespaced", Boolean).required().at(&[2]),
+        field("kind", String).zero().required().at(&[3]),
+        field("name", String).zero().required().at(&[1]),
+        field("namespaced", Boolean).zero().required().at(&[2]),
         field("shortNames", List(&String)).at(&[5]),
-        field("singularName", String).required().at(&[6]),
+        field("singularName", String).zero().required().at(&[6]),
         field("storageVersionHash", String).at(&[10]),
         field("verbs", List(&String)).required().at(&[4]),
         field("version", String).at(&[9]),
@@ -47,7 +47,7 @@ pub(super) static API_RESOURCE_LIST: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String),
-        field("groupVersion", String).required().at(&[1]),
+        field("groupVersion", String).zero().required().at(&[1]),
         field("kind", String),
         field("resources", List(&Object(&super::meta_v1::API_RESOURCE))).required().at(&[2]),
     ],
@@ -71,11 +71,11 @@ pub(super) static CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).required().at(&[4]),
-        field("message", String).required().at(&[6]),
+        field("message", String).zero().required().at(&[6]),
         field("observedGeneration", Int64).at(&[3]),
-        field("reason", String).required().at(&[5]),
-        field("status", String).required().at(&[2]),
-        field("type", String).required().at(&[1]),
+        field("reason", String).zero().required().at(&[5]),
+        field("status", String).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -98,8 +98,8 @@ pub(super) static FIELD_SELECTOR_REQUIREMENT: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement",
     atomic: false,
     fields: &[
-        field("key", String).required().at(&[1]),
-        field("operator", String).required().at(&[2]),
+        field("key", String).zero().required().at(&[1]),
+        field("operator", String).zero().required().at(&[2]),
         field("values", List(&String)).at(&[3]),
     ],
 };
@@ -107,13 +107,16 @@ pub(super) static FIELD_SELECTOR_REQUIREMENT: Type = Type {
 pub(super) static GROUP_RESOURCE: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.GroupResource",
     atomic: false,
-    fields: &[field("group", String).required().at(&[1]), field("resource", String).required().at(&[2])],
+    fields: &[field("group", String).zero().required().at(&[1]), field("resource", String).zero().required().at(&[2])],
 };
 
 pub(super) static GROUP_VERSION_FOR_DISCOVERY: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.GroupVersionForDiscovery",
     atomic: false,
-    fields: &[field("groupVersion", String).required().at(&[1]), field("version", String).required().at(&[2])],
+    fields: &[
+        field("groupVersion", String).zero().required().at(&[1]),
+        field("version", String).zero().required().at(&[2]),
+    ],
 };
 
 pub(super) static LABEL_SELECTOR: Type = Type {
@@ -129,8 +132,8 @@ pub(super) static LABEL_SELECTOR_REQUIREMENT: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelectorRequirement",
     atomic: false,
     fields: &[
-        field("key", String).required().at(&[1]),
-        field("operator", String).required().at(&[2]),
+        field("key", String).zero().required().at(&[1]),
+        field("operator", String).zero().required().at(&[2]),
         field("values", List(&String)).at(&[3]),
     ],
 };
@@ -191,12 +194,12 @@ pub(super) static OWNER_REFERENCE: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference",
     atomic: true,
     fields: &[
-        field("apiVersion", String).required().at(&[5]),
+        field("apiVersion", String).zero().required().at(&[5]),
         field("blockOwnerDeletion", Boolean).at(&[7]),
         field("controller", Boolean).at(&[6]),
-        field("kind", String).required().at(&[1]),
-        field("name", String).required().at(&[3]),
-        field("uid", String).required().at(&[4]),
+        field("kind", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[3]),
+        field("uid", String).zero().required().at(&[4]),
     ],
 };
 
@@ -209,13 +212,16 @@ pub(super) static PRECONDITIONS: Type = Type {
 pub(super) static SERVER_ADDRESS_BY_CLIENT_CIDR: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.ServerAddressByClientCIDR",
     atomic: false,
-    fields: &[field("clientCIDR", String).required().at(&[1]), field("serverAddress", String).required().at(&[2])],
+    fields: &[
+        field("clientCIDR", String).zero().required().at(&[1]),
+        field("serverAddress", String).zero().required().at(&[2]),
+    ],
 };
 
 pub(super) static SHARD_INFO: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo",
     atomic: false,
-    fields: &[field("selector", String).required()],
+    fields: &[field("selector", String).zero().required()],
 };
 
 pub(super) static STATUS: Type = Type {
@@ -227,7 +233,7 @@ pub(super) static STATUS: Type = Type {
         field("details", Object(&super::meta_v1::STATUS_DETAILS)).at(&[5]),
         field("kind", String),
         field("message", String).at(&[3]),
-        field("metadata", Object(&super::meta_v1::LIST_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::LIST_META)).zero().required().at(&[1]),
         field("reason", String).at(&[4]),
         field("status", String).at(&[2]),
     ],

@@ -1,4 +1,5 @@
-//! The type table. `cargo xtask codegen` writes `index` and the files by group and version; `corten_v1` is written by hand.
+//! The type table. `cargo xtask codegen` writes `index` and the files by group and version; `corten_v1` and
+//! `metrics_v1beta1` are written by hand.
 
 mod admissionregistration_v1;
 mod admissionregistration_v1alpha1;
@@ -26,6 +27,7 @@ mod flowcontrol_v1;
 mod index;
 mod lifecycle_v1alpha1;
 mod meta_v1;
+mod metrics_v1beta1;
 mod networking_v1;
 mod node_v1;
 mod policy_v1;

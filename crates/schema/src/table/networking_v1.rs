@@ -6,7 +6,7 @@ pub(super) static HTTP_INGRESS_PATH: Type = Type {
     name: "io.k8s.api.networking.v1.HTTPIngressPath",
     atomic: false,
     fields: &[
-        field("backend", Object(&super::networking_v1::INGRESS_BACKEND)).required().at(&[2]),
+        field("backend", Object(&super::networking_v1::INGRESS_BACKEND)).zero().required().at(&[2]),
         field("path", String).at(&[1]),
         field("pathType", String).required().at(&[3]),
     ],
@@ -24,8 +24,8 @@ pub(super) static IP_ADDRESS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::networking_v1::IP_ADDRESS_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::networking_v1::IP_ADDRESS_SPEC)).zero().required().at(&[2]),
     ],
 };
 
@@ -38,7 +38,7 @@ pub(super) static IP_ADDRESS_SPEC: Type = Type {
 pub(super) static IP_BLOCK: Type = Type {
     name: "io.k8s.api.networking.v1.IPBlock",
     atomic: false,
-    fields: &[field("cidr", String).required().at(&[1]), field("except", List(&String)).at(&[2])],
+    fields: &[field("cidr", String).zero().required().at(&[1]), field("except", List(&String)).at(&[2])],
 };
 
 pub(super) static INGRESS: Type = Type {
@@ -47,9 +47,9 @@ pub(super) static INGRESS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::networking_v1::INGRESS_SPEC)).at(&[2]),
-        field("status", Object(&super::networking_v1::INGRESS_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::networking_v1::INGRESS_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::networking_v1::INGRESS_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -68,8 +68,8 @@ pub(super) static INGRESS_CLASS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::networking_v1::INGRESS_CLASS_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::networking_v1::INGRESS_CLASS_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -78,8 +78,8 @@ pub(super) static INGRESS_CLASS_PARAMETERS_REFERENCE: Type = Type {
     atomic: false,
     fields: &[
         field("apiGroup", String).at(&[1]),
-        field("kind", String).required().at(&[2]),
-        field("name", String).required().at(&[3]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
         field("namespace", String).at(&[5]),
         field("scope", String).at(&[4]),
     ],
@@ -115,8 +115,8 @@ pub(super) static INGRESS_PORT_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("error", String).at(&[3]),
-        field("port", Int32).required().at(&[1]),
-        field("protocol", String).required().at(&[2]),
+        field("port", Int32).zero().required().at(&[1]),
+        field("protocol", String).zero().required().at(&[2]),
     ],
 };
 
@@ -133,8 +133,8 @@ pub(super) static INGRESS_SERVICE_BACKEND: Type = Type {
     name: "io.k8s.api.networking.v1.IngressServiceBackend",
     atomic: false,
     fields: &[
-        field("name", String).required().at(&[1]),
-        field("port", Object(&super::networking_v1::SERVICE_BACKEND_PORT)).at(&[2]),
+        field("name", String).zero().required().at(&[1]),
+        field("port", Object(&super::networking_v1::SERVICE_BACKEND_PORT)).zero().at(&[2]),
     ],
 };
 
@@ -152,7 +152,7 @@ pub(super) static INGRESS_SPEC: Type = Type {
 pub(super) static INGRESS_STATUS: Type = Type {
     name: "io.k8s.api.networking.v1.IngressStatus",
     atomic: false,
-    fields: &[field("loadBalancer", Object(&super::networking_v1::INGRESS_LOAD_BALANCER_STATUS)).at(&[1])],
+    fields: &[field("loadBalancer", Object(&super::networking_v1::INGRESS_LOAD_BALANCER_STATUS)).zero().at(&[1])],
 };
 
 pub(super) static INGRESS_TLS: Type = Type {
@@ -167,8 +167,8 @@ pub(super) static NETWORK_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::networking_v1::NETWORK_POLICY_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::networking_v1::NETWORK_POLICY_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -216,7 +216,7 @@ pub(super) static NETWORK_POLICY_SPEC: Type = Type {
     fields: &[
         field("egress", List(&Object(&super::networking_v1::NETWORK_POLICY_EGRESS_RULE))).at(&[3]),
         field("ingress", List(&Object(&super::networking_v1::NETWORK_POLICY_INGRESS_RULE))).at(&[2]),
-        field("podSelector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[1]),
+        field("podSelector", Object(&super::meta_v1::LABEL_SELECTOR)).zero().at(&[1]),
         field("policyTypes", List(&String)).at(&[4]),
     ],
 };
@@ -244,9 +244,9 @@ pub(super) static SERVICE_CIDR: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::networking_v1::SERVICE_CIDR_SPEC)).at(&[2]),
-        field("status", Object(&super::networking_v1::SERVICE_CIDR_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::networking_v1::SERVICE_CIDR_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::networking_v1::SERVICE_CIDR_STATUS)).zero().at(&[3]),
     ],
 };
 

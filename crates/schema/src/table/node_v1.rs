@@ -10,9 +10,9 @@ pub(super) static RUNTIME_CLASS: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String),
-        field("handler", String).required().at(&[2]),
+        field("handler", String).zero().required().at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("overhead", Object(&super::node_v1::OVERHEAD)).at(&[3]),
         field("scheduling", Object(&super::node_v1::SCHEDULING)).at(&[4]),
     ],

@@ -9,7 +9,7 @@ pub(super) static EVICTION: Type = Type {
         field("apiVersion", String),
         field("deleteOptions", Object(&super::meta_v1::DELETE_OPTIONS)).at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
     ],
 };
 
@@ -19,9 +19,9 @@ pub(super) static POD_DISRUPTION_BUDGET: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::policy_v1::POD_DISRUPTION_BUDGET_SPEC)).at(&[2]),
-        field("status", Object(&super::policy_v1::POD_DISRUPTION_BUDGET_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::policy_v1::POD_DISRUPTION_BUDGET_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::policy_v1::POD_DISRUPTION_BUDGET_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -45,11 +45,11 @@ pub(super) static POD_DISRUPTION_BUDGET_STATUS: Type = Type {
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[7]),
-        field("currentHealthy", Int32).at(&[4]),
-        field("desiredHealthy", Int32).at(&[5]),
+        field("currentHealthy", Int32).zero().at(&[4]),
+        field("desiredHealthy", Int32).zero().at(&[5]),
         field("disruptedPods", Map(&Time)).at(&[2]),
-        field("disruptionsAllowed", Int32).at(&[3]),
-        field("expectedPods", Int32).at(&[6]),
+        field("disruptionsAllowed", Int32).zero().at(&[3]),
+        field("expectedPods", Int32).zero().at(&[6]),
         field("observedGeneration", Int64).at(&[1]),
     ],
 };

@@ -15,7 +15,7 @@ pub(super) static CLUSTER_ROLE: Type = Type {
         field("aggregationRule", Object(&super::rbac_v1::AGGREGATION_RULE)).at(&[3]),
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("rules", List(&Object(&super::rbac_v1::POLICY_RULE))).at(&[2]),
     ],
 };
@@ -26,8 +26,8 @@ pub(super) static CLUSTER_ROLE_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("roleRef", Object(&super::rbac_v1::ROLE_REF)).required().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("roleRef", Object(&super::rbac_v1::ROLE_REF)).zero().required().at(&[3]),
         field("subjects", List(&Object(&super::rbac_v1::SUBJECT))).at(&[2]),
     ],
 };
@@ -50,7 +50,7 @@ pub(super) static ROLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("rules", List(&Object(&super::rbac_v1::POLICY_RULE))).at(&[2]),
     ],
 };
@@ -61,8 +61,8 @@ pub(super) static ROLE_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("roleRef", Object(&super::rbac_v1::ROLE_REF)).required().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("roleRef", Object(&super::rbac_v1::ROLE_REF)).zero().required().at(&[3]),
         field("subjects", List(&Object(&super::rbac_v1::SUBJECT))).at(&[2]),
     ],
 };
@@ -71,9 +71,9 @@ pub(super) static ROLE_REF: Type = Type {
     name: "io.k8s.api.rbac.v1.RoleRef",
     atomic: true,
     fields: &[
-        field("apiGroup", String).at(&[1]),
-        field("kind", String).required().at(&[2]),
-        field("name", String).required().at(&[3]),
+        field("apiGroup", String).zero().at(&[1]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
     ],
 };
 
@@ -82,8 +82,8 @@ pub(super) static SUBJECT: Type = Type {
     atomic: true,
     fields: &[
         field("apiGroup", String).at(&[2]),
-        field("kind", String).required().at(&[1]),
-        field("name", String).required().at(&[3]),
+        field("kind", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[3]),
         field("namespace", String).at(&[4]),
     ],
 };

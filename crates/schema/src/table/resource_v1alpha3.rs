@@ -6,8 +6,8 @@ pub(super) static DEVICE_TAINT: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.DeviceTaint",
     atomic: false,
     fields: &[
-        field("effect", String).required().at(&[3]),
-        field("key", String).required().at(&[1]),
+        field("effect", String).zero().required().at(&[3]),
+        field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
         field("value", String).at(&[2]),
     ],
@@ -19,9 +19,9 @@ pub(super) static DEVICE_TAINT_RULE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1alpha3::DEVICE_TAINT_RULE_SPEC)).required().at(&[2]),
-        field("status", Object(&super::resource_v1alpha3::DEVICE_TAINT_RULE_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1alpha3::DEVICE_TAINT_RULE_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::resource_v1alpha3::DEVICE_TAINT_RULE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -30,7 +30,7 @@ pub(super) static DEVICE_TAINT_RULE_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("deviceSelector", Object(&super::resource_v1alpha3::DEVICE_TAINT_SELECTOR)).at(&[1]),
-        field("taint", Object(&super::resource_v1alpha3::DEVICE_TAINT)).required().at(&[2]),
+        field("taint", Object(&super::resource_v1alpha3::DEVICE_TAINT)).zero().required().at(&[2]),
     ],
 };
 
@@ -52,10 +52,10 @@ pub(super) static PARTITION_TYPE_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.PartitionTypeStatus",
     atomic: false,
     fields: &[
-        field("allocatable", Int32).required(),
-        field("attribute", String).required(),
-        field("total", Int32).required(),
-        field("type", String).required(),
+        field("allocatable", Int32).zero().required(),
+        field("attribute", String).zero().required(),
+        field("total", Int32).zero().required(),
+        field("type", String).zero().required(),
     ],
 };
 
@@ -66,7 +66,7 @@ pub(super) static POOL_STATUS: Type = Type {
         field("allocatedDevices", Int32),
         field("availableDevices", Int32),
         field("driver", String).required(),
-        field("generation", Int64).required(),
+        field("generation", Int64).zero().required(),
         field("nodeName", String),
         field("partitionSummary", List(&Object(&super::resource_v1alpha3::PARTITION_TYPE_STATUS))),
         field("poolName", String).required(),
@@ -84,8 +84,8 @@ pub(super) static RESOURCE_POOL_STATUS_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_SPEC)).required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_SPEC)).zero().required(),
         field("status", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_STATUS)),
     ],
 };
@@ -95,7 +95,7 @@ pub(super) static RESOURCE_POOL_STATUS_REQUEST_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("defaultPartitionTypeAttribute", String),
-        field("driver", String).required(),
+        field("driver", String).zero().required(),
         field("limit", Int32),
         field("poolName", String),
     ],
@@ -121,7 +121,7 @@ pub(super) static SHAREABLE_CAPACITY_STATUS: Type = Type {
     fields: &[
         field("available", Quantity).required(),
         field("consumed", Quantity).required(),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("total", Quantity).required(),
     ],
 };
@@ -131,7 +131,7 @@ pub(super) static SHAREABLE_SUMMARY_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("capacity", List(&Object(&super::resource_v1alpha3::SHAREABLE_CAPACITY_STATUS))),
-        field("fullyAvailableDevices", Int32).required(),
-        field("partiallyAvailableDevices", Int32).required(),
+        field("fullyAvailableDevices", Int32).zero().required(),
+        field("partiallyAvailableDevices", Int32).zero().required(),
     ],
 };

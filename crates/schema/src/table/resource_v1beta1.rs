@@ -10,10 +10,10 @@ pub(super) static ALLOCATED_DEVICE_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[4]),
         field("data", Any).at(&[5]),
-        field("device", String).required().at(&[3]),
-        field("driver", String).required().at(&[1]),
+        field("device", String).zero().required().at(&[3]),
+        field("driver", String).zero().required().at(&[1]),
         field("networkData", Object(&super::resource_v1beta1::NETWORK_DEVICE_DATA)).at(&[6]),
-        field("pool", String).required().at(&[2]),
+        field("pool", String).zero().required().at(&[2]),
         field("shareID", String).at(&[7]),
     ],
 };
@@ -23,7 +23,7 @@ pub(super) static ALLOCATION_RESULT: Type = Type {
     atomic: false,
     fields: &[
         field("allocationTimestamp", Time).at(&[5]),
-        field("devices", Object(&super::resource_v1beta1::DEVICE_ALLOCATION_RESULT)).at(&[1]),
+        field("devices", Object(&super::resource_v1beta1::DEVICE_ALLOCATION_RESULT)).zero().at(&[1]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[3]),
     ],
 };
@@ -50,7 +50,7 @@ pub(super) static BASIC_DEVICE: Type = Type {
 pub(super) static CEL_DEVICE_SELECTOR: Type = Type {
     name: "io.k8s.api.resource.v1beta1.CELDeviceSelector",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[1])],
 };
 
 pub(super) static CAPACITY_REQUEST_POLICY: Type = Type {
@@ -90,7 +90,7 @@ pub(super) static COUNTER_SET: Type = Type {
     atomic: false,
     fields: &[
         field("counters", Map(&Object(&super::resource_v1beta1::COUNTER))).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -99,7 +99,7 @@ pub(super) static DEVICE: Type = Type {
     atomic: false,
     fields: &[
         field("basic", Object(&super::resource_v1beta1::BASIC_DEVICE)).at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -109,7 +109,7 @@ pub(super) static DEVICE_ALLOCATION_CONFIGURATION: Type = Type {
     fields: &[
         field("opaque", Object(&super::resource_v1beta1::OPAQUE_DEVICE_CONFIGURATION)).at(&[3, 1]),
         field("requests", List(&String)).at(&[2]),
-        field("source", String).required().at(&[1]),
+        field("source", String).zero().required().at(&[1]),
     ],
 };
 
@@ -171,8 +171,8 @@ pub(super) static DEVICE_CLASS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::DEVICE_CLASS_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta1::DEVICE_CLASS_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -207,7 +207,7 @@ pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
     atomic: false,
     fields: &[
         field("compatibilityGroups", List(&String)),
-        field("counterSet", String).required().at(&[1]),
+        field("counterSet", String).zero().required().at(&[1]),
         field("counters", Map(&Object(&super::resource_v1beta1::COUNTER))).required().at(&[2]),
     ],
 };
@@ -215,7 +215,7 @@ pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
 pub(super) static DEVICE_DERIVED_ATTRIBUTE: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceDerivedAttribute",
     atomic: false,
-    fields: &[field("expression", String).required(), field("name", String).required()],
+    fields: &[field("expression", String).zero().required(), field("name", String).zero().required()],
 };
 
 pub(super) static DEVICE_REQUEST: Type = Type {
@@ -227,9 +227,9 @@ pub(super) static DEVICE_REQUEST: Type = Type {
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[9]),
         field("count", Int64).at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).at(&[2]),
+        field("deviceClassName", String).zero().at(&[2]),
         field("firstAvailable", List(&Object(&super::resource_v1beta1::DEVICE_SUB_REQUEST))).at(&[7]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("selectors", List(&Object(&super::resource_v1beta1::DEVICE_SELECTOR))).at(&[3]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[8]),
     ],
@@ -243,10 +243,10 @@ pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
         field("bindingConditions", List(&String)).at(&[7]),
         field("bindingFailureConditions", List(&String)).at(&[8]),
         field("consumedCapacity", Map(&Quantity)).at(&[10]),
-        field("device", String).required().at(&[4]),
-        field("driver", String).required().at(&[2]),
-        field("pool", String).required().at(&[3]),
-        field("request", String).required().at(&[1]),
+        field("device", String).zero().required().at(&[4]),
+        field("driver", String).zero().required().at(&[2]),
+        field("pool", String).zero().required().at(&[3]),
+        field("request", String).zero().required().at(&[1]),
         field("shareID", String).at(&[9]),
         field("skipNodeOperations", List(&String)),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[6]),
@@ -267,8 +267,8 @@ pub(super) static DEVICE_SUB_REQUEST: Type = Type {
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[8]),
         field("count", Int64).at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("deviceClassName", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
         field("selectors", List(&Object(&super::resource_v1beta1::DEVICE_SELECTOR))).at(&[3]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[7]),
     ],
@@ -278,8 +278,8 @@ pub(super) static DEVICE_TAINT: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceTaint",
     atomic: false,
     fields: &[
-        field("effect", String).required().at(&[3]),
-        field("key", String).required().at(&[1]),
+        field("effect", String).zero().required().at(&[3]),
+        field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
         field("value", String).at(&[2]),
     ],
@@ -291,7 +291,7 @@ pub(super) static DEVICE_TOLERATION: Type = Type {
     fields: &[
         field("effect", String).at(&[4]),
         field("key", String).at(&[1]),
-        field("operator", String).at(&[2]),
+        field("operator", String).or("Equal").at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
         field("value", String).at(&[3]),
     ],
@@ -331,7 +331,7 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
 pub(super) static OPAQUE_DEVICE_CONFIGURATION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.OpaqueDeviceConfiguration",
     atomic: false,
-    fields: &[field("driver", String).required().at(&[1]), field("parameters", Any).required().at(&[2])],
+    fields: &[field("driver", String).zero().required().at(&[1]), field("parameters", Any).required().at(&[2])],
 };
 
 pub(super) static RESOURCE_CLAIM: Type = Type {
@@ -340,9 +340,9 @@ pub(super) static RESOURCE_CLAIM: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).at(&[2]),
-        field("status", Object(&super::resource_v1beta1::RESOURCE_CLAIM_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::resource_v1beta1::RESOURCE_CLAIM_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -351,16 +351,16 @@ pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
     atomic: false,
     fields: &[
         field("apiGroup", String).at(&[1]),
-        field("name", String).required().at(&[4]),
-        field("resource", String).required().at(&[3]),
-        field("uid", String).required().at(&[5]),
+        field("name", String).zero().required().at(&[4]),
+        field("resource", String).zero().required().at(&[3]),
+        field("uid", String).zero().required().at(&[5]),
     ],
 };
 
 pub(super) static RESOURCE_CLAIM_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimSpec",
     atomic: false,
-    fields: &[field("devices", Object(&super::resource_v1beta1::DEVICE_CLAIM)).at(&[1])],
+    fields: &[field("devices", Object(&super::resource_v1beta1::DEVICE_CLAIM)).zero().at(&[1])],
 };
 
 pub(super) static RESOURCE_CLAIM_STATUS: Type = Type {
@@ -387,8 +387,8 @@ pub(super) static RESOURCE_CLAIM_TEMPLATE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_TEMPLATE_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_TEMPLATE_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -396,8 +396,8 @@ pub(super) static RESOURCE_CLAIM_TEMPLATE_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimTemplateSpec",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -405,9 +405,9 @@ pub(super) static RESOURCE_POOL: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourcePool",
     atomic: false,
     fields: &[
-        field("generation", Int64).required().at(&[2]),
-        field("name", String).required().at(&[1]),
-        field("resourceSliceCount", Int64).required().at(&[3]),
+        field("generation", Int64).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
+        field("resourceSliceCount", Int64).zero().required().at(&[3]),
     ],
 };
 
@@ -417,8 +417,8 @@ pub(super) static RESOURCE_SLICE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_SLICE_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_SLICE_SPEC)).zero().required().at(&[2]),
     ],
 };
 
@@ -428,12 +428,12 @@ pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
     fields: &[
         field("allNodes", Boolean).at(&[5]),
         field("devices", List(&Object(&super::resource_v1beta1::DEVICE))).at(&[6]),
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[3]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
         field("partitionTypeAttribute", String),
         field("perDeviceNodeSelection", Boolean).at(&[7]),
-        field("pool", Object(&super::resource_v1beta1::RESOURCE_POOL)).required().at(&[2]),
+        field("pool", Object(&super::resource_v1beta1::RESOURCE_POOL)).zero().required().at(&[2]),
         field("sharedCounters", List(&Object(&super::resource_v1beta1::COUNTER_SET))).at(&[8]),
         field("skipNodeOperations", List(&String)),
     ],

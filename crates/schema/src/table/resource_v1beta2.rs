@@ -10,10 +10,10 @@ pub(super) static ALLOCATED_DEVICE_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[4]),
         field("data", Any).at(&[5]),
-        field("device", String).required().at(&[3]),
-        field("driver", String).required().at(&[1]),
+        field("device", String).zero().required().at(&[3]),
+        field("driver", String).zero().required().at(&[1]),
         field("networkData", Object(&super::resource_v1beta2::NETWORK_DEVICE_DATA)).at(&[6]),
-        field("pool", String).required().at(&[2]),
+        field("pool", String).zero().required().at(&[2]),
         field("shareID", String).at(&[7]),
     ],
 };
@@ -23,7 +23,7 @@ pub(super) static ALLOCATION_RESULT: Type = Type {
     atomic: false,
     fields: &[
         field("allocationTimestamp", Time).at(&[5]),
-        field("devices", Object(&super::resource_v1beta2::DEVICE_ALLOCATION_RESULT)).at(&[1]),
+        field("devices", Object(&super::resource_v1beta2::DEVICE_ALLOCATION_RESULT)).zero().at(&[1]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[3]),
     ],
 };
@@ -31,7 +31,7 @@ pub(super) static ALLOCATION_RESULT: Type = Type {
 pub(super) static CEL_DEVICE_SELECTOR: Type = Type {
     name: "io.k8s.api.resource.v1beta2.CELDeviceSelector",
     atomic: false,
-    fields: &[field("expression", String).required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[1])],
 };
 
 pub(super) static CAPACITY_REQUEST_POLICY: Type = Type {
@@ -71,7 +71,7 @@ pub(super) static COUNTER_SET: Type = Type {
     atomic: false,
     fields: &[
         field("counters", Map(&Object(&super::resource_v1beta2::COUNTER))).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -87,7 +87,7 @@ pub(super) static DEVICE: Type = Type {
         field("bindsToNode", Boolean).at(&[9]),
         field("capacity", Map(&Object(&super::resource_v1beta2::DEVICE_CAPACITY))).at(&[3]),
         field("consumesCounters", List(&Object(&super::resource_v1beta2::DEVICE_COUNTER_CONSUMPTION))).at(&[4]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
         field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta2::NODE_ALLOCATABLE_RESOURCE))),
         field("nodeName", String).at(&[5]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[6]),
@@ -101,7 +101,7 @@ pub(super) static DEVICE_ALLOCATION_CONFIGURATION: Type = Type {
     fields: &[
         field("opaque", Object(&super::resource_v1beta2::OPAQUE_DEVICE_CONFIGURATION)).at(&[3, 1]),
         field("requests", List(&String)).at(&[2]),
-        field("source", String).required().at(&[1]),
+        field("source", String).zero().required().at(&[1]),
     ],
 };
 
@@ -163,8 +163,8 @@ pub(super) static DEVICE_CLASS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta2::DEVICE_CLASS_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::DEVICE_CLASS_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -199,7 +199,7 @@ pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
     atomic: false,
     fields: &[
         field("compatibilityGroups", List(&String)),
-        field("counterSet", String).required().at(&[1]),
+        field("counterSet", String).zero().required().at(&[1]),
         field("counters", Map(&Object(&super::resource_v1beta2::COUNTER))).required().at(&[2]),
     ],
 };
@@ -207,7 +207,7 @@ pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
 pub(super) static DEVICE_DERIVED_ATTRIBUTE: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceDerivedAttribute",
     atomic: false,
-    fields: &[field("expression", String).required(), field("name", String).required()],
+    fields: &[field("expression", String).zero().required(), field("name", String).zero().required()],
 };
 
 pub(super) static DEVICE_REQUEST: Type = Type {
@@ -216,7 +216,7 @@ pub(super) static DEVICE_REQUEST: Type = Type {
     fields: &[
         field("exactly", Object(&super::resource_v1beta2::EXACT_DEVICE_REQUEST)).at(&[2]),
         field("firstAvailable", List(&Object(&super::resource_v1beta2::DEVICE_SUB_REQUEST))).at(&[3]),
-        field("name", String).required().at(&[1]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -228,10 +228,10 @@ pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
         field("bindingConditions", List(&String)).at(&[7]),
         field("bindingFailureConditions", List(&String)).at(&[8]),
         field("consumedCapacity", Map(&Quantity)).at(&[10]),
-        field("device", String).required().at(&[4]),
-        field("driver", String).required().at(&[2]),
-        field("pool", String).required().at(&[3]),
-        field("request", String).required().at(&[1]),
+        field("device", String).zero().required().at(&[4]),
+        field("driver", String).zero().required().at(&[2]),
+        field("pool", String).zero().required().at(&[3]),
+        field("request", String).zero().required().at(&[1]),
         field("shareID", String).at(&[9]),
         field("skipNodeOperations", List(&String)),
         field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
@@ -252,8 +252,8 @@ pub(super) static DEVICE_SUB_REQUEST: Type = Type {
         field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
         field("count", Int64).at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).required().at(&[2]),
-        field("name", String).required().at(&[1]),
+        field("deviceClassName", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
         field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[3]),
         field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
     ],
@@ -263,8 +263,8 @@ pub(super) static DEVICE_TAINT: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceTaint",
     atomic: false,
     fields: &[
-        field("effect", String).required().at(&[3]),
-        field("key", String).required().at(&[1]),
+        field("effect", String).zero().required().at(&[3]),
+        field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
         field("value", String).at(&[2]),
     ],
@@ -276,9 +276,9 @@ pub(super) static DEVICE_TAINT_RULE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_SPEC)).required(),
-        field("status", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_SPEC)).zero().required(),
+        field("status", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_STATUS)).zero(),
     ],
 };
 
@@ -287,7 +287,7 @@ pub(super) static DEVICE_TAINT_RULE_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("deviceSelector", Object(&super::resource_v1beta2::DEVICE_TAINT_SELECTOR)),
-        field("taint", Object(&super::resource_v1beta2::DEVICE_TAINT)).required(),
+        field("taint", Object(&super::resource_v1beta2::DEVICE_TAINT)).zero().required(),
     ],
 };
 
@@ -313,7 +313,7 @@ pub(super) static DEVICE_TOLERATION: Type = Type {
     fields: &[
         field("effect", String).at(&[4]),
         field("key", String).at(&[1]),
-        field("operator", String).at(&[2]),
+        field("operator", String).or("Equal").at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
         field("value", String).at(&[3]),
     ],
@@ -328,7 +328,7 @@ pub(super) static EXACT_DEVICE_REQUEST: Type = Type {
         field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
         field("count", Int64).at(&[4]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).required().at(&[1]),
+        field("deviceClassName", String).zero().required().at(&[1]),
         field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[2]),
         field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
     ],
@@ -368,7 +368,7 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
 pub(super) static OPAQUE_DEVICE_CONFIGURATION: Type = Type {
     name: "io.k8s.api.resource.v1beta2.OpaqueDeviceConfiguration",
     atomic: false,
-    fields: &[field("driver", String).required().at(&[1]), field("parameters", Any).required().at(&[2])],
+    fields: &[field("driver", String).zero().required().at(&[1]), field("parameters", Any).required().at(&[2])],
 };
 
 pub(super) static RESOURCE_CLAIM: Type = Type {
@@ -377,9 +377,9 @@ pub(super) static RESOURCE_CLAIM: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).at(&[2]),
-        field("status", Object(&super::resource_v1beta2::RESOURCE_CLAIM_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::resource_v1beta2::RESOURCE_CLAIM_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -388,16 +388,16 @@ pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
     atomic: false,
     fields: &[
         field("apiGroup", String).at(&[1]),
-        field("name", String).required().at(&[4]),
-        field("resource", String).required().at(&[3]),
-        field("uid", String).required().at(&[5]),
+        field("name", String).zero().required().at(&[4]),
+        field("resource", String).zero().required().at(&[3]),
+        field("uid", String).zero().required().at(&[5]),
     ],
 };
 
 pub(super) static RESOURCE_CLAIM_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta2.ResourceClaimSpec",
     atomic: false,
-    fields: &[field("devices", Object(&super::resource_v1beta2::DEVICE_CLAIM)).at(&[1])],
+    fields: &[field("devices", Object(&super::resource_v1beta2::DEVICE_CLAIM)).zero().at(&[1])],
 };
 
 pub(super) static RESOURCE_CLAIM_STATUS: Type = Type {
@@ -424,8 +424,8 @@ pub(super) static RESOURCE_CLAIM_TEMPLATE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_TEMPLATE_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_TEMPLATE_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -433,8 +433,8 @@ pub(super) static RESOURCE_CLAIM_TEMPLATE_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta2.ResourceClaimTemplateSpec",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).at(&[1]),
-        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -442,9 +442,9 @@ pub(super) static RESOURCE_POOL: Type = Type {
     name: "io.k8s.api.resource.v1beta2.ResourcePool",
     atomic: false,
     fields: &[
-        field("generation", Int64).required().at(&[2]),
-        field("name", String).required().at(&[1]),
-        field("resourceSliceCount", Int64).required().at(&[3]),
+        field("generation", Int64).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
+        field("resourceSliceCount", Int64).zero().required().at(&[3]),
     ],
 };
 
@@ -454,8 +454,8 @@ pub(super) static RESOURCE_SLICE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta2::RESOURCE_SLICE_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::RESOURCE_SLICE_SPEC)).zero().required().at(&[2]),
     ],
 };
 
@@ -465,12 +465,12 @@ pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
     fields: &[
         field("allNodes", Boolean).at(&[5]),
         field("devices", List(&Object(&super::resource_v1beta2::DEVICE))).at(&[6]),
-        field("driver", String).required().at(&[1]),
+        field("driver", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[3]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
         field("partitionTypeAttribute", String),
         field("perDeviceNodeSelection", Boolean).at(&[7]),
-        field("pool", Object(&super::resource_v1beta2::RESOURCE_POOL)).required().at(&[2]),
+        field("pool", Object(&super::resource_v1beta2::RESOURCE_POOL)).zero().required().at(&[2]),
         field("sharedCounters", List(&Object(&super::resource_v1beta2::COUNTER_SET))).at(&[8]),
         field("skipNodeOperations", List(&String)),
     ],

@@ -10,8 +10,8 @@ pub(super) static PRIORITY_CLASS: Type = Type {
         field("description", String).at(&[4]),
         field("globalDefault", Boolean).at(&[3]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("preemptionPolicy", String).at(&[5]),
-        field("value", Int32).at(&[2]),
+        field("value", Int32).zero().at(&[2]),
     ],
 };

@@ -26,7 +26,7 @@ pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
 pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositeGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minGroupCount", Int32).required()],
+    fields: &[field("minGroupCount", Int32).zero().required()],
 };
 
 pub(super) static COMPOSITE_POD_GROUP: Type = Type {
@@ -35,9 +35,9 @@ pub(super) static COMPOSITE_POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SPEC)).required(),
-        field("status", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SPEC)).zero().required(),
+        field("status", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_STATUS)).zero(),
     ],
 };
 
@@ -67,8 +67,9 @@ pub(super) static COMPOSITE_POD_GROUP_SPEC: Type = Type {
         field("priorityClassName", String),
         field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
         field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
+            .zero()
             .required(),
-        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).required(),
+        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).zero().required(),
     ],
 };
 
@@ -84,13 +85,14 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     fields: &[
         field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE))),
         field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))),
         field("preemptionPolicy", String),
         field("priority", Int32),
         field("priorityClassName", String),
         field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
         field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
+            .zero()
             .required(),
     ],
 };
@@ -107,7 +109,7 @@ pub(super) static DISRUPTION_MODE: Type = Type {
 pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.GangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32).required()],
+    fields: &[field("minCount", Int32).zero().required()],
 };
 
 pub(super) static POD_GROUP: Type = Type {
@@ -116,9 +118,9 @@ pub(super) static POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::scheduling_v1alpha3::POD_GROUP_SPEC)).required(),
-        field("status", Object(&super::scheduling_v1alpha3::POD_GROUP_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::scheduling_v1alpha3::POD_GROUP_SPEC)).zero().required(),
+        field("status", Object(&super::scheduling_v1alpha3::POD_GROUP_STATUS)).zero(),
     ],
 };
 
@@ -126,7 +128,7 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("resourceClaimName", String),
         field("resourceClaimTemplateName", String),
     ],
@@ -135,7 +137,7 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
 pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).required(), field("resourceClaimName", String)],
+    fields: &[field("name", String).zero().required(), field("resourceClaimName", String)],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
@@ -164,7 +166,7 @@ pub(super) static POD_GROUP_SPEC: Type = Type {
         field("priorityClassName", String),
         field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
         field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
         field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)),
     ],
 };
@@ -183,13 +185,13 @@ pub(super) static POD_GROUP_TEMPLATE: Type = Type {
     atomic: false,
     fields: &[
         field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("preemptionPolicy", String),
         field("priority", Int32),
         field("priorityClassName", String),
         field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
         field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
     ],
 };
 
@@ -202,13 +204,17 @@ pub(super) static SINGLE_DISRUPTION_MODE: Type =
 pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.TopologyConstraint",
     atomic: false,
-    fields: &[field("key", String).required()],
+    fields: &[field("key", String).zero().required()],
 };
 
 pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.TypedLocalObjectReference",
     atomic: false,
-    fields: &[field("apiGroup", String), field("kind", String).required(), field("name", String).required()],
+    fields: &[
+        field("apiGroup", String),
+        field("kind", String).zero().required(),
+        field("name", String).zero().required(),
+    ],
 };
 
 pub(super) static WORKLOAD: Type = Type {
@@ -217,8 +223,8 @@ pub(super) static WORKLOAD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::scheduling_v1alpha3::WORKLOAD_SPEC)).required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::scheduling_v1alpha3::WORKLOAD_SPEC)).zero().required(),
     ],
 };
 
@@ -247,7 +253,7 @@ pub(super) static WORKLOAD_POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("resourceClaimName", String),
         field("resourceClaimTemplateName", String),
     ],
@@ -274,7 +280,7 @@ pub(super) static WORKLOAD_POD_GROUP_SINGLE_DISRUPTION_MODE: Type =
 pub(super) static WORKLOAD_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadReference",
     atomic: false,
-    fields: &[field("templateName", String).required(), field("workloadName", String).required()],
+    fields: &[field("templateName", String).zero().required(), field("workloadName", String).zero().required()],
 };
 
 pub(super) static WORKLOAD_SPEC: Type = Type {

@@ -26,7 +26,7 @@ pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
 pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositeGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minGroupCount", Int32).required()],
+    fields: &[field("minGroupCount", Int32).zero().required()],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
@@ -50,13 +50,15 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     fields: &[
         field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
         field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))),
         field("preemptionPolicy", String),
         field("priority", Int32),
         field("priorityClassName", String),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
+            .zero()
+            .required(),
     ],
 };
 
@@ -72,7 +74,7 @@ pub(super) static DISRUPTION_MODE: Type = Type {
 pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.GangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32).required()],
+    fields: &[field("minCount", Int32).zero().required()],
 };
 
 pub(super) static POD_GROUP: Type = Type {
@@ -81,9 +83,9 @@ pub(super) static POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).required(),
-        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).zero().required(),
+        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)).zero(),
     ],
 };
 
@@ -91,7 +93,7 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("resourceClaimName", String),
         field("resourceClaimTemplateName", String),
     ],
@@ -100,7 +102,7 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
 pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).required(), field("resourceClaimName", String)],
+    fields: &[field("name", String).zero().required(), field("resourceClaimName", String)],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
@@ -129,7 +131,7 @@ pub(super) static POD_GROUP_SPEC: Type = Type {
         field("priorityClassName", String),
         field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
         field("workloadRef", Object(&super::scheduling_v1beta1::WORKLOAD_REFERENCE)),
     ],
 };
@@ -148,13 +150,13 @@ pub(super) static POD_GROUP_TEMPLATE: Type = Type {
     atomic: false,
     fields: &[
         field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)),
-        field("name", String).required(),
+        field("name", String).zero().required(),
         field("preemptionPolicy", String),
         field("priority", Int32),
         field("priorityClassName", String),
         field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).required(),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
     ],
 };
 
@@ -167,13 +169,17 @@ pub(super) static SINGLE_DISRUPTION_MODE: Type =
 pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TopologyConstraint",
     atomic: false,
-    fields: &[field("key", String).required()],
+    fields: &[field("key", String).zero().required()],
 };
 
 pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TypedLocalObjectReference",
     atomic: false,
-    fields: &[field("apiGroup", String), field("kind", String).required(), field("name", String).required()],
+    fields: &[
+        field("apiGroup", String),
+        field("kind", String).zero().required(),
+        field("name", String).zero().required(),
+    ],
 };
 
 pub(super) static WORKLOAD: Type = Type {
@@ -182,15 +188,15 @@ pub(super) static WORKLOAD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).zero().required(),
     ],
 };
 
 pub(super) static WORKLOAD_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.WorkloadReference",
     atomic: false,
-    fields: &[field("templateName", String).required(), field("workloadName", String).required()],
+    fields: &[field("templateName", String).zero().required(), field("workloadName", String).zero().required()],
 };
 
 pub(super) static WORKLOAD_SPEC: Type = Type {

@@ -8,8 +8,8 @@ pub(super) static CSI_DRIVER: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::storage_v1::CSI_DRIVER_SPEC)).required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::storage_v1::CSI_DRIVER_SPEC)).zero().required().at(&[2]),
     ],
 };
 
@@ -39,9 +39,9 @@ pub(super) static CSI_NODE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::storage_v1::CSI_NODE_SPEC)).required().at(&[2]),
-        field("status", Object(&super::storage_v1::CSI_NODE_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::storage_v1::CSI_NODE_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::storage_v1::CSI_NODE_STATUS)).zero(),
     ],
 };
 
@@ -50,8 +50,8 @@ pub(super) static CSI_NODE_DRIVER: Type = Type {
     atomic: false,
     fields: &[
         field("allocatable", Object(&super::storage_v1::VOLUME_NODE_RESOURCES)).at(&[4]),
-        field("name", String).required().at(&[1]),
-        field("nodeID", String).required().at(&[2]),
+        field("name", String).zero().required().at(&[1]),
+        field("nodeID", String).zero().required().at(&[2]),
         field("topologyKeys", List(&String)).at(&[3]),
     ],
 };
@@ -79,9 +79,9 @@ pub(super) static CSI_STORAGE_CAPACITY: Type = Type {
         field("capacity", Quantity).at(&[4]),
         field("kind", String),
         field("maximumVolumeSize", Quantity).at(&[5]),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("nodeTopology", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[2]),
-        field("storageClassName", String).required().at(&[3]),
+        field("storageClassName", String).zero().required().at(&[3]),
     ],
 };
 
@@ -93,10 +93,10 @@ pub(super) static STORAGE_CLASS: Type = Type {
         field("allowedTopologies", List(&Object(&super::core_v1::TOPOLOGY_SELECTOR_TERM))).at(&[8]),
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("mountOptions", List(&String)).at(&[5]),
         field("parameters", Map(&String)).at(&[3]),
-        field("provisioner", String).required().at(&[2]),
+        field("provisioner", String).zero().required().at(&[2]),
         field("reclaimPolicy", String).at(&[4]),
         field("volumeBindingMode", String).at(&[7]),
     ],
@@ -107,7 +107,7 @@ pub(super) static STORAGE_HEALTH: Type = Type {
     atomic: false,
     fields: &[
         field("healthConditions", List(&Object(&super::storage_v1::STORAGE_HEALTH_CONDITION))),
-        field("name", String).required(),
+        field("name", String).zero().required(),
     ],
 };
 
@@ -118,8 +118,8 @@ pub(super) static STORAGE_HEALTH_CONDITION: Type = Type {
         field("accessMode", String),
         field("lastTransitionTime", Time),
         field("message", String),
-        field("reason", String).required(),
-        field("status", String).required(),
+        field("reason", String).zero().required(),
+        field("status", String).zero().required(),
         field("volumeMode", String),
     ],
 };
@@ -127,7 +127,7 @@ pub(super) static STORAGE_HEALTH_CONDITION: Type = Type {
 pub(super) static TOKEN_REQUEST: Type = Type {
     name: "io.k8s.api.storage.v1.TokenRequest",
     atomic: false,
-    fields: &[field("audience", String).required().at(&[1]), field("expirationSeconds", Int64).at(&[2])],
+    fields: &[field("audience", String).zero().required().at(&[1]), field("expirationSeconds", Int64).at(&[2])],
 };
 
 pub(super) static VOLUME_ATTACHMENT: Type = Type {
@@ -136,9 +136,9 @@ pub(super) static VOLUME_ATTACHMENT: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::storage_v1::VOLUME_ATTACHMENT_SPEC)).required().at(&[2]),
-        field("status", Object(&super::storage_v1::VOLUME_ATTACHMENT_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::storage_v1::VOLUME_ATTACHMENT_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::storage_v1::VOLUME_ATTACHMENT_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -155,9 +155,9 @@ pub(super) static VOLUME_ATTACHMENT_SPEC: Type = Type {
     name: "io.k8s.api.storage.v1.VolumeAttachmentSpec",
     atomic: false,
     fields: &[
-        field("attacher", String).required().at(&[1]),
-        field("nodeName", String).required().at(&[3]),
-        field("source", Object(&super::storage_v1::VOLUME_ATTACHMENT_SOURCE)).required().at(&[2]),
+        field("attacher", String).zero().required().at(&[1]),
+        field("nodeName", String).zero().required().at(&[3]),
+        field("source", Object(&super::storage_v1::VOLUME_ATTACHMENT_SOURCE)).zero().required().at(&[2]),
     ],
 };
 
@@ -166,7 +166,7 @@ pub(super) static VOLUME_ATTACHMENT_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("attachError", Object(&super::storage_v1::VOLUME_ERROR)).at(&[3]),
-        field("attached", Boolean).required().at(&[1]),
+        field("attached", Boolean).zero().required().at(&[1]),
         field("attachmentMetadata", Map(&String)).at(&[2]),
         field("detachError", Object(&super::storage_v1::VOLUME_ERROR)).at(&[4]),
     ],
@@ -177,9 +177,9 @@ pub(super) static VOLUME_ATTRIBUTES_CLASS: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String),
-        field("driverName", String).required().at(&[2]),
+        field("driverName", String).zero().required().at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("parameters", Map(&String)).at(&[3]),
     ],
 };

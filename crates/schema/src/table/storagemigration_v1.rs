@@ -8,16 +8,16 @@ pub(super) static STORAGE_VERSION_MIGRATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
-        field("spec", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_SPEC)),
-        field("status", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
+        field("spec", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_SPEC)).zero(),
+        field("status", Object(&super::storagemigration_v1::STORAGE_VERSION_MIGRATION_STATUS)).zero(),
     ],
 };
 
 pub(super) static STORAGE_VERSION_MIGRATION_SPEC: Type = Type {
     name: "io.k8s.api.storagemigration.v1.StorageVersionMigrationSpec",
     atomic: false,
-    fields: &[field("resource", Object(&super::meta_v1::GROUP_RESOURCE)).required()],
+    fields: &[field("resource", Object(&super::meta_v1::GROUP_RESOURCE)).zero().required()],
 };
 
 pub(super) static STORAGE_VERSION_MIGRATION_STATUS: Type = Type {

@@ -8,16 +8,16 @@ pub(super) static STORAGE_VERSION_MIGRATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).required().at(&[1]),
-        field("spec", Object(&super::storagemigration_v1beta1::STORAGE_VERSION_MIGRATION_SPEC)).at(&[2]),
-        field("status", Object(&super::storagemigration_v1beta1::STORAGE_VERSION_MIGRATION_STATUS)).at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::storagemigration_v1beta1::STORAGE_VERSION_MIGRATION_SPEC)).zero().at(&[2]),
+        field("status", Object(&super::storagemigration_v1beta1::STORAGE_VERSION_MIGRATION_STATUS)).zero().at(&[3]),
     ],
 };
 
 pub(super) static STORAGE_VERSION_MIGRATION_SPEC: Type = Type {
     name: "io.k8s.api.storagemigration.v1beta1.StorageVersionMigrationSpec",
     atomic: false,
-    fields: &[field("resource", Object(&super::meta_v1::GROUP_RESOURCE)).required().at(&[1])],
+    fields: &[field("resource", Object(&super::meta_v1::GROUP_RESOURCE)).zero().required().at(&[1])],
 };
 
 pub(super) static STORAGE_VERSION_MIGRATION_STATUS: Type = Type {

@@ -5,12 +5,14 @@
 //! DIR/<revision>.checkpoint           every live key at that revision
 //! DIR/<revision>.log                  every change after that revision, in order
 //! ```
-//! One thread writes. It takes all that is queued, tries it in order against a draft of the newest snapshot, appends
-//! one frame, makes it durable with one `fdatasync`, and only then lets anyone see or be told of it. When the log has
+//! One writes at a time. A thread takes all that is queued, tries it in order against a draft of the newest snapshot,
+//! appends one frame, makes it durable with one `fdatasync`, and only then lets anyone see or be told of it. A caller who
+//! has long been alone does that on the spot: two threads need not be woken for it. When the log has
 //! outgrown the data a new one is begun and another thread writes a checkpoint, after which the old log is deleted. No
 //! B-tree is needed on disk since nothing is ever read from it but at the start, whole and in order.
 
 mod checkpoint;
+mod crowd;
 mod disk;
 mod frame;
 mod log;
@@ -32,6 +34,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
+    crowd::Crowd,
     disk::Disk,
     writer::{Request, Writer},
 };
@@ -74,8 +77,10 @@ pub enum OpenError {
 
 pub struct Embedded {
     mvcc: Arc<Mvcc>,
+    writer: Arc<Mutex<Writer>>,
+    crowd: Crowd,
     requests: Mutex<Option<mpsc::Sender<Request>>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     /// Ready once the writer has closed its files.
     finished: tokio::sync::watch::Receiver<bool>,
 }
@@ -96,20 +101,34 @@ impl Embedded {
 
         let (requests, queue) = mpsc::channel(options.queue);
         let (finish, finished) = tokio::sync::watch::channel(false);
-        let writer = Writer::new(queue, mvcc.clone(), disk.clone(), recovered.log, options);
-        let writer = thread::Builder::new()
+        let writer = Writer::new(mvcc.clone(), disk.clone(), recovered.log, options);
+        let writer = Arc::new(Mutex::new(writer));
+        let queued = writer.clone();
+        let thread = thread::Builder::new()
             .name("store-writer".into())
             .spawn(move || {
-                writer.run();
+                writer::run(&queued, queue);
                 drop(lock);
                 finish.send_replace(true);
             })
             .map_err(|source| OpenError::Io { path: disk.dir().into(), source })?;
-        Ok(Self { mvcc, requests: Mutex::new(Some(requests)), writer: Mutex::new(Some(writer)), finished })
+        let (requests, thread) = (Mutex::new(Some(requests)), Mutex::new(Some(thread)));
+        Ok(Self { mvcc, writer, crowd: Crowd::default(), requests, thread, finished })
     }
 
-    async fn commit_queued(&self, txn: Txn) -> Result<Outcome, Error> {
+    async fn commit_in_turn(&self, txn: Txn) -> Result<Outcome, Error> {
+        // While it is held the writer is not finished.
         let requests = self.requests.lock().clone().ok_or(Error::Closed)?;
+        let place = self.crowd.enter();
+        if place.is_lonely() {
+            // Others of the same task, who would come right behind, get the chance to be company.
+            tokio::task::yield_now().await;
+            if place.is_alone()
+                && let Some(mut writer) = self.writer.try_lock()
+            {
+                return writer.commit(vec![txn]).pop().expect("an answer for each transaction");
+            }
+        }
         let (answer, answered) = oneshot::channel();
         requests.send(Request { txn, answer }).await.map_err(|_| Error::Closed)?;
         drop(requests);
@@ -119,8 +138,8 @@ impl Embedded {
     fn join(&self) {
         // The writer ends once nobody can send to it any more.
         self.requests.lock().take();
-        let writer = self.writer.lock().take();
-        if let Some(Err(_)) = writer.map(JoinHandle::join) {
+        let thread = self.thread.lock().take();
+        if let Some(Err(_)) = thread.map(JoinHandle::join) {
             tracing::error!("the store's writer panicked");
         }
     }
@@ -162,7 +181,7 @@ impl Store for Embedded {
     }
 
     fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>> {
-        Box::pin(self.commit_queued(txn))
+        Box::pin(self.commit_in_turn(txn))
     }
 
     fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>> {

@@ -1,6 +1,6 @@
 use std::convert::Infallible;
 
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::{server, service::service_fn};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -39,7 +39,8 @@ async fn kubelet(io: DuplexStream) {
 async fn front(io: DuplexStream) {
     let service = service_fn(|mut request: Request<Incoming>| async move {
         let connection = request.extensions_mut().remove();
-        let upgrade = Upgrade::from_request(request.headers(), connection).expect("the client asks for an upgrade");
+        let upgrade = Upgrade::from_request(request.headers(), connection, crate::Purpose::PortForward)
+            .expect("the client asks for an upgrade");
         let (near, far) = tokio::io::duplex(1024);
         tokio::spawn(kubelet(far));
         let mut onward = Request::get(request.uri().path()).header("host", "node").body(Empty::new()).expect("valid");

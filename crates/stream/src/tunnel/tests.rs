@@ -54,3 +54,22 @@ async fn a_half_closed_tunnel_is_given_less_time() {
     let error = tunnel.await.expect("no panic").expect_err("the server says nothing");
     assert_eq!((error.kind(), start.elapsed().as_secs()), (io::ErrorKind::TimedOut, 6));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_on_is_still_heard() {
+    let (mut client, near) = duplex(64);
+    let (far, server) = duplex(64);
+    let tunnel = tokio::spawn(copy_both(near, far, LIMITS));
+    let (server_read, mut server_write) = tokio::io::split(server);
+    server_write.write_all(b"enough").await.expect("the tunnel reads");
+    // The other end is gone, with what it said still on the way.
+    drop((server_read, server_write));
+    for _ in 0..100 {
+        client.write_all(&[0; 64]).await.expect("it is taken, and thrown away");
+    }
+    client.shutdown().await.expect("a duplex can be closed");
+    let mut heard = String::new();
+    client.read_to_string(&mut heard).await.expect("the end is passed on");
+    assert_eq!(heard, "enough");
+    tunnel.await.expect("no panic").expect("both sides ended");
+}

@@ -20,8 +20,8 @@ fn tells_upgrades_apart() {
         ("Connection: Upgrade\nUpgrade: SPDY/3.1".into(), Ok(None)),
         ("Connection: Upgrade\nUpgrade: WebSocket".into(), Ok(None)),
         (format!("{websocket}v4.channel.k8s.io"), Ok(Some("v4.channel.k8s.io"))),
-        (format!("{websocket}v5.channel.k8s.io, v4.channel.k8s.io"), Ok(Some("v4.channel.k8s.io"))),
-        (format!("{websocket}v5.channel.k8s.io"), Err(Refusal::UnknownSubprotocols("v5.channel.k8s.io".into()))),
+        (format!("{websocket}v4.channel.k8s.io, v5.channel.k8s.io"), Ok(Some("translated"))),
+        (format!("{websocket}v6.channel.k8s.io"), Err(Refusal::UnknownSubprotocols("v6.channel.k8s.io".into()))),
         (
             format!("{websocket}SPDY/3.1+portforward.k8s.io"),
             Err(Refusal::UnknownSubprotocols("SPDY/3.1+portforward.k8s.io".into())),
@@ -30,9 +30,11 @@ fn tells_upgrades_apart() {
         let headers = headers(&request);
         let got = protocol(&headers).and_then(|it| match it {
             Protocol::Spdy => Ok(None),
-            Protocol::WebSocket => known_subprotocols(&headers),
+            Protocol::WebSocket => wish(&headers, Purpose::RemoteCommand(Streams::default())).map(|it| match it {
+                Wish::Through(offer) => offer.map(|it| it.to_str().expect("plain text").to_owned()),
+                Wish::Translated(_) => Some("translated".to_owned()),
+            }),
         });
-        let got = got.map(|it| it.map(|it| it.to_str().expect("plain text").to_owned()));
         assert_eq!(got, expected.map(|it| it.map(str::to_owned)), "{request}");
     }
 }
@@ -50,5 +52,18 @@ fn every_offer_is_replayed() {
 #[test]
 fn http_2_cannot_be_left() {
     let headers = headers("Connection: Upgrade\nUpgrade: SPDY/3.1");
-    assert_eq!(Upgrade::from_request(&headers, None).expect_err("there is no connection"), Refusal::NoConnection);
+    let refusal = Upgrade::from_request(&headers, None, Purpose::PortForward).expect_err("there is no connection");
+    // As upstream says it.
+    assert_eq!((&refusal, refusal.to_string().as_str()), (&Refusal::NoConnection, "Upgrade request required"));
+}
+
+#[test]
+fn a_handshake_of_ours_is_proven() {
+    let asked = "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let answer = handshake(&headers(asked), Translation::PortForward).expect("a handshake");
+    assert_eq!(answer["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    assert_eq!(answer["sec-websocket-protocol"], "SPDY/3.1+portforward.k8s.io");
+    for wrong in [asked.replace("13", "8"), asked.replace("dGhlIHNhbXBsZSBub25jZQ==", " ")] {
+        assert_eq!(handshake(&headers(&wrong), Translation::PortForward), Err(Refusal::NotAHandshake));
+    }
 }

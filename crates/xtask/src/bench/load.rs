@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use tokio::task::JoinSet;
 
-use super::connection::Connection;
+use crate::real::Connection;
 
 /// What a load came to.
 pub(super) struct Load {

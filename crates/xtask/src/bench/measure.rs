@@ -1,5 +1,6 @@
 //! What is measured, in parts that each begin with a new server.
 
+mod collects;
 mod creates;
 mod lists;
 mod start;
@@ -9,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::{control_plane::Launcher, report::Row};
+use super::report::Row;
+use crate::real::Launcher;
 
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
@@ -17,9 +19,12 @@ pub(super) struct Scale {
     time: Duration,
     starts: usize,
     pods: usize,
+    /// For memory alone.
+    many_pods: usize,
     watchers: usize,
     watched_writes: usize,
     deleted: usize,
+    owned: usize,
     replicas: usize,
     /// Of the size that Kubernetes was measured with.
     comparable: bool,
@@ -30,9 +35,11 @@ impl Scale {
         time: Duration::from_secs(5),
         starts: 5,
         pods: 20_000,
+        many_pods: 100_000,
         watchers: 1_000,
         watched_writes: 100,
         deleted: 2_000,
+        owned: 100_000,
         replicas: 1_000,
         comparable: true,
     };
@@ -40,9 +47,11 @@ impl Scale {
         time: Duration::from_secs(1),
         starts: 2,
         pods: 2_000,
+        many_pods: 10_000,
         watchers: 100,
         watched_writes: 20,
         deleted: 200,
+        owned: 2_000,
         replicas: 100,
         comparable: false,
     };
@@ -63,6 +72,7 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("lists", |launcher, scale, rows| Box::pin(lists::measure(launcher, scale, rows))),
     ("watches", |launcher, scale, rows| Box::pin(watches::measure(launcher, scale, rows))),
     ("deletes", |launcher, scale, rows| Box::pin(creates::delete_collection(launcher, scale, rows))),
+    ("collects", |launcher, scale, rows| Box::pin(collects::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];
 
@@ -79,6 +89,6 @@ pub(super) async fn all(launcher: &Launcher, scale: Scale, only: &[String]) -> R
 }
 
 /// In the units of the reference: a megabyte is a million bytes.
-fn megabytes(bytes: u64) -> f64 {
+pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

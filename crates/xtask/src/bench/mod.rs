@@ -1,30 +1,30 @@
-//! `cargo xtask bench`: measures a running `corten server` from outside, over TLS, beside what Kubernetes does.
+//! `cargo xtask bench`: measures a running `corten server` from outside, over TLS, beside what Kubernetes does; and
+//! `cargo xtask bench node` a whole node, beside what its runtime needs by itself.
 //!
 //! Server and load share the machine's cores, as they did when the numbers of Kubernetes were taken.
 
-mod connection;
-mod control_plane;
 mod load;
 mod machine;
 mod measure;
+mod node;
 mod objects;
 mod report;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use self::{control_plane::Launcher, measure::Scale, report::Report};
+use self::{measure::Scale, report::Report};
+use crate::real::{Launcher, build};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// What to measure
+    #[arg(value_enum, default_value = "control-plane")]
+    subject: Subject,
     /// A small run: is everything measured, and roughly right?
     #[arg(long)]
     quick: bool,
@@ -42,29 +42,50 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// `corten server`, beside Kubernetes
+    ControlPlane,
+    /// A whole node with real containers, beside its runtime by itself. Needs root
+    Node,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     Table,
     Json,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // A slow load generator would measure itself.
-    if cfg!(debug_assertions) {
+    // A slow load generator would measure itself; beside containers that start, this one does next to nothing.
+    let is_light = args.subject == Subject::Node && args.corten.is_some();
+    if cfg!(debug_assertions) && !is_light {
         return run_optimized();
     }
-    if let Some(unknown) = args.only.iter().find(|it| !measure::PARTS.iter().any(|(name, _)| name == it)) {
-        let names: Vec<_> = measure::PARTS.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = match args.subject {
+        Subject::ControlPlane => measure::PARTS.iter().map(|(name, _)| *name).collect(),
+        Subject::Node => node::PARTS.iter().map(|(name, _)| *name).collect(),
+    };
+    if let Some(unknown) = args.only.iter().find(|it| !names.contains(&it.as_str())) {
         bail!("{unknown:?} is not measured; the parts are {}", names.join(", "));
     }
     let program = match &args.corten {
         Some(program) => program.clone(),
         None => build(&["corten"])?.join("corten"),
     };
-    let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
-    let rows = runtime.block_on(measure::all(&Launcher::new(program)?, scale, &args.only))?;
+    let rows = match args.subject {
+        Subject::ControlPlane => {
+            let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
+            runtime.block_on(measure::all(&Launcher::new(program)?, scale, &args.only))?
+        }
+        Subject::Node => {
+            let scale = if args.quick { node::Scale::QUICK } else { node::Scale::FULL };
+            runtime.block_on(node::all(&program, scale, &args.only))?
+        }
+    };
 
-    let report = Report { machine: machine::describe()?, quick: args.quick, rows };
+    let of_node = args.subject == Subject::Node;
+    let report = Report { machine: machine::describe()?, quick: args.quick, of_node, rows };
     match args.output {
         Output::Table => println!("{}", report.table()),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report.json())?),
@@ -82,20 +103,4 @@ fn run_optimized() -> Result<()> {
         bail!("the bench ended with {status}");
     }
     Ok(())
-}
-
-/// Answers the folder of the programs.
-fn build(packages: &[&str]) -> Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("finding the workspace")?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.current_dir(root).args(["build", "--release"]);
-    for package in packages {
-        cargo.args(["--package", package]);
-    }
-    let status = cargo.status().context("running cargo")?;
-    if !status.success() {
-        bail!("cargo build ended with {status}");
-    }
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release"))
 }

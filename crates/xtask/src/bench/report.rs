@@ -81,6 +81,26 @@ impl Row {
     }
 }
 
+/// Title, command, and how it was measured.
+const CONTROL_PLANE: (&str, &str, &str) = (
+    "Benchmarks",
+    "cargo xtask bench --write docs/benchmarks.md",
+    "The server is a release build of `corten server`, the control plane alone, with durable writes. The load comes from \
+     the same machine over TLS and HTTP/1.1, and takes its share of the cores. The column Kubernetes is kube-apiserver 1.36 \
+     with etcd 3.5 (memory: the whole control plane), measured on a machine of 2 cores too; it stays empty where nothing \
+     comparable was measured.",
+);
+const NODE: (&str, &str, &str) = (
+    "Benchmarks of the node",
+    "cargo xtask bench node --write docs/benchmarks-node.md",
+    "A release build of `corten node`, the whole cluster in one process, with real containers. `The runtime by itself` is \
+     the same containerd asked by three plain calls (RunPodSandbox, CreateContainer, StartContainer) for the same image in \
+     the same network, by turns with Corten and while Corten stands still; a Pod has more to it (a token, files, the API's \
+     durable writes) and is timed from before its create until a watcher is told that it runs. The column Kubernetes is \
+     kubelet 1.36 with a whole control plane on a machine of 2 cores (memory: kubelet and kube-proxy alone); it stays empty \
+     where nothing comparable was measured.",
+);
+
 const HEADS: [&str; 5] = ["measured", "Corten", "Kubernetes", "better", "detail"];
 
 /// Three digits say all that such a measurement knows.
@@ -96,6 +116,8 @@ fn digits(value: f64) -> String {
 pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) quick: bool,
+    /// Else of the control plane.
+    pub(super) of_node: bool,
     pub(super) rows: Vec<Row>,
 }
 
@@ -120,14 +142,12 @@ impl Report {
         let Machine { processor, cores, memory_gib, kernel, file_system } = &self.machine;
         let size = if self.quick { "\n\nThis was a small run (`--quick`): an indication, not a result." } else { "" };
         let rows: Vec<_> = self.rows.iter().map(|it| format!("| {} |", it.cells().join(" | "))).collect();
+        let (title, command, how) = if self.of_node { NODE } else { CONTROL_PLANE };
         format!(
-            "# Benchmarks\n\n\
-             Written by `cargo xtask bench --write docs/benchmarks.md`; run it again rather than edit this page.\n\n\
+            "# {title}\n\n\
+             Written by `{command}`; run it again rather than edit this page.\n\n\
              Machine: {cores} cores ({processor}), {memory_gib} GiB, {kernel}, data on {file_system}.{size}\n\n\
-             The server is a release build of `corten server`, the control plane alone, with durable writes. The load \
-             comes from the same machine over TLS and HTTP/1.1, and takes its share of the cores. The column Kubernetes \
-             is kube-apiserver 1.36 with etcd 3.5 (memory: the whole control plane), measured on a machine of \
-             2 cores too; it stays empty where nothing comparable was measured.\n\n\
+             {how}\n\n\
              | {} |\n|---|---:|---:|---:|---|\n{}\n",
             HEADS.join(" | "),
             rows.join("\n"),

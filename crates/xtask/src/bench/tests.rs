@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::{
-    connection::text_field,
     load::quantile,
     machine, objects,
     report::{Report, Row, Unit},
 };
+use crate::real::text_field;
 
 #[test]
 fn a_pod_is_as_large_as_those_kubernetes_was_measured_with() {
@@ -37,7 +37,8 @@ fn better_means_more_of_a_rate_and_less_of_a_time() {
         Row::new("start", 0.02, Unit::Seconds).kubernetes(2.0).note("once"),
         Row::new("memory", 40.0, Unit::Megabytes),
     ];
-    let report = Report { machine: machine::describe().expect("this machine has a kernel"), quick: false, rows };
+    let report =
+        Report { machine: machine::describe().expect("this machine has a kernel"), quick: false, of_node: false, rows };
     let expected = "\
 measured   Corten  Kubernetes  better  detail
 gets       500 /s      100 /s    5.0x

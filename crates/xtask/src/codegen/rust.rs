@@ -5,16 +5,25 @@ use std::{
     fmt::Write,
 };
 
+use serde_json::Value;
+
 use super::{
-    numbers,
+    defaults, numbers,
     shapes::{Field, Shape, Type},
 };
 
 const GENERATED: &str = "Written by `cargo xtask codegen`; not to be edited.";
 
-/// The types of `corten.dev`, in a file of their own.
-const BY_HAND: [&str; 4] =
-    ["dev.corten.v1.Decision", "dev.corten.v1.Journal", "dev.corten.v1.Step", "dev.corten.v1.Wait"];
+/// The types of `corten.dev` and of the metrics API, in files of their own.
+const BY_HAND: [&str; 7] = [
+    "dev.corten.v1.Decision",
+    "dev.corten.v1.Journal",
+    "dev.corten.v1.Step",
+    "dev.corten.v1.Wait",
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.ContainerMetrics",
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.NodeMetrics",
+    "io.k8s.metrics.pkg.apis.metrics.v1beta1.PodMetrics",
+];
 
 /// File names and their texts.
 pub(super) fn write(types: &BTreeMap<String, Type>) -> BTreeMap<String, String> {
@@ -50,13 +59,14 @@ fn write_type(text: &mut String, name: &str, of: &Type) {
     let _ = writeln!(text, "\npub(super) static {}: Type = Type {{", constant(name));
     let _ = writeln!(text, "    name: {name:?},\n    atomic: {},\n    fields: &[", of.atomic);
     for (field_name, field) in &of.fields {
-        let _ = writeln!(text, "        {}{},", row(field_name, field), number(name, field_name));
+        let _ = writeln!(text, "        {}{},", row(name, field_name, field), number(name, field_name));
     }
     text.push_str("    ],\n};\n");
 }
 
-fn row(name: &str, field: &Field) -> String {
+fn row(of: &str, name: &str, field: &Field) -> String {
     let mut row = format!("field({name:?}, {})", shape(&field.shape));
+    row.push_str(&default(of, name, field));
     if field.required {
         row.push_str(".required()");
     }
@@ -64,6 +74,16 @@ fn row(name: &str, field: &Field) -> String {
         let _ = write!(row, ".merged(&{merge})");
     }
     row
+}
+
+/// Numbers other than zero are policy: the kinds fill them in.
+fn default(of: &str, name: &str, field: &Field) -> String {
+    match defaults::of(of, name, field) {
+        Ok(Some(Value::String(text))) if !text.is_empty() => format!(".or({text:?})"),
+        Ok(Some(Value::Number(number))) if number.as_i64() != Some(0) => String::new(),
+        Ok(Some(_)) => ".zero()".into(),
+        Ok(None) | Err(_) => String::new(),
+    }
 }
 
 fn number(of: &str, field: &str) -> String {

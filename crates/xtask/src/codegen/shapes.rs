@@ -31,15 +31,19 @@ pub(super) enum Shape {
     Map(Box<Shape>),
 }
 
-/// All types that have fields, by name.
-pub(super) fn read(rules: &Rules) -> Result<BTreeMap<String, Type>> {
+/// Every schema by its name.
+pub(super) fn definitions() -> Map<String, Value> {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     roots::define_all(&mut generator);
-    let definitions = generator.take_definitions(false);
+    generator.take_definitions(false)
+}
+
+/// All types that have fields, by name.
+pub(super) fn read(definitions: &Map<String, Value>, rules: &Rules) -> Result<BTreeMap<String, Type>> {
     let mut types = BTreeMap::new();
-    for (name, schema) in &definitions {
+    for (name, schema) in definitions {
         let schema = schema.as_object().with_context(|| format!("reading {name}"))?;
-        if let Some(fields) = fields(name, schema, &definitions, rules)? {
+        if let Some(fields) = fields(name, schema, definitions, rules)? {
             let atomic = rule(rules, name, "(self)").kind == "atomic";
             types.insert(name.clone(), Type { fields, atomic });
         }

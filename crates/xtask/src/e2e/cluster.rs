@@ -18,12 +18,21 @@ pub(super) struct Cluster {
     port: u16,
     /// The control plane; `None` where `corten up` keeps the process.
     process: Option<Child>,
+    is_ours: bool,
 }
 
 /// What this machine lacks for a suite, in words; `None` if nothing.
 pub(super) fn missing(suite: &str) -> Option<String> {
-    let mut tools = vec!["kubectl", "curl"];
-    if suite == "node" {
+    let mut tools = vec!["kubectl", "curl", "openssl", "python3"];
+    if suite == "clients" {
+        tools.extend(["node", "npm", "cargo"]);
+        // Debian has it in a package of its own.
+        let venv = Command::new("/usr/bin/python3").args(["-c", "import ensurepip"]).stderr(Stdio::null()).status();
+        if !venv.is_ok_and(|it| it.success()) {
+            return Some("not installed: python3-venv".into());
+        }
+    }
+    if suite == "node" || suite == "pods" {
         tools.extend(["containerd", "runc", "nft", "ip"]);
         if !rustix::process::geteuid().is_root() {
             return Some("real containers need root".into());
@@ -33,15 +42,25 @@ pub(super) fn missing(suite: &str) -> Option<String> {
     (!absent.is_empty()).then(|| format!("not installed: {}", absent.join(", ")))
 }
 
-fn in_path(tool: &str) -> bool {
+pub(super) fn in_path(tool: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]).any(|it| it.join(tool).exists())
 }
 
+/// The minor version of the kubectl that scripts call: 20 of v1.20.5.
+pub(super) fn kubectl_minor() -> Result<u32> {
+    let output = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output();
+    let output = output.context("asking kubectl for its version")?;
+    let version: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading kubectl's version")?;
+    let text = version["clientVersion"]["gitVersion"].as_str().unwrap_or_default();
+    let minor = text.split('.').nth(1).and_then(|it| it.parse().ok());
+    minor.with_context(|| format!("{text:?} is no version of kubectl"))
+}
+
 impl Cluster {
     /// `corten server` on a free port, in a folder of its own.
-    pub(super) fn control_plane(corten: &Path) -> Result<Self> {
-        let dir = fresh_dir("control-plane")?;
+    pub(super) fn control_plane(corten: &Path, suite: &str) -> Result<Self> {
+        let dir = fresh_dir(suite)?;
         let port = free_port()?;
         let log = File::create(dir.join("log"))?;
         let process = Command::new(corten)
@@ -53,21 +72,32 @@ impl Cluster {
             .spawn()
             .context("starting corten server")?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
-        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: Some(process) };
+        let mut cluster =
+            Self { corten: corten.to_owned(), dir, kubeconfig, port, process: Some(process), is_ours: true };
         cluster.wait_ready(Duration::from_secs(30))?;
         Ok(cluster)
     }
 
     /// `corten up` with folders of its own, so that a cluster somebody uses on this machine is not touched.
-    pub(super) fn node(corten: &Path) -> Result<Self> {
-        let dir = fresh_dir("node")?;
+    pub(super) fn node(corten: &Path, suite: &str) -> Result<Self> {
+        let dir = fresh_dir(suite)?;
         let port = free_port()?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
-        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: None };
-        cluster.images()?;
+        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: None, is_ours: true };
+        cluster.images(suite)?;
         cluster.up()?;
         cluster.wait_ready(Duration::from_secs(60))?;
         Ok(cluster)
+    }
+
+    /// A node that runs already, with its folders `data` and `run` in `dir`; it stays as it is.
+    pub(super) fn running(corten: &Path, dir: &Path) -> Self {
+        let kubeconfig = dir.join("data/admin.kubeconfig");
+        Self { corten: corten.to_owned(), dir: dir.to_owned(), kubeconfig, port: 0, process: None, is_ours: false }
+    }
+
+    pub(super) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
     }
 
     fn node_flags(&self) -> Vec<String> {
@@ -76,13 +106,14 @@ impl Cluster {
     }
 
     /// Builds the images of the tests and puts them where the node takes them from.
-    fn images(&self) -> Result<()> {
+    fn images(&self, suite: &str) -> Result<()> {
         let root = crate::tidy::root()?;
         let folder = self.dir.join("data/images");
         fs::create_dir_all(&folder)?;
         let cache =
             env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from);
-        for name in ["pause", "demo"] {
+        let names: &[&str] = if suite == "pods" { &["pause", "suite"] } else { &["pause", "demo"] };
+        for name in names {
             let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
             if !status.success() {
                 bail!("images/build {name}: {status}");
@@ -98,6 +129,9 @@ impl Cluster {
             .arg("up")
             .args(self.node_flags())
             .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
+            // How full the disk of the machine is shall not decide whether the tests' Pods run.
+            .args(["--eviction-hard=memory.available<100Mi,nodefs.available<200Mi,imagefs.available<200Mi"])
+            .arg("--image-gc-high-threshold=100")
             .env("HOME", &self.dir)
             .stdin(Stdio::null())
             .status()
@@ -144,7 +178,8 @@ impl Cluster {
             .env("CORTEN_URL", format!("https://127.0.0.1:{}", self.port))
             .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
             .env("CORTEN_PORT", self.port.to_string())
-            // Nothing of the user's own kubectl settings or caches takes part.
+            // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.
+            .env("CORTEN_USER_HOME", env::var_os("HOME").unwrap_or_default())
             .env("HOME", &self.dir)
     }
 
@@ -160,6 +195,9 @@ impl Cluster {
 
     /// Ends the cluster and checks that it goes cleanly.
     pub(super) fn stop(mut self) -> Result<()> {
+        if !self.is_ours {
+            return Ok(());
+        }
         if let Some(mut process) = self.process.take() {
             let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw).context("a pid")?;
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;

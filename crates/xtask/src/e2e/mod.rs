@@ -1,12 +1,17 @@
 //! `cargo xtask e2e`: plays scripts of real commands (kubectl, corten, curl) against the real program.
 //!
-//! `e2e/control-plane/` runs against `corten server`, without root; `e2e/node/` against a whole node with real
-//! containers, where there is root and containerd. A part that cannot run here says so and is counted as skipped.
+//! `e2e/control-plane/` and `e2e/clients/` run against `corten server`, without root; `e2e/node/` against a whole node with
+//! real containers, where there is root and containerd; `e2e/pods/` holds Pods as data, and what must be seen of them. A part
+//! that cannot run here says so and is counted as skipped.
 
 mod cluster;
+mod pods;
 mod script;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use cluster::Cluster;
@@ -22,6 +27,12 @@ pub(crate) struct Args {
     /// The program under test
     #[arg(long, default_value = "target/release/corten")]
     corten: PathBuf,
+    /// Play the Pods on a node that runs already, with its folders `data` and `run` in DIR
+    #[arg(long, value_name = "DIR")]
+    running: Option<PathBuf>,
+    /// How many Pods of the suite `pods` are played side by side
+    #[arg(long, default_value_t = 12)]
+    at_once: usize,
 }
 
 /// Plays every script; the first failure of a script ends that script, and the others go on.
@@ -32,7 +43,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
     }
     let mut tally = Tally::default();
-    for suite in ["control-plane", "node"] {
+    let suites: &[&str] = if args.running.is_some() { &[] } else { &["control-plane", "clients", "node"] };
+    for &suite in suites {
         let scripts = scripts(&root, suite, &args.filter)?;
         if scripts.is_empty() {
             continue;
@@ -42,18 +54,44 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             tally.skipped += scripts.len();
             continue;
         }
-        let cluster = if suite == "node" { Cluster::node(&corten) } else { Cluster::control_plane(&corten) };
+        let cluster =
+            if suite == "node" { Cluster::node(&corten, suite) } else { Cluster::control_plane(&corten, suite) };
         let mut cluster = cluster.with_context(|| format!("starting the cluster for e2e/{suite}"))?;
         for script in scripts {
+            if let Some(lack) = script.lacks(cluster::kubectl_minor()?) {
+                println!("skipped {lack}");
+                tally.skipped += 1;
+                continue;
+            }
             tally.count(script.play(&mut cluster));
         }
         cluster.stop().with_context(|| format!("stopping the cluster of e2e/{suite}"))?;
     }
+    pods(&root, &corten, args, &mut tally)?;
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
     if tally.failed > 0 {
-        bail!("{} scripts failed", tally.failed);
+        bail!("{} scripts or cases failed", tally.failed);
     }
     Ok(())
+}
+
+/// The suite of data: on a cluster of its own, all at once.
+fn pods(root: &Path, corten: &Path, args: &Args, tally: &mut Tally) -> Result<()> {
+    let cases = pods::cases(root, &args.filter)?;
+    if cases.is_empty() {
+        return Ok(());
+    }
+    if let Some(missing) = cluster::missing("pods") {
+        println!("e2e/pods: skipped {} cases: {missing}", cases.len());
+        tally.skipped += cases.len();
+        return Ok(());
+    }
+    let cluster = match &args.running {
+        Some(dir) => Cluster::running(corten, dir),
+        None => Cluster::node(corten, "pods").context("starting the cluster for e2e/pods")?,
+    };
+    let cluster = pods::play(cases, args.at_once, cluster, tally)?;
+    cluster.stop().context("stopping the cluster of e2e/pods")
 }
 
 #[derive(Default)]
@@ -73,7 +111,7 @@ impl Tally {
     }
 }
 
-fn scripts(root: &std::path::Path, suite: &str, filter: &str) -> Result<Vec<Script>> {
+fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Script>> {
     let dir = root.join("e2e").join(suite);
     let mut paths: Vec<PathBuf> = fs::read_dir(&dir)
         .with_context(|| format!("listing {}", dir.display()))?

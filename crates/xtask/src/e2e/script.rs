@@ -16,6 +16,9 @@
 //! `$` runs once; `~N` runs again until it holds, for at most N seconds. Each expected line must occur within a line of the
 //! output, in this order; `…` stands for anything. `exit N` asks for an exit code (0 where it is left out), `not TEXT` says that no
 //! line contains TEXT. A command may go on over lines that begin with two blanks. Bash runs it, in the project's folder.
+//!
+//! A script for commands that older versions of kubectl do not have begins with `needs kubectl 1.26`, one that runs a
+//! program which not every machine has with `needs program NAME`.
 
 use std::{
     fs,
@@ -26,14 +29,23 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::cluster::Cluster;
+use super::cluster::{self, Cluster};
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
 pub(super) struct Script {
     name: String,
     root: std::path::PathBuf,
+    needs: Needs,
     steps: Vec<Step>,
+}
+
+/// What not every machine has.
+#[derive(Debug, Default, PartialEq)]
+struct Needs {
+    /// The oldest minor version of kubectl that can play it.
+    kubectl_minor: u32,
+    program: Option<String>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -50,8 +62,18 @@ impl Script {
     pub(super) fn read(root: &Path, path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        let steps = parse(&text).with_context(|| format!("reading {name}"))?;
-        Ok(Self { name, root: root.to_owned(), steps })
+        let (needs, text) = needs(&text);
+        let steps = parse(text).with_context(|| format!("reading {name}"))?;
+        Ok(Self { name, root: root.to_owned(), needs, steps })
+    }
+
+    /// Why it cannot be played here, with this version of kubectl; `None` if it can.
+    pub(super) fn lacks(&self, kubectl_minor: u32) -> Option<String> {
+        let (name, needed) = (&self.name, self.needs.kubectl_minor);
+        if let Some(program) = self.needs.program.as_ref().filter(|it| !cluster::in_path(it)) {
+            return Some(format!("{name}: needs {program}, which is not installed"));
+        }
+        (needed > kubectl_minor).then(|| format!("{name}: needs kubectl 1.{needed}, here is 1.{kubectl_minor}"))
     }
 
     /// Runs the steps; prints and returns whether all held.
@@ -113,6 +135,18 @@ fn contains(line: &str, pattern: &str) -> bool {
     true
 }
 
+/// What a script needs, and the rest of it. Line numbers stay what they are.
+fn needs(text: &str) -> (Needs, &str) {
+    let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+    if let Some(minor) = first.strip_prefix("needs kubectl 1.").and_then(|it| it.parse().ok()) {
+        return (Needs { kubectl_minor: minor, ..Needs::default() }, rest);
+    }
+    match first.strip_prefix("needs program ") {
+        Some(program) => (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest),
+        None => (Needs::default(), text),
+    }
+}
+
 fn parse(text: &str) -> Result<Vec<Step>> {
     let mut steps: Vec<Step> = Vec::new();
     let mut in_command = false;
@@ -165,6 +199,17 @@ mod tests {
         );
         assert_eq!((steps[1].patience.as_secs(), &*steps[1].absent), (5, &["y".to_owned()][..]));
         assert!(parse("expected before a command").is_err());
+    }
+
+    #[test]
+    fn reads_needs() {
+        let with = |kubectl_minor, program: &str| Needs {
+            kubectl_minor,
+            program: Some(program.to_owned()).filter(|it| !it.is_empty()),
+        };
+        assert_eq!(needs("needs kubectl 1.26\n$ x\n"), (with(26, ""), "\n$ x\n"));
+        assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
+        assert_eq!(needs("$ x\n"), (with(0, ""), "$ x\n"));
     }
 
     #[test]

@@ -72,9 +72,9 @@ fn ask(index: &Index, question: &str) -> (bool, String) {
     } else {
         Target::Resource { group, resource, subresource, namespace, name }
     };
-    let attributes = Attributes { user, groups: &groups, verb: words[1], target };
+    let attributes = Attributes { user, groups: &groups, verb: words[1], target, field_selector: "" };
     match index.decide(&attributes) {
-        Decision::Allowed => (true, String::new()),
+        Decision::Allowed(_) => (true, String::new()),
         Decision::Denied(reason) => (false, attributes.forbidden(&reason).message),
     }
 }

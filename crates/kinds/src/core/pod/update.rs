@@ -82,8 +82,12 @@ fn with_allowed_changes(new: &Value, old: &Value, was_gated: bool) -> Value {
 
 /// One line for each value that differs, as `path: old -> new`.
 fn difference(old: &Value, new: &Value) -> String {
+    difference_at("spec", old, new)
+}
+
+pub(super) fn difference_at(path: &str, old: &Value, new: &Value) -> String {
     let mut lines = Vec::new();
-    differ("spec", old, new, &mut lines);
+    differ(path, old, new, &mut lines);
     lines.join("\n")
 }
 
@@ -94,7 +98,8 @@ fn differ(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
             let names = old.keys().chain(new.keys().filter(|it| !old.contains_key(*it)));
             for name in names {
                 let (old, new) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
-                differ(&format!("{path}.{name}"), old, new, lines);
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                differ(&path, old, new, lines);
             }
         }
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {

@@ -7,6 +7,9 @@ use corten_schema::Cursor;
 
 use super::{environment, handlers, names, resources, security};
 
+const RULES_MAX: usize = 20;
+const EXIT_CODES_MAX: usize = 255;
+
 /// Which of the three lists a container stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
@@ -42,11 +45,58 @@ fn restart_policy(container: Cursor<'_>, role: Role) {
     if policy.exists() {
         policy.one_of(&["Always", "OnFailure", "Never"]);
     }
+    exit_rules(container.at("restartPolicyRules"), policy);
     if role == Role::Init && policy.str() != "Always" {
         for field in ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"] {
             if container.at(field).exists() {
                 container.at(field).forbidden("may not be set for init containers without restartPolicy=Always");
             }
+        }
+    }
+}
+
+/// Which ends of it start it again.
+fn exit_rules(rules: Cursor<'_>, policy: Cursor<'_>) {
+    if rules.is_empty() {
+        return;
+    }
+    if !policy.exists() {
+        rules.missing("must specify restartPolicy when restart rules are used");
+    }
+    rules.at_most(RULES_MAX);
+    for rule in rules.each() {
+        if rule.at("action").required() {
+            rule.at("action").one_of(&["Restart", "RestartAllContainers"]);
+        }
+        let codes = rule.at("exitCodes");
+        if !codes.exists() {
+            codes.missing("must be specified");
+            continue;
+        }
+        if codes.at("operator").required() {
+            codes.at("operator").one_of(&["In", "NotIn"]);
+        }
+        codes.at("values").at_most(EXIT_CODES_MAX);
+    }
+}
+
+/// What becomes of a container whose resources change.
+pub(super) fn resize_policy(policies: Cursor<'_>, restart: &str) {
+    let mut seen = BTreeSet::new();
+    for policy in policies.each() {
+        let (name, asked) = (policy.at("resourceName"), policy.at("restartPolicy"));
+        if !seen.insert(name.str()) {
+            policy.instead(name).duplicate();
+        }
+        // As upstream: the paths name the list.
+        if policies.instead(name).required() {
+            policies.instead(name).one_of(&["cpu", "memory"]);
+        }
+        if policies.instead(asked).required() {
+            policies.instead(asked).one_of(&["NotRequired", "RestartContainer"]);
+        }
+        if restart == "Never" && asked.str() != "NotRequired" {
+            policies.instead(asked).invalid("must be 'NotRequired' when `restartPolicy` is 'Never'");
         }
     }
 }

@@ -3,7 +3,7 @@
 use corten_meta::field;
 use corten_schema::Cursor;
 
-use super::names;
+use super::{container, names};
 use crate::core::config_map::data_key_reasons;
 
 const SOURCES: [&str; 5] = ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
@@ -69,6 +69,16 @@ fn source(source: Cursor<'_>, value: &str) {
     }
     if source.at("resourceFieldRef").exists() {
         resource_ref(source.at("resourceFieldRef"));
+    }
+    let file = source.at("fileKeyRef");
+    if file.exists() {
+        file.at("volumeName").required();
+        if file.at("path").required() {
+            container::local_path(file.at("path"));
+        }
+        if file.at("key").required() {
+            file.at("key").follows(names::environment_name);
+        }
     }
     for reference in ["configMapKeyRef", "secretKeyRef"].map(|it| source.at(it)) {
         if reference.exists() {

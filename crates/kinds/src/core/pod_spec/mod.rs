@@ -1,5 +1,6 @@
 //! The spec that Pods and the templates of all workloads share: its defaults and its rules.
 
+mod claims;
 mod container;
 mod defaults;
 mod environment;
@@ -8,14 +9,20 @@ mod names;
 mod placement;
 mod resources;
 mod security;
+mod sharing;
+mod sources;
 mod spec;
 mod volumes;
+mod warnings;
 
 use corten_schema::Cursor;
 
 pub(crate) use defaults::{default, default_requests};
-pub(crate) use placement::label_selector;
+pub(crate) use names::{annotations, labels, port_name, port_number_or_name};
+pub(crate) use placement::{label_selector, node_selector, toleration};
 pub(crate) use resources::qos_class;
+pub(crate) use volumes::source as volume_source;
+pub(crate) use warnings::{Name, warnings};
 
 /// The rules of a Pod's own spec.
 pub(crate) fn validate(spec: Cursor<'_>) {

@@ -38,7 +38,7 @@ pub(super) fn label_name(name: Cursor<'_>) -> bool {
 }
 
 /// The name of a port: what IANA allows of a service name.
-pub(super) fn port_name(name: &str) -> Vec<String> {
+pub(crate) fn port_name(name: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     if name.len() > 15 {
         reasons.push("must be no more than 15 characters".to_owned());
@@ -66,7 +66,7 @@ pub(super) fn environment_name(name: &str) -> Vec<String> {
 }
 
 /// A number or a port's name, as probes and hooks name their port.
-pub(super) fn port_number_or_name(port: Cursor<'_>) {
+pub(crate) fn port_number_or_name(port: Cursor<'_>) {
     if port.value().is_string() {
         port.follows(port_name);
     } else {

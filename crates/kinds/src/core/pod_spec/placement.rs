@@ -38,16 +38,21 @@ fn weight(weight: Cursor<'_>) {
 fn node_affinity(affinity: Cursor<'_>) {
     let required = affinity.at("requiredDuringSchedulingIgnoredDuringExecution");
     if required.exists() {
-        let terms = required.at("nodeSelectorTerms");
-        if terms.is_empty() {
-            terms.missing("must have at least one node selector term");
-        }
-        terms.each().for_each(node_term);
+        node_selector(required);
     }
     for preferred in affinity.list("preferredDuringSchedulingIgnoredDuringExecution") {
         weight(preferred.at("weight"));
         node_term(preferred.at("preference"));
     }
+}
+
+/// `v1.NodeSelector`: a node that one of the terms fits.
+pub(crate) fn node_selector(selector: Cursor<'_>) {
+    let terms = selector.at("nodeSelectorTerms");
+    if terms.is_empty() {
+        terms.missing("must have at least one node selector term");
+    }
+    terms.each().for_each(node_term);
 }
 
 fn node_term(term: Cursor<'_>) {
@@ -90,6 +95,9 @@ fn node_term(term: Cursor<'_>) {
 fn pod_term(term: Cursor<'_>) {
     label_selector(term.at("labelSelector"));
     label_selector(term.at("namespaceSelector"));
+    for key in term.list("matchLabelKeys").chain(term.list("mismatchLabelKeys")) {
+        key.follows(field::qualified_name);
+    }
     for namespace in term.list("namespaces") {
         namespace.follows(field::dns1123_label);
     }
@@ -125,7 +133,27 @@ pub(crate) fn label_selector(selector: Cursor<'_>) {
     }
 }
 
-fn toleration(toleration: Cursor<'_>) {
+/// Labels whose values come from the Pod itself.
+fn match_label_keys(constraint: Cursor<'_>) {
+    let (keys, selector) = (constraint.at("matchLabelKeys"), constraint.at("labelSelector"));
+    if keys.is_empty() {
+        return;
+    }
+    if !selector.exists() {
+        keys.forbidden("must not be specified when labelSelector is not set");
+    }
+    let in_labels = selector.at("matchLabels").entries().map(|it| it.0);
+    let in_expressions = selector.list("matchExpressions").map(|it| it.at("key").str());
+    let known: BTreeSet<&str> = in_labels.chain(in_expressions).collect();
+    for key in keys.each() {
+        key.follows(field::qualified_name);
+        if known.contains(key.str()) {
+            key.invalid("exists in both matchLabelKeys and labelSelector");
+        }
+    }
+}
+
+pub(crate) fn toleration(toleration: Cursor<'_>) {
     let (key, operator, value) = (toleration.at("key"), toleration.at("operator"), toleration.at("value"));
     let effect = toleration.at("effect");
     if !key.is_empty() {
@@ -188,6 +216,7 @@ fn spread(spec: Cursor<'_>) {
                 ));
             }
         }
+        match_label_keys(constraint);
         for policy in ["nodeAffinityPolicy", "nodeTaintsPolicy"].map(|it| constraint.at(it)) {
             if policy.exists() {
                 policy.one_of(&["Honor", "Ignore"]);

@@ -30,6 +30,40 @@ pub(super) fn validate(resources: Cursor<'_>) {
     }
 }
 
+/// What all containers together may use: at least what each of them asks for.
+pub(super) fn of_pod(spec: Cursor<'_>) {
+    const KNOWN: [&str; 3] = ["cpu", "hugepages-", "memory"];
+    let own = spec.at("resources");
+    for (name, value) in own.at("limits").entries().chain(own.at("requests").entries()) {
+        if !matches!(name, "cpu" | "memory") && !name.starts_with("hugepages-") {
+            value.report(corten_meta::Violation::not_supported(value.path(), name, &KNOWN));
+        }
+    }
+    validate(own);
+    for (name, asked) in own.at("requests").entries() {
+        let of_each = spec.list("containers").filter_map(|it| it.at("resources").at("requests").key(name).quantity());
+        let sum = of_each.fold(Quantity::ZERO, Quantity::plus);
+        if asked.quantity().is_some_and(|it| it < sum) {
+            asked.invalid(&format!("must be greater than or equal to aggregate container requests of {sum}"));
+        }
+    }
+    for (name, most) in own.at("limits").entries() {
+        let Some(most) = most.quantity() else { continue };
+        for limit in spec.list("containers").map(|it| it.at("resources").at("limits").key(name)) {
+            if limit.quantity().is_some_and(|it| it > most) {
+                limit.invalid(&format!("must be less than or equal to pod limits of {most}"));
+            }
+        }
+    }
+}
+
+/// What running the Pod costs beside its containers.
+pub(super) fn overhead(overhead: Cursor<'_>) {
+    for (name, value) in overhead.entries() {
+        quantity(name, value);
+    }
+}
+
 fn quantity(name: &str, value: Cursor<'_>) {
     for reason in field::qualified_name(name) {
         value.invalid_as(name, &reason);

@@ -5,6 +5,19 @@ use corten_schema::Cursor;
 
 const PROFILES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 
+const SYSCTL: &str = r"([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+const SYSCTL_BYTES_MAX: usize = 253;
+
+fn is_sysctl(name: &str) -> bool {
+    let edge = |it: Option<&u8>| it.is_some_and(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
+    let is_part = |it: &str| {
+        let bytes = it.as_bytes();
+        let inner = |it: &u8| it.is_ascii_lowercase() || it.is_ascii_digit() || matches!(it, b'-' | b'_');
+        edge(bytes.first()) && edge(bytes.last()) && bytes.iter().all(inner)
+    };
+    name.len() <= SYSCTL_BYTES_MAX && name.split(['.', '/']).all(is_part)
+}
+
 pub(super) fn of_pod(context: Cursor<'_>) {
     user_and_group(context);
     if context.at("fsGroup").exists() {
@@ -23,6 +36,16 @@ pub(super) fn of_pod(context: Cursor<'_>) {
             name.duplicate();
         }
         seen.push(name.str());
+        if !name.is_empty() && !is_sysctl(name.str()) {
+            name.invalid(&format!("must have at most {SYSCTL_BYTES_MAX} characters and match regex {SYSCTL}"));
+        }
+    }
+    for (field, known) in
+        [("supplementalGroupsPolicy", ["Merge", "Strict"]), ("seLinuxChangePolicy", ["MountOption", "Recursive"])]
+    {
+        if context.at(field).exists() {
+            context.at(field).one_of(&known);
+        }
     }
     profiles(context);
 }
@@ -68,6 +91,8 @@ fn profiles(context: Cursor<'_>) {
         if kind.str() == "Localhost" {
             if local.is_empty() {
                 local.missing("must be set when type is Localhost");
+            } else {
+                super::container::local_path(local);
             }
         } else if local.exists() {
             let detail = "can only be set when type is Localhost";

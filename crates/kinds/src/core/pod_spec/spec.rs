@@ -6,8 +6,9 @@ use corten_meta::field;
 use corten_schema::Cursor;
 
 use super::{
+    claims,
     container::{self, Role},
-    names, placement, resources, security, volumes,
+    names, placement, resources, security, sharing, volumes,
 };
 
 /// Whose spec it is: some rules wait until the Pod itself is made.
@@ -19,7 +20,8 @@ pub(super) enum Owner {
 
 pub(super) fn validate(spec: Cursor<'_>, owner: Owner) {
     let volumes = volumes::validate(spec);
-    containers(spec, owner, &volumes);
+    let claims = claims::validate(spec.at("resourceClaims"));
+    containers(spec, owner, &volumes, &claims);
     if spec.at("restartPolicy").required() {
         spec.at("restartPolicy").one_of(&["Always", "OnFailure", "Never"]);
     }
@@ -29,7 +31,12 @@ pub(super) fn validate(spec: Cursor<'_>, owner: Owner) {
     dns_config(spec);
     placement::validate(spec);
     security::of_pod(spec.at("securityContext"));
-    resources::validate(spec.at("resources"));
+    resources::of_pod(spec);
+    sharing::validate(spec);
+    if spec.at("preemptionPolicy").exists() {
+        spec.at("preemptionPolicy").one_of(&["Never", "PreemptLowerPriority"]);
+    }
+    resources::overhead(spec.at("overhead"));
     for name in ["serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"].map(|it| spec.at(it)) {
         if !name.is_empty() {
             name.follows(field::dns1123_subdomain);
@@ -64,7 +71,7 @@ pub(super) fn validate(spec: Cursor<'_>, owner: Owner) {
     }
 }
 
-fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>) {
+fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>, claims: &BTreeSet<&str>) {
     if spec.at("containers").is_empty() {
         spec.at("containers").missing("");
     }
@@ -78,6 +85,8 @@ fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>) {
                 name.duplicate();
             }
             container::validate(container, role, volumes);
+            container::resize_policy(container.at("resizePolicy"), spec.at("restartPolicy").str());
+            claims::of_container(container.at("resources").at("claims"), claims);
         }
     }
     container::host_ports(spec.list("containers"));

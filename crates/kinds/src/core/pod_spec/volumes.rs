@@ -7,8 +7,9 @@ use corten_schema::Cursor;
 
 use super::{
     container::{local_path, no_way_up},
-    environment, names,
+    environment, names, sources,
 };
+use crate::{core::persistent_volume_claim, rules};
 
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -33,7 +34,7 @@ pub(super) fn validate<'a>(spec: Cursor<'a>) -> BTreeSet<&'a str> {
     seen
 }
 
-fn source(kind: &str, source: Cursor<'_>) {
+pub(crate) fn source(kind: &str, source: Cursor<'_>) {
     match kind {
         "emptyDir" if source.at("sizeLimit").quantity().is_some_and(Quantity::is_negative) => {
             source.at("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity");
@@ -64,13 +65,24 @@ fn source(kind: &str, source: Cursor<'_>) {
         }
         "nfs" => nfs(source),
         "csi" => {
-            source.at("driver").required();
+            rules::driver_name(source.at("driver"));
+            if source.at("nodePublishSecretRef").exists() {
+                source.at("nodePublishSecretRef").at("name").required();
+            }
+        }
+        "ephemeral" => {
+            let template = source.at("volumeClaimTemplate");
+            if template.exists() {
+                persistent_volume_claim::spec(template.at("spec"));
+            } else {
+                template.missing("");
+            }
         }
         "image" => {
             source.at("reference").required();
             source.at("pullPolicy").one_of(&["Always", "IfNotPresent", "Never"]);
         }
-        _ => {}
+        _ => sources::validate(kind, source),
     }
 }
 

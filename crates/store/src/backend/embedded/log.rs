@@ -56,7 +56,7 @@ impl Log {
     }
 
     /// Cuts off what was allocated and not used.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub(super) fn finish(&self) -> io::Result<()> {
         self.file.truncate(self.length)
     }
 

@@ -1,7 +1,8 @@
-//! The one thread that changes anything: a batch from the queue becomes one durable frame.
+//! What changes anything: one batch of transactions after the other becomes one durable frame.
 
 use std::{mem, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -22,7 +23,6 @@ pub(super) struct Request {
 }
 
 pub(super) struct Writer {
-    queue: mpsc::Receiver<Request>,
     mvcc: Arc<Mvcc>,
     disk: Disk,
     log: Log,
@@ -34,57 +34,68 @@ pub(super) struct Writer {
     checkpoint_at: u64,
 }
 
+/// Works the queue off; ends when nobody can send any more and it is empty.
+pub(super) fn run(writer: &Mutex<Writer>, mut queue: mpsc::Receiver<Request>) {
+    while let Some(first) = queue.blocking_recv() {
+        // Whoever commits beside the queue is let finish first; what is queued meanwhile joins the batch.
+        let mut writer = writer.lock();
+        let (txns, answers): (Vec<_>, Vec<_>) = batch(first, &mut queue).into_iter().map(Request::split).unzip();
+        let results = writer.commit(txns);
+        drop(writer);
+        for (answer, result) in answers.into_iter().zip(results) {
+            // Who does not wait for the answer any more does not get one.
+            let _ = answer.send(result);
+        }
+    }
+    writer.lock().finish();
+}
+
+fn batch(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
+    let mut bytes = first.txn.size();
+    let mut batch = vec![first];
+    while batch.len() < BATCH_TXNS
+        && bytes < BATCH_BYTES
+        && let Ok(request) = queue.try_recv()
+    {
+        bytes += request.txn.size();
+        batch.push(request);
+    }
+    batch
+}
+
+impl Request {
+    fn split(self) -> (Txn, oneshot::Sender<Result<Outcome, Error>>) {
+        (self.txn, self.answer)
+    }
+}
+
 impl Writer {
-    pub(super) fn new(queue: mpsc::Receiver<Request>, mvcc: Arc<Mvcc>, disk: Disk, log: Log, options: Options) -> Self {
+    pub(super) fn new(mvcc: Arc<Mvcc>, disk: Disk, log: Log, options: Options) -> Self {
         let checkpoint_at = options.log_bytes_min.max(mvcc.newest().bytes);
-        Self { queue, mvcc, disk, log, options, refusal: None, checkpoint: None, checkpoint_at }
+        Self { mvcc, disk, log, options, refusal: None, checkpoint: None, checkpoint_at }
     }
 
-    /// Ends when nobody can send any more and the queue is empty.
-    pub(super) fn run(mut self) {
-        while let Some(first) = self.queue.blocking_recv() {
-            let batch = self.batch(first);
-            self.commit(batch);
-            self.checkpoint_if_due();
-        }
-        if let Some(running) = self.checkpoint.take() {
-            running.cancel();
-        }
-        if let Err(error) = self.log.finish() {
-            tracing::debug!(%error, "cannot cut off what the log did not use");
-        }
-    }
-
-    fn batch(&mut self, first: Request) -> Vec<Request> {
-        let mut bytes = first.txn.size();
-        let mut batch = vec![first];
-        while batch.len() < BATCH_TXNS
-            && bytes < BATCH_BYTES
-            && let Ok(request) = self.queue.try_recv()
-        {
-            bytes += request.txn.size();
-            batch.push(request);
-        }
-        batch
-    }
-
-    fn commit(&mut self, batch: Vec<Request>) {
+    /// Tries transactions in order, makes what they change durable together, and shows it. An answer for each.
+    pub(super) fn commit(&mut self, txns: Vec<Txn>) -> Vec<Result<Outcome, Error>> {
         let mut draft = self.mvcc.newest();
         let mut changes = Vec::new();
-        let mut answers = Vec::with_capacity(batch.len());
-        for Request { txn, answer } in batch {
-            answers.push((answer, draft.apply(txn, &mut changes)));
-        }
+        let outcomes: Vec<_> = txns.into_iter().map(|it| draft.apply(it, &mut changes)).collect();
 
         let written = if changes.is_empty() { Ok(()) } else { self.append(&changes) };
         if written.is_ok() && !changes.is_empty() {
             self.mvcc.publish(draft, changes);
         }
-        for (answer, outcome) in answers {
-            // Also a conflict may rest on what was not written.
-            let result = written.clone().and(outcome);
-            // Who does not wait for the answer any more does not get one.
-            let _ = answer.send(result);
+        self.checkpoint_if_due();
+        // Also a conflict may rest on what was not written.
+        outcomes.into_iter().map(|it| written.clone().and(it)).collect()
+    }
+
+    fn finish(&mut self) {
+        if let Some(running) = self.checkpoint.take() {
+            running.cancel();
+        }
+        if let Err(error) = self.log.finish() {
+            tracing::debug!(%error, "cannot cut off what the log did not use");
         }
     }
 

@@ -11,14 +11,13 @@ use hyper::{Method, StatusCode};
 
 use super::{
     super::{
-        connection::{Connection, expect},
-        control_plane::{ControlPlane, Data, Launcher},
         load::{self, Load},
         objects::{self, CONFIG_MAPS, PODS},
         report::{Row, Unit},
     },
     Scale,
 };
+use crate::real::{Connection, ControlPlane, Data, Launcher, expect};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

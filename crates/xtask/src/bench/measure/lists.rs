@@ -6,8 +6,6 @@ use anyhow::{Result, bail};
 
 use super::{
     super::{
-        connection::{Connection, text_field},
-        control_plane::{Data, Launcher},
         load,
         objects::{self, PODS},
         report::{Row, Unit},
@@ -16,6 +14,7 @@ use super::{
     creates::wait_for_admission,
     megabytes,
 };
+use crate::real::{Connection, Data, Launcher, text_field};
 
 const ATTEMPTS: usize = 7;
 const PAGE: usize = 500;
@@ -64,6 +63,12 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let (server, took) = launcher.start(&data).await?;
     let row = Row::new(format!("cold start, {n} Pods"), took.as_secs_f64() * 1e3, Unit::Milliseconds);
     rows.push(row);
+
+    let many = scale.many_pods;
+    let body = |idx: usize| objects::pod(&format!("more-{idx}"));
+    load::create(server.connect_many(16).await?, many - n, PODS, body).await?;
+    let row = Row::new(format!("memory, {many} Pods"), megabytes(server.memory()?), Unit::Megabytes);
+    rows.push(row.note("resident, after they were created"));
     server.stop()
 }
 

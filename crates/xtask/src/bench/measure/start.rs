@@ -6,12 +6,12 @@ use anyhow::Result;
 
 use super::{
     super::{
-        control_plane::{Data, Launcher},
         load::quantile,
         report::{Row, Unit},
     },
     Scale, megabytes,
 };
+use crate::real::{Data, Launcher};
 
 pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let (mut first, mut again) = (Vec::new(), Vec::new());

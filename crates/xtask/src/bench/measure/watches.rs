@@ -16,14 +16,13 @@ use tokio::{sync::Notify, task::JoinSet};
 
 use super::{
     super::{
-        connection::{Connection, text_field},
-        control_plane::{Data, Launcher},
         load::{millis, quantile},
         objects::{self, CONFIG_MAPS},
         report::{Row, Unit},
     },
     Scale,
 };
+use crate::real::{Connection, ControlPlane, Data, Launcher, Shared, text_field};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -35,51 +34,120 @@ struct Heard {
     reached: Notify,
 }
 
+/// As many streams on a connection as client libraries put there.
+const STREAMS: usize = 100;
+
 pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let data = Data::new()?;
     let (server, _) = launcher.start(&data).await?;
-    let mut writer = server.connect().await?;
-    let list = writer.get(CONFIG_MAPS).await?;
-    let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", text_field(&list, "resourceVersion")?);
-
     let n = scale.watchers;
-    let heard = Arc::new(Heard::default());
-    let mut watchers = JoinSet::new();
-    for mut connection in server.connect_many(n).await? {
-        let (status, body) = connection.begin(Method::GET, &path, Bytes::new()).await?;
+
+    let watchers = Watchers::begin(&server).await?.alone(&server, n).await?;
+    let measured = watchers.measure(&server, n, "alone", scale.watched_writes).await?;
+    let name = format!("{n} watchers");
+    rows.push(scale.compare(measured.median(&name), 22.0));
+    rows.push(scale.compare(measured.last(&name), 31.0));
+    rows.push(scale.compare(measured.cpu(&name), 23.0));
+    let row = Row::new(format!("memory, {name}"), super::megabytes(measured.memory), Unit::Megabytes);
+    rows.push(row.note("resident"));
+
+    let watchers = Watchers::begin(&server).await?.together(&server, n).await?;
+    let measured = watchers.measure(&server, n, "together", scale.watched_writes).await?;
+    let name = format!("{n} watchers, {STREAMS} to a connection");
+    rows.push(measured.median(&name));
+    rows.push(measured.last(&name));
+    rows.push(scale.compare(measured.cpu(&name), 23.0));
+    server.stop()
+}
+
+/// Tasks that listen to one watch each.
+struct Watchers {
+    path: String,
+    heard: Arc<Heard>,
+    tasks: JoinSet<Result<()>>,
+    shared: Vec<Shared>,
+}
+
+struct Measured {
+    /// From the shortest to the longest.
+    times: Vec<Duration>,
+    cpu: f64,
+    memory: u64,
+}
+
+impl Watchers {
+    async fn begin(server: &ControlPlane) -> Result<Self> {
+        let list = server.connect().await?.get(CONFIG_MAPS).await?;
+        let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", text_field(&list, "resourceVersion")?);
+        Ok(Self { path, heard: Arc::default(), tasks: JoinSet::new(), shared: Vec::new() })
+    }
+
+    /// Each on an HTTP/1.1 connection of its own.
+    async fn alone(mut self, server: &ControlPlane, n: usize) -> Result<Self> {
+        for mut connection in server.connect_many(n).await? {
+            let (status, body) = connection.begin(Method::GET, &self.path, Bytes::new()).await?;
+            self.listen(status, body, connection)?;
+        }
+        Ok(self)
+    }
+
+    /// Many on one HTTP/2 connection.
+    async fn together(mut self, server: &ControlPlane, n: usize) -> Result<Self> {
+        for idx in 0..n {
+            if idx % STREAMS == 0 {
+                self.shared.push(server.connect_shared().await?);
+            }
+            let shared = self.shared.last_mut().expect("opened before its first stream");
+            let (status, body) = shared.begin(&self.path).await?;
+            self.listen(status, body, ())?;
+        }
+        Ok(self)
+    }
+
+    /// `connection` is kept until the watch ends: dropping it would end the watch.
+    fn listen(&mut self, status: StatusCode, body: Incoming, connection: impl Send + 'static) -> Result<()> {
         if status != StatusCode::OK {
             bail!("a watch was answered with {status}");
         }
-        watchers.spawn(listen(connection, body, heard.clone()));
-    }
-    let memory = server.memory()?;
-
-    // The first write finds everything cold.
-    write(&mut writer, &heard, "warm-up", n).await?;
-    let cpu = server.cpu()?;
-    let mut times = Vec::with_capacity(scale.watched_writes);
-    for idx in 0..scale.watched_writes {
-        times.push(write(&mut writer, &heard, &format!("watched-{idx}"), n * (idx + 2)).await?);
-    }
-    let cpu = (server.cpu()? - cpu).as_secs_f64() * 1e3 / scale.watched_writes as f64;
-    if let Some(ended) = watchers.try_join_next() {
-        bail!("a watch has ended: {:?}", ended?);
+        self.tasks.spawn(listen(connection, body, self.heard.clone()));
+        Ok(())
     }
 
-    times.sort();
-    let median = quantile(&times, 0.5);
-    let row = Row::new(format!("{n} watchers, one write reaches all"), median.as_secs_f64() * 1e3, Unit::Milliseconds);
-    let note = format!("median of {}; best {} ms", times.len(), millis(times[0]));
-    rows.push(scale.compare(row, 22.0).note(note));
-    let last = quantile(&times, 0.99).as_secs_f64() * 1e3;
-    let row = Row::new(format!("{n} watchers, one write reaches all, p99"), last, Unit::Milliseconds);
-    rows.push(scale.compare(row, 31.0));
-    let row = Row::new(format!("{n} watchers, processor time per write"), cpu, Unit::Milliseconds);
-    rows.push(scale.compare(row, 23.0).note("the server's"));
-    let row = Row::new(format!("memory, {n} watchers"), super::megabytes(memory), Unit::Megabytes);
-    rows.push(row.note("resident"));
-    watchers.shutdown().await;
-    server.stop()
+    async fn measure(mut self, server: &ControlPlane, n: usize, name: &str, n_writes: usize) -> Result<Measured> {
+        let memory = server.memory()?;
+        let mut writer = server.connect().await?;
+        // The first write finds everything cold.
+        write(&mut writer, &self.heard, &format!("{name}-warm-up"), n).await?;
+        let cpu = server.cpu()?;
+        let mut times = Vec::with_capacity(n_writes);
+        for idx in 0..n_writes {
+            times.push(write(&mut writer, &self.heard, &format!("{name}-{idx}"), n * (idx + 2)).await?);
+        }
+        let cpu = (server.cpu()? - cpu).as_secs_f64() * 1e3 / n_writes as f64;
+        if let Some(ended) = self.tasks.try_join_next() {
+            bail!("a watch has ended: {:?}", ended?);
+        }
+        self.tasks.shutdown().await;
+        times.sort();
+        Ok(Measured { times, cpu, memory })
+    }
+}
+
+impl Measured {
+    fn median(&self, name: &str) -> Row {
+        let median = quantile(&self.times, 0.5).as_secs_f64() * 1e3;
+        let note = format!("median of {}; best {} ms", self.times.len(), millis(self.times[0]));
+        Row::new(format!("{name}, one write reaches all"), median, Unit::Milliseconds).note(note)
+    }
+
+    fn last(&self, name: &str) -> Row {
+        let last = quantile(&self.times, 0.99).as_secs_f64() * 1e3;
+        Row::new(format!("{name}, one write reaches all, p99"), last, Unit::Milliseconds)
+    }
+
+    fn cpu(&self, name: &str) -> Row {
+        Row::new(format!("{name}, processor time per write"), self.cpu, Unit::Milliseconds).note("the server's")
+    }
 }
 
 /// How long it takes from before the write until all have heard of it.
@@ -98,9 +166,7 @@ async fn write(writer: &mut Connection, heard: &Heard, name: &str, n_awaited: us
 }
 
 /// Counts events, one to a line, until the watch ends.
-async fn listen(connection: Connection, mut body: Incoming, heard: Arc<Heard>) -> Result<()> {
-    // Dropping the connection would end the watch.
-    let _connection = connection;
+async fn listen<C>(_connection: C, mut body: Incoming, heard: Arc<Heard>) -> Result<()> {
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         let n = data.iter().filter(|it| **it == b'\n').count();

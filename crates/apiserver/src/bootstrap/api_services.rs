@@ -1,0 +1,67 @@
+//! One APIService for each group and version of the table: all are served here.
+
+use corten_kinds::KINDS;
+use serde_json::{Value, json};
+
+/// As upstream: which groups clients look at first. Others come after them.
+const GROUP_PRIORITIES: &[(&str, i64)] = &[
+    ("", 18000),
+    ("apps", 17800),
+    ("events.k8s.io", 17750),
+    ("authentication.k8s.io", 17700),
+    ("authorization.k8s.io", 17600),
+    ("autoscaling", 17500),
+    ("batch", 17400),
+    ("certificates.k8s.io", 17300),
+    ("networking.k8s.io", 17200),
+    ("policy", 17100),
+    ("rbac.authorization.k8s.io", 17000),
+    ("storage.k8s.io", 16800),
+    ("apiextensions.k8s.io", 16700),
+    ("admissionregistration.k8s.io", 16700),
+    ("scheduling.k8s.io", 16600),
+    ("coordination.k8s.io", 16500),
+    ("node.k8s.io", 16300),
+    ("discovery.k8s.io", 16200),
+    ("flowcontrol.apiserver.k8s.io", 16100),
+    ("internal.apiserver.k8s.io", 16000),
+    ("resource.k8s.io", 15900),
+    ("storagemigration.k8s.io", 15800),
+    ("metrics.k8s.io", 100),
+];
+const OTHER_GROUPS: i64 = 1000;
+
+pub(super) fn objects() -> impl Iterator<Item = Value> {
+    let mut versions: Vec<(&str, &str)> = KINDS.iter().map(|it| (&*it.resource.group, &*it.resource.version)).collect();
+    versions.dedup();
+    versions.into_iter().map(|(group, version)| {
+        let priority = GROUP_PRIORITIES.iter().find(|it| it.0 == group).map_or(OTHER_GROUPS, |it| it.1);
+        let mut spec = json!({
+            "version": version,
+            "groupPriorityMinimum": priority,
+            "versionPriority": version_priority(group, version),
+        });
+        if !group.is_empty() {
+            spec["group"] = group.into();
+        }
+        json!({
+            "metadata": {
+                "name": format!("{version}.{group}"),
+                "labels": { "kube-aggregator.kubernetes.io/automanaged": "onstart" },
+            },
+            "spec": spec,
+        })
+    })
+}
+
+fn version_priority(group: &str, version: &str) -> i64 {
+    match version {
+        _ if group == "metrics.k8s.io" => 100,
+        "v1" if group.is_empty() => 1,
+        "v2" => 30,
+        _ if version.contains("alpha") => 1,
+        "v1beta2" => 12,
+        _ if version.contains("beta") => 9,
+        _ => 15,
+    }
+}

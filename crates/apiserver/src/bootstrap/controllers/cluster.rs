@@ -1,0 +1,146 @@
+//! What the loops may do that look after the cluster itself: services, nodes, budgets, quotas, accounts, certificates.
+
+use serde_json::Value;
+
+use super::{Loop, READ, UPDATE, rule};
+
+pub(super) const LOOPS: &[Loop] = &[
+    Loop { name: "clusterrole-aggregation", role: "clusterrole-aggregation-controller", rules: role_aggregation },
+    Loop { name: "csrcleaner", role: "csrcleaner-controller", rules: csr_cleaner },
+    Loop { name: "disruption", role: "disruption-controller", rules: disruption },
+    Loop { name: "endpoint", role: "endpoint-controller", rules: endpoint },
+    Loop { name: "endpointslice", role: "endpointslice-controller", rules: endpoint_slice },
+    Loop { name: "endpointslicemirroring", role: "endpointslicemirroring-controller", rules: endpoint_slice_mirroring },
+    Loop { name: "node", role: "node-controller", rules: node },
+    Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
+    Loop { name: "pv-protection", role: "pv-protection-controller", rules: volume_protection },
+    Loop { name: "pvc-protection", role: "pvc-protection-controller", rules: claim_protection },
+    Loop { name: "resourcequota", role: "resourcequota-controller", rules: resource_quota },
+    Loop { name: "root-ca-certificate-publisher", role: "root-ca-cert-publisher", rules: root_ca },
+    Loop { name: "service", role: "service-controller", rules: service },
+    Loop { name: "service-cidrs", role: "service-cidrs-controller", rules: service_cidrs },
+    Loop { name: "serviceaccount-token", role: "serviceaccount-token-controller", rules: account_tokens },
+    Loop { name: "taint-eviction", role: "taint-eviction-controller", rules: taint_eviction },
+    Loop { name: "token-cleaner", role: "token-cleaner", rules: bootstrap_tokens },
+];
+
+/// Only this loop may give roles rules that it does not have itself.
+fn role_aggregation() -> Vec<Value> {
+    let verbs = &["escalate", "get", "list", "patch", "update", "watch"];
+    vec![rule(verbs, &["rbac.authorization.k8s.io"], &["clusterroles"])]
+}
+
+fn csr_cleaner() -> Vec<Value> {
+    vec![rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["certificatesigningrequests"])]
+}
+
+fn disruption() -> Vec<Value> {
+    vec![
+        rule(READ, &["apps"], &["deployments", "replicasets", "statefulsets"]),
+        rule(READ, &[""], &["pods", "replicationcontrollers"]),
+        rule(READ, &["policy"], &["poddisruptionbudgets"]),
+        rule(UPDATE, &["policy"], &["poddisruptionbudgets/status"]),
+    ]
+}
+
+fn endpoint() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["pods", "services"]),
+        rule(&["create", "delete", "get", "list", "patch", "update", "watch"], &[""], &["endpoints"]),
+        rule(&["create"], &[""], &["endpoints/restricted"]),
+    ]
+}
+
+fn endpoint_slice() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["nodes", "pods", "services"]),
+        rule(&["update"], &[""], &["services/finalizers"]),
+        slices(),
+    ]
+}
+
+fn endpoint_slice_mirroring() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["endpoints", "services"]),
+        rule(&["update"], &[""], &["endpoints/finalizers", "services/finalizers"]),
+        slices(),
+    ]
+}
+
+fn slices() -> Value {
+    let verbs = &["create", "delete", "get", "list", "patch", "update", "watch"];
+    rule(verbs, &["discovery.k8s.io"], &["endpointslices", "endpointslices/restricted"])
+}
+
+fn node() -> Vec<Value> {
+    vec![
+        rule(&["get", "list", "patch", "update", "watch"], &[""], &["nodes"]),
+        rule(UPDATE, &[""], &["nodes/status", "pods/status"]),
+        rule(READ, &[""], &["pods"]),
+        rule(READ, &["coordination.k8s.io"], &["leases"]),
+    ]
+}
+
+fn pod_garbage_collector() -> Vec<Value> {
+    vec![
+        rule(&["delete", "get", "list", "watch"], &[""], &["pods"]),
+        rule(READ, &[""], &["nodes"]),
+        rule(UPDATE, &[""], &["pods/status"]),
+    ]
+}
+
+fn taint_eviction() -> Vec<Value> {
+    vec![
+        rule(&["delete", "get", "list", "watch"], &[""], &["pods"]),
+        rule(UPDATE, &[""], &["pods/status"]),
+        rule(&["get", "list", "patch", "watch"], &[""], &["nodes"]),
+    ]
+}
+
+fn volume_protection() -> Vec<Value> {
+    vec![rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumes"])]
+}
+
+fn claim_protection() -> Vec<Value> {
+    vec![
+        rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumeclaims"]),
+        rule(READ, &[""], &["pods"]),
+    ]
+}
+
+fn root_ca() -> Vec<Value> {
+    vec![
+        rule(&["create", "get", "list", "patch", "update", "watch"], &[""], &["configmaps"]),
+        rule(READ, &[""], &["namespaces"]),
+    ]
+}
+
+fn service() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["services"]),
+        rule(UPDATE, &[""], &["services/status"]),
+        rule(&["list", "watch"], &[""], &["nodes"]),
+        rule(&["list", "watch"], &["discovery.k8s.io"], &["endpointslices"]),
+    ]
+}
+
+fn service_cidrs() -> Vec<Value> {
+    vec![
+        rule(&["get", "list", "patch", "update", "watch"], &["networking.k8s.io"], &["servicecidrs"]),
+        rule(UPDATE, &["networking.k8s.io"], &["servicecidrs/finalizers", "servicecidrs/status"]),
+        rule(READ, &["networking.k8s.io"], &["ipaddresses"]),
+    ]
+}
+
+fn account_tokens() -> Vec<Value> {
+    vec![rule(&["delete", "get", "list", "watch"], &[""], &["secrets"]), rule(READ, &[""], &["serviceaccounts"])]
+}
+
+fn bootstrap_tokens() -> Vec<Value> {
+    vec![rule(&["delete", "get", "list", "watch"], &[""], &["secrets"])]
+}
+
+/// Anything may be counted.
+fn resource_quota() -> Vec<Value> {
+    vec![rule(&["list", "watch"], &["*"], &["*"]), rule(UPDATE, &[""], &["resourcequotas/status"])]
+}

@@ -1,0 +1,153 @@
+//! The range of Services' addresses, and the Service by which Pods find this server.
+
+use std::net::{IpAddr, SocketAddr};
+
+use corten_api::resources::{ENDPOINT_SLICES, ENDPOINTS, SERVICE_CIDRS, SERVICES};
+use corten_meta::{Key, Resource, Status};
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{Write, send};
+use crate::Server;
+
+/// Where upstream's own clusters have it, and apart from the networks of Pods.
+const RANGE: &str = "10.96.0.0/12";
+/// Where tools that make clusters put it: of the addresses that are nobody's on the internet.
+const RANGE_IPV6: &str = "fd00:10:96::/112";
+const FIRST_ADDRESS: &str = "10.96.0.1";
+const NAME: &str = "kubernetes";
+const NAMESPACE: &str = "default";
+const HTTPS: u16 = 443;
+/// Where the server is thought to listen while it does not say.
+const PORT: u16 = 6443;
+
+static RANGES_AT: Resource = SERVICE_CIDRS;
+static SERVICES_AT: Resource = SERVICES;
+static ENDPOINTS_AT: Resource = ENDPOINTS;
+static SLICES_AT: Resource = ENDPOINT_SLICES;
+
+pub(super) async fn run(server: &Server) -> Result<(), Status> {
+    range(server).await?;
+    let advertised = server.config().advertise;
+    let port = advertised.map_or(PORT, |it| it.port());
+    if stored(server, &SERVICES_AT).is_none() {
+        create(server, &SERVICES_AT, service(server, port)).await?;
+    }
+    let Some(address) = advertised else { return Ok(()) };
+    // A server may come back elsewhere.
+    for (resource, wanted) in [(&ENDPOINTS_AT, endpoints(address)), (&SLICES_AT, slice(address))] {
+        match stored(server, resource) {
+            None => create(server, resource, wanted).await?,
+            Some(stored) => correct(server, resource, stored, &wanted).await?,
+        }
+    }
+    Ok(())
+}
+
+/// The addresses of the Service by which Pods find this server.
+pub(crate) fn addresses(server: &Server) -> Vec<IpAddr> {
+    let Some(service) = stored(server, &SERVICES_AT) else { return Vec::new() };
+    let texts = service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    texts.filter_map(|it| it.parse().ok()).collect()
+}
+
+fn key(resource: &Resource) -> Key {
+    if resource.namespaced { Key::new(NAMESPACE, NAME) } else { Key::cluster(NAME) }
+}
+
+fn stored(server: &Server, resource: &Resource) -> Option<Value> {
+    let key = key(resource);
+    server.caches().get(resource)?.get(&key.namespace, &key.name).map(|it| it.parse())
+}
+
+async fn create(server: &Server, resource: &Resource, mut object: Value) -> Result<(), Status> {
+    object["apiVersion"] = json!(resource.api_version());
+    object["kind"] = json!(resource.kind);
+    let path = resource.collection_path(&key(resource).namespace);
+    send(server, Write { method: Method::POST, path, object }).await
+}
+
+/// The first range is ready from the start, in the words of the loop that says so of others: the first Service needs an
+/// address before loops run.
+async fn range(server: &Server) -> Result<(), Status> {
+    let both = json!([RANGE, RANGE_IPV6]);
+    let wanted = if server.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
+    match stored(server, &RANGES_AT) {
+        None => create(server, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
+        // A second family can come to a cluster, and then stays.
+        Some(mut object) if object["spec"]["cidrs"] == json!([RANGE]) && wanted == both => {
+            object["spec"]["cidrs"] = both;
+            send(server, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
+        }
+        Some(_) => {}
+    }
+    let Some(mut object) = stored(server, &RANGES_AT) else { return Ok(()) };
+    if object["status"]["conditions"].as_array().is_some_and(|it| !it.is_empty()) {
+        return Ok(());
+    }
+    object["status"]["conditions"] = json!([{
+        "type": "Ready", "status": "True", "reason": "",
+        "lastTransitionTime": server.now().to_string(),
+        "message": "Kubernetes Service CIDR is ready",
+    }]);
+    let path = format!("{}/status", RANGES_AT.path(&key(&RANGES_AT)));
+    send(server, Write { method: Method::PUT, path, object }).await
+}
+
+fn service(server: &Server, port: u16) -> Value {
+    let mut spec = json!({
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "ports": [{"name": "https", "protocol": "TCP", "port": HTTPS, "targetPort": port}],
+    });
+    let is_default = stored(server, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
+    if is_default {
+        spec["clusterIP"] = json!(FIRST_ADDRESS);
+    }
+    let labels = json!({"component": "apiserver", "provider": "kubernetes"});
+    json!({"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels}, "spec": spec})
+}
+
+fn endpoints(address: SocketAddr) -> Value {
+    json!({
+        "metadata": {
+            "name": NAME, "namespace": NAMESPACE,
+            "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+        },
+        "subsets": [{
+            "addresses": [{"ip": address.ip().to_string()}],
+            "ports": [{"name": "https", "port": address.port(), "protocol": "TCP"}],
+        }],
+    })
+}
+
+fn slice(address: SocketAddr) -> Value {
+    json!({
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}},
+        "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
+        "endpoints": [{"addresses": [address.ip().to_string()], "conditions": {"ready": true}}],
+        "ports": [{"name": "https", "port": address.port(), "protocol": "TCP"}],
+    })
+}
+
+/// Gives the stored object the parts of the wanted one. What another family of addresses would need is a new slice.
+async fn correct(server: &Server, resource: &Resource, stored: Value, wanted: &Value) -> Result<(), Status> {
+    let path = resource.path(&key(resource));
+    if stored["addressType"] != wanted["addressType"] {
+        send(server, Write { method: Method::DELETE, path, object: json!({}) }).await?;
+        return create(server, resource, wanted.clone()).await;
+    }
+    let mut object = stored.clone();
+    for field in ["subsets", "endpoints", "ports"] {
+        if let Some(value) = wanted.get(field) {
+            object[field] = value.clone();
+        }
+    }
+    for (name, value) in wanted["metadata"]["labels"].as_object().into_iter().flatten() {
+        object["metadata"]["labels"][name] = value.clone();
+    }
+    if object == stored {
+        return Ok(());
+    }
+    send(server, Write { method: Method::PUT, path, object }).await
+}

@@ -1,0 +1,279 @@
+//! Where a proxied request goes: read from `[SCHEME:]NAME[:PORT]` and the caches.
+//!
+//! A Pod's status is written by its node, a slice's addresses by whoever may: an address that is not a Pod's own, or leads
+//! into this machine itself, is not asked.
+
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use corten_api::resources::{ENDPOINT_SLICES, PODS, SERVICES};
+use corten_meta::Status;
+use serde::Deserialize;
+
+use super::super::target::{Node, cached};
+use crate::{Server, request::Context};
+
+pub(super) enum Location {
+    /// One of the cluster's own, which is shown who asks.
+    Kubelet(Node),
+    /// Anything else.
+    Stranger { authority: String, is_https: bool },
+}
+
+const NOT_ALLOWED: &str = "address not allowed";
+
+/// What a path names.
+struct Named<'a> {
+    is_https: bool,
+    name: &'a str,
+    /// Empty: the usual one.
+    port: &'a str,
+}
+
+fn named(text: &str) -> Option<Named<'_>> {
+    let (scheme, name, port) = match text.split(':').collect::<Vec<_>>()[..] {
+        [name] => ("", name, ""),
+        [name, port] => ("", name, port),
+        [scheme, name, port] => (scheme, name, port),
+        _ => return None,
+    };
+    let is_known = matches!(scheme, "" | "http" | "https") && !name.is_empty();
+    is_known.then_some(Named { is_https: scheme == "https", name, port })
+}
+
+impl Location {
+    pub(super) fn of(ctx: &Context) -> Result<Self, Status> {
+        let (info, server) = (&ctx.info, &ctx.server);
+        let what = info.plural.trim_end_matches('s');
+        let invalid = || Status::bad_request(format!("invalid {what} request {:?}", info.name));
+        let named = named(&info.name).ok_or_else(invalid)?;
+        match what {
+            "node" => node(server, &named),
+            "pod" => pod(server, &info.namespace, &named),
+            _ => service(server, &info.namespace, &info.name, &named),
+        }
+    }
+
+    pub(super) fn authority(&self) -> String {
+        match self {
+            Self::Kubelet(node) => node.authority(),
+            Self::Stranger { authority, .. } => authority.clone(),
+        }
+    }
+}
+
+fn node(server: &Server, named: &Named<'_>) -> Result<Location, Status> {
+    let mut node = Node::find(server, named.name)?;
+    let address: IpAddr = node.address.parse().map_err(|_| Status::bad_request(NOT_ALLOWED))?;
+    if !is_proxyable(address) {
+        return Err(Status::bad_request(NOT_ALLOWED));
+    }
+    if named.port.is_empty() || named.port == node.port.to_string() {
+        return Ok(Location::Kubelet(node));
+    }
+    node.port = number(named.port)?;
+    Ok(Location::Stranger { authority: node.authority(), is_https: named.is_https })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Pod {
+    spec: PodSpec,
+    status: PodStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodSpec {
+    containers: Vec<Container>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    ports: Vec<ContainerPort>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerPort {
+    container_port: u16,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct PodStatus {
+    #[serde(rename = "podIP")]
+    pod_ip: String,
+    #[serde(rename = "podIPs")]
+    pod_ips: Vec<PodIp>,
+}
+
+#[derive(Deserialize)]
+struct PodIp {
+    #[serde(default)]
+    ip: String,
+}
+
+fn pod(server: &Server, namespace: &str, named: &Named<'_>) -> Result<Location, Status> {
+    let pod: Pod = cached(server, &PODS, namespace, named.name)?;
+    let PodStatus { pod_ip, pod_ips } = &pod.status;
+    let address = pod_ips.first().map_or(pod_ip, |it| &it.ip);
+    let address: Option<IpAddr> = address.parse().ok().filter(|it| is_proxyable(*it));
+    let address = address.ok_or_else(|| Status::bad_request(NOT_ALLOWED))?;
+    let first = pod.spec.containers.iter().find_map(|it| it.ports.first()).map(|it| it.container_port);
+    let port = match (named.port, first) {
+        ("", Some(first)) => first,
+        ("", None) if named.is_https => 443,
+        ("", None) => 80,
+        (port, _) => number(port)?,
+    };
+    Ok(Location::Stranger { authority: authority(address, port), is_https: named.is_https })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Service {
+    spec: ServiceSpec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ServiceSpec {
+    ports: Vec<ServicePort>,
+}
+
+#[derive(Deserialize)]
+struct ServicePort {
+    #[serde(default)]
+    name: String,
+    port: u16,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Slice {
+    endpoints: Vec<Endpoint>,
+    ports: Option<Vec<SlicePort>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Endpoint {
+    addresses: Vec<String>,
+    conditions: Conditions,
+    target_ref: Option<TargetRef>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Conditions {
+    ready: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TargetRef {
+    kind: String,
+    name: String,
+    namespace: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SlicePort {
+    name: Option<String>,
+    port: Option<u16>,
+}
+
+/// Which endpoint is asked first: another one for each request.
+static TURN: AtomicUsize = AtomicUsize::new(0);
+
+fn service(server: &Server, namespace: &str, asked: &str, named: &Named<'_>) -> Result<Location, Status> {
+    let service: Service = cached(server, &SERVICES, namespace, named.name)?;
+    let port = match named.port.parse::<i64>() {
+        Ok(number) => {
+            let found = service.spec.ports.iter().find(|it| i64::from(it.port) == number);
+            let none = || format!("no service port {number} found for service {:?}", named.name);
+            &*found.ok_or_else(|| Status::unavailable(none()))?.name
+        }
+        Err(_) => named.port,
+    };
+    let mut found: Vec<(IpAddr, u16)> = slices(server, namespace, named.name)
+        .iter()
+        .flat_map(|slice| {
+            let of_name = |it: &&SlicePort| it.name.as_deref().unwrap_or_default() == port;
+            let port = slice.ports.iter().flatten().find(of_name).and_then(|it| it.port);
+            let ready = slice.endpoints.iter().filter(|it| it.conditions.ready != Some(false));
+            ready.filter_map(move |it| Some((own_address(server, it)?, port?)))
+        })
+        .collect();
+    let none = || Status::unavailable(format!("no endpoints available for service {asked:?}"));
+    if found.is_empty() {
+        return Err(none());
+    }
+    let (address, port) = found.swap_remove(TURN.fetch_add(1, Ordering::Relaxed) % found.len());
+    Ok(Location::Stranger { authority: authority(address, port), is_https: named.is_https })
+}
+
+fn slices(server: &Server, namespace: &str, service: &str) -> Vec<Slice> {
+    let Some(cache) = server.caches().get(&ENDPOINT_SLICES) else { return Vec::new() };
+    let snapshot = cache.snapshot();
+    let of_service = |labels: &serde_json::Value| labels["kubernetes.io/service-name"] == service;
+    let decoded = snapshot.range(namespace, None).filter_map(|it| {
+        let object: serde_json::Value = serde_json::from_slice(it.value()).ok()?;
+        of_service(&object["metadata"]["labels"]).then_some(object)
+    });
+    decoded.filter_map(|it| serde_json::from_value(it).ok()).collect()
+}
+
+/// The endpoint's address, where it is that of the Pod it says it is.
+fn own_address(server: &Server, endpoint: &Endpoint) -> Option<IpAddr> {
+    let target = endpoint.target_ref.as_ref().filter(|it| it.kind == "Pod")?;
+    let pod: Pod = cached(server, &PODS, &target.namespace, &target.name).ok()?;
+    let address = endpoint.addresses.first()?;
+    let PodStatus { pod_ip, pod_ips } = &pod.status;
+    let is_its_own = pod_ip == address || pod_ips.iter().any(|it| it.ip == *address);
+    address.parse().ok().filter(|it| is_its_own && is_proxyable(*it))
+}
+
+/// What can be one machine's on a network, and is not this one's own.
+fn is_proxyable(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    let is_link_local = match address {
+        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
+        IpAddr::V6(it) => it.is_unicast_link_local(),
+    };
+    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local)
+}
+
+/// As upstream, which looks a port's name up among the well-known ones.
+fn number(port: &str) -> Result<u16, Status> {
+    let known = match port {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => port.parse().ok(),
+    };
+    let unknown = || format!("error trying to reach service: dial tcp: lookup tcp/{port}: unknown port");
+    known.filter(|it| *it > 0).ok_or_else(|| Status::unavailable(unknown()))
+}
+
+fn authority(address: IpAddr, port: u16) -> String {
+    std::net::SocketAddr::new(address, port).to_string()
+}
+
+/// The path without steps back: none leads out of what was named.
+pub(super) fn cleaned(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            _ => kept.push(segment),
+        }
+    }
+    let slash = if path.ends_with('/') && !kept.is_empty() { "/" } else { "" };
+    format!("/{}{slash}", kept.join("/"))
+}

@@ -1,0 +1,111 @@
+//! The process, as `/proc` tells of it, what the caches hold, and how busy the loops are.
+
+use std::{fmt::Write, fs};
+
+use super::head;
+use crate::{server::LoopQueue, watch_cache::Caches};
+
+/// How many objects there are of each resource.
+pub(crate) fn objects(out: &mut String, caches: &Caches) -> std::fmt::Result {
+    let mut counts: Vec<(String, &str, String, usize)> = caches
+        .iter()
+        .map(|it| {
+            let resource = &it.kind().resource;
+            (resource.qualified(), &*resource.group, resource.plural.to_string(), it.snapshot().len())
+        })
+        .collect();
+    counts.sort();
+    head(
+        out,
+        "apiserver_storage_objects",
+        "gauge",
+        "Number of stored objects at the time of last check split by kind.",
+    )?;
+    for (qualified, _, _, n_objects) in &counts {
+        writeln!(out, "apiserver_storage_objects{{resource=\"{qualified}\"}} {n_objects}")?;
+    }
+    head(
+        out,
+        "apiserver_resource_objects",
+        "gauge",
+        "Number of stored objects at the time of last check split by kind.",
+    )?;
+    for (_, group, plural, n_objects) in &counts {
+        writeln!(out, "apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {n_objects}")?;
+    }
+    Ok(())
+}
+
+/// How busy the loops are.
+pub(crate) fn queues(out: &mut String, queues: &[LoopQueue]) -> std::fmt::Result {
+    type Number = fn(&LoopQueue) -> u64;
+    let metrics: [(&str, &str, &str, Number); 3] = [
+        ("workqueue_depth", "gauge", "Current depth of workqueue", |it| it.depth),
+        ("workqueue_adds_total", "counter", "Total number of adds handled by workqueue", |it| it.adds),
+        ("workqueue_retries_total", "counter", "Total number of retries handled by workqueue", |it| it.retries),
+    ];
+    for (name, metric_type, help, number) in metrics {
+        head(out, name, metric_type, help)?;
+        for queue in queues {
+            writeln!(out, "{name}{{name=\"{}\"}} {}", queue.name, number(queue))?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn process(out: &mut String, started_seconds: i64, version: &str) -> std::fmt::Result {
+    head(
+        out,
+        "kubernetes_build_info",
+        "gauge",
+        "A metric with a constant '1' value labeled by what the server was built from.",
+    )?;
+    writeln!(out, "kubernetes_build_info{{git_version=\"{version}\",major=\"1\",minor=\"37\"}} 1")?;
+    head(out, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")?;
+    writeln!(out, "process_start_time_seconds {started_seconds}")?;
+    if let Some((resident, virtual_bytes)) = memory() {
+        head(out, "process_resident_memory_bytes", "gauge", "Resident memory size in bytes.")?;
+        writeln!(out, "process_resident_memory_bytes {resident}")?;
+        head(out, "process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.")?;
+        writeln!(out, "process_virtual_memory_bytes {virtual_bytes}")?;
+    }
+    if let Some(seconds) = cpu_seconds() {
+        head(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.")?;
+        writeln!(out, "process_cpu_seconds_total {seconds}")?;
+    }
+    if let Ok(files) = fs::read_dir("/proc/self/fd") {
+        head(out, "process_open_fds", "gauge", "Number of open file descriptors.")?;
+        writeln!(out, "process_open_fds {}", files.count())?;
+    }
+    if let Some(files) = files_max() {
+        head(out, "process_max_fds", "gauge", "Maximum number of open file descriptors.")?;
+        writeln!(out, "process_max_fds {files}")?;
+    }
+    Ok(())
+}
+
+/// Resident and virtual bytes: `/proc/self/statm` counts pages, virtual ones first.
+fn memory() -> Option<(u64, u64)> {
+    const PAGE_BYTES: u64 = 4096;
+    let statm = fs::read_to_string("/proc/self/statm").ok()?;
+    let mut pages = statm.split(' ').map_while(|it| it.parse::<u64>().ok());
+    let (all, resident) = (pages.next()?, pages.next()?);
+    Some((resident * PAGE_BYTES, all * PAGE_BYTES))
+}
+
+/// The first number of `/proc/self/schedstat`: nanoseconds on a processor, of the main thread; so each thread is asked.
+fn cpu_seconds() -> Option<f64> {
+    let mut nanoseconds = 0_u64;
+    for thread in fs::read_dir("/proc/self/task").ok()? {
+        // A thread may end while it is asked.
+        let Ok(text) = fs::read_to_string(thread.ok()?.path().join("schedstat")) else { continue };
+        nanoseconds += text.split(' ').next()?.parse::<u64>().ok()?;
+    }
+    Some(std::time::Duration::from_nanos(nanoseconds).as_secs_f64())
+}
+
+fn files_max() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|it| it.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}

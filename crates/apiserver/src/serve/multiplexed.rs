@@ -1,0 +1,206 @@
+//! One HTTP/2 connection as one task: all its streams move in it, and what they send together leaves in one write.
+//!
+//! Client libraries put all their watches on one connection. A task for each, as hyper does it left alone, would wake and
+//! write for each event once per watch; so an event that a hundred watches see costs one wake, and one write.
+
+use std::{
+    io, mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use http_body_util::BodyExt;
+use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::Watcher,
+};
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::{JoinSet, coop},
+};
+
+use super::{
+    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, leftover::Leftover,
+    peer_of,
+};
+use crate::request::{BoxError, Response};
+
+/// So much is collected before it is written in the middle of a round.
+const CORKED_BYTES_MAX: usize = 64 * 1024;
+
+/// Serves a connection on which the client chose HTTP/2.
+pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
+    let peer = peer_of(&stream, connection.address);
+    let server = connection.server;
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let (server, peer) = (server.clone(), peer.clone());
+        let answer = async move {
+            let leftover = Leftover::default();
+            let request = request.map(|it| leftover.lend(it).map_err(Into::into).boxed_unsync());
+            let response = server.answer(request, Some(peer), None).await;
+            leftover.drain().await;
+            response
+        };
+        async move { Ok::<_, std::convert::Infallible>(aside(answer).await) }
+    });
+    let (begun, wire) = (Begun::default(), Corked::new(stream));
+    let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
+    let connection = Box::pin(watcher.watch(connection));
+    Multiplexed { connection, begun, streams: FuturesUnordered::new(), wire }.await
+}
+
+fn http(begun: Begun) -> http2::Builder<Begun> {
+    let mut http = http2::Builder::new(begun);
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEADER_BYTES_MAX)
+        .max_pending_accept_reset_streams(RESETS_MAX)
+        .max_local_error_reset_streams(RESETS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .max_frame_size(64 * 1024)
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE);
+    http
+}
+
+/// Requests of one connection are worked on side by side; dropping the answer ends the work.
+async fn aside(answer: impl Future<Output = Response> + Send + 'static) -> Response {
+    let mut work = JoinSet::new();
+    work.spawn(answer);
+    match work.join_next().await.expect("one was spawned") {
+        Ok(response) => response,
+        Err(broken) => match broken.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The streams that hyper has begun and nobody polls yet.
+#[derive(Clone, Default)]
+struct Begun(Arc<Mutex<Vec<Stream>>>);
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begun {
+    fn execute(&self, stream: F) {
+        // The budget of one task is not meant for hundreds; each does little in a round, its window sees to that.
+        self.0.lock().push(Box::pin(coop::unconstrained(stream)));
+    }
+}
+
+struct Multiplexed<C> {
+    connection: Pin<Box<C>>,
+    begun: Begun,
+    streams: FuturesUnordered<Stream>,
+    wire: Corked,
+}
+
+impl<C, E> Future for Multiplexed<C>
+where
+    C: Future<Output = Result<(), E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<(), BoxError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            while let Poll::Ready(Some(())) = this.streams.poll_next_unpin(cx) {}
+            if let Poll::Ready(ended) = this.connection.as_mut().poll(cx) {
+                return Poll::Ready(ended.map_err(Into::into));
+            }
+            let begun = mem::take(&mut *this.begun.0.lock());
+            if begun.is_empty() {
+                break;
+            }
+            this.streams.extend(begun);
+        }
+        match this.wire.0.lock().drain(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
+            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// Keeps what is written until the round ends: a flush from inside is no end.
+#[derive(Clone)]
+struct Corked(Arc<Mutex<Cork>>);
+
+struct Cork {
+    stream: TlsStream,
+    kept: Vec<u8>,
+    /// How much of `kept` is written.
+    written: usize,
+}
+
+impl Corked {
+    fn new(stream: TlsStream) -> Self {
+        Self(Arc::new(Mutex::new(Cork { stream, kept: Vec::new(), written: 0 })))
+    }
+}
+
+impl Cork {
+    /// Writes all that is kept, and sends it.
+    fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.kept.len() {
+            match std::task::ready!(Pin::new(&mut self.stream).poll_write(cx, &self.kept[self.written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                n => self.written += n,
+            }
+        }
+        // Most connections are silent most of the time: they keep no buffer.
+        (self.kept, self.written) = (Vec::new(), 0);
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn make_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.kept.len() < CORKED_BYTES_MAX { Poll::Ready(Ok(())) } else { self.drain(cx) }
+    }
+}
+
+impl AsyncRead for Corked {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0.lock().stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Corked {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let mut cork = self.0.lock();
+        std::task::ready!(cork.make_room(cx))?;
+        cork.kept.extend_from_slice(buf);
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut cork = self.0.lock();
+        std::task::ready!(cork.make_room(cx))?;
+        bufs.iter().for_each(|it| cork.kept.extend_from_slice(it));
+        Poll::Ready(Ok(bufs.iter().map(|it| it.len()).sum()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut cork = self.0.lock();
+        std::task::ready!(cork.drain(cx))?;
+        Pin::new(&mut cork.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,216 @@
+//! What strangers and guests may try: each attempt is refused or bounded, and everybody else is served meanwhile.
+
+use std::time::Duration;
+
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{
+    https::{Running, request, running, serving, text},
+    server,
+};
+use crate::{Config, Limits, limits::Room};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn is_served(running: &Running) {
+    let answer = tokio::time::timeout(PATIENCE, running.http1(request("GET", CONFIG_MAPS, ""))).await;
+    assert_eq!(answer.expect("others are served").status(), StatusCode::OK);
+}
+
+fn with_type(method: &str, path: &str, media_type: &str, body: impl Into<bytes::Bytes>) -> Request<Full<bytes::Bytes>> {
+    let mut request = request(method, path, body);
+    request.headers_mut().insert("content-type", media_type.parse().expect("a media type"));
+    request
+}
+
+#[tokio::test]
+async fn a_path_leads_nowhere_else() {
+    let running = running().await;
+    for path in [
+        "/api/v1/namespaces/default/configmaps/..%2f..%2fkube-system%2fsecrets%2fs",
+        "/api/v1/namespaces/default/configmaps/%2e%2e",
+        "/api/v1/namespaces/..%2fkube-system/configmaps/kube-root-ca.crt",
+        "/api/v1/namespaces/default/configmaps/a%00b",
+        "/api/v1/namespaces/default/../../../etc/passwd",
+    ] {
+        let answer = running.http1(request("GET", path, "")).await;
+        assert!(answer.status().is_client_error(), "{path} was answered {}", answer.status());
+    }
+    for name in ["..", "a/b", "../x", "a%2fb", "a\\u0000b", ""] {
+        let body = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        let refused = running.http1(request("POST", CONFIG_MAPS, body)).await;
+        assert_eq!(refused.status(), StatusCode::UNPROCESSABLE_ENTITY, "{name}");
+    }
+    is_served(&running).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn no_header_makes_anybody_somebody_else() {
+    let running = running().await;
+    for (name, value) in [
+        ("X-Remote-User", "kubernetes-admin"),
+        ("X-Remote-Group", "system:masters"),
+        ("X-Forwarded-User", "kubernetes-admin"),
+        ("Impersonate-User", "kubernetes-admin"),
+        ("Impersonate-Group", "system:masters"),
+    ] {
+        let mut guest = request("GET", "/api/v1/secrets", "");
+        guest.headers_mut().insert("authorization", "Bearer s3cret".parse().expect("a header"));
+        guest
+            .headers_mut()
+            .insert(http::HeaderName::from_bytes(name.as_bytes()).expect("a name"), value.parse().expect("a value"));
+        let answer = running.as_stranger(guest).await;
+        assert!(
+            matches!(
+                answer.status(),
+                StatusCode::FORBIDDEN | StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_REQUEST
+            ),
+            "{name}: {}",
+            answer.status()
+        );
+        assert!(!text(answer).await.contains("SecretList"), "{name}");
+    }
+    running.end().await;
+}
+
+#[test]
+fn bombs_are_refused_before_they_go_off() {
+    // As the program's own threads; frames of an unoptimized build are many times larger.
+    let threads = tokio::runtime::Builder::new_multi_thread().thread_stack_size(32 << 20).enable_all().build();
+    let threads = threads.expect("threads");
+    threads.block_on(threads.spawn(bombs())).expect("no panic");
+}
+
+async fn bombs() {
+    let running = running().await;
+    let mut aliases = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..30 {
+        let before = format!("*a{}, ", level - 1).repeat(10);
+        aliases.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let deep_json = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
+    let deep_object = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
+    let deep_yaml = "- ".repeat(200_000);
+    for (media_type, body) in [
+        ("application/yaml", aliases),
+        ("application/json", deep_json),
+        ("application/json", deep_object),
+        ("application/yaml", deep_yaml),
+    ] {
+        let refused = running.http2(with_type("POST", CONFIG_MAPS, media_type, body)).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{media_type}");
+    }
+
+    let object = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat(1000));
+    assert_eq!(running.http1(request("POST", CONFIG_MAPS, object)).await.status(), StatusCode::CREATED);
+    let doubling: Vec<String> =
+        (0..40).map(|it| format!(r#"{{"op":"copy","from":"/data","path":"/data/k{it}"}}"#)).collect();
+    let one = format!("{CONFIG_MAPS}/a");
+    let bomb = with_type("PATCH", &one, "application/json-patch+json", format!("[{}]", doubling.join(",")));
+    let refused = running.http2(bomb).await;
+    assert!(refused.status().is_client_error(), "{}", refused.status());
+    let many = vec![r#"{"op":"test","path":"/data/k","value":"y"}"#; 10_001].join(",");
+    let refused = running.http2(with_type("PATCH", &one, "application/json-patch+json", format!("[{many}]"))).await;
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    is_served(&running).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_headers_ends_its_own_connection() {
+    let running = running().await;
+    let mut stream = running.connect(b"http/1.1").await;
+    let mut flood = String::from("GET /version HTTP/1.1\r\nhost: x\r\n");
+    for idx in 0..5000 {
+        flood.push_str(&format!("x-{idx}: {}\r\n", "y".repeat(100)));
+    }
+    flood.push_str("\r\n");
+    // The server may hang up before all is sent.
+    let sent = stream.write_all(flood.as_bytes()).await;
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
+    let said = String::from_utf8_lossy(&answer);
+    assert!(said.starts_with("HTTP/1.1 431") || (said.is_empty() && (sent.is_err() || read.is_err())), "{said}");
+    is_served(&running).await;
+    running.end().await;
+}
+
+/// Frames as RFC 9113 lays them out: length, type, flags, stream, payload.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+#[tokio::test]
+async fn streams_that_are_opened_and_reset_at_once_end_their_connection() {
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const GOAWAY: u8 = 7;
+    let running = running().await;
+    let mut stream = running.connect(b"h2").await;
+    let mut attack = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    attack.extend(frame(SETTINGS, 0, 0, &[]));
+    // GET, https, /version, from HPACK's static table and a literal.
+    let mut headers = vec![0x82, 0x87, 0x04, 8];
+    headers.extend(b"/version");
+    headers.extend([0x01, 1, b'x']);
+    for idx in 0..5000 {
+        let id = idx * 2 + 1;
+        attack.extend(frame(HEADERS, 0x5, id, &headers));
+        attack.extend(frame(RST_STREAM, 0, id, &8_u32.to_be_bytes()));
+    }
+    let sent = stream.write_all(&attack).await;
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
+    let mut said_goodbye = false;
+    let mut rest = &answer[..];
+    while let [a, b, c, kind, _, _, _, _, _, ..] = rest {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        said_goodbye |= *kind == GOAWAY;
+        rest = rest.get(9 + length..).unwrap_or_default();
+    }
+    assert!(said_goodbye || sent.is_err() || read.is_err(), "the attacker is shut out");
+    is_served(&running).await;
+    running.end().await;
+}
+
+#[tokio::test]
+async fn watches_beyond_the_bound_are_refused_and_places_come_free() {
+    let config = Config { limits: Limits { watches: 3, ..Limits::default() }, ..server::config() };
+    let running = serving(config).await;
+    let watch = || request("GET", "/api/v1/configmaps?watch=true", "");
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let answer = running.http2(watch()).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+        open.push(answer);
+    }
+    let refused = running.http2(watch()).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.headers()["retry-after"], "1");
+    is_served(&running).await;
+    open.clear();
+    let again = async {
+        while running.http2(watch()).await.status() != StatusCode::OK {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("a place comes free");
+    running.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
+    let room = Room::new(Limits { body_bytes: 10 * 1024, watches: 0 });
+    let first = room.for_body(8 * 1024).await.expect("there is room");
+    assert!(room.for_body(2 * 1024).await.is_ok());
+    let refused = room.for_body(3 * 1024).await.expect_err("there is none");
+    assert_eq!((refused.code, refused.reason.as_str()), (429, "TooManyRequests"));
+    drop(first);
+    assert!(room.for_body(10 * 1024).await.is_ok());
+}

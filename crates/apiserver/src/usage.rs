@@ -1,0 +1,117 @@
+//! What nodes and Pods use: read from kubelets when somebody asks, and not while nobody does.
+//!
+//! Use of CPU is the difference of two readings. The first question in a while waits for the second reading; those that
+//! follow find the one of the question before.
+
+mod exposition;
+mod reading;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use corten_meta::{Status, Time};
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+
+use crate::{Server, connect};
+pub(crate) use reading::{Reading, Use, Window};
+
+/// As metrics-server's resolution: younger readings are good enough.
+const FRESH: Duration = Duration::from_secs(15);
+/// What was used long ago says nothing of now.
+const OLD: Duration = Duration::from_secs(60);
+/// The shortest time that use is reckoned over.
+const SHORTEST: Duration = Duration::from_secs(1);
+const SCRAPE_DEADLINE: Duration = Duration::from_secs(8);
+const SIDE_BY_SIDE: usize = 16;
+
+/// The last two readings of each node.
+#[derive(Default)]
+pub(crate) struct Usages {
+    pairs: Mutex<BTreeMap<String, Pair>>,
+    /// Who holds it reads; those who come meanwhile wait and find what was read.
+    turn: tokio::sync::Mutex<()>,
+}
+
+/// Two readings of a node, the older one first.
+#[derive(Clone, Default)]
+pub(crate) struct Pair {
+    pub(crate) older: Option<Arc<Reading>>,
+    pub(crate) newer: Option<Arc<Reading>>,
+}
+
+impl Pair {
+    fn push(&mut self, reading: Reading) {
+        self.older = self.newer.take();
+        self.newer = Some(Arc::new(reading));
+    }
+
+    fn is_fresh(&self, now: Time) -> bool {
+        self.is_pair() && self.newer.as_ref().is_some_and(|it| now.since(it.taken) < FRESH)
+    }
+
+    /// Are its two readings near enough to each other to be compared?
+    fn is_pair(&self) -> bool {
+        let (Some(older), Some(newer)) = (&self.older, &self.newer) else { return false };
+        newer.taken.since(older.taken) < OLD
+    }
+}
+
+impl Usages {
+    /// Of each of `nodes` that answers: what it and its Pods use.
+    ///
+    /// # Errors
+    /// 503 where there are nodes and this server cannot reach any kubelet.
+    pub(crate) async fn of(&self, server: &Server, nodes: &[String]) -> Result<BTreeMap<String, Pair>, Status> {
+        if nodes.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        if server.config().kubelet_dial.is_none() {
+            return Err(connect::no_way());
+        }
+        let turn = self.turn.lock().await;
+        let stale = self.that(nodes, |it| !it.is_fresh(server.now()));
+        self.read(server, stale).await;
+        let alone = self.that(nodes, |it| it.newer.is_some() && !it.is_pair());
+        if !alone.is_empty() {
+            tokio::time::sleep(SHORTEST).await;
+            self.read(server, alone).await;
+        }
+        drop(turn);
+        let mut pairs = self.pairs.lock();
+        pairs.retain(|name, _| nodes.contains(name));
+        Ok(pairs.clone())
+    }
+
+    fn that(&self, nodes: &[String], is_meant: impl Fn(&Pair) -> bool) -> Vec<String> {
+        let pairs = self.pairs.lock();
+        let none = Pair::default();
+        nodes.iter().filter(|it| is_meant(pairs.get(*it).unwrap_or(&none))).cloned().collect()
+    }
+
+    async fn read(&self, server: &Server, nodes: Vec<String>) {
+        let mut readings = stream::iter(nodes)
+            .map(|node| async move {
+                let reading = tokio::time::timeout(SCRAPE_DEADLINE, one(server, &node)).await;
+                (node, reading.unwrap_or_else(|_| Err(Status::internal("no answer in time"))))
+            })
+            .buffer_unordered(SIDE_BY_SIDE);
+        while let Some((node, reading)) = readings.next().await {
+            let mut pairs = self.pairs.lock();
+            match reading {
+                Ok(reading) => pairs.entry(node).or_default().push(reading),
+                Err(error) => {
+                    tracing::warn!(node, error = error.message, "cannot read what a node uses");
+                    pairs.remove(&node);
+                }
+            }
+        }
+    }
+}
+
+async fn one(server: &Server, node: &str) -> Result<Reading, Status> {
+    let text = connect::scrape(server, node, "/metrics/resource").await?;
+    Ok(Reading::parse(&String::from_utf8_lossy(&text), server.now()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! Server-side apply: PATCH with a configuration, all of whose fields the applier owns from then on.
+
+use corten_meta::{Cause, Details, Resource, Status};
+use corten_schema::apply::{self, Applied, Conflict, Operation, Owner, Owners, Refused, Set, Write};
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::{
+    create,
+    managed::{self, Author, OfKind, Tracked},
+    metadata, respond,
+    target::Target,
+    update::{MakeOwned, Part, change_owned},
+    write::{self, ATTEMPTS, Asked, Written},
+};
+use crate::{
+    admission,
+    codec::{self, Configuration, Form, Strictness},
+    filters,
+    request::{Context, Response},
+    versions,
+};
+
+/// Whoever applies under this name takes over from client-side apply, and keeps its annotation true.
+const KUBECTL: &str = "kubectl";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+    managed::check_options(ctx, true)?;
+    let body = ctx.read_body().await?;
+    let configuration = codec::configuration(&body)?;
+    if Strictness::of(ctx)? == Strictness::Warn {
+        ctx.warnings.extend(configuration.duplicates.iter().cloned());
+    }
+    for _ in 0..ATTEMPTS {
+        if target.current(ctx).is_err() {
+            if target.subresource.is_some() {
+                return Err(target.not_found());
+            }
+            match created(ctx, target, &configuration, form).await? {
+                Some(response) => return Ok(response),
+                None => continue,
+            }
+        }
+        let make: MakeOwned<'_> = &mut |ctx, old| applied(ctx, target, &configuration, old);
+        let json = change_owned(ctx, target, Part::of(target), make).await?;
+        return respond::object(ctx, StatusCode::OK, target.asked, json, form);
+    }
+    Err(Status::stale(target.resource(), &target.name))
+}
+
+/// `None` where somebody else created it first.
+async fn created(
+    ctx: &mut Context,
+    target: &Target,
+    configuration: &Configuration,
+    form: Form,
+) -> Result<Option<Response>, Status> {
+    may_create(ctx)?;
+    let (mut object, tracked) = merge(ctx, target, &configuration.value, None)?;
+    strict(ctx, configuration)?;
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    if !uid.is_empty() {
+        let detail = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+        return Err(Status::conflict(target.resource(), &target.name, &detail));
+    }
+    // As upstream: a revision alone does not say that there must be an object.
+    metadata::of(&mut object).shift_remove("resourceVersion");
+    metadata::place(&mut object, target, "")?;
+    metadata::rename(&mut object, target)?;
+    versions::to_stored(target.asked, &mut object);
+    let object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
+    write::warn(ctx, target, &object, None);
+    let json = if ctx.dry_run() {
+        write::pretend(target, &object, None)
+    } else {
+        let asked = Asked { ctx, target, operation: admission::Operation::Create, old: None };
+        match write::put_counted(&asked, &object, 0).await? {
+            Written::Done(json) => json,
+            Written::Conflict => return Ok(None),
+        }
+    };
+    respond::object(ctx, StatusCode::CREATED, target.asked, json, form).map(Some)
+}
+
+/// Whoever may only patch may not create by applying.
+fn may_create(ctx: &Context) -> Result<(), Status> {
+    let who = ctx.who();
+    let mut question = filters::authorize::attributes(&who, &ctx.info);
+    question.verb = "create";
+    match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
+        crate::access::Decision::Allowed(_) => Ok(()),
+        crate::access::Decision::Denied(reason) => Err(question.forbidden(&reason)),
+    }
+}
+
+/// As upstream, what a strict reader would refuse is found only when all else was right.
+fn strict(ctx: &Context, configuration: &Configuration) -> Result<(), Status> {
+    if configuration.duplicates.is_empty() || Strictness::of(ctx)? != Strictness::Strict {
+        return Ok(());
+    }
+    let list = configuration.duplicates.join("\n  ");
+    Err(Status::bad_request(format!(
+        "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  {list}"
+    )))
+}
+
+/// Makes the new object out of the stored draft.
+fn applied(
+    ctx: &mut Context,
+    target: &Target,
+    configuration: &Configuration,
+    old: &Value,
+) -> Result<(Value, Option<Tracked>), Status> {
+    let (mut new, tracked) = merge(ctx, target, &configuration.value, Some(old))?;
+    strict(ctx, configuration)?;
+    metadata::place(&mut new, target, "")?;
+    metadata::rename(&mut new, target)?;
+    versions::to_stored(target.asked, &mut new);
+    Ok((new, Some(tracked)))
+}
+
+/// The merged object in the form that was asked for, checked against its type, without its owners; and those.
+fn merge(
+    ctx: &mut Context,
+    target: &Target,
+    configuration: &Value,
+    old: Option<&Value>,
+) -> Result<(Value, Tracked), Status> {
+    let asked = target.asked;
+    identified(&asked.resource, configuration)?;
+    let of = corten_schema::find(asked.schema).ok_or_else(|| Status::internal("the kind has no schema"))?;
+    let live = old.map(|it| {
+        let mut live = it.clone();
+        metadata::of(&mut live).shift_remove("managedFields");
+        versions::from_stored(asked, &mut live);
+        live
+    });
+    let author = managed::author(ctx);
+    let by = Author { name: &author, operation: Operation::Apply };
+    let (version, now) = (asked.resource.api_version(), ctx.server.now().to_string());
+    let (reset, views) = (managed::reset_by_apply(target, of), OfKind(asked));
+    let write = Write { of, by: by.owner(target, &version), now: &now, reset: &reset, views: &views };
+    let text = old.map(managed::text_of).unwrap_or_default();
+    let Applied { object, owned } =
+        taking_over(&write, live.as_ref(), configuration, text, ctx.info.query.flag("force"))
+            .map_err(|it| refusal(&asked.resource, configuration, &it))?;
+    let tracked = Tracked { same: owned.same, text: owned.owners.write() };
+    let mut new = object.or(live).unwrap_or_else(|| Value::Object(Map::new()));
+    if author == KUBECTL {
+        renew_last_applied(&mut new, configuration);
+    }
+    codec::validated(ctx, asked, &mut new, Vec::new())?;
+    Ok((new, tracked))
+}
+
+/// Applies; where only fields that client-side apply set are in the way, they are taken over.
+fn taking_over<'a>(
+    write: &Write<'a>,
+    live: Option<&'a Value>,
+    configuration: &'a Value,
+    owners: &'a str,
+    force: bool,
+) -> Result<Applied<'a>, Refused<'a>> {
+    let read = || Owners::read(owners).unwrap_or_default();
+    let result = apply::apply(write, live, configuration, read(), force);
+    let (Err(Refused::Conflicts(conflicts)), Some(live), KUBECTL) = (&result, live, &*write.by.manager) else {
+        return result;
+    };
+    let text = live["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap_or_default();
+    let Some(allowed) = allowed(write, live, text) else { return result };
+    let left: Vec<(Owner<'a>, Set<'a>)> = conflicts
+        .iter()
+        .map(|(owner, set)| (owner.clone(), set.clone().difference(&allowed)))
+        .filter(|it| !it.1.is_empty())
+        .collect();
+    if left.is_empty() {
+        return apply::apply(write, Some(live), configuration, read(), true);
+    }
+    Err(Refused::Conflicts(left))
+}
+
+/// The fields that were set by client-side apply and still are as it set them.
+fn allowed(write: &Write<'_>, live: &Value, last_applied: &str) -> Option<Set<'static>> {
+    let last: Value = serde_json::from_str(last_applied).ok()?;
+    if last["apiVersion"] != *write.by.api_version || !apply::misfits(write.of, &last).is_empty() {
+        return None;
+    }
+    let changes = apply::compare(write.of, Some(&last), live);
+    let set = apply::fields(write.of, &last)
+        .difference(&changes.modified)
+        .difference(&changes.added)
+        .difference(&changes.removed);
+    Some(set.into_owned())
+}
+
+/// Where client-side apply left its annotation, it says what was applied last.
+fn renew_last_applied(new: &mut Value, configuration: &Value) {
+    let is_set = |it: &Value| it["metadata"]["annotations"][LAST_APPLIED].as_str().is_some_and(|it| !it.is_empty());
+    if !is_set(new) {
+        return;
+    }
+    let mut applied = configuration.clone();
+    let annotations = applied.get_mut("metadata").and_then(|it| it.get_mut("annotations"));
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+    applied.sort_all_objects();
+    let annotations = &mut new["metadata"]["annotations"];
+    annotations[LAST_APPLIED] = format!("{applied}\n").into();
+    let bytes: usize = annotations
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
+        .sum();
+    if bytes > ANNOTATIONS_BYTES_MAX
+        && let Some(annotations) = annotations.as_object_mut()
+    {
+        annotations.shift_remove(LAST_APPLIED);
+    }
+}
+
+/// Kind and version must be the path's, and owners are not the configuration's to say.
+pub(super) fn identified(resource: &Resource, configuration: &Value) -> Result<(), Status> {
+    let text = |name: &str| configuration[name].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if kind != resource.kind || api_version != resource.api_version() {
+        let message = if kind.is_empty() {
+            "Object 'Kind' is missing in the applied configuration".to_owned()
+        } else {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            format!("invalid object type: {group}/{version}, Kind={kind}")
+        };
+        return Err(Status::bad_request(message));
+    }
+    if !configuration["metadata"]["managedFields"].is_null() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &Refused<'_>) -> Status {
+    match refused {
+        Refused::Misfit(message) => {
+            let metadata = &configuration["metadata"];
+            let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
+            Status::failure(
+                500,
+                "",
+                format!(
+                    "failed to create typed patch object ({}/{}; {}, Kind={}): {message}",
+                    namespace.as_str().unwrap_or_default(),
+                    name.as_str().unwrap_or_default(),
+                    group_version(resource),
+                    resource.kind
+                ),
+            )
+        }
+        Refused::Conflicts(conflicts) => conflict(&Refused::conflicts(conflicts)),
+    }
+}
+
+/// As Go prints it: the core group is empty, its slash is there.
+fn group_version(resource: &Resource) -> String {
+    format!("{}/{}", resource.group, resource.version)
+}
+
+/// Names who owns what the configuration would change.
+fn conflict(conflicts: &[Conflict]) -> Status {
+    let mut message = match conflicts {
+        [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.path),
+        many => format!("Apply failed with {} conflicts: ", many.len()),
+    };
+    if conflicts.len() > 1 {
+        let by_manager = conflicts.chunk_by(|a, b| a.manager == b.manager).map(|of| {
+            let paths: String = of.iter().map(|it| format!("\n- {}", it.path)).collect();
+            format!("conflicts with {}:{paths}", of[0].manager)
+        });
+        message += &by_manager.collect::<Vec<_>>().join("\n");
+    }
+    let mut status = Status::failure(409, "Conflict", message);
+    let causes = conflicts.iter().map(|it| Cause {
+        reason: "FieldManagerConflict".into(),
+        message: format!("conflict with {}", it.manager),
+        field: it.path.clone(),
+    });
+    status.details = Some(Details { causes: causes.collect(), ..Details::default() });
+    status
+}

@@ -1,0 +1,305 @@
+//! Who owns which fields: kept in `metadata.managedFields` by every write that a client makes.
+//!
+//! Between the store and the next write the list is one text in the DOM; only what a client sends is a list there.
+
+use std::sync::LazyLock;
+
+use corten_kinds::{Kind, Subresource};
+use corten_meta::{Resource, Status, Time, Violation};
+use corten_schema::{
+    Shape, Type,
+    apply::{Operation, Owned, Owner, Owners, Set, Views, Write, update},
+};
+use serde_json::{Value, json};
+
+use super::{metadata, target::Target};
+use crate::{request::Context, versions};
+
+const MANAGER_BYTES_MAX: usize = 128;
+const FIELD: &str = "managedFields";
+
+static STATUS: LazyLock<Set<'static>> = LazyLock::new(|| Set::of_fields(&[&["status"]]));
+static NOTHING: LazyLock<Set<'static>> = LazyLock::new(Set::default);
+
+/// What a client says about owners in the object it sends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// Nothing, or nothing that could be read: what is stored stays.
+    Nothing,
+    /// `[{}]`: nobody is to own anything.
+    Reset,
+    List(String),
+}
+
+/// Who owns what after a write.
+#[derive(Debug)]
+pub(super) struct Tracked {
+    pub(super) text: String,
+    /// Only times differ from what is stored: no reason to write.
+    pub(super) same: bool,
+}
+
+/// Takes the list out of an object that a client sent.
+pub(super) fn sent(object: &mut Value) -> Sent {
+    let taken = object["metadata"].as_object_mut().and_then(|it| it.shift_remove(FIELD));
+    match taken {
+        Some(Value::Array(list)) if list.is_empty() => Sent::Nothing,
+        Some(Value::Array(list)) if list == [json!({})] => Sent::Reset,
+        Some(list @ Value::Array(_)) => Sent::List(list.to_string()),
+        _ => Sent::Nothing,
+    }
+}
+
+/// The text of a draft's owners.
+pub(super) fn text_of(draft: &Value) -> &str {
+    draft["metadata"][FIELD].as_str().unwrap_or_default()
+}
+
+pub(super) fn put(draft: &mut Value, text: &str) {
+    if text.is_empty() {
+        metadata::of(draft).shift_remove(FIELD);
+    } else {
+        metadata::of(draft).insert(FIELD.into(), text.into());
+    }
+}
+
+/// Makes the text a list again, for a patch that wants to change it.
+pub(super) fn spell_out(draft: &mut Value) {
+    if let Ok(list) = serde_json::from_str::<Value>(text_of(draft)) {
+        draft["metadata"][FIELD] = list;
+    }
+}
+
+/// Does something with the object while its owners' text, which is no list, is out of it.
+pub(super) fn without_text<T>(draft: &mut Value, work: impl FnOnce(&mut Value) -> T) -> T {
+    if !draft["metadata"][FIELD].is_string() {
+        return work(draft);
+    }
+    let text = metadata::of(draft).shift_remove(FIELD).unwrap_or_default();
+    let result = work(draft);
+    metadata::of(draft).insert(FIELD.into(), text);
+    result
+}
+
+/// After a create. `object` is defaulted, but nothing of it is the server's own yet.
+pub(super) fn after_create(ctx: &Context, target: &Target, object: &Value, sent: &Sent) -> String {
+    let list = if let Sent::List(list) = sent { list } else { "" };
+    let owners = Owners::read_whole(list).unwrap_or_default();
+    track(ctx, target, None, object, owners, reset(target)).owners
+}
+
+/// After an update or patch of `old`, a draft. For a subresource `new` is what its part makes of the object, so that nothing
+/// else can be gained.
+pub(super) fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Value, sent: &Sent) -> Tracked {
+    let stored = text_of(old);
+    let list = match sent {
+        _ if target.subresource.is_some() => stored,
+        Sent::Nothing => stored,
+        Sent::Reset => "",
+        Sent::List(list) => list,
+    };
+    let owners = if list == stored { Owners::read(list) } else { Owners::read_whole(list) };
+    // As upstream: a list that cannot be read counts as none.
+    let (owners, list) = match owners {
+        Ok(owners) if !owners.0.is_empty() || *sent == Sent::Reset => (owners, list),
+        _ => (Owners::read(stored).unwrap_or_default(), stored),
+    };
+    let reset = if target.subresource.is_some() { &NOTHING } else { reset(target) };
+    let tracked = track(ctx, target, Some(old), new, owners, reset);
+    Tracked { same: tracked.same && list == stored, text: tracked.owners }
+}
+
+struct Text {
+    owners: String,
+    same: bool,
+}
+
+/// In the words of the version that was asked for.
+fn track(
+    ctx: &Context,
+    target: &Target,
+    old: Option<&Value>,
+    new: &Value,
+    owners: Owners<'_>,
+    reset: &Set<'static>,
+) -> Text {
+    let Some(of) = corten_schema::find(target.asked.schema) else {
+        return Text { owners: owners.write(), same: true };
+    };
+    let author = author(ctx);
+    let by = Author { name: &author, operation: Operation::Update };
+    let (version, now) = (target.asked.resource.api_version(), ctx.server.now().to_string());
+    let views = OfKind(target.asked);
+    let (mut old_shown, mut new_shown);
+    let (old, new) = if target.asked.view_of.is_some() {
+        (old_shown, new_shown) = (old.cloned(), new.clone());
+        old_shown.iter_mut().for_each(|it| versions::from_stored(target.asked, it));
+        versions::from_stored(target.asked, &mut new_shown);
+        (old_shown.as_ref(), &new_shown)
+    } else {
+        (old, new)
+    };
+    let write = Write { of, by: by.owner(target, &version), now: &now, reset, views: &views };
+    let Owned { owners, same } = update(&write, old, new, owners);
+    Text { owners: owners.write(), same }
+}
+
+/// Who writes, and how.
+pub(super) struct Author<'a> {
+    pub(super) name: &'a str,
+    pub(super) operation: Operation,
+}
+
+impl<'a> Author<'a> {
+    pub(super) fn owner(&self, target: &Target, version: &'a str) -> Owner<'a> {
+        let subresource = target.subresource.map_or("", Subresource::as_str);
+        Owner::new(self.name, self.operation, version, subresource)
+    }
+}
+
+/// What a write of the object itself cannot change.
+fn reset(target: &Target) -> &'static LazyLock<Set<'static>> {
+    if target.kind.has(Subresource::Status) { &STATUS } else { &NOTHING }
+}
+
+/// What an applied configuration may name without owning it: all that the path's part of the object does not hold.
+pub(super) fn reset_by_apply(target: &Target, of: &'static Type) -> Set<'static> {
+    if !matches!(target.subresource, Some(Subresource::Status | Subresource::Approval)) {
+        return (**reset(target)).clone();
+    }
+    let mut paths: Vec<[&'static str; 2]> = Vec::new();
+    for field in of.fields.iter().filter(|it| !matches!(it.name, "metadata" | "status")) {
+        paths.push([field.name, ""]);
+    }
+    let metadata = of.field("metadata").and_then(|it| if let Shape::Object(of) = it.shape { Some(of) } else { None });
+    for field in metadata.map_or(&[][..], |it| it.fields) {
+        let in_core = target.kind.resource.group.is_empty() && field.name == "labels";
+        if field.name != "annotations" && !in_core {
+            paths.push(["metadata", field.name]);
+        }
+    }
+    let paths: Vec<&[&'static str]> =
+        paths.iter().map(|it| if it[1].is_empty() { &it[..1] } else { &it[..] }).collect();
+    Set::of_fields(&paths)
+}
+
+/// The versions of one kind.
+pub(super) struct OfKind(pub(super) &'static Kind);
+
+impl OfKind {
+    fn row(&self, version: &str) -> Option<&'static Kind> {
+        let row = corten_kinds::by_kind(version, &self.0.resource.kind)?;
+        std::ptr::eq(row.stored_row(), self.0.stored_row()).then_some(row)
+    }
+}
+
+impl Views for OfKind {
+    fn view(&self, object: &Value, from: &str, to: &str) -> Option<Value> {
+        let (from, to) = (self.row(from)?, self.row(to)?);
+        let mut object = object.clone();
+        versions::to_stored(from, &mut object);
+        versions::from_stored(to, &mut object);
+        Some(object)
+    }
+
+    fn type_of(&self, version: &str) -> Option<&'static Type> {
+        corten_schema::find(self.row(version)?.schema)
+    }
+}
+
+/// The name under which a request's fields are owned.
+pub(super) fn author(ctx: &Context) -> String {
+    if let Some(name) = ctx.info.query.get("fieldManager") {
+        return name.to_owned();
+    }
+    let agent = ctx.headers.get(http::header::USER_AGENT).map_or(&b""[..], |it| it.as_bytes());
+    let agent = String::from_utf8_lossy(agent);
+    if agent.is_empty() && ctx.peer.is_none() {
+        return component(&ctx.who().user).to_owned();
+    }
+    let mut name = String::new();
+    for letter in agent.split('/').next().unwrap_or_default().chars().filter(|it| is_printable(*it)) {
+        if name.len() + letter.len_utf8() > MANAGER_BYTES_MAX {
+            break;
+        }
+        name.push(letter);
+    }
+    name
+}
+
+/// Parts of the server itself go by the names that upstream's programs have.
+fn component(user: &str) -> &str {
+    if user.starts_with("system:node:") {
+        return "kubelet";
+    }
+    if user.starts_with("system:serviceaccount:kube-system:") {
+        return "kube-controller-manager";
+    }
+    match user.rsplit(':').next().unwrap_or_default() {
+        "apiserver" => "kube-apiserver",
+        name => name,
+    }
+}
+
+/// As Go's `unicode.IsPrint`: the only space is the plain one.
+fn is_printable(letter: char) -> bool {
+    letter == ' '
+        || !(letter.is_control()
+            || letter.is_whitespace()
+            || matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'))
+}
+
+/// Checks `fieldManager` and `force`.
+///
+/// # Errors
+/// 422 that names the options' kind, as upstream.
+pub(super) fn check_options(ctx: &Context, is_apply: bool) -> Result<(), Status> {
+    let query = &ctx.info.query;
+    let manager = query.get("fieldManager").unwrap_or_default();
+    let mut found = Vec::new();
+    if is_apply && manager.is_empty() {
+        found.push(Violation::required("fieldManager", "is required for apply patch"));
+    }
+    if !is_apply && ctx.info.verb == "patch" && query.get("force").is_some() {
+        found.push(Violation::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    found.extend(manager_violations("fieldManager", manager));
+    if found.is_empty() {
+        return Ok(());
+    }
+    let kind = match ctx.info.verb {
+        "create" => "CreateOptions",
+        "patch" => "PatchOptions",
+        _ => "UpdateOptions",
+    };
+    Err(Status::invalid(&Resource::cluster("meta.k8s.io", "v1", kind, ""), "", &found))
+}
+
+fn manager_violations(path: &str, manager: &str) -> Vec<Violation> {
+    let mut found = Vec::new();
+    if manager.len() > MANAGER_BYTES_MAX {
+        found.push(Violation::too_long(path, MANAGER_BYTES_MAX));
+    }
+    for (at, letter) in manager.char_indices().filter(|it| !is_printable(it.1)) {
+        let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
+        found.push(Violation::invalid(path, format!("{manager:?}"), &detail));
+    }
+    found
+}
+
+/// What is wrong with a list that a client sent. What cannot be read at all was never taken over.
+pub(super) fn violations(sent: &Sent) -> Vec<Violation> {
+    let Sent::List(list) = sent else { return Vec::new() };
+    let Ok(owners) = Owners::read(list) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (at, owner) in owners.0.iter().enumerate() {
+        found.extend(manager_violations(&format!("metadata.managedFields[{at}].manager"), &owner.manager));
+        if owner.subresource.len() > 256 {
+            found.push(Violation::too_long(format!("metadata.managedFields[{at}].subresource"), 256));
+        }
+        if let Some(time) = owner.time.as_deref().filter(|it| it.parse::<Time>().is_err()) {
+            found.push(Violation::invalid(format!("metadata.managedFields[{at}].time"), format!("{time:?}"), ""));
+        }
+    }
+    found
+}

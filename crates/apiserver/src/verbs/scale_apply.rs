@@ -1,0 +1,101 @@
+//! Server-side apply of a Scale: who owns the replicas of the object is shown as who owns those of its Scale, and back.
+
+use corten_meta::Status;
+use corten_schema::apply::{self, OneView, Operation, Owner, Owners, Set, Write};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::{
+    apply::{identified, refusal},
+    managed::{self, Author, Tracked},
+    scale::{SCALE, SCHEMA, checked, scale_of},
+    target::Target,
+    update::{MakeOwned, Part, change_owned},
+};
+use crate::{
+    answer, codec,
+    request::{Context, Response},
+};
+
+const VERSION: &str = "autoscaling/v1";
+const REPLICAS: &[&str] = &["spec", "replicas"];
+
+pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+    managed::check_options(ctx, true)?;
+    let body = ctx.read_body().await?;
+    let configuration = codec::configuration(&body)?.value;
+    identified(&SCALE, &configuration)?;
+    let make: MakeOwned<'_> = &mut |ctx, old| {
+        let (new, tracked) = applied(ctx, target, &configuration, old)?;
+        Ok((new, Some(tracked)))
+    };
+    let json = change_owned(ctx, target, Part::Main, make).await?;
+    let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    Ok(answer::json(StatusCode::OK, &scale_of(&object)))
+}
+
+fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -> Result<(Value, Tracked), Status> {
+    let of = corten_schema::find(SCHEMA).ok_or_else(|| Status::internal("a Scale has no schema"))?;
+    let (author, now) = (managed::author(ctx), ctx.server.now().to_string());
+    let by = Author { name: &author, operation: Operation::Apply };
+    let reset = Set::of_fields(&[&["status"]]);
+    let write = Write { of, by: by.owner(target, VERSION), now: &now, reset: &reset, views: &OneView };
+    let text = managed::text_of(old);
+    let parents = Owners::read(text).unwrap_or_default();
+    let live = pruned(scale_of(old));
+    let result = apply::apply(&write, Some(&live), configuration, of_scale(&parents), ctx.info.query.flag("force"))
+        .map_err(|it| refusal(&SCALE, configuration, &it))?;
+    let scale = result.object.as_ref().unwrap_or(&live);
+    let replicas = checked(scale, target)?;
+    let mut new = old.clone();
+    new["spec"]["replicas"] = replicas.into();
+    for name in ["resourceVersion", "uid"] {
+        new["metadata"][name] = scale["metadata"][name].clone();
+    }
+    let version = target.asked.resource.api_version();
+    let tracked = Tracked { same: result.owned.same, text: of_object(parents, &result.owned.owners, &version).write() };
+    Ok((new, tracked))
+}
+
+/// Without the nulls of what the object does not have.
+fn pruned(mut scale: Value) -> Value {
+    corten_schema::prune(SCHEMA, &mut scale);
+    scale
+}
+
+/// As an owner of the Scale's replicas, if it owns the object's.
+fn in_scale<'a>(owner: &Owner<'a>) -> Option<Owner<'a>> {
+    let mut owner = owner.set().has(REPLICAS).then(|| owner.clone().with(Set::of_fields(&[REPLICAS])))?;
+    owner.api_version = VERSION.into();
+    Some(owner)
+}
+
+fn of_scale<'a>(parents: &Owners<'a>) -> Owners<'a> {
+    Owners(parents.0.iter().filter_map(in_scale).collect())
+}
+
+/// Owners of the object who lost its replicas through the Scale lose them here, and those who gained them come in.
+fn of_object<'a>(parents: Owners<'a>, scales: &Owners<'a>, version: &'a str) -> Owners<'a> {
+    let mut gained: Vec<Owner<'a>> = scales.0.iter().filter(|it| it.set().has(REPLICAS)).cloned().collect();
+    let mut owners = Vec::new();
+    for owner in parents.0 {
+        match in_scale(&owner).map(|seen| gained.iter().position(|it| it.is(&seen))) {
+            None => owners.push(owner),
+            Some(Some(at)) => {
+                gained.remove(at);
+                owners.push(owner);
+            }
+            Some(None) => {
+                let left = owner.set().into_owned().difference(&Set::of_fields(&[REPLICAS]));
+                if !left.is_empty() {
+                    owners.push(owner.with(left));
+                }
+            }
+        }
+    }
+    for mut owner in gained {
+        owner.api_version = version.into();
+        owners.push(owner);
+    }
+    Owners(owners)
+}

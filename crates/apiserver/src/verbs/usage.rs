@@ -1,0 +1,160 @@
+//! The metrics API: GET and LIST of what nodes and Pods use. As upstream, an object is named and labelled as what it is of.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use corten_api::resources::{NODES, PODS};
+use corten_kinds::Kind;
+use corten_meta::{Quantity, Resource, Status};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    answer,
+    codec::{Form, partial},
+    request::{Context, Response},
+    table,
+    usage::{Pair, Use, Window},
+    watch_cache::{Matcher, Snapshot, Stored},
+};
+
+type Pairs = BTreeMap<String, Pair>;
+
+pub(super) async fn answer(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
+    let form = Form::of(ctx)?;
+    if ctx.info.verb == "get" {
+        let object = get(ctx, kind).await?;
+        let body = match form {
+            Form::Object => object,
+            Form::Partial => partial::of(&object),
+            Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
+        };
+        return Ok(answer::json(StatusCode::OK, &body));
+    }
+    let items = list(ctx, kind).await?;
+    let metadata = json!({});
+    let body = match form {
+        Form::Object => json!({
+            "kind": format!("{}List", kind.resource.kind),
+            "apiVersion": kind.resource.api_version(),
+            "metadata": metadata,
+            "items": items,
+        }),
+        Form::Partial => {
+            let items: Vec<Value> = items.iter().map(partial::of).collect();
+            let (kind, version) = ("PartialObjectMetadataList", "meta.k8s.io/v1");
+            json!({ "kind": kind, "apiVersion": version, "metadata": metadata, "items": items })
+        }
+        Form::Table(include) => {
+            let rows = items.iter().map(|it| table::row(kind, it, include, ctx.server.now()));
+            json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
+                    "columnDefinitions": table::columns(kind), "rows": rows.collect::<Vec<_>>() })
+        }
+    };
+    Ok(answer::json(StatusCode::OK, &body))
+}
+
+/// The resource whose use is asked for.
+fn measured(kind: &Kind) -> &'static Resource {
+    static OF_NODES: Resource = NODES;
+    static OF_PODS: Resource = PODS;
+    if kind.resource.namespaced { &OF_PODS } else { &OF_NODES }
+}
+
+fn snapshot(ctx: &Context, resource: &Resource) -> Arc<Snapshot> {
+    ctx.server.caches().get(resource).expect("nodes and pods are rows of the table").snapshot()
+}
+
+async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
+    let (namespace, name) = (&ctx.info.namespace, &ctx.info.name);
+    let of = measured(kind);
+    let objects = snapshot(ctx, of);
+    let stored = objects.get(namespace, name).ok_or_else(|| Status::not_found(of, name))?;
+    let pairs = ctx.server.usages().of(&ctx.server, &node_names(ctx)).await?;
+    // As upstream: what is not found is named by the kind.
+    let unknown = || {
+        let plural = kind.resource.kind.to_lowercase();
+        let resource = Resource { plural: plural.into(), ..kind.resource.clone() };
+        let full = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+        Status::not_found(&resource, &full)
+    };
+    let mut object = used(ctx, stored, &pairs, kind).ok_or_else(unknown)?;
+    let fields = object.as_object_mut().expect("made as an object");
+    fields.insert("kind".into(), json!(kind.resource.kind));
+    fields.insert("apiVersion".into(), json!(kind.resource.api_version()));
+    Ok(object)
+}
+
+async fn list(ctx: &Context, kind: &'static Kind) -> Result<Vec<Value>, Status> {
+    let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
+    let matcher = Matcher::new(kind, &ctx.info.namespace, selector("labelSelector"), selector("fieldSelector"))?;
+    let pairs = ctx.server.usages().of(&ctx.server, &node_names(ctx)).await?;
+    let objects = snapshot(ctx, measured(kind));
+    let wanted = objects.range(&matcher.namespace, None).filter(|it| matcher.matches(it));
+    Ok(wanted.filter_map(|it| used(ctx, it, &pairs, kind)).collect())
+}
+
+fn node_names(ctx: &Context) -> Vec<String> {
+    snapshot(ctx, &NODES).range("", None).map(|it| it.name().to_owned()).collect()
+}
+
+/// `None`: nothing is known of it.
+fn used(ctx: &Context, stored: &Stored, pairs: &Pairs, kind: &Kind) -> Option<Value> {
+    let metadata = json!({
+        "name": stored.name(),
+        "namespace": stored.namespace(),
+        "creationTimestamp": ctx.server.now().whole_seconds(),
+        "labels": stored.labels(),
+    });
+    let mut object = json!({ "metadata": metadata });
+    let pruned = object["metadata"].as_object_mut().expect("made as an object");
+    pruned.retain(|_, it| *it != json!("") && *it != json!({}));
+    let window = if kind.resource.namespaced {
+        let pair = pairs.get(&node_of(stored))?;
+        let (uses, window) = pair.pod(stored.namespace(), stored.name())?;
+        let one = |(name, it): (&str, Use)| json!({ "name": name, "usage": usage(it) });
+        object["containers"] = uses.into_iter().map(one).collect();
+        window
+    } else {
+        let (it, window) = pairs.get(stored.name())?.node()?;
+        object["usage"] = usage(it);
+        window
+    };
+    let Window { end, length } = window;
+    object["timestamp"] = json!(end.whole_seconds());
+    object["window"] = json!(duration(length));
+    Some(object)
+}
+
+fn node_of(pod: &Stored) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Pod {
+        spec: Spec,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Spec {
+        node_name: String,
+    }
+    serde_json::from_slice::<Pod>(pod.value()).unwrap_or_default().spec.node_name
+}
+
+fn usage(it: Use) -> Value {
+    json!({ "cpu": Quantity::nanos(it.nanocores), "memory": Quantity::bytes(it.memory_bytes) })
+}
+
+/// As Go writes one: `15.023s`, `1m2.024s`.
+fn duration(length: Duration) -> String {
+    let (minutes, millis) = (length.as_secs() / 60, length.as_millis() % 60_000);
+    let fraction = match millis % 1000 {
+        0 => String::new(),
+        rest => format!(".{rest:03}").trim_end_matches('0').to_owned(),
+    };
+    let seconds = format!("{}{fraction}s", millis / 1000);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => seconds,
+        (0, minutes) => format!("{minutes}m{seconds}"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
+    }
+}

@@ -1,0 +1,75 @@
+//! What the kubelet can be told, under upstream's names: when the node is short of something, which images go, what is kept
+//! for the system, how long pods have when the machine ends. `corten node` reads them, `corten up` passes them on.
+
+use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+
+/// One option: its name, what stands for its value, the default, and what it does.
+type Row = (&'static str, &'static str, &'static str, &'static str);
+
+const ROWS: &[Row] = &[
+    (
+        "eviction-hard",
+        "SIGNAL<LIMIT,…",
+        "imagefs.available<15%,imagefs.inodesFree<5%,memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%",
+        "Below these limits pods are evicted at once. Signals: memory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available; a signal that is not named has no limit",
+    ),
+    ("eviction-soft", "SIGNAL<LIMIT,…", "", "Below these limits pods are evicted when it lasts"),
+    ("eviction-soft-grace-period", "SIGNAL=TIME,…", "", "How long it must last: memory.available=1m30s"),
+    ("eviction-max-pod-grace-period", "SECONDS", "0", "The grace of a pod that is evicted for a soft limit"),
+    (
+        "eviction-minimum-reclaim",
+        "SIGNAL=AMOUNT,…",
+        "",
+        "How much more than the limit must be there again before evicting ends",
+    ),
+    (
+        "eviction-pressure-transition-period",
+        "TIME",
+        "5m0s",
+        "How long the node's condition stays after the shortage is over",
+    ),
+    (
+        "image-gc-high-threshold",
+        "PERCENT",
+        "85",
+        "From this use of their disk on, unused images are removed; 100: never",
+    ),
+    ("image-gc-low-threshold", "PERCENT", "80", "Down to this use of their disk"),
+    ("minimum-image-ttl-duration", "TIME", "2m0s", "No image that is younger is removed"),
+    ("maximum-image-gc-age", "TIME", "0", "Images that were not used for longer are removed in any case; 0: never"),
+    (
+        "kube-reserved",
+        "RESOURCE=QUANTITY,…",
+        "",
+        "Kept for Corten itself: cpu, memory, ephemeral-storage. Pods may have the rest, less what eviction-hard keeps free",
+    ),
+    ("system-reserved", "RESOURCE=QUANTITY,…", "", "Kept for the rest of the machine, in addition"),
+    (
+        "shutdown-grace-period",
+        "TIME",
+        "30s",
+        "How long pods have together when the machine is about to end: see `corten down --drain`",
+    ),
+    ("shutdown-grace-period-critical-pods", "TIME", "10s", "Of that, for critical pods, which end last"),
+    (
+        "allowed-unsafe-sysctls",
+        "NAME,…",
+        "",
+        "Kernel parameters that pods may set beyond the safe ones: names, or beginnings of names that end in `*`",
+    ),
+];
+
+/// Adds the options.
+pub fn args(command: Command) -> Command {
+    ROWS.iter().fold(command, |command, (name, value, default, help)| {
+        let arg = Arg::new(*name).long(*name).value_name(*value).help(*help).help_heading("Resources of the node");
+        command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })
+    })
+}
+
+/// Those that were given, as arguments.
+pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
+    let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let rows = ROWS.iter().filter(|it| is_given(it.0));
+    rows.filter_map(|(name, ..)| Some(format!("--{name}={}", matches.get_one::<String>(name)?))).collect()
+}

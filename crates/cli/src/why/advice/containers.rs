@@ -1,0 +1,179 @@
+//! Containers that end, do not start, or do not answer.
+
+use serde_json::json;
+
+use super::{Advice, Case, images, last_part, logs};
+use crate::why::{
+    account::{items, text},
+    command::kubectl,
+};
+
+pub(super) fn crash(case: &Case<'_>) -> Advice {
+    let container = ended(case);
+    let message = &case.wait.message;
+    let what = message.split("; back-off").next().unwrap_or(message);
+    if message.contains("it cannot be started") {
+        return start(case);
+    }
+    if case.wait.reason == "OOMKilled" || message.contains("more memory than it may") {
+        return out_of_memory(case, &container);
+    }
+    let is_over = matches!(&*case.wait.reason, "PodFailed");
+    let options: &[&str] = if is_over { &["--tail=20"] } else { &["--previous"] };
+    let headline = match &*container {
+        "" => what.to_owned(),
+        name => match restarts(case, name) {
+            0 | 1 => format!("container {name} crashes: {what}"),
+            n => format!("container {name} has crashed {n} times: {what}"),
+        },
+    };
+    let headline = if is_over { what.to_owned() } else { headline };
+    let code =
+        what.split("exit code ").nth(1).map(|it| it.chars().take_while(char::is_ascii_digit).collect::<String>());
+    let meaning = code.and_then(|it| meaning(&it)).filter(|_| !what.contains("probe fails"));
+    Advice::run(logs(case, &container, options))
+        .headline(headline)
+        .hints(meaning.map(str::to_owned))
+        .hints(images::undo_hint(case))
+}
+
+/// How often the API says it was started again.
+fn restarts(case: &Case<'_>, name: &str) -> i64 {
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let mut statuses = lists.iter().flat_map(|it| items(case.object, it));
+    let status = statuses.find(|it| it["name"] == name);
+    status.and_then(|it| it["restartCount"].as_i64()).unwrap_or(0)
+}
+
+/// The container a failed Pod ended with, or that of the step.
+fn ended(case: &Case<'_>) -> String {
+    if case.root.step.is_some() {
+        return case.container_name().to_owned();
+    }
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let mut statuses = lists.iter().flat_map(|it| items(case.object, it));
+    let failed = statuses.find(|it| it.pointer("/state/terminated/exitCode").is_some_and(|it| *it != 0));
+    failed.map(|it| text(it, "/name").to_owned()).unwrap_or_default()
+}
+
+fn meaning(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "126" => "126: the shell found the command and could not run it",
+        "127" => "127: the shell did not find the command",
+        "134" => "134: it aborted itself (SIGABRT)",
+        "137" => "137: it was killed (SIGKILL): by a probe, by its grace period's end, or for memory",
+        "139" => "139: it touched memory that is not its own (SIGSEGV)",
+        "143" => "143: it was asked to stop (SIGTERM)",
+        _ => return None,
+    })
+}
+
+fn out_of_memory(case: &Case<'_>, name: &str) -> Advice {
+    let containers = items(case.object, "/spec/containers").iter().chain(items(case.object, "/spec/initContainers"));
+    let limit = containers.filter(|it| it["name"] == name).map(|it| text(it, "/resources/limits/memory")).next();
+    let limit = limit.filter(|it| !it.is_empty());
+    let doubled = limit.and_then(|it| it.parse::<corten_meta::Quantity>().ok()).map(|it| it.plus(it).to_string());
+    let author = case.author.clone();
+    let next = match (doubled, case.is_bare_pod()) {
+        (Some(doubled), false) => {
+            let (container, limits) = (format!("-c={name}"), format!("--limits=memory={doubled}"));
+            kubectl(case.namespace, &["set", "resources", &author, &container, &limits])
+        }
+        _ => case.edit(),
+    };
+    let headline = match limit {
+        Some(limit) => format!("container {name} is killed for using more memory than its limit of {limit}"),
+        None => format!("container {name} is killed because memory ran out"),
+    };
+    Advice::run(next).headline(headline).hints(case.edit_hints())
+}
+
+pub(super) fn start(case: &Case<'_>) -> Advice {
+    let name = case.container_name();
+    let message = &case.wait.message;
+    let command = command_of(message);
+    let why = last_part(message.split("; back-off").next().unwrap_or(message).trim_end_matches(": unknown"));
+    let headline = match command {
+        Some(command) => format!("container {name} cannot start: its command {command:?}: {why}"),
+        None => format!("container {name} cannot start: {why}"),
+    };
+    let has_command = case.container().is_some_and(|it| it["command"].is_array());
+    let hint = command.map(|_| {
+        let whose =
+            if has_command { "the spec's `command`" } else { "the image's own entry point, as the spec has none" };
+        format!("it comes from {whose}")
+    });
+    Advice::run(if images::has_earlier(case) {
+        kubectl(case.namespace, &["rollout", "undo", &case.author])
+    } else {
+        case.edit()
+    })
+    .headline(headline)
+    .hints(hint)
+    .hints(case.edit_hints())
+}
+
+/// The program a runtime could not run, as runc and crun put it.
+fn command_of(message: &str) -> Option<&str> {
+    let within = |before: &str, after: char| message.split_once(before)?.1.split_once(after).map(|it| it.0);
+    within("exec: \"", '"').or_else(|| within("executable file `", '`')).or_else(|| within("open executable: `", '`'))
+}
+
+pub(super) fn probe(case: &Case<'_>) -> Advice {
+    let name = case.wait.message.strip_prefix("container ").and_then(|it| it.split(':').next()).unwrap_or_default();
+    let spec = items(case.object, "/spec/containers").iter().find(|it| it["name"] == name);
+    let kind = ["readiness", "liveness", "startup"]
+        .into_iter()
+        .find(|it| case.wait.message.contains(&format!("its {it} probe")));
+    let probe = kind.and_then(|kind| Some((kind, spec?.get(format!("{kind}Probe"))?)));
+    let hint = probe.map(|(kind, it)| {
+        let every = it["periodSeconds"].as_i64().unwrap_or(10);
+        let times = it["failureThreshold"].as_i64().unwrap_or(3);
+        format!("its {kind} probe is {}, every {every} s, {times} failures count", shape(it))
+    });
+    Advice::run(logs(case, name, &["--tail=20"])).headline(case.wait.message.clone()).hints(hint).hints(
+        (kind == Some("readiness"))
+            .then(|| "until it passes, no Service sends it anything; it is not restarted".into()),
+    )
+}
+
+fn shape(probe: &serde_json::Value) -> String {
+    if let Some(http) = probe.get("httpGet") {
+        let port = http["port"].as_str().map_or_else(|| http["port"].to_string(), str::to_owned);
+        let path = Some(text(http, "/path")).filter(|it| !it.is_empty()).unwrap_or("/");
+        return format!("GET {path} at port {port}");
+    }
+    if let Some(tcp) = probe.get("tcpSocket") {
+        return format!(
+            "a connection to port {}",
+            tcp["port"].as_str().map_or_else(|| tcp["port"].to_string(), str::to_owned)
+        );
+    }
+    if let Some(grpc) = probe.get("grpc") {
+        return format!("a gRPC health check at port {}", grpc["port"]);
+    }
+    let command = items(probe, "/exec/command").iter().filter_map(|it| it.as_str());
+    format!("the command `{}`", command.collect::<Vec<_>>().join(" "))
+}
+
+pub(super) fn init(case: &Case<'_>) -> Advice {
+    let name = case.container_name();
+    Advice::run(logs(case, name, &["-f"]))
+        .headline(format!("init container {name} has not ended, and nothing else starts before it has"))
+        .who("nobody, if it ends by itself; else whoever wrote it: that cannot be known from outside")
+}
+
+pub(super) fn gate(case: &Case<'_>) -> Advice {
+    let gates = items(case.object, "/spec/readinessGates").iter().map(|it| text(it, "/conditionType"));
+    let unmet =
+        gates.filter(|gate| crate::why::account::condition(case.object, gate).is_none_or(|it| it["status"] != "True"));
+    let gate = unmet.collect::<Vec<_>>().join(", ");
+    let patch = json!({"status": {"conditions": [{"type": gate, "status": "True"}]}}).to_string();
+    Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "jsonpath={.status.conditions}"]))
+        .headline(format!("its containers are ready, and nobody has set its readiness gate {gate}"))
+        .who(format!("the program that sets the condition {gate}: it is not part of the cluster"))
+        .hint(format!(
+            "by hand: {}",
+            kubectl(case.namespace, &["patch", &case.at.subject, "--subresource=status", "-p", &patch])
+        ))
+}

@@ -1,0 +1,44 @@
+//! Objects that are being deleted and are held.
+
+use serde_json::{Value, json};
+
+use super::{Advice, Case};
+use crate::why::{
+    account::{items, text},
+    command::kubectl,
+};
+
+pub(super) fn in_use(case: &Case<'_>) -> Advice {
+    let user = case.wait.on.as_deref().unwrap_or_default();
+    Advice::run(kubectl(case.namespace, &["describe", user]))
+        .headline(format!("{user} uses it, and it goes when no pod does"))
+        .who(format!("whoever runs {user}: it must end, or use something else"))
+}
+
+pub(super) fn finalizer(case: &Case<'_>) -> Advice {
+    if case.wait.reason == "NamespaceContentRemaining" {
+        let on = case.wait.on.clone().unwrap_or_default();
+        let name = text(case.object, "/metadata/name");
+        return Advice::run(format!("corten why {on} -n {name}")).headline(case.wait.message.clone());
+    }
+    let name = case.wait.message.split('"').nth(1).unwrap_or_default();
+    let place = items(case.object, "/metadata/finalizers").iter().position(|it| *it == name);
+    let advice = Advice::default().headline(format!("the finalizer {name:?} holds it"));
+    match (case.wait.actor, place) {
+        (corten_reconcile::Actor::External, Some(at)) => {
+            let path = format!("/metadata/finalizers/{at}");
+            let patch: Value = json!([{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]);
+            let patch = patch.to_string();
+            let mut advice = advice
+                .who(format!("the program that {name:?} belongs to: it cleans up, then takes its finalizer away"))
+                .hint("only if that program is gone for good: the command lets the object go without its cleaning up");
+            advice.next = kubectl(case.namespace, &["patch", &case.at.subject, "--type=json", "-p", &patch]);
+            advice
+        }
+        _ => {
+            let mut advice = advice;
+            advice.next = kubectl(case.namespace, &["get", &case.at.subject, "-o", "jsonpath={.metadata.finalizers}"]);
+            advice
+        }
+    }
+}

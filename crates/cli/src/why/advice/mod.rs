@@ -1,0 +1,228 @@
+//! What to do about the cause at the end of the chain: the facts that help, who must act, the command to run next.
+//!
+//! A command is one that can be pasted as it stands. Where only a person can know what to write, it opens an editor.
+
+mod containers;
+mod images;
+mod leaving;
+mod refusals;
+mod scheduling;
+mod services;
+mod sources;
+mod workloads;
+
+use std::rc::Rc;
+
+use corten_meta::Key;
+use corten_reconcile::{Actor, Wait};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    account::{Account, Root, key_of, one_line, text},
+    command::{kubectl, quoted},
+    gather,
+    reader::Reader,
+};
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Advice {
+    /// The cause in plain words; empty: the wait's own message says it.
+    #[serde(skip)]
+    pub(crate) headline: String,
+    /// Who must act, in words.
+    pub(crate) who: String,
+    /// Facts that help, a line each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hints: Vec<String>,
+    /// The command to run next.
+    pub(crate) next: String,
+}
+
+impl Advice {
+    fn run(next: String) -> Self {
+        Self { next, ..Self::default() }
+    }
+
+    fn headline(mut self, headline: impl Into<String>) -> Self {
+        self.headline = headline.into();
+        self
+    }
+
+    fn who(mut self, who: impl Into<String>) -> Self {
+        self.who = who.into();
+        self
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    fn hints(mut self, hints: impl IntoIterator<Item = String>) -> Self {
+        self.hints.extend(hints);
+        self
+    }
+}
+
+/// The cause, the object it is about, and whoever that object was made for.
+struct Case<'a> {
+    reader: &'a Reader<'a>,
+    root: &'a Root<'a>,
+    wait: &'a Wait,
+    at: &'a Account,
+    object: &'a Value,
+    namespace: &'a str,
+    /// Whose template must change: the Deployment of a Pod, or the object itself.
+    author: String,
+    author_object: Rc<Value>,
+}
+
+impl Case<'_> {
+    fn is_bare_pod(&self) -> bool {
+        self.author.starts_with("pod/")
+    }
+
+    /// Opens what must be changed; a Pod itself can hardly be.
+    fn edit(&self) -> String {
+        if self.is_bare_pod() {
+            return kubectl(self.namespace, &["get", &self.author, "-o", "yaml"]);
+        }
+        kubectl(self.namespace, &["edit", &self.author])
+    }
+
+    fn edit_hints(&self) -> Option<String> {
+        self.is_bare_pod()
+            .then(|| "a pod's spec cannot be changed: correct its manifest, delete it, make it again".into())
+    }
+
+    fn describe(&self) -> String {
+        kubectl(self.namespace, &["describe", &self.at.subject])
+    }
+
+    /// The part of the Pod's spec that is about the container of the root's step.
+    fn container(&self) -> Option<&Value> {
+        let name = self.root.container()?;
+        let lists = ["/spec/initContainers", "/spec/containers", "/spec/ephemeralContainers"];
+        lists.iter().flat_map(|it| super::account::items(self.object, it)).find(|it| it["name"] == name)
+    }
+
+    fn container_name(&self) -> &str {
+        self.root.container().unwrap_or_default()
+    }
+}
+
+/// The advice for the cause of an account; none where nothing is waited for.
+pub(super) async fn of(reader: &Reader<'_>, root: &Root<'_>) -> Advice {
+    let at = root.at();
+    let (author, author_object) = author(reader, at).await;
+    let case =
+        Case { reader, root, wait: root.wait, at, object: &at.object, namespace: &at.namespace, author, author_object };
+    let mut advice = match advise(&case).await {
+        Some(advice) => advice,
+        None => general(&case),
+    };
+    if advice.who.is_empty() {
+        advice.who = who(&case);
+    }
+    advice
+}
+
+async fn advise(case: &Case<'_>) -> Option<Advice> {
+    match &*case.wait.reason {
+        "ErrImagePull" | "ImagePullBackOff" => Some(images::pull(case).await),
+        "ErrImageNeverPull" => Some(images::never(case).await),
+        "InvalidImageName" => Some(images::invalid(case)),
+        "CrashLoopBackOff" | "OOMKilled" | "PodFailed" => Some(containers::crash(case)),
+        "RunContainerError" | "CreateContainerError" | "PostStartHookError" => Some(containers::start(case)),
+        "Unhealthy" => Some(containers::probe(case)),
+        "InitContainerRunning" => Some(containers::init(case)),
+        "CreateContainerConfigError" | "FailedMount" => sources::missing(case).await,
+        "InsufficientResources" => scheduling::resources(case).await,
+        "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),
+        "UntoleratedTaint" => scheduling::taint(case).await,
+        "NodeAffinity" => scheduling::affinity(case).await,
+        "NodePorts" => Some(scheduling::ports(case).await),
+        "SchedulingGated" => Some(scheduling::gated(case)),
+        "NotScheduled" => Some(scheduling::other(case).await),
+        "NoNodes" => Some(Advice::run("corten up".into()).hint("`corten up` makes this machine the cluster's node")),
+        "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
+        "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
+        "ClaimInUse" => Some(leaving::in_use(case)),
+        "WebhookRefused" => Some(refusals::webhook(case)),
+        "ReadinessGate" => Some(containers::gate(case)),
+        "NoVolumeBinder" | "VolumeBinding" => Some(sources::claim(case)),
+        "QuotaExceeded" => Some(refusals::quota(case).await),
+        "QuotaNeedsRequests" => Some(refusals::requests(case)),
+        "PodSecurityViolated" => Some(refusals::pod_security(case)),
+        "LimitRangeViolated" => Some(refusals::limit_range(case)),
+        "ServiceAccountNotFound" => Some(refusals::service_account(case).await),
+        "PriorityClassNotFound" | "RuntimeClassNotFound" | "TemplateInvalid" => {
+            Some(Advice::run(case.edit()).hints(case.edit_hints()))
+        }
+        "DeploymentPaused" => Some(workloads::paused(case)),
+        "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
+        "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),
+        "ApprovalNeeded" => Some(workloads::approval(case)),
+        "NoDisruptionsAllowed" | "EvictionRefused" => Some(workloads::budget(case)),
+        "JobAlreadyActive" | "PodsRunning" => Some(workloads::running(case)),
+        "NoPodsSelected" => Some(services::selector(case).await),
+        "NamedPortMissing" => Some(services::port(case).await),
+        "ScaledToZero" => Some(services::scaled(case)),
+        "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
+        "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
+        _ => None,
+    }
+}
+
+/// Nothing is known of this reason but what the wait says.
+fn general(case: &Case<'_>) -> Advice {
+    let next = match case.wait.on.as_deref() {
+        Some(on) if on.starts_with("node/") => kubectl("", &["describe", on]),
+        Some(on) => kubectl(case.namespace, &["describe", on]),
+        None => case.describe(),
+    };
+    Advice::run(next)
+}
+
+fn who(case: &Case<'_>) -> String {
+    match case.wait.actor {
+        Actor::Cluster => "nobody: it goes on by itself".into(),
+        Actor::Author => format!("whoever wrote it: {} must change, or something it names", case.author),
+        Actor::Operator => "whoever runs the cluster".into(),
+        Actor::External => "a program outside the cluster, or whoever runs it".into(),
+    }
+}
+
+/// The object at the top of the controllers, whose template a person wrote.
+async fn author(reader: &Reader<'_>, at: &Account) -> (String, Rc<Value>) {
+    let (mut subject, mut object) = (at.subject.clone(), at.object.clone());
+    for _ in 0..3 {
+        let Some((kind, name)) = gather::owner(&object) else { break };
+        subject = format!("{}/{name}", kind.singular);
+        let Some(owner) = reader.get(&kind.resource, &Key::new(key_of(&object).namespace, name)).await else { break };
+        object = owner;
+    }
+    (subject, object)
+}
+
+/// `kubectl logs POD -c CONTAINER`, with as many options as say more.
+fn logs(case: &Case<'_>, container: &str, options: &[&str]) -> String {
+    let name = text(case.object, "/metadata/name");
+    let mut words = vec!["logs", name];
+    if !container.is_empty() {
+        words.extend(["-c", container]);
+    }
+    words.extend(options);
+    kubectl(case.namespace, &words)
+}
+
+/// The end of a message: runtimes put the cause last and everything they were doing before.
+fn last_part(message: &str) -> String {
+    one_line(message.rsplit(": ").next().unwrap_or(message))
+}
+
+fn shell(text: &str) -> String {
+    quoted(text)
+}

@@ -1,0 +1,125 @@
+//! What the API server refused: raise, ask for less, or change the namespace's rule.
+
+use corten_api::resources::SERVICE_ACCOUNTS;
+use corten_meta::Quantity;
+use serde_json::{Map, json};
+
+use super::{Advice, Case};
+use crate::why::{
+    account::text,
+    command::{kubectl, merge},
+    nearest::nearest,
+};
+
+pub(super) async fn quota(case: &Case<'_>) -> Advice {
+    let name = case.wait.on.as_deref().and_then(|it| it.split_once('/')).map_or("", |it| it.1);
+    let mut hard = Map::new();
+    for part in case.wait.message.split_once("is full: ").map_or("", |it| it.1).split("; ") {
+        // "pods used 3 of 3, 1 more asked"
+        let words: Vec<&str> = part.split([' ', ',']).filter(|it| !it.is_empty()).collect();
+        let [resource, "used", used, "of", limit, asked, "more", "asked"] = words[..] else { continue };
+        let amount = |it: &str| it.parse::<Quantity>().unwrap_or_default();
+        let needed = amount(used).plus(missing(case).map_or(amount(asked), |n| times(amount(asked), n)));
+        if needed > amount(limit) {
+            hard.insert(resource.into(), json!(needed.to_string()));
+        }
+    }
+    let patch = json!({"spec": {"hard": hard}});
+    Advice::run(merge(case.namespace, &format!("resourcequota/{name}"), &patch))
+        .headline(case.wait.message.clone())
+        .who(format!("whoever runs the cluster: raise the quota; or its author: {} must ask for less", case.author))
+        .hints(
+            missing(case)
+                .filter(|it| *it > 1)
+                .map(|it| format!("{it} pods are missing; the command makes room for all of them")),
+        )
+}
+
+fn times(amount: Quantity, n: i64) -> Quantity {
+    (0..n.clamp(1, 1000)).fold(Quantity::default(), |sum, _| sum.plus(amount))
+}
+
+/// How many Pods are still to be made.
+fn missing(case: &Case<'_>) -> Option<i64> {
+    let wanted = case.object["spec"]["replicas"].as_i64()?;
+    Some(wanted - case.object["status"]["replicas"].as_i64().unwrap_or(0)).filter(|it| *it > 0)
+}
+
+/// What a template that says nothing is given, so that the command can be pasted; a person knows better numbers.
+fn default_amount(resource: &str) -> &'static str {
+    match resource {
+        "cpu" => "100m",
+        "ephemeral-storage" => "1Gi",
+        _ => "128Mi",
+    }
+}
+
+pub(super) fn requests(case: &Case<'_>) -> Advice {
+    let rest = case.wait.message.split_once("must specify ").map_or("", |it| it.1);
+    let (resources, containers) = rest.split_once(" for: ").unwrap_or((rest, ""));
+    let mut words = vec!["set".to_owned(), "resources".into(), case.author.clone()];
+    words.extend(Some(containers).filter(|it| !it.is_empty()).map(|it| format!("-c={it}")));
+    for kind in ["requests", "limits"] {
+        let of_kind = resources.split(',').filter_map(|it| {
+            let it = it.trim();
+            it.strip_prefix(&format!("{kind}.")).or_else(|| (kind == "requests" && !it.contains('.')).then_some(it))
+        });
+        let amounts: Vec<String> = of_kind.map(|it| format!("{it}={}", default_amount(it))).collect();
+        words.extend((!amounts.is_empty()).then(|| format!("--{kind}={}", amounts.join(","))));
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_job = case.author.starts_with("job/");
+    let next = if is_job {
+        kubectl(case.namespace, &["get", &case.author, "-o", "yaml"])
+    } else {
+        kubectl(case.namespace, &words)
+    };
+    Advice::run(next)
+        .headline(format!(
+            "its namespace has a quota for {resources}, and container {containers} does not say how much"
+        ))
+        .hint("or the namespace gets defaults: a LimitRange with defaultRequest")
+        .hints(
+            is_job.then(|| "a Job's template cannot be changed: correct its manifest, delete it, make it again".into()),
+        )
+}
+
+pub(super) fn pod_security(case: &Case<'_>) -> Advice {
+    let (level, what) =
+        case.wait.message.split_once("PodSecurity ").map_or(("", ""), |it| it.1.split_once(": ").unwrap_or((it.1, "")));
+    let level = level.trim_matches('"').split(':').next().unwrap_or_default().to_owned();
+    // `x != false (container "c" must set …), y (…)`: what each asks for stands in brackets.
+    let asks = what.split("), ").map(|it| it.split_once(" (").map_or(it, |it| it.1).trim_end_matches(')').to_owned());
+    let is_pod = case.is_bare_pod();
+    Advice::run(case.edit())
+        .headline(format!(
+            "namespace {} enforces PodSecurity {level:?}, and its pods do not keep to it",
+            case.namespace
+        ))
+        .who(format!("whoever wrote {}; or whoever runs the namespace: relax it", case.author))
+        .hints(asks.take(5))
+        .hints(is_pod.then(|| "a pod's spec cannot be changed".into()))
+}
+
+pub(super) fn limit_range(case: &Case<'_>) -> Advice {
+    Advice::run(case.edit())
+        .headline(format!("a LimitRange of {} does not allow it: {}", case.namespace, case.wait.message))
+        .who(format!("whoever wrote {}; or whoever runs the namespace: change the LimitRange", case.author))
+        .hint(format!("the rule: {}", kubectl(case.namespace, &["describe", "limitrange"])))
+}
+
+pub(super) async fn service_account(case: &Case<'_>) -> Advice {
+    let name = case.wait.on.as_deref().and_then(|it| it.split_once('/')).map_or("", |it| it.1);
+    let list = case.reader.list(&SERVICE_ACCOUNTS, case.namespace).await;
+    let near = nearest(name, list.iter().map(|it| text(it, "/metadata/name")));
+    Advice::run(kubectl(case.namespace, &["create", "serviceaccount", name]))
+        .headline(format!("there is no service account {name:?} in {}", case.namespace))
+        .hints(near.map(|it| format!("there is one called {it:?}")))
+}
+
+pub(super) fn webhook(case: &Case<'_>) -> Advice {
+    let name = case.wait.message.split("webhook \"").nth(1).and_then(|it| it.split('"').next()).unwrap_or_default();
+    Advice::run(kubectl("", &["get", "validatingwebhookconfigurations,mutatingwebhookconfigurations"]))
+        .headline(case.wait.message.clone())
+        .who(format!("whoever runs the webhook {name:?}; or {} must keep to what it asks", case.author))
+}

@@ -1,0 +1,219 @@
+//! Pods without a node: what each reason asks of whom.
+
+use corten_api::resources::{NODES, PODS};
+use corten_meta::{Key, Quantity};
+use serde_json::{Value, json};
+
+use super::{Advice, Case};
+use crate::why::{
+    account::{items, text},
+    command::kubectl,
+    findings::manager_of,
+    nearest::nearest,
+};
+
+/// The node the scheduler calls the nearest, with what it says of it.
+async fn nearest_node(case: &Case<'_>) -> Option<(String, std::rc::Rc<Value>, String)> {
+    let cause = case.at.causes.iter().find(|it| it.wait.reason == "NearestNode")?;
+    let name = cause.wait.on.as_deref()?.strip_prefix("node/")?.to_owned();
+    let node = case.reader.get(&NODES, &Key::cluster(&*name)).await?;
+    Some((name, node, cause.wait.message.clone()))
+}
+
+pub(super) async fn resources(case: &Case<'_>) -> Option<Advice> {
+    let (name, node, nearest) = nearest_node(case).await?;
+    let lacks = nearest.split("which lacks ").nth(1).unwrap_or_default();
+    let mut advice = Advice::run(kubectl("", &["describe", &format!("node/{name}")]))
+        .headline(format!("no node has room for it: {}", case.wait.message))
+        .hint(if lacks.is_empty() { nearest.clone() } else { format!("nearest: node {name}, which lacks {lacks}") });
+    let mut fits_empty = true;
+    for resource in ["cpu", "memory", "ephemeral-storage"] {
+        let asked = requested(case.object, resource);
+        let whole: Quantity = text(&node, &format!("/status/allocatable/{resource}")).parse().unwrap_or_default();
+        if asked > whole {
+            fits_empty = false;
+            advice = advice.hint(format!(
+                "it asks for {} {resource}; the node has {whole} in all: no room can be made there",
+                plain(asked)
+            ));
+        }
+    }
+    if fits_empty {
+        return Some(advice.who("whoever runs the cluster: make room or add a node; or its author: ask for less"));
+    }
+    advice.next = case.edit();
+    Some(
+        advice
+            .who(format!("whoever wrote it: {} must ask for less, or a larger node must come", case.author))
+            .hints(case.edit_hints()),
+    )
+}
+
+/// A thousand is no `1k` to people who count processors.
+fn plain(amount: Quantity) -> String {
+    if amount.milli_value() % 1000 == 0 && amount.value() < 100_000 {
+        amount.value().to_string()
+    } else {
+        amount.to_string()
+    }
+}
+
+fn requested(pod: &Value, resource: &str) -> Quantity {
+    let sum = |list: &str| {
+        let amounts =
+            items(pod, list).iter().filter_map(|it| text(it, &format!("/resources/requests/{resource}")).parse().ok());
+        amounts.fold(Quantity::default(), Quantity::plus)
+    };
+    sum("/spec/containers")
+}
+
+pub(super) fn cordoned(case: &Case<'_>) -> Advice {
+    let own = case.at.subject.strip_prefix("node/").map(str::to_owned);
+    let cause = case.at.causes.iter().find(|it| it.wait.reason == "NearestNode");
+    let near = cause.and_then(|it| it.wait.on.as_deref()?.strip_prefix("node/").map(str::to_owned));
+    let Some(node) = own.or(near) else { return Advice::run(kubectl("", &["get", "nodes"])) };
+    Advice::run(kubectl("", &["uncordon", &node]))
+        .headline(format!("node {node} is cordoned: it takes no new pods"))
+        .who("whoever runs the cluster: somebody cordoned it on purpose")
+}
+
+pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
+    let (name, node, _) = nearest_node(case).await?;
+    let tolerated = |taint: &Value| {
+        items(case.object, "/spec/tolerations").iter().any(|it| {
+            let key = text(it, "/key");
+            (key.is_empty() || key == text(taint, "/key"))
+                && matches!(text(it, "/effect"), "" | "NoSchedule")
+                && (it["operator"] == "Exists" || text(it, "/value") == text(taint, "/value"))
+        })
+    };
+    let taints = items(&node, "/spec/taints").iter().filter(|it| it["effect"] != "PreferNoSchedule");
+    let taint = taints.into_iter().find(|it| !tolerated(it))?;
+    let (key, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
+    let written = if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") };
+    let advice = Advice::default().headline(format!("it does not tolerate the taint {written} of node {name}"));
+    Some(if key.starts_with("node.kubernetes.io/") {
+        let mut advice = advice.hint("the cluster set that taint, and takes it away when the node is well");
+        advice.next = format!("corten why node/{name}");
+        advice
+    } else {
+        let mut advice = advice.who("whoever runs the cluster: take the taint away; or its author: tolerate it");
+        advice.next = kubectl("", &["taint", "nodes", &name, &format!("{written}-")]);
+        advice
+    })
+}
+
+pub(super) async fn affinity(case: &Case<'_>) -> Option<Advice> {
+    let (name, node, nearest_text) = nearest_node(case).await?;
+    let wanted = case.object.pointer("/spec/nodeSelector").and_then(Value::as_object);
+    let missing = wanted.into_iter().flatten().find(|(key, value)| node["metadata"]["labels"][key.as_str()] != **value);
+    let Some((key, value)) = missing else {
+        return Some(Advice::run(kubectl("", &["get", "nodes", "--show-labels"])).hint(nearest_text));
+    };
+    let value = value.as_str().unwrap_or_default();
+    let labels = node["metadata"]["labels"].as_object();
+    let has = labels.and_then(|it| it.get(key)).and_then(Value::as_str);
+    let near = nearest(key, labels.into_iter().flatten().map(|it| it.0.as_str()));
+    let hint = match (has, near) {
+        (Some(has), _) => format!("nearest: node {name}, where {key} is {has:?}"),
+        (None, Some(near)) => format!("nearest: node {name}, which has no label {key:?}, but {near:?}"),
+        (None, None) => format!("nearest: node {name}, which has no label {key:?}"),
+    };
+    let mut words = vec!["label".to_owned(), "node".into(), name.clone(), format!("{key}={value}")];
+    words.extend(has.map(|_| "--overwrite".to_owned()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Some(
+        Advice::run(kubectl("", &words))
+            .headline(format!("no node has the label {key}={value} it asks for"))
+            .who(format!(
+                "whoever wrote {}: name a label that is there; or whoever runs the nodes: label one",
+                case.author
+            ))
+            .hint(hint),
+    )
+}
+
+pub(super) async fn ports(case: &Case<'_>) -> Advice {
+    let wanted = host_ports(case.object);
+    let node = text(case.object, "/spec/nodeName");
+    let fields = if node.is_empty() { String::new() } else { format!("spec.nodeName={node}") };
+    let pods = case.reader.list_where(&PODS, "", &fields).await;
+    let own = text(case.object, "/metadata/uid");
+    let holds = |it: &&Value| {
+        it["metadata"]["uid"] != own
+            && !text(it, "/spec/nodeName").is_empty()
+            && host_ports(it).iter().any(|it| wanted.contains(it))
+    };
+    let wanted_text = wanted.iter().map(|(port, protocol)| format!("{port}/{protocol}")).collect::<Vec<_>>().join(", ");
+    let Some(holder) = pods.iter().find(holds) else {
+        return Advice::run(kubectl("", &["get", "pods", "-A", "-o", "wide"]))
+            .headline(format!("every node has given away the port {wanted_text}"));
+    };
+    let (holder, namespace) = (text(holder, "/metadata/name"), text(holder, "/metadata/namespace"));
+    let is_sibling = crate::why::gather::owner(case.object).is_some_and(|it| {
+        pods.iter().any(|pod| {
+            text(pod, "/metadata/name") == holder && crate::why::gather::owner(pod).map(|it| it.1) == Some(it.1.clone())
+        })
+    });
+    let advice = Advice::run(format!("corten why pod/{holder} -n {namespace}"))
+        .headline(format!("port {wanted_text} of the node is taken by pod/{holder} in {namespace}"))
+        .who(format!("whoever wrote {}: ask for another hostPort, or for none", case.author));
+    if is_sibling {
+        advice.hint("both are of the same workload: with a hostPort a node can run only one of them")
+    } else {
+        advice
+    }
+}
+
+fn host_ports(pod: &Value) -> Vec<(i64, String)> {
+    let is_host = pod["spec"]["hostNetwork"] == true;
+    let ports = items(pod, "/spec/containers").iter().flat_map(|it| items(it, "/ports"));
+    let port = |it: &Value| {
+        let number = it["hostPort"].as_i64().or_else(|| it["containerPort"].as_i64().filter(|_| is_host))?;
+        Some((number, Some(text(it, "/protocol")).filter(|it| !it.is_empty()).unwrap_or("TCP").to_owned()))
+    };
+    ports.filter_map(port).collect()
+}
+
+pub(super) fn gated(case: &Case<'_>) -> Advice {
+    let gates: Vec<&str> = items(case.object, "/spec/schedulingGates").iter().map(|it| text(it, "/name")).collect();
+    let first = gates.first().copied().unwrap_or_default();
+    let patch = json!([
+        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": first},
+        {"op": "remove", "path": "/spec/schedulingGates/0"},
+    ]);
+    let set_by = manager_of(case.object, "f:schedulingGates", first).map(|it| format!("the gate was set by {it}"));
+    Advice::run(kubectl(case.namespace, &["patch", &case.at.subject, "--type=json", "-p", &patch.to_string()]))
+        .headline(format!("it is held by the scheduling gate {}", gates.join(", ")))
+        .who(format!("the program that {first} belongs to: it opens the gate when it allows the pod to start"))
+        .hints(set_by)
+        .hint("the command opens the gate in its place")
+}
+
+pub(super) async fn other(case: &Case<'_>) -> Advice {
+    let name = text(case.object, "/spec/schedulerName");
+    let pods = case.reader.list(&PODS, "").await;
+    let has = pods.iter().any(|it| {
+        text(it, "/metadata/name").contains(name)
+            && text(it, "/status/phase") == "Running"
+            && it["metadata"]["uid"] != case.object["metadata"]["uid"]
+    });
+    let hint = if has {
+        format!("a running pod has {name:?} in its name: look at its log")
+    } else {
+        format!("no running pod has {name:?} in its name, as far as can be seen")
+    };
+    Advice::run(format!("{} | grep {}", kubectl("", &["get", "pods", "-A"]), super::shell(name)))
+        .headline(case.wait.message.clone())
+        .who(format!("the scheduler {name:?}: it is not part of this cluster; without it, schedulerName must go"))
+        .hint(hint)
+}
+
+pub(super) fn node(case: &Case<'_>) -> Advice {
+    let on = case.wait.on.as_deref().filter(|it| it.starts_with("node/"));
+    let node = on.or(Some(&case.at.subject)).filter(|it| it.starts_with("node/")).unwrap_or("nodes");
+    let verb = if node == "nodes" { "get" } else { "describe" };
+    Advice::run(kubectl("", &[verb, node]))
+        .who("whoever runs the node: start Corten there (`corten up`), or delete the node if it is gone for good")
+        .hint("on that machine: /var/lib/corten/log/corten.log")
+}

@@ -1,0 +1,110 @@
+//! Services that lead nowhere: the label, the port or the address that is not there.
+
+use std::collections::BTreeMap;
+
+use corten_api::resources::PODS;
+use serde_json::{Value, json};
+
+use super::{Advice, Case};
+use crate::why::{
+    account::{items, text},
+    command::{kubectl, merge},
+    findings::services::{is_selected, port_names, workloads},
+    nearest::nearest,
+};
+
+type Labels = BTreeMap<String, String>;
+
+fn labels(pod: &Value) -> Labels {
+    serde_json::from_value(pod["metadata"]["labels"].clone()).unwrap_or_default()
+}
+
+pub(super) async fn selector(case: &Case<'_>) -> Advice {
+    let wanted: Labels = serde_json::from_value(case.object["spec"]["selector"].clone()).unwrap_or_default();
+    let written = wanted.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+    let headline = format!("no pod of {} has the labels it selects: {written}", case.namespace);
+    let pods = case.reader.list(&PODS, case.namespace).await;
+    let templates = workloads(case.reader, case.namespace).await;
+    let templates = templates.into_iter().map(|(kind, it)| {
+        (format!("the pods of {kind}/{}", text(&it, "/metadata/name")), it["spec"]["template"].clone())
+    });
+    let pods: Vec<(String, Value)> =
+        pods.iter().map(|it| (format!("pod/{}", text(it, "/metadata/name")), it.clone())).chain(templates).collect();
+    let advice = Advice::default().headline(headline);
+    if pods.is_empty() {
+        let mut advice = advice.hint(format!("{} has no pods that can be seen", case.namespace));
+        advice.next = kubectl(case.namespace, &["get", "deployments,statefulsets,daemonsets,pods", "--show-labels"]);
+        return advice;
+    }
+    // The pod that has most of the labels is the one that was meant.
+    let score = |it: &&Value| wanted.iter().filter(|(key, value)| labels(it).get(*key) == Some(value)).count();
+    let candidates = pods.iter().filter_map(|(name, it)| Some((it, name, meant(&wanted, &labels(it))?)));
+    let Some((pod, name, fix)) = candidates.max_by_key(|it| score(&it.0)) else {
+        let mut advice = advice.hint("no pod's labels come near them");
+        advice.next = kubectl(case.namespace, &["get", "pods", "--show-labels"]);
+        return advice;
+    };
+    let changes = fix.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",");
+    let mut advice = advice.hint(format!("nearest: {name}, with {changes}"));
+    let mut patch: serde_json::Map<String, Value> =
+        fix.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
+    // A label that was mistyped goes away with its right name in place.
+    patch.extend(wanted.keys().filter(|it| !labels(pod).contains_key(*it)).map(|it| (it.clone(), Value::Null)));
+    advice.next = merge(case.namespace, &case.at.subject, &json!({"spec": {"selector": patch}}));
+    advice
+}
+
+/// What of the selector would have to be another way for the pod to be selected; none where too much would.
+fn meant(wanted: &Labels, has: &Labels) -> Option<Labels> {
+    let mut fix = Labels::new();
+    for (key, value) in wanted {
+        match has.get(key) {
+            Some(it) if it == value => {}
+            Some(it) => {
+                nearest(value, [it.as_str()])?;
+                fix.insert(key.clone(), it.clone());
+            }
+            None => {
+                let near = nearest(key, has.keys().map(String::as_str)).filter(|it| has[*it] == *value)?;
+                fix.insert(near.to_owned(), value.clone());
+            }
+        }
+    }
+    Some(fix).filter(|it| !it.is_empty())
+}
+
+pub(super) async fn port(case: &Case<'_>) -> Advice {
+    let wanted: Labels = serde_json::from_value(case.object["spec"]["selector"].clone()).unwrap_or_default();
+    let pods = case.reader.list(&PODS, case.namespace).await;
+    let selected: Vec<&Value> = pods.iter().filter(|it| is_selected(it, &wanted)).collect();
+    let names: Vec<&str> = selected.iter().flat_map(|it| port_names(it)).collect();
+    let numbers = selected.iter().flat_map(|it| items(it, "/spec/containers")).flat_map(|it| items(it, "/ports"));
+    let number = numbers.filter_map(|it| it["containerPort"].as_i64()).next();
+    let ports = items(case.object, "/spec/ports");
+    let at = ports.iter().position(|it| it["targetPort"].as_str().is_some_and(|it| !names.contains(&it))).unwrap_or(0);
+    let name = ports.get(at).map(|it| text(it, "/targetPort")).unwrap_or_default();
+    let meant = nearest(name, names.iter().copied())
+        .or_else(|| names.first().copied())
+        .map(|it| json!(it))
+        .or(number.map(|it| json!(it)));
+    let Some(meant) = meant else { return Advice::run(case.describe()).headline(case.wait.message.clone()) };
+    let patch = json!([{"op": "replace", "path": format!("/spec/ports/{at}/targetPort"), "value": meant}]);
+    Advice::run(kubectl(case.namespace, &["patch", &case.at.subject, "--type=json", "-p", &patch.to_string()]))
+        .headline(case.wait.message.clone())
+}
+
+pub(super) fn endpoints(case: &Case<'_>) -> Advice {
+    if case.wait.reason == "LoadBalancerPending" {
+        return Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "wide"]))
+            .headline("it has no address from outside yet")
+            .hint("within the cluster, and at its node ports, it works without");
+    }
+    Advice::run(kubectl(case.namespace, &["get", "endpointslices,endpoints"]))
+        .headline(case.wait.message.clone())
+        .hint("give it a selector, or write an EndpointSlice with the label kubernetes.io/service-name")
+}
+
+pub(super) fn scaled(case: &Case<'_>) -> Advice {
+    let workload = case.wait.on.as_deref().unwrap_or_default();
+    Advice::run(kubectl(case.namespace, &["scale", workload, "--replicas=1"])).headline(case.wait.message.clone())
+}

@@ -1,0 +1,63 @@
+//! Workloads that somebody stopped, or that others look after.
+
+use serde_json::json;
+
+use super::{Advice, Case};
+use crate::why::{
+    account::text,
+    command::{kubectl, merge},
+    findings::manager_of,
+};
+
+pub(super) fn paused(case: &Case<'_>) -> Advice {
+    let by = manager_of(case.object, "f:paused", "").map(|it| format!("paused by {it}"));
+    Advice::run(kubectl(case.namespace, &["rollout", "resume", &case.at.subject]))
+        .headline("it is paused: its new template is not rolled out until it is resumed")
+        .hints(by)
+}
+
+pub(super) fn suspended(case: &Case<'_>) -> Advice {
+    let by = manager_of(case.object, "f:suspend", "").map(|it| format!("spec.suspend was set by {it}"));
+    Advice::run(merge(case.namespace, &case.at.subject, &json!({"spec": {"suspend": false}}))).hints(by)
+}
+
+pub(super) fn managed_elsewhere(case: &Case<'_>) -> Advice {
+    let manager = text(case.object, "/spec/managedBy");
+    Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "yaml"]))
+        .headline(format!("it is managed by {manager:?}, and no loop of the cluster touches it"))
+        .who(format!("the program {manager:?}: it is not part of this cluster"))
+        .hint("spec.managedBy cannot be changed: make the Job anew without it to have the cluster run it")
+}
+
+pub(super) fn approval(case: &Case<'_>) -> Advice {
+    let name = text(case.object, "/metadata/name");
+    let (user, signer) = (text(case.object, "/spec/username"), text(case.object, "/spec/signerName"));
+    Advice::run(kubectl("", &["certificate", "approve", name]))
+        .headline("it has been neither approved nor denied")
+        .who(format!("whoever may approve certificates of {signer}"))
+        .hint(format!("{user:?} asks for it; look first: {}", kubectl("", &["describe", "csr", name])))
+}
+
+pub(super) fn budget(case: &Case<'_>) -> Advice {
+    if case.wait.reason == "EvictionRefused" {
+        let (budget, namespace) = case.wait.message.split_once(" in ").unwrap_or_default();
+        let namespace = namespace.split(' ').next().unwrap_or_default();
+        return Advice::run(format!("corten why {budget} -n {namespace}")).headline(case.wait.message.clone());
+    }
+    let (min, max) = (&case.object["spec"]["minAvailable"], &case.object["spec"]["maxUnavailable"]);
+    let rule = if min.is_null() { format!("maxUnavailable is {max}") } else { format!("minAvailable is {min}") };
+    Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "wide"]))
+        .headline(case.wait.message.clone())
+        .hint(format!("its {rule}: an eviction is answered 429 until more pods are ready than that"))
+}
+
+pub(super) fn running(case: &Case<'_>) -> Advice {
+    let next = match case.wait.on.as_deref() {
+        Some(on) if on.starts_with("pod/") => {
+            kubectl(case.namespace, &["logs", on.trim_start_matches("pod/"), "--all-containers", "--tail=20"])
+        }
+        Some(on) => kubectl(case.namespace, &["describe", on]),
+        None => case.describe(),
+    };
+    Advice::run(next)
+}

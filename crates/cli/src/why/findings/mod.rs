@@ -1,0 +1,88 @@
+//! What no loop's journal says of an object, and the object itself or its neighbours do: a row for each kind.
+
+mod claims;
+mod deletion;
+mod effects;
+mod jobs;
+mod nodes;
+mod pods;
+pub(super) mod refusal;
+pub(super) mod services;
+mod workloads;
+
+pub(super) use deletion::manager_of;
+
+use corten_kinds::Kind;
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::{
+    State,
+    reader::{Answer, Reader},
+};
+
+/// Who says what is in no journal: the object's own status, and those beside it.
+const READ: &str = "status";
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// Who says so, and the wait.
+    pub(super) waits: Vec<(String, Wait)>,
+    /// The state where it is plain to see, and the line that says it.
+    pub(super) verdict: Option<(State, String)>,
+    /// Reasons of the journal that a finding here says better.
+    pub(super) explains: Vec<&'static str>,
+}
+
+impl Findings {
+    fn wait(&mut self, wait: Wait) {
+        self.waits.push((READ.into(), wait));
+    }
+
+    fn add(&mut self, reason: &str, message: impl Into<String>, actor: Actor) {
+        self.wait(Wait::new(reason, message, actor));
+    }
+}
+
+type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<'a, ()>;
+
+/// Sorted by the kind's singular.
+const FINDERS: &[(&str, Finder)] = &[
+    ("cronjob", |reader, object, found| Box::pin(jobs::cron_job(reader, object, found))),
+    ("deployment", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("endpoints", |_, object, found| Box::pin(async { services::endpoints(object, found) })),
+    ("endpointslice", |_, object, found| Box::pin(async { services::endpoint_slice(object, found) })),
+    ("job", |reader, object, found| Box::pin(jobs::job(reader, object, found))),
+    ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
+    ("persistentvolumeclaim", |_, object, found| Box::pin(async { claims::claim(object, found) })),
+    ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
+    ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("resourcequota", |_, object, found| Box::pin(async { workloads::quota(object, found) })),
+    ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),
+    ("statefulset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+];
+
+/// Looks at an object with what is known of its kind.
+pub(super) async fn of(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Findings {
+    let mut found = Findings::default();
+    deletion::leaving(reader, kind, object, &mut found).await;
+    match FINDERS.iter().find(|it| it.0 == kind.singular) {
+        Some((_, finder)) => finder(reader, object, &mut found).await,
+        None => effects::general(kind, object, &mut found),
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_names_a_kind_and_the_table_is_sorted() {
+        assert!(FINDERS.is_sorted_by_key(|it| it.0));
+        for (kind, _) in FINDERS {
+            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
+        }
+    }
+}

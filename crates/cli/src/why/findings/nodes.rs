@@ -1,0 +1,83 @@
+//! Nodes: what they say of themselves, and whom a cordoned one cannot be rid of.
+
+use corten_api::resources::{LEASES, POD_DISRUPTION_BUDGETS, PODS};
+use corten_meta::{Key, LabelSelector, Time};
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::Findings;
+use crate::why::{
+    account::{condition, items, text, time},
+    reader::Reader,
+    render::duration,
+};
+
+const PRESSURES: [&str; 4] = ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"];
+
+pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let name = text(object, "/metadata/name");
+    if let Some(ready) = condition(object, "Ready").filter(|it| it["status"] != "True") {
+        found.explains.push("NodeSilent");
+        found.wait(not_ready(ready, last_heard(reader, object, name).await, reader.now));
+    } else if condition(object, "Ready").is_none() {
+        found.explains.push("NodeSilent");
+        found.add("NodeSilent", "no kubelet has ever said anything of it", Actor::Operator);
+    }
+    for r#type in PRESSURES {
+        if let Some(it) = condition(object, r#type).filter(|it| it["status"] == "True") {
+            let mut wait = Wait::new(r#type, text(it, "/message"), Actor::Operator);
+            wait.since = time(&it["lastTransitionTime"]);
+            found.wait(wait);
+        }
+    }
+    if object["spec"]["unschedulable"] == true {
+        cordoned(reader, object, name, found).await;
+    }
+}
+
+fn not_ready(ready: &Value, heard: Option<Time>, now: Time) -> Wait {
+    let since = time(&ready["lastTransitionTime"]);
+    let heard_text = heard.map_or("nothing was ever heard of it".to_owned(), |it| {
+        format!("it was last heard of {} ago, at {}", duration(now.since(it)), it.whole_seconds())
+    });
+    let mut wait = if ready["status"] == "Unknown" {
+        let message = format!("{heard_text}: its kubelet has stopped or cannot reach the server");
+        Wait::new("NodeSilent", message, Actor::Operator)
+    } else {
+        Wait::new("NotReady", format!("{}; {heard_text}", text(ready, "/message")), Actor::Operator)
+    };
+    wait.since = since;
+    wait
+}
+
+/// The newest of its lease and its conditions.
+pub(super) async fn last_heard(reader: &Reader<'_>, node: &Value, name: &str) -> Option<Time> {
+    let lease = reader.get(&LEASES, &Key::new("kube-node-lease", name)).await;
+    let renewed = lease.and_then(|it| time(&it["spec"]["renewTime"]));
+    // The node loop writes the other conditions, too.
+    let beat = condition(node, "Ready").and_then(|it| time(&it["lastHeartbeatTime"]));
+    renewed.max(beat)
+}
+
+async fn cordoned(reader: &Reader<'_>, object: &Value, name: &str, found: &mut Findings) {
+    let taint = items(object, "/spec/taints").iter().find(|it| it["key"] == "node.kubernetes.io/unschedulable");
+    let mut wait = Wait::new("Cordoned", "it is cordoned: it takes no new pods", Actor::Operator);
+    wait.since = taint.and_then(|it| time(&it["timeAdded"]));
+    found.wait(wait);
+    let pods = reader.list_where(&PODS, "", &format!("spec.nodeName={name}")).await;
+    let budgets = reader.list(&POD_DISRUPTION_BUDGETS, "").await;
+    for budget in budgets.iter().filter(|it| it["status"]["disruptionsAllowed"] == 0) {
+        let Ok(selector) = serde_json::from_value::<LabelSelector>(budget["spec"]["selector"].clone()) else {
+            continue;
+        };
+        let namespace = text(budget, "/metadata/namespace");
+        let labels = |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
+        let held =
+            pods.iter().filter(|it| text(it, "/metadata/namespace") == namespace && selector.matches(&labels(it)));
+        let Some(first) = held.map(|it| text(it, "/metadata/name")).min() else { continue };
+        let budget = text(budget, "/metadata/name");
+        let message =
+            format!("poddisruptionbudget/{budget} in {namespace} lets none of its pods go: pod/{first} stays");
+        found.add("EvictionRefused", message, Actor::Operator);
+    }
+}

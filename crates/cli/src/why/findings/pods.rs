@@ -1,0 +1,112 @@
+//! Pods: the node below them, and how they ended.
+
+use std::time::Duration;
+
+use corten_api::resources::NODES;
+use corten_meta::{Key, Time};
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::Findings;
+use crate::why::{
+    State,
+    account::{condition, items, text, time},
+    reader::Reader,
+    render::duration,
+};
+
+pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let node = text(object, "/spec/nodeName");
+    if let Some(until) = time(&object["metadata"]["deletionTimestamp"]).filter(|_| !node.is_empty()) {
+        found.wait(stopping(object, until, reader.now));
+    }
+    match text(object, "/status/phase") {
+        "Succeeded" => {
+            found.verdict = Some((State::Finished, "it has ended, and all its containers succeeded".into()));
+            return;
+        }
+        "Failed" => return failed(object, found),
+        _ if node.is_empty() => return,
+        _ => {}
+    }
+    if reader.is_missing(&NODES, &Key::cluster(node)).await {
+        found.explains.push("NodeSilent");
+        let message =
+            format!("its node {node} is not there: nobody runs it, and it is given up when that has been so for 40 s");
+        return found.add("NodeGone", message, Actor::Cluster);
+    }
+    let Some(object_of_node) = reader.get(&NODES, &Key::cluster(node)).await else { return };
+    if let Some(ready) = condition(&object_of_node, "Ready").filter(|it| it["status"] != "True") {
+        let since = time(&ready["lastTransitionTime"]);
+        let evicted = evicted_at(object, &object_of_node).map_or("it stays there".to_owned(), |at| {
+            if at > reader.now {
+                format!("it is evicted in {}", duration(at.since(reader.now)))
+            } else {
+                "it is being evicted".into()
+            }
+        });
+        let mut wait = Wait::new("NodeNotReady", format!("its node {node} is not ready; {evicted}"), Actor::Operator);
+        wait.since = since;
+        found.wait(wait.on("Node", node));
+    }
+}
+
+/// A grace period ends by itself, and a node that lets it pass has a problem.
+const OVERDUE: Duration = Duration::from_secs(10);
+
+fn stopping(pod: &Value, until: Time, now: Time) -> Wait {
+    let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let wait = if until.after(OVERDUE) < now {
+        let message = format!(
+            "its grace period of {grace} s ended {} ago, and its node has not ended it",
+            duration(now.since(until))
+        );
+        Wait::new("StopOverdue", message, Actor::Operator).on("Node", text(pod, "/spec/nodeName"))
+    } else {
+        let left = if until > now { duration(until.since(now)) } else { "no time".into() };
+        let message =
+            format!("its containers are asked to end, and have {left} left of {grace} s: then they are killed");
+        Wait::new("Stopping", message, Actor::Cluster)
+    };
+    Wait { since: Time::from_unix_millis(until.unix_millis() - grace * 1000).into(), ..wait }
+}
+
+/// When the taints of its node drive the Pod away; never where it tolerates them without end.
+fn evicted_at(pod: &Value, node: &Value) -> Option<Time> {
+    let tolerations = items(pod, "/spec/tolerations");
+    let leaves = |taint: &Value| {
+        let added = time(&taint["timeAdded"])?;
+        let tolerates = |it: &&Value| {
+            let key = text(it, "/key");
+            (key.is_empty() || key == text(taint, "/key")) && matches!(text(it, "/effect"), "" | "NoExecute")
+        };
+        match tolerations.iter().find(tolerates) {
+            Some(it) => Some(added.after(Duration::from_secs(it["tolerationSeconds"].as_u64()?))),
+            None => Some(added),
+        }
+    };
+    items(node, "/spec/taints").iter().filter(|it| it["effect"] == "NoExecute").filter_map(leaves).min()
+}
+
+/// The Pod is over and did not end well: it says why, or a container's end does.
+fn failed(pod: &Value, found: &mut Findings) {
+    let (reason, message) = (text(pod, "/status/reason"), text(pod, "/status/message"));
+    let ends = items(pod, "/status/initContainerStatuses").iter().chain(items(pod, "/status/containerStatuses"));
+    let bad = ends.filter_map(|it| Some((text(it, "/name"), it.pointer("/state/terminated")?)));
+    let bad = bad.filter(|(_, it)| it["exitCode"] != 0).min_by_key(|(_, it)| text(it, "/finishedAt").to_owned());
+    let (reason, message, at) = match bad {
+        _ if !reason.is_empty() => (reason, message.to_owned(), None),
+        Some((name, end)) => {
+            let (code, said) = (&end["exitCode"], text(end, "/message"));
+            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+            let reason = if end["reason"] == "OOMKilled" { "OOMKilled" } else { "PodFailed" };
+            (reason, format!("container {name} ended with exit code {code}{said}"), time(&end["finishedAt"]))
+        }
+        None => ("PodFailed", "it says no more of it".to_owned(), None),
+    };
+    let actor = if reason == "Evicted" || reason == "NodeLost" { Actor::Operator } else { Actor::Author };
+    found.verdict = Some((State::Failed, format!("{reason}: {message}")));
+    let mut wait = Wait::new(reason, message, actor);
+    wait.since = at;
+    found.wait(wait);
+}

@@ -1,0 +1,143 @@
+//! Why the API server refused to make an object, read off its words: which quota, which policy, what to name.
+//!
+//! A loop passes the server's message on as it is. Here it becomes a wait of its own, with who must act.
+
+use corten_reconcile::{Actor, Wait};
+
+use crate::why::account::one_line;
+
+/// One resource of a quota that is exceeded, in the quota's own words.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Excess {
+    pub(crate) resource: String,
+    pub(crate) asked: String,
+    pub(crate) used: String,
+    pub(crate) hard: String,
+}
+
+/// Gives a wait for a refused write its own name, where the words are known.
+pub(crate) fn refine(by: String, wait: Wait) -> Vec<(String, Wait)> {
+    if !matches!(&*wait.reason, "FailedCreate" | "ReplicaSetCreateError" | "FailedUpdate") {
+        return vec![(by, wait)];
+    }
+    let Some(mut refined) = read(&wait.message) else { return vec![(by, wait)] };
+    refined.since = wait.since;
+    vec![(by, refined)]
+}
+
+fn read(message: &str) -> Option<Wait> {
+    let after = |mark: &str| message.split_once(mark).map(|it| it.1);
+    if let Some(rest) = after("exceeded quota: ") {
+        let (quota, _) = rest.split_once(", ")?;
+        let wait = Wait::new("QuotaExceeded", exceeded(quota, &excesses(rest)), Actor::Operator);
+        return Some(wait.on("ResourceQuota", quota));
+    }
+    if let Some(rest) = after("failed quota: ") {
+        let (quota, what) = rest.split_once(": ")?;
+        let message = format!("quota {quota} counts what its containers do not say: {what}");
+        return Some(Wait::new("QuotaNeedsRequests", message, Actor::Author).on("ResourceQuota", quota));
+    }
+    if let Some(rest) = after("violates PodSecurity ") {
+        let message = format!("its namespace enforces PodSecurity {rest}");
+        return Some(Wait::new("PodSecurityViolated", message, Actor::Author));
+    }
+    if let Some(name) = between(message, "serviceaccount \"", "\" not found") {
+        let message = format!("there is no service account {name:?}");
+        return Some(Wait::new("ServiceAccountNotFound", message, Actor::Author).on("ServiceAccount", name));
+    }
+    if let Some(name) = between(message, "no PriorityClass with name ", " was found") {
+        let message = format!("there is no priority class {name:?}");
+        return Some(Wait::new("PriorityClassNotFound", message, Actor::Author).on("PriorityClass", name));
+    }
+    if let Some(name) = between(message, "RuntimeClass \"", "\" not found") {
+        let message = format!("there is no runtime class {name:?}");
+        return Some(Wait::new("RuntimeClassNotFound", message, Actor::Author).on("RuntimeClass", name));
+    }
+    if message.contains("admission webhook \"") || message.contains("failed calling webhook") {
+        return Some(Wait::new("WebhookRefused", one_line(message), Actor::External));
+    }
+    if message.contains(" usage per ") || message.contains("request ratio per ") {
+        let (_, what) = message.split_once(" is forbidden: ")?;
+        return Some(Wait::new("LimitRangeViolated", what, Actor::Author));
+    }
+    if message.contains("because it is being terminated") {
+        return Some(Wait::new("NamespaceTerminating", "its namespace is being deleted", Actor::Operator));
+    }
+    if let Some((_, what)) = message.split_once(" is invalid: ") {
+        return Some(Wait::new("TemplateInvalid", one_line(what), Actor::Author));
+    }
+    None
+}
+
+fn between<'a>(message: &'a str, before: &str, after: &str) -> Option<&'a str> {
+    let (_, rest) = message.split_once(before)?;
+    Some(rest.split_once(after)?.0)
+}
+
+fn exceeded(quota: &str, excesses: &[Excess]) -> String {
+    let one = |it: &Excess| format!("{} used {} of {}, {} more asked", it.resource, it.used, it.hard, it.asked);
+    format!("quota {quota} is full: {}", excesses.iter().map(one).collect::<Vec<_>>().join("; "))
+}
+
+/// `q, requested: pods=1, used: pods=2, limited: pods=2`: what each resource has.
+pub(crate) fn excesses(text: &str) -> Vec<Excess> {
+    let part = |name: &str| -> Vec<(String, String)> {
+        let Some((_, rest)) = text.split_once(name) else { return Vec::new() };
+        let end = [", used: ", ", limited: "].iter().filter_map(|it| rest.find(it)).min().unwrap_or(rest.len());
+        let pairs = rest[..end].split(',').filter_map(|it| it.trim().split_once('='));
+        pairs.map(|(name, amount)| (name.to_owned(), amount.to_owned())).collect()
+    };
+    let (used, hard) = (part(", used: "), part(", limited: "));
+    let of = |list: &[(String, String)], name: &str| {
+        list.iter().find(|it| it.0 == name).map(|it| it.1.clone()).unwrap_or_default()
+    };
+    let excess = |(resource, asked): (String, String)| Excess {
+        used: of(&used, &resource),
+        hard: of(&hard, &resource),
+        resource,
+        asked,
+    };
+    part(", requested: ").into_iter().map(excess).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_server_become_waits() {
+        let on_pods = |what: &str| format!("error creating: pods \"web-1\" is forbidden: {what}");
+        for (message, reason, says) in [
+            (
+                on_pods("exceeded quota: q, requested: cpu=1,pods=1, used: cpu=2,pods=3, limited: cpu=2,pods=3"),
+                "QuotaExceeded",
+                "quota q is full: cpu used 2 of 2, 1 more asked; pods used 3 of 3, 1 more asked",
+            ),
+            (on_pods("failed quota: q: must specify limits.cpu for: c"), "QuotaNeedsRequests", "limits.cpu for: c"),
+            (
+                on_pods("violates PodSecurity \"restricted:latest\": x"),
+                "PodSecurityViolated",
+                "\"restricted:latest\": x",
+            ),
+            (
+                on_pods("error looking up service account ns/bot: serviceaccount \"bot\" not found"),
+                "ServiceAccountNotFound",
+                "there is no service account \"bot\"",
+            ),
+            (on_pods("no PriorityClass with name high was found"), "PriorityClassNotFound", "\"high\""),
+            (on_pods("pod rejected: RuntimeClass \"kata\" not found"), "RuntimeClassNotFound", "\"kata\""),
+            (
+                on_pods("maximum memory usage per Container is 64Mi, but limit is 128Mi"),
+                "LimitRangeViolated",
+                "maximum memory usage per Container is 64Mi, but limit is 128Mi",
+            ),
+            ("Pod \"web-1\" is invalid: spec.x: no".into(), "TemplateInvalid", "spec.x: no"),
+            (on_pods("something else"), "FailedCreate", "something else"),
+        ] {
+            let wait = Wait::new("FailedCreate", message, Actor::Operator);
+            let [(_, refined)] = &refine("replicaset".into(), wait)[..] else { panic!("one for one") };
+            assert_eq!(refined.reason, reason);
+            assert!(refined.message.contains(says), "{} has {says}", refined.message);
+        }
+    }
+}

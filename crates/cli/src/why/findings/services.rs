@@ -1,0 +1,139 @@
+//! Services: what they route to, where that is not what was meant.
+
+use std::collections::BTreeMap;
+
+use corten_api::resources::{ENDPOINT_SLICES, PODS};
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::Findings;
+use crate::why::{
+    State,
+    account::{condition, items, text, time},
+    reader::Reader,
+};
+
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    if object["metadata"]["deletionTimestamp"].is_string() {
+        return;
+    }
+    if object["spec"]["type"] == "ExternalName" {
+        let name = text(object, "/spec/externalName");
+        found.verdict = Some((State::Fine, format!("it is another name for {name}, and has no endpoints of its own")));
+        return;
+    }
+    let selector: BTreeMap<String, String> =
+        serde_json::from_value(object["spec"]["selector"].clone()).unwrap_or_default();
+    if selector.is_empty() {
+        without_selector(reader, object, found).await;
+    } else {
+        named_ports(reader, object, &selector, found).await;
+        makers(reader, object, &selector, found).await;
+    }
+    if object["spec"]["type"] == "LoadBalancer" && items(object, "/status/loadBalancer/ingress").is_empty() {
+        let message = "nobody has given it an address: that is for a load balancer's own program to do";
+        let mut wait = Wait::new("LoadBalancerPending", message, Actor::External);
+        wait.since = time(&object["metadata"]["creationTimestamp"]);
+        found.wait(wait);
+    }
+}
+
+async fn without_selector(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
+    let slices = reader.list(&ENDPOINT_SLICES, namespace).await;
+    let own = slices.iter().filter(|it| it["metadata"]["labels"][SERVICE_NAME] == name);
+    if own.flat_map(|it| items(it, "/endpoints")).next().is_none() {
+        let message = "it selects no pods, and no EndpointSlice with an address names it";
+        found.add("NoEndpoints", message, Actor::Author);
+    }
+}
+
+/// The workloads of a namespace: kind and object.
+pub(crate) async fn workloads(reader: &Reader<'_>, namespace: &str) -> Vec<(&'static str, Value)> {
+    let mut workloads = Vec::new();
+    for name in ["deployment", "statefulset", "daemonset"] {
+        let Some(kind) = corten_kinds::by_name(name) else { continue };
+        let objects = reader.list(&kind.resource, namespace).await;
+        workloads.extend(objects.iter().map(|it| (name, it.clone())));
+    }
+    workloads
+}
+
+/// Where no Pod is selected there may be a workload whose Pods would be, and it can say why it has none.
+async fn makers(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String, String>, found: &mut Findings) {
+    let namespace = text(object, "/metadata/namespace");
+    let pods = reader.list(&PODS, namespace).await;
+    let mut selected = pods.iter().filter(|it| is_selected(it, selector)).peekable();
+    if let Some(first) = selected.peek() {
+        // Its endpoints know only of Pods that have an address.
+        found.explains.extend(["NoPodsSelected", "NoPodsReady"]);
+        let first = text(first, "/metadata/name");
+        let is_ready = |it: &&Value| condition(it, "Ready").is_some_and(|it| it["status"] == "True");
+        if !selected.any(|it| is_ready(&it)) {
+            found.wait(Wait::new("NoPodsReady", "none of its pods is ready", Actor::Cluster).on("Pod", first));
+        }
+        return;
+    }
+    let makes = |it: &Value| is_selected(&it["spec"]["template"], selector);
+    let makers = workloads(reader, namespace).await;
+    let Some((kind, maker)) = makers.iter().find(|it| makes(&it.1)) else { return };
+    let name = text(maker, "/metadata/name");
+    let is_empty = maker["spec"]["replicas"] == 0;
+    let why = if is_empty { " and is scaled to 0" } else { "" };
+    let actor = if is_empty { Actor::Author } else { Actor::Cluster };
+    let message = format!("it selects the pods of {kind}/{name}, which has none{why}");
+    let reason = if is_empty { "ScaledToZero" } else { "NoPodsMade" };
+    found.explains.push("NoPodsSelected");
+    found.wait(Wait::new(reason, message, actor).on(kind, name));
+}
+
+/// A target port by name must be the name of a container's port, or the Service leads nowhere.
+async fn named_ports(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String, String>, found: &mut Findings) {
+    let named: Vec<&str> = items(object, "/spec/ports").iter().filter_map(|it| it["targetPort"].as_str()).collect();
+    if named.is_empty() {
+        return;
+    }
+    let pods = reader.list(&PODS, text(object, "/metadata/namespace")).await;
+    let selected: Vec<&Value> = pods.iter().filter(|it| is_selected(it, selector)).collect();
+    let names: Vec<&str> = selected.iter().flat_map(|it| port_names(it)).collect();
+    for port in named.into_iter().filter(|it| !selected.is_empty() && !names.contains(it)) {
+        let there =
+            if names.is_empty() { "they name none".to_owned() } else { format!("they have {}", distinct(&names)) };
+        let message = format!("its target port {port:?} is the name of no port of its pods: {there}");
+        found.add("NamedPortMissing", message, Actor::Author);
+    }
+}
+
+fn distinct(names: &[&str]) -> String {
+    let names: std::collections::BTreeSet<String> = names.iter().map(|it| format!("{it:?}")).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn is_selected(pod: &Value, selector: &BTreeMap<String, String>) -> bool {
+    selector.iter().all(|(name, value)| pod["metadata"]["labels"][name] == **value)
+}
+
+pub(crate) fn port_names(pod: &Value) -> Vec<&str> {
+    let ports = items(pod, "/spec/containers").iter().flat_map(|it| items(it, "/ports"));
+    ports.map(|it| text(it, "/name")).filter(|it| !it.is_empty()).collect()
+}
+
+pub(super) fn endpoints(object: &Value, found: &mut Findings) {
+    if items(object, "/subsets").iter().all(|it| items(it, "/addresses").is_empty()) {
+        let name = text(object, "/metadata/name");
+        found.wait(Wait::new("NoEndpoints", "it has no address that is ready", Actor::Cluster).on("Service", name));
+    }
+}
+
+pub(super) fn endpoint_slice(object: &Value, found: &mut Findings) {
+    let is_ready = |it: &Value| it["conditions"]["ready"] != false;
+    if !items(object, "/endpoints").iter().any(is_ready) {
+        let wait = Wait::new("NoEndpoints", "it has no address that is ready", Actor::Cluster);
+        found.wait(match object["metadata"]["labels"][SERVICE_NAME].as_str() {
+            Some(service) => wait.on("Service", service),
+            None => wait,
+        });
+    }
+}

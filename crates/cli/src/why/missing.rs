@@ -1,0 +1,30 @@
+//! An object that is not there: what was last heard of it, and the names that are nearly its own.
+
+use corten_kinds::Kind;
+use corten_meta::Key;
+
+use super::{command::kubectl, gather, nearest::nearest, reader::Reader};
+
+/// Everything that can be said, a line each.
+pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> String {
+    let place = if key.namespace.is_empty() { String::new() } else { format!(" in namespace {}", key.namespace) };
+    let mut said = format!("there is no {} {:?}{place}", kind.singular, key.name);
+    let names = gather::names(reader, kind, &key.namespace).await;
+    if let Some(near) = nearest(&key.name, names.iter().map(String::as_str)) {
+        said.push_str(&format!("; there is {near:?}"));
+    } else if !names.is_empty() && names.len() <= 5 {
+        said.push_str(&format!("; there are: {}", names.join(", ")));
+    }
+    let everywhere: &[&str] = if key.namespace.is_empty() { &[] } else { &["--all-namespaces"] };
+    let words = [&["get", &*kind.resource.plural], everywhere].concat();
+    let events = gather::events_of(reader, kind, key).await;
+    if !events.is_empty() {
+        said.push_str("\nthere was one of this name; last heard of it:");
+        events.iter().for_each(|it| said.push_str(&format!("\n   {it}")));
+    }
+    said.push_str(&format!("\nrun next:      {}", kubectl("", &words)));
+    for hidden in reader.hidden() {
+        said.push_str(&format!("\nnot known:     {hidden}"));
+    }
+    said
+}

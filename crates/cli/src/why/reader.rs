@@ -1,0 +1,181 @@
+//! What `corten why` reads, through one door: an object is read once, and what the server refuses to show is noted.
+//!
+//! A refusal is an answer here: who may see little still gets the rest, and is told what is missing.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    pin::Pin,
+    rc::Rc,
+};
+
+use corten_api::resources::{JOURNALS, NAMESPACES, PODS};
+use corten_client::{Client, Error, ListParams};
+use corten_kinds::Kind;
+use corten_meta::{Key, Resource, Time};
+use corten_reconcile::{Decision, Journal};
+use serde_json::Value;
+
+pub(super) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Where objects come from: a server, or a test.
+pub(crate) trait Source {
+    fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>>;
+    /// At most a page: no answer of one screen needs more, and a namespace may be very large.
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>>;
+    /// The last lines of a container's log.
+    fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>>;
+}
+
+/// Of a list this many objects are looked at.
+pub(super) const PAGE: u32 = 500;
+const LOG_LINES: usize = 8;
+/// A line that fills the screen says no more than its beginning.
+const LOG_BYTES_MAX: usize = 4096;
+
+impl Source for Client {
+    fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>> {
+        Box::pin(self.get_as(resource, key))
+    }
+
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+        Box::pin(async move {
+            let list = Self::list(self, resource, params).await?;
+            list.items.iter().map(|it| corten_client::decode(it)).collect()
+        })
+    }
+
+    fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>> {
+        Box::pin(async move {
+            let query =
+                format!("container={container}&previous={previous}&tailLines={LOG_LINES}&limitBytes={LOG_BYTES_MAX}");
+            let bytes = self.get_path(&format!("{}/log?{query}", PODS.path(pod))).await?;
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        })
+    }
+}
+
+/// By what was asked for.
+type Objects = BTreeMap<(Resource, Key), Option<Rc<Value>>>;
+type Lists = BTreeMap<(Resource, String), Rc<Vec<Value>>>;
+
+pub(crate) struct Reader<'a> {
+    source: &'a dyn Source,
+    pub(super) now: Time,
+    objects: RefCell<Objects>,
+    lists: RefCell<Lists>,
+    hidden: RefCell<BTreeSet<String>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(source: &'a dyn Source, now: Time) -> Self {
+        Self { source, now, objects: RefCell::default(), lists: RefCell::default(), hidden: RefCell::default() }
+    }
+
+    /// What could not be seen, in words.
+    pub(crate) fn hidden(&self) -> Vec<String> {
+        self.hidden.borrow().iter().cloned().collect()
+    }
+
+    /// The object, or the server's refusal.
+    pub(super) async fn must_get(&self, resource: &Resource, key: &Key) -> Result<Rc<Value>, Error> {
+        let id = (resource.clone(), key.clone());
+        if let Some(Some(known)) = self.objects.borrow().get(&id) {
+            return Ok(known.clone());
+        }
+        let object = Rc::new(self.source.get(resource, key).await?);
+        self.objects.borrow_mut().insert(id, Some(object.clone()));
+        Ok(object)
+    }
+
+    /// The object; none where it is not there or may not be seen.
+    pub(super) async fn get(&self, resource: &Resource, key: &Key) -> Option<Rc<Value>> {
+        let id = (resource.clone(), key.clone());
+        if let Some(known) = self.objects.borrow().get(&id) {
+            return known.clone();
+        }
+        let object = match self.source.get(resource, key).await {
+            Ok(object) => Some(Rc::new(object)),
+            Err(error) => {
+                self.note(&error, || format!("{} {:?}", resource.plural, key.name));
+                None
+            }
+        };
+        self.objects.borrow_mut().insert(id, object.clone());
+        object
+    }
+
+    /// True where the server says that there is no such object; a refusal is no such answer.
+    pub(super) async fn is_missing(&self, resource: &Resource, key: &Key) -> bool {
+        matches!(self.source.get(resource, key).await, Err(error) if error.is_not_found())
+    }
+
+    pub(crate) async fn lacks_namespace(&self, name: &str) -> bool {
+        self.is_missing(&NAMESPACES, &Key::cluster(name)).await
+    }
+
+    /// The first page of what a namespace has; nothing where it may not be seen.
+    pub(super) async fn list(&self, resource: &Resource, namespace: &str) -> Rc<Vec<Value>> {
+        self.list_where(resource, namespace, "").await
+    }
+
+    pub(super) async fn list_where(&self, resource: &Resource, namespace: &str, fields: &str) -> Rc<Vec<Value>> {
+        let id = (resource.clone(), format!("{namespace}?{fields}"));
+        if let Some(known) = self.lists.borrow().get(&id) {
+            return known.clone();
+        }
+        let params = ListParams {
+            namespace: namespace.to_owned(),
+            field_selector: fields.to_owned(),
+            limit: PAGE,
+            ..ListParams::default()
+        };
+        let what = || {
+            let place = if namespace.is_empty() { "all namespaces" } else { namespace };
+            let place = if resource.namespaced { format!(" in {place}") } else { String::new() };
+            format!("the list of {}{place}", resource.plural)
+        };
+        let items = match self.source.list(resource, &params).await {
+            Ok(items) => items,
+            Err(error) => {
+                self.note(&error, what);
+                Vec::new()
+            }
+        };
+        if items.len() >= PAGE as usize {
+            self.hidden.borrow_mut().insert(format!("{}: only the first {PAGE} were looked at", what()));
+        }
+        let items = Rc::new(items);
+        self.lists.borrow_mut().insert(id, items.clone());
+        items
+    }
+
+    /// The last lines a container wrote.
+    pub(super) async fn log(&self, pod: &Key, container: &str, previous: bool) -> Vec<String> {
+        match self.source.log(pod, container, previous).await {
+            Ok(text) => text.lines().map(|it| it.trim_end().to_owned()).filter(|it| !it.is_empty()).collect(),
+            Err(error) => {
+                self.note(&error, || format!("the log of {}", pod.name));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The loops' decisions; none where no journal is kept (the loops have just started).
+    pub(super) async fn decisions(&self, kind: &Kind, key: &Key) -> Vec<Decision> {
+        let resource = &kind.resource;
+        let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
+        let name = Key::new(namespace, format!("{}.{}", resource.qualified(), key.name));
+        let Some(journal) = self.get(&JOURNALS, &name).await else { return Vec::new() };
+        serde_json::from_value::<Journal>((*journal).clone()).map(|it| it.decisions).unwrap_or_default()
+    }
+
+    fn note(&self, error: &Error, what: impl Fn() -> String) {
+        let said = match error {
+            Error::Status(status) if status.is_not_found() => return,
+            Error::Status(status) if status.code == 403 => format!("{}: you may not see it", what()),
+            other => format!("{}: {other}", what()),
+        };
+        self.hidden.borrow_mut().insert(said);
+    }
+}

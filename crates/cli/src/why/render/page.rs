@@ -1,0 +1,243 @@
+//! A page of lines that fits a screen: lines are wrapped or cut at its width, and what can be spared goes when it is full.
+
+pub(super) const HEIGHT: usize = 24;
+/// Where the text of a labelled line begins.
+const LABEL: usize = 15;
+const INDENT: usize = 3;
+
+pub(super) const GREEN: &str = "32";
+pub(super) const YELLOW: &str = "33";
+pub(super) const RED: &str = "31";
+pub(super) const DIM: &str = "2";
+
+/// One thing to say, which may take several lines of the screen.
+#[derive(Default)]
+pub(super) struct Line {
+    depth: usize,
+    label: &'static str,
+    text: String,
+    /// Paints all of it.
+    colour: Option<&'static str>,
+    /// Paints this word where it first occurs.
+    word: Option<(&'static str, &'static str)>,
+    n_rows_max: usize,
+    is_command: bool,
+    /// 0: it stays. Of the others the largest go first.
+    dropped: u8,
+}
+
+impl Line {
+    pub(super) fn new(depth: usize, text: impl Into<String>) -> Self {
+        // Logs and messages may hold anything; a terminal must not be steered by them.
+        let text = text.into().replace(char::is_control, " ");
+        Self { depth, text, n_rows_max: 1, ..Self::default() }
+    }
+
+    pub(super) fn labelled(self, label: &'static str) -> Self {
+        Self { label, ..self }
+    }
+
+    pub(super) fn painted(self, colour: &'static str) -> Self {
+        Self { colour: Some(colour), ..self }
+    }
+
+    pub(super) fn word(self, colour: &'static str, word: &'static str) -> Self {
+        Self { word: Some((colour, word)), ..self }
+    }
+
+    pub(super) fn wrapped(self, n_rows_max: usize) -> Self {
+        Self { n_rows_max, ..self }
+    }
+
+    pub(super) fn cut(self) -> Self {
+        self.wrapped(1)
+    }
+
+    pub(super) fn command(self) -> Self {
+        Self { is_command: true, ..self }
+    }
+
+    pub(super) fn dropped(self, dropped: u8) -> Self {
+        Self { dropped, ..self }
+    }
+
+    fn rows(&self, width: usize) -> Vec<String> {
+        let indent = if self.label.is_empty() { INDENT * self.depth } else { LABEL };
+        let room = width.saturating_sub(indent).max(20);
+        // Where a line goes on it stands a little further in.
+        let hang = if self.label.is_empty() { INDENT } else { 0 };
+        let rows =
+            if self.is_command { command(&self.text, room) } else { wrap(&self.text, room, hang, self.n_rows_max) };
+        let row = |(at, row): (usize, &String)| match (at, self.label) {
+            (0, "") => format!("{}{row}", " ".repeat(indent)),
+            (0, label) => format!("{label:LABEL$}{row}"),
+            _ => format!("{}{row}", " ".repeat(indent)),
+        };
+        rows.iter().enumerate().map(row).collect()
+    }
+
+    fn paint(&self, row: &str) -> String {
+        if let Some(colour) = self.colour {
+            return format!("\x1b[{colour}m{row}\x1b[0m");
+        }
+        match self.word {
+            Some((colour, word)) => row.replacen(word, &format!("\x1b[{colour}m{word}\x1b[0m"), 1),
+            None => row.to_owned(),
+        }
+    }
+}
+
+pub(super) struct Page {
+    width: usize,
+    lines: Vec<Line>,
+}
+
+impl Page {
+    pub(super) fn new(width: usize) -> Self {
+        Self { width, lines: Vec::new() }
+    }
+
+    pub(super) fn push(&mut self, line: Line) {
+        self.lines.push(line);
+    }
+
+    pub(super) fn height(&self) -> usize {
+        self.lines.iter().map(|it| it.rows(self.width).len()).sum()
+    }
+
+    pub(super) fn print(mut self, colour: bool) -> String {
+        while self.height() > HEIGHT {
+            let Some(worst) = self.lines.iter().map(|it| it.dropped).max().filter(|it| *it > 0) else { break };
+            // Of a log the oldest line goes first, as of everything else.
+            let at = self.lines.iter().position(|it| it.dropped == worst).expect("it is the worst of them");
+            self.lines.remove(at);
+        }
+        let mut text = String::new();
+        for line in &self.lines {
+            for (at, row) in line.rows(self.width).iter().enumerate() {
+                text.push_str(
+                    if colour && (at == 0 || line.colour.is_some()) { line.paint(row) } else { row.clone() }.trim_end(),
+                );
+                text.push('\n');
+            }
+        }
+        text
+    }
+}
+
+/// Breaks a text between words; what does not fit the last row is cut off, and an ellipsis says so.
+fn wrap(text: &str, room: usize, hang: usize, n_rows_max: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    let mut rest: Vec<char> = text.chars().collect();
+    loop {
+        let hang = if rows.is_empty() { 0 } else { hang };
+        let room = room - hang;
+        let is_last = rows.len() + 1 >= n_rows_max;
+        if rest.len() <= room {
+            rows.push(" ".repeat(hang) + &rest.iter().collect::<String>());
+            return rows;
+        }
+        if is_last {
+            let head: String = rest[..room - 1].iter().collect();
+            rows.push(format!("{}{}…", " ".repeat(hang), head.trim_end()));
+            return rows;
+        }
+        // A word that is longer than half a row is broken rather than moved.
+        let end = rest[..=room].iter().rposition(|it| *it == ' ').filter(|it| *it > room / 2).unwrap_or(room);
+        let head: String = rest[..end].iter().collect();
+        rows.push(" ".repeat(hang) + head.trim_end());
+        rest.drain(..end);
+        while rest.first() == Some(&' ') {
+            rest.remove(0);
+        }
+    }
+}
+
+/// Breaks a command so that it can still be pasted: between words with a backslash, within quoted JSON after a comma.
+fn command(text: &str, room: usize) -> Vec<String> {
+    let mut rows: Vec<String> = vec![String::new()];
+    let mut options = words(text).into_iter();
+    while let Some(mut word) = options.next() {
+        // A namespace stays with its option.
+        if word == "-n" {
+            word = format!("{word} {}", options.next().unwrap_or_default());
+        }
+        let row = rows.last_mut().expect("there is a row");
+        let n_taken = row.chars().count();
+        let n_word = word.chars().count();
+        if n_taken == 0 {
+            row.push_str(&word);
+        } else if n_taken + 1 + n_word + 2 <= room {
+            row.push(' ');
+            row.push_str(&word);
+        } else {
+            row.push_str(" \\");
+            rows.push(word);
+        }
+    }
+    rows.into_iter().flat_map(|it| json_rows(it, room)).collect()
+}
+
+/// A shell's words: blanks within quotes do not part them.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for letter in text.chars() {
+        match (quote, letter) {
+            (None, ' ') => {
+                words.push(String::new());
+                continue;
+            }
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(it), _) if it == letter => quote = None,
+            _ => {}
+        }
+        words.last_mut().expect("there is a word").push(letter);
+    }
+    words
+}
+
+fn json_rows(row: String, room: usize) -> Vec<String> {
+    if row.chars().count() <= room || !row.contains('\'') {
+        return vec![row];
+    }
+    let mut rows = vec![String::new()];
+    for part in row.split_inclusive("},").flat_map(|it| it.split_inclusive("\",")) {
+        let last = rows.last_mut().expect("there is a row");
+        if !last.is_empty() && last.chars().count() + part.chars().count() > room {
+            rows.push(part.to_owned());
+        } else {
+            last.push_str(part);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTH: usize = 100;
+
+    #[test]
+    fn a_long_command_can_still_be_pasted() {
+        let json = r#"[{"op":"test","path":"/metadata/finalizers/0","value":"example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]"#;
+        let text = format!("kubectl patch configmap/held --type=json -p '{json}' -n shop");
+        let rows = command(&text, WIDTH - LABEL);
+        assert!(rows.iter().all(|it| it.chars().count() <= WIDTH - LABEL), "{rows:#?}");
+        let pasted = std::process::Command::new("sh")
+            .args(["-c", &format!("kubectl() {{ printf '%s\\n' \"$5\"; }}; {}", rows.join("\n"))])
+            .output()
+            .expect("a shell");
+        let patch: serde_json::Value = serde_json::from_slice(&pasted.stdout).expect("it is still JSON");
+        assert_eq!(patch, serde_json::from_str::<serde_json::Value>(json).expect("JSON"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_and_says_so() {
+        let rows = wrap(&"word ".repeat(100), 50, 3, 2);
+        assert_eq!(rows.len(), 2);
+        assert!(rows[1].starts_with("   word") && rows[1].ends_with('…'), "{rows:?}");
+        assert!(rows.iter().all(|it| it.chars().count() <= 50));
+    }
+}

@@ -1,0 +1,65 @@
+//! What is not fine in a namespace or a cluster, on one screen.
+
+use corten_meta::Time;
+
+use super::{
+    Look, duration,
+    page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW},
+};
+use crate::why::{State, Survey, survey::Group};
+
+pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
+    let mut page = Page::new(look.width);
+    let place =
+        if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };
+    let n_objects: usize = survey.groups.iter().map(|it| it.subjects.len()).sum();
+    if survey.groups.is_empty() {
+        let text = format!("{place} is fine: nothing is waited for");
+        page.push(Line::new(0, text).word(GREEN, "fine").cut());
+    } else {
+        let (objects, causes) = (plural(n_objects, "object"), plural(survey.groups.len(), "cause"));
+        let are = if n_objects == 1 { "is" } else { "are" };
+        page.push(Line::new(0, format!("{objects} of {place} {are} not fine, for {causes}:")).cut());
+    }
+    // Two rows each, the head, and what is said at the end.
+    let n_shown = (HEIGHT - 3 - survey.unknown.len().min(2)) / 2;
+    for group in survey.groups.iter().take(n_shown) {
+        show(&mut page, group, survey.namespace.is_empty(), now);
+    }
+    let n_left = survey.groups.len().saturating_sub(n_shown);
+    if n_left > 0 || survey.not_looked_at > 0 {
+        let left = (n_left > 0).then(|| format!("{n_left} more causes: -o json shows all"));
+        let rest = (survey.not_looked_at > 0)
+            .then(|| format!("{} more look unwell and were not explained", plural(survey.not_looked_at, "object")));
+        let text = left.into_iter().chain(rest).collect::<Vec<_>>().join("; ");
+        page.push(Line::new(0, text).painted(DIM).cut());
+    }
+    for hidden in survey.unknown.iter().take(2) {
+        page.push(Line::new(0, &**hidden).labelled("not known:").cut());
+    }
+    page.print(look.colour)
+}
+
+fn show(page: &mut Page, group: &Group, is_cluster: bool, now: Time) {
+    let (colour, mark) = match group.state {
+        State::Failed | State::Blocked => (RED, "✖"),
+        _ if group.needs_somebody => (RED, "✖"),
+        _ => (YELLOW, "▸"),
+    };
+    page.push(Line::new(0, format!("{mark} {}", group.summary)).word(colour, mark).cut());
+    let first = &group.subjects[0];
+    let others = match group.subjects.len() - 1 {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let since =
+        group.since.filter(|it| *it <= now).map(|it| format!(", for {}", duration(now.since(it)))).unwrap_or_default();
+    let place =
+        if is_cluster && !first.namespace.is_empty() { format!(" in {}", first.namespace) } else { String::new() };
+    let text = format!("{}{place}{others}{since}:  {}", first.subject, group.next);
+    page.push(Line::new(1, text).cut());
+}
+
+fn plural(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}

@@ -1,0 +1,182 @@
+//! Whole answers, as text: a world of objects, a question, and the screen it is answered with.
+//!
+//! A file in `testdata/why` is YAML documents (objects, journals, logs, refusals), then `---- why KIND/NAME` and the screen.
+//! `UPDATE=1 cargo test -p corten-cli` rewrites the screens. Every screen fits 24 lines of 100 columns.
+
+use std::{fs, path::Path};
+
+use corten_api::resources::JOURNALS;
+use corten_client::{Error, ListParams};
+use corten_meta::{Key, Resource, Status, Time};
+use serde_json::Value;
+
+use super::{
+    Explanation, Look, Reader,
+    account::{key_of, text},
+    explain, missing,
+    reader::{Answer, Source},
+    render, render_survey, survey,
+};
+
+const NOW: &str = "2026-11-20T12:30:00Z";
+const LOOK: Look = Look { width: 100, colour: false };
+const QUESTION: &str = "\n---- why";
+
+struct World(Vec<Value>);
+
+impl World {
+    fn parse(text: &str) -> Self {
+        let documents =
+            text.split("\n---\n").filter(|it| it.lines().any(|it| !it.trim().is_empty() && !it.starts_with('#')));
+        Self(
+            documents.map(|it| serde_saphyr::from_str(it).unwrap_or_else(|error| panic!("{error} in\n{it}"))).collect(),
+        )
+    }
+
+    fn of<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = &'a Value> {
+        self.0.iter().filter(|it| it["kind"] == *resource.kind && it["apiVersion"] == resource.api_version())
+    }
+
+    fn refused(&self, resource: &Resource) -> Option<Error> {
+        let refused = self.0.iter().any(|it| it["kind"] == "Refused" && it["resource"] == *resource.plural);
+        refused.then(|| Error::Status(Box::new(Status::failure(403, "Forbidden", "it is forbidden"))))
+    }
+}
+
+impl Source for World {
+    fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>> {
+        Box::pin(async move {
+            if let Some(refused) = self.refused(resource) {
+                return Err(refused);
+            }
+            let found = self.of(resource).find(|it| key_of(it) == *key).cloned();
+            found.ok_or_else(|| Error::Status(Box::new(Status::not_found(resource, &key.name))))
+        })
+    }
+
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+        Box::pin(async move {
+            if let Some(refused) = self.refused(resource) {
+                return Err(refused);
+            }
+            let in_place =
+                |it: &&Value| params.namespace.is_empty() || text(it, "/metadata/namespace") == params.namespace;
+            let selected = |it: &&Value| {
+                params
+                    .field_selector
+                    .split(',')
+                    .filter_map(|it| it.split_once('='))
+                    .all(|(path, value)| text(it, &format!("/{}", path.replace('.', "/"))) == value)
+            };
+            Ok(self.of(resource).filter(in_place).filter(selected).cloned().collect())
+        })
+    }
+
+    fn log<'a>(&'a self, pod: &'a Key, container: &'a str, _previous: bool) -> Answer<'a, Result<String, Error>> {
+        Box::pin(async move {
+            let is_it = |it: &&Value| it["kind"] == "Log" && it["pod"] == *pod.name && it["container"] == container;
+            Ok(self.0.iter().find(is_it).map(|it| text(it, "/text").to_owned()).unwrap_or_default())
+        })
+    }
+}
+
+fn answer(world: &World, question: &str) -> String {
+    let now: Time = NOW.parse().expect("a time");
+    let reader = Reader::new(world, now);
+    let words: Vec<&str> = question.split_whitespace().collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let Some((kind, name)) = words.first().and_then(|it| it.split_once('/')) else {
+            let survey = survey(&reader, words.first().copied().unwrap_or_default(), None).await;
+            return render_survey(&survey, now, LOOK);
+        };
+        let kind = corten_kinds::by_name(kind).expect("a kind");
+        let namespace = if kind.resource.namespaced { words.get(1).copied().unwrap_or("shop") } else { "" };
+        let key = Key::new(namespace, name);
+        match explain(&reader, kind, &key).await {
+            Ok(it) => {
+                can_be_followed(&it);
+                render(&it, now, LOOK)
+            }
+            Err(error) if error.is_not_found() => missing(&reader, kind, &key).await + "\n",
+            Err(error) => panic!("{question}: {error}"),
+        }
+    })
+}
+
+/// Where somebody must act it says who and how, in words that a shell understands.
+fn can_be_followed(it: &Explanation) {
+    let Some(advice) = &it.advice else {
+        assert!(!it.account.needs_somebody(), "{} says nobody what to do", it.account.subject);
+        return;
+    };
+    assert!(!advice.who.is_empty(), "{}", it.account.subject);
+    assert!(["kubectl ", "corten ", "curl "].iter().any(|known| advice.next.starts_with(known)), "{}", advice.next);
+    let shell = std::process::Command::new("sh").args(["-n", "-c", &advice.next]).status().expect("a shell");
+    assert!(shell.success(), "{}", advice.next);
+}
+
+#[test]
+fn programs_find_the_documented_fields() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/why/workloads.txt");
+    let file = fs::read_to_string(file).expect("a text");
+    let world = World::parse(file.split(QUESTION).next().expect("a world"));
+    let reader = Reader::new(&world, NOW.parse().expect("a time"));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let kind = corten_kinds::by_name("deployment").expect("a kind");
+    let explanation = runtime.block_on(explain(&reader, kind, &Key::new("shop", "rolling"))).expect("it is there");
+    let json = serde_json::to_value(&explanation).expect("JSON");
+    let keys = |it: &Value| {
+        let mut keys: Vec<&str> = it.as_object().into_iter().flatten().map(|it| it.0.as_str()).collect();
+        keys.sort_unstable();
+        keys.join(" ")
+    };
+    assert_eq!(keys(&json), "advice apiVersion causes kind namespace root state subject summary");
+    assert_eq!(keys(&json["root"]), "actor by message namespace reason since step subject");
+    assert_eq!(keys(&json["advice"]), "hints next who");
+    assert_eq!(keys(&json["causes"][1]), "actor because by message on reason since");
+    let set = &json["causes"][1]["because"];
+    assert_eq!(keys(set), "causes namespace state subject summary");
+    let pod = &set["causes"][0]["because"];
+    assert_eq!(keys(pod), "namespace state steps subject summary");
+    assert_eq!(keys(&pod["steps"][3]), "message name started state wait");
+    assert_eq!((&json["kind"], &json["state"]), (&"Explanation".into(), &"Blocked".into()));
+}
+
+#[test]
+fn every_answer_is_right_and_fits_one_screen() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/why");
+    let mut paths: Vec<_> = fs::read_dir(&folder).expect("the folder").map(|it| it.expect("an entry").path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty());
+    for path in paths {
+        let file = fs::read_to_string(&path).expect("a text");
+        let mut parts = file.split(QUESTION);
+        let world_text = parts.next().unwrap_or_default();
+        let world = World::parse(world_text);
+        let mut said = world_text.to_owned();
+        for part in parts {
+            let question = part.lines().next().unwrap_or_default().trim();
+            let screen = answer(&world, question);
+            let n_lines = screen.lines().count();
+            assert!(n_lines <= 24, "{n_lines} lines in {}:\n{screen}", path.display());
+            for line in screen.lines() {
+                assert!(line.chars().count() <= 100, "a line too long in {}: {line}", path.display());
+            }
+            said.push_str(&format!("{QUESTION} {question}\n{screen}"));
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &said).expect("written");
+        } else {
+            assert_eq!(file, said, "in {}; UPDATE=1 rewrites it", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_journal_is_found_by_the_name_the_server_gives_it() {
+    let world = World::parse(
+        "apiVersion: corten.dev/v1\nkind: Journal\nmetadata: {name: pods.web, namespace: shop}\ndecisions: []\n",
+    );
+    assert_eq!(world.of(&JOURNALS).count(), 1);
+}

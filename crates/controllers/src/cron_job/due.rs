@@ -1,0 +1,72 @@
+//! Which of the times a schedule names is to be acted on now, and which comes next.
+
+use std::time::Duration;
+
+use corten_meta::{Schedule, Time, schedule::time_zone};
+
+use crate::seen::CronJob;
+
+/// As upstream: this many missed times may be an error of the clock.
+const MISSED_MAX: i64 = 100;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    /// The latest time that has come since the last one that was acted on.
+    pub(super) at: Option<Time>,
+    pub(super) has_missed_many: bool,
+    pub(super) next: Option<Time>,
+}
+
+/// Why no time can be told: the event's reason and message.
+pub(super) struct Unclear(pub(super) &'static str, pub(super) String);
+
+pub(super) fn due(cron_job: &CronJob, now: Time) -> Result<Due, Unclear> {
+    let spec = &cron_job.spec;
+    let zone_name = spec.time_zone.as_deref().unwrap_or_default();
+    let zone = time_zone(zone_name)
+        .map_err(|error| Unclear("UnknownTimeZone", format!("invalid timeZone: {zone_name:?}: {error}")))?;
+    let schedule = Schedule::parse(&spec.schedule).map_err(|error| {
+        Unclear("UnparseableSchedule", format!("unparseable schedule: {:?} : {error}", spec.schedule))
+    })?;
+    let next = |after: Time| schedule.next(after, &zone);
+    let (at, has_missed_many) = latest(cron_job, now, next)
+        .map_err(|error| Unclear("InvalidSchedule", format!("invalid schedule: {} : {error}", spec.schedule)))?;
+    Ok(Due { at, has_missed_many, next: next(now) })
+}
+
+/// The time before which nothing is looked for.
+fn earliest(cron_job: &CronJob, now: Time) -> Time {
+    let since = cron_job.status.last_schedule_time.or(cron_job.metadata.creation_timestamp).unwrap_or(now);
+    match cron_job.spec.starting_deadline_seconds {
+        Some(seconds) => since.max(Time::from_unix_millis(now.unix_millis() - seconds * 1000)),
+        None => since,
+    }
+}
+
+/// The last time that is not after `now`, and whether suspiciously many went by.
+fn latest(
+    cron_job: &CronJob,
+    now: Time,
+    next: impl Fn(Time) -> Option<Time>,
+) -> Result<(Option<Time>, bool), &'static str> {
+    const TOO_CLOSE: &str = "time difference between two schedules is less than 1 second";
+    let first = next(earliest(cron_job, now)).ok_or(TOO_CLOSE)?;
+    if now < first {
+        return Ok((None, false));
+    }
+    let second = next(first).ok_or(TOO_CLOSE)?;
+    if now < second {
+        return Ok((Some(first), false));
+    }
+    let between = second.since(first).as_secs().max(1);
+    let n_missed = now.since(first).as_secs() / between + 1;
+    // Times are about that far apart: so most of those that went by need not be looked at.
+    let from = Duration::from_secs(between.saturating_mul(n_missed.saturating_sub(2)));
+    let mut at = first;
+    let mut candidate = if n_missed > 2 { next(first.after(from)) } else { Some(second) };
+    while let Some(time) = candidate.filter(|it| *it <= now) {
+        at = time;
+        candidate = next(time);
+    }
+    Ok((Some(at), i64::try_from(n_missed).unwrap_or(i64::MAX) > MISSED_MAX))
+}

@@ -1,0 +1,249 @@
+//! Gives Services of type LoadBalancer the nodes' own addresses: each node leads packets for them.
+//!
+//! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
+//! the other waits. Services with a `loadBalancerClass` are another's.
+
+use std::time::Duration;
+
+use corten_api::resources;
+use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::seen::{EndpointSlice, reference, seen};
+
+/// As upstream: a node with this label gets no balancer's packets.
+const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// How soon a Service that waits for a port looks again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+struct Service {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+seen!(Service, resources::SERVICES);
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    r#type: String,
+    ip_families: Vec<String>,
+    load_balancer_class: Option<String>,
+    ports: Vec<Port>,
+}
+
+#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+struct Port {
+    port: i64,
+    protocol: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    load_balancer: LoadBalancer,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LoadBalancer {
+    #[serde(deserialize_with = "crate::seen::or_default")]
+    ingress: Vec<Ingress>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Ingress {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    ip: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    hostname: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_mode: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Node {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: NodeStatus,
+}
+seen!(Node, resources::NODES);
+
+#[derive(Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct NodeStatus {
+    addresses: Vec<Address>,
+    daemon_endpoints: DaemonEndpoints,
+}
+
+#[derive(Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct Address {
+    r#type: String,
+    address: String,
+}
+
+#[derive(Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DaemonEndpoints {
+    kubelet_endpoint: DaemonEndpoint,
+}
+
+#[derive(Default, PartialEq, Deserialize)]
+#[serde(default)]
+struct DaemonEndpoint {
+    #[serde(rename = "Port")]
+    port: i64,
+}
+
+/// A heartbeat is no news.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.status == other.status && self.takes_packets() == other.takes_packets()
+    }
+}
+
+impl Node {
+    fn takes_packets(&self) -> bool {
+        !self.metadata.is_deleting() && !self.metadata.labels.contains_key(EXCLUDED)
+    }
+
+    /// Where the world reaches it: its external addresses, where it has some.
+    fn addresses(&self, family: &str) -> Vec<&str> {
+        let of = |kind: &str| -> Vec<&str> {
+            let addresses = self.status.addresses.iter().filter(|it| it.r#type == kind).map(|it| &*it.address);
+            addresses.filter(|it| it.contains(':') == (family == "IPv6")).collect()
+        };
+        Some(of("ExternalIP")).filter(|it| !it.is_empty()).unwrap_or_else(|| of("InternalIP"))
+    }
+}
+
+impl Service {
+    fn is_ours(&self) -> bool {
+        self.spec.r#type == "LoadBalancer" && self.spec.load_balancer_class.is_none() && !self.metadata.is_deleting()
+    }
+
+    fn is_served(&self) -> bool {
+        !self.status.load_balancer.ingress.is_empty()
+    }
+
+    /// Who goes first to a port that two want.
+    fn rank(&self) -> (bool, Option<Time>, Key) {
+        (!self.is_served(), self.metadata.creation_timestamp, self.metadata.key())
+    }
+}
+
+pub struct LoadBalancers;
+
+impl Controller for LoadBalancers {
+    fn name(&self) -> &'static str {
+        "service"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![
+            Watch::new::<Service>(Wake::Itself),
+            Watch::new::<Node>(Wake::With(balanced)).telling_changes_of::<Node>(),
+            Watch::new::<EndpointSlice>(Wake::Nobody),
+        ]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const { &[Write { verb: Verb::Patch, resource: resources::SERVICES, fields: &["status.loadBalancer"] }] }
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        let Some(service) = view.get::<Service>(key) else { return Plan::default() };
+        let mut plan = Plan::default();
+        if !service.is_ours() {
+            // Another's balancers are another's to take away.
+            if service.spec.r#type != "LoadBalancer" && service.is_served() {
+                plan.effects.push(patch(service, &[]));
+            }
+            return plan;
+        }
+        if let Some((port, holder)) = taken(view, service) {
+            let place = format!("port {}/{} of the nodes' addresses", port.port, port.protocol);
+            let wait = Wait::new("PortTaken", format!("{place} is taken by {holder}"), Actor::Author);
+            plan.waits.push(match holder.strip_prefix("service ") {
+                Some(name) => wait.on("Service", name),
+                None => wait,
+            });
+            plan.wake_at = Some(now.after(LOOK_AGAIN));
+            if service.is_served() {
+                plan.effects.push(patch(service, &[]));
+            }
+            let message =
+                format!("Error syncing load balancer: failed to ensure load balancer: {place} is taken by {holder}");
+            plan.effects.push(event(service, EventType::Warning, "SyncLoadBalancerFailed", &message));
+            return plan;
+        }
+        let ingress = ingress(view, service);
+        if ingress.is_empty() {
+            plan.waits.push(Wait::new("NoNodes", "there is no node whose address it could have", Actor::Operator));
+        }
+        if ingress != service.status.load_balancer.ingress {
+            plan.effects.push(event(service, EventType::Normal, "EnsuringLoadBalancer", "Ensuring load balancer"));
+            plan.effects.push(patch(service, &ingress));
+            plan.effects.push(event(service, EventType::Normal, "EnsuredLoadBalancer", "Ensured load balancer"));
+        }
+        plan
+    }
+}
+
+/// A node came, went or moved.
+fn balanced(view: &View, _node: &ObjectMeta) -> Vec<Key> {
+    view.list::<Service>().filter(|it| it.spec.r#type == "LoadBalancer").map(|it| it.metadata.key()).collect()
+}
+
+fn ingress(view: &View, service: &Service) -> Vec<Ingress> {
+    let nodes: Vec<&Node> = view.list::<Node>().filter(|it| it.takes_packets()).collect();
+    let families = service.spec.ip_families.iter();
+    let addresses = families.flat_map(|family| nodes.iter().flat_map(move |it| it.addresses(family)));
+    let ingress = |ip: &str| Ingress { ip: ip.to_owned(), ip_mode: Some("VIP".into()), ..Ingress::default() };
+    addresses.map(ingress).collect()
+}
+
+/// A port that another has, and who that is.
+fn taken(view: &View, service: &Service) -> Option<(Port, String)> {
+    let own = &service.spec.ports;
+    let kubelet = |port: &Port| {
+        let is_it = view.list::<Node>().any(|it| it.status.daemon_endpoints.kubelet_endpoint.port == port.port);
+        (port.protocol == "TCP" && is_it).then(|| "the kubelet".to_owned())
+    };
+    let api = |port: &Port| {
+        let slice = view.get::<EndpointSlice>(&Key::new("default", "kubernetes"))?;
+        let is_it = slice.ports.iter().any(|it| it.port == Some(port.port));
+        (port.protocol == "TCP" && is_it).then(|| "the API server".to_owned())
+    };
+    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), kubelet(it).or_else(|| api(it))?))) {
+        return Some(found);
+    }
+    let rivals = view.list::<Service>().filter(|it| it.is_ours() && it.rank() < service.rank());
+    rivals.into_iter().find_map(|rival| {
+        let port = own.iter().find(|it| rival.spec.ports.contains(it))?;
+        Some((port.clone(), format!("service {}", rival.metadata.key())))
+    })
+}
+
+fn patch(service: &Service, ingress: &[Ingress]) -> Effect {
+    let ingress = if ingress.is_empty() { json!(null) } else { json!(ingress) };
+    Effect::Patch {
+        resource: resources::SERVICES,
+        key: service.metadata.key(),
+        subresource: Some("status"),
+        patch: json!({ "metadata": { "uid": service.metadata.uid }, "status": { "loadBalancer": { "ingress": ingress } } }),
+    }
+}
+
+fn event(service: &Service, event_type: EventType, reason: &'static str, message: &str) -> Effect {
+    Effect::Event { about: reference(service), event_type, reason, message: message.to_owned() }
+}

@@ -1,0 +1,173 @@
+//! Counts what the objects of a namespace cost its quotas. Admission charges what comes; this is for what goes, and for
+//! quotas that come after the objects they count.
+//!
+//! Nothing is held of what quotas count before there is a quota in the cluster.
+
+mod counted;
+
+use corten_api::resources;
+use corten_kinds::quota::{self, Amounts};
+use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Time};
+use corten_reconcile::{Controller, Effect, Plan, Seen, Verb, View, Wake, Watch, Write};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    everything::with_namespaced,
+    seen::{Bare, seen},
+};
+use counted::Counted;
+
+macro_rules! list {
+    ([$($resource:ident)*]) => {
+        const NAMESPACED: &[Resource] = &[$(resources::$resource),*];
+    };
+}
+with_namespaced! { list }
+
+/// What costs more than its number: it is looked into.
+const LOOKED_INTO: [Resource; 4] =
+    [resources::PERSISTENT_VOLUME_CLAIMS, resources::PODS, resources::RESOURCE_CLAIMS, resources::SERVICES];
+
+#[derive(Deserialize)]
+struct Quota {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Value,
+    #[serde(default)]
+    status: QuotaStatus,
+}
+seen!(Quota, resources::RESOURCE_QUOTAS);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct QuotaStatus {
+    hard: Map<String, Value>,
+    used: Map<String, Value>,
+}
+
+/// A charge changes what is used, and is right: it calls for no count.
+impl PartialEq for Quota {
+    fn eq(&self, other: &Self) -> bool {
+        self.metadata.uid == other.metadata.uid && self.spec == other.spec && self.status.hard == other.status.hard
+    }
+}
+
+pub struct ResourceQuotas;
+
+impl Controller for ResourceQuotas {
+    fn name(&self) -> &'static str {
+        "resourcequota"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let is_any = |view: &View| view.list::<Quota>().next().is_some();
+        let counted = NAMESPACED.iter().filter(|it| **it != resources::RESOURCE_QUOTAS).map(|resource| {
+            let watch = if LOOKED_INTO.contains(resource) {
+                Watch::of::<Counted>(resource.clone(), Wake::With(quotas_of))
+            } else {
+                Watch::of::<Bare>(resource.clone(), Wake::With(quotas_of))
+            };
+            watch.once(is_any)
+        });
+        let quotas = Watch::new::<Quota>(Wake::With(quotas_beside)).telling_changes_of::<Quota>();
+        std::iter::once(quotas).chain(counted).collect()
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const {
+            &[Write {
+                verb: Verb::Patch,
+                resource: resources::RESOURCE_QUOTAS,
+                fields: &["status.hard", "status.used"],
+            }]
+        }
+    }
+
+    fn about(&self) -> Option<Resource> {
+        Some(resources::RESOURCE_QUOTAS)
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        let Some(quota) = view.get::<Quota>(key).filter(|it| !it.metadata.is_deleting()) else {
+            return Plan::default();
+        };
+        let used = used(view, quota, now);
+        let no_limits = Map::new();
+        let hard = quota.spec["hard"].as_object().unwrap_or(&no_limits);
+        let is_same = quota::amounts(&json!(quota.status.used)) == used && quota.status.hard == *hard;
+        let effects = if is_same { Vec::new() } else { vec![patch(quota, hard, &used)] };
+        Plan { effects, ..Plan::default() }
+    }
+}
+
+/// A quota counts for itself, and other quotas may count quotas.
+fn quotas_beside(view: &View, quota: &ObjectMeta) -> Vec<Key> {
+    let others = view.in_namespace::<Quota>(&quota.namespace).map(|it| it.metadata.key());
+    others.chain([quota.key()]).collect()
+}
+
+/// What comes has been charged; what goes, or has ended, must be counted off.
+fn quotas_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
+    let key = object.key();
+    let held =
+        LOOKED_INTO.iter().filter_map(|it| view.get_in::<Counted>(it, &key)).find(|it| it.metadata.uid == object.uid);
+    let is_still_there = match held {
+        Some(held) => !held.may_have_become_cheaper(),
+        None => NAMESPACED.iter().any(|it| view.meta(it, &key).is_some_and(|it| it.uid == object.uid)),
+    };
+    if is_still_there {
+        return Vec::new();
+    }
+    view.in_namespace::<Quota>(&object.namespace).map(|it| it.metadata.key()).collect()
+}
+
+fn used(view: &View, quota: &Quota, now: Time) -> Amounts {
+    let namespace = &*quota.metadata.namespace;
+    // Every name that something is counted by, at zero.
+    let mut used = quota::used(&quota.spec, [], now);
+    let names: Vec<String> = used.keys().cloned().collect();
+    for resource in NAMESPACED.iter().filter(|it| names.iter().any(|name| quota::counts(name, it))) {
+        if LOOKED_INTO.contains(resource) {
+            for object in view.in_namespace_of::<Counted>(resource, namespace) {
+                let object = object.value();
+                if quota::in_scope(&quota.spec, resource, &object) {
+                    add(&mut used, quota::usage(resource, &object, now), 1);
+                }
+            }
+        } else if quota::in_scope(&quota.spec, resource, &Value::Null) {
+            let n = view.table(resource).map_or(0, |it| it.in_namespace(namespace).count());
+            add(&mut used, quota::usage(resource, &Value::Null, now), i64::try_from(n).unwrap_or(i64::MAX));
+        }
+    }
+    used
+}
+
+fn add(used: &mut Amounts, usage: Amounts, times: i64) {
+    for (name, amount) in usage {
+        if let Some(sum) = used.get_mut(&name) {
+            // What is only counted costs one.
+            let amount = if times == 1 { amount } else { Quantity::units(times) };
+            *sum = sum.plus(amount);
+        }
+    }
+}
+
+/// Only onto what was seen: a charge in between makes the count wrong.
+fn patch(quota: &Quota, hard: &Map<String, Value>, used: &Amounts) -> Effect {
+    let Value::Object(used) = quota::written(used) else { unreachable!("amounts are written as an object") };
+    let meta = &quota.metadata;
+    let patch = json!({
+        "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version },
+        "status": { "hard": replacing(&quota.status.hard, hard), "used": replacing(&quota.status.used, &used) },
+    });
+    let (resource, key) = (resources::RESOURCE_QUOTAS, meta.key());
+    Effect::Patch { resource, key, subresource: Some("status"), patch }
+}
+
+/// A merge patch cannot put one object in another's place: what only the old one has must be named.
+fn replacing(old: &Map<String, Value>, new: &Map<String, Value>) -> Value {
+    let gone = old.keys().filter(|it| !new.contains_key(*it)).map(|it| (it.clone(), Value::Null));
+    let all = new.iter().map(|(name, value)| (name.clone(), value.clone()));
+    Value::Object(gone.chain(all).collect())
+}

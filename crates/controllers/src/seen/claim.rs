@@ -1,0 +1,15 @@
+//! A claim of storage, as its stateful set sees it: whose it is.
+
+use corten_api::resources;
+use corten_meta::{Named, ObjectMeta, Resource};
+use corten_reconcile::Seen;
+use serde::Deserialize;
+
+use super::{bare, seen};
+
+#[derive(Deserialize)]
+pub(crate) struct PersistentVolumeClaim {
+    #[serde(deserialize_with = "bare")]
+    pub(crate) metadata: ObjectMeta,
+}
+seen!(PersistentVolumeClaim, resources::PERSISTENT_VOLUME_CLAIMS);

@@ -1,0 +1,19 @@
+//! One version of a stateful set's or daemon set's pod template.
+
+use corten_api::resources;
+use corten_meta::{Named, ObjectMeta, Resource};
+use corten_reconcile::Seen;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::seen;
+
+#[derive(Deserialize)]
+pub(crate) struct ControllerRevision {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) data: Value,
+    #[serde(default)]
+    pub(crate) revision: i64,
+}
+seen!(ControllerRevision, resources::CONTROLLER_REVISIONS);

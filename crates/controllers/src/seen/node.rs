@@ -1,0 +1,94 @@
+//! Nodes and their leases.
+
+use corten_api::resources;
+use corten_meta::{MicroTime, Named, ObjectMeta, Resource, Time};
+use corten_reconcile::Seen;
+use serde::{Deserialize, Serialize};
+
+use super::{Condition, Toleration, seen};
+
+#[derive(Deserialize)]
+pub(crate) struct Node {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: NodeSpec,
+    #[serde(default)]
+    pub(crate) status: NodeStatus,
+}
+seen!(Node, resources::NODES);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeSpec {
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) unschedulable: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Taint {
+    pub(crate) key: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) value: String,
+    pub(crate) effect: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_added: Option<Time>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeStatus {
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Node {
+    pub(crate) fn condition(&self, r#type: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|it| it.r#type == r#type)
+    }
+
+    /// `True`, `False` or `Unknown`; nothing where the node has never said.
+    pub(crate) fn ready(&self) -> Option<&str> {
+        self.condition("Ready").map(|it| &*it.status)
+    }
+
+    pub(crate) fn taint(&self, key: &str, effect: &str) -> Option<&Taint> {
+        self.spec.taints.iter().find(|it| it.key == key && it.effect == effect)
+    }
+
+    /// Its region and zone, as its labels say.
+    pub(crate) fn zone(&self) -> (&str, &str) {
+        let label = |it: &str| self.metadata.labels.get(it).map_or("", |it| &**it);
+        (label("topology.kubernetes.io/region"), label("topology.kubernetes.io/zone"))
+    }
+}
+
+impl Toleration {
+    pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
+        let effect = self.effect.is_empty() || *self.effect == *taint.effect;
+        let key = self.key.is_empty() || *self.key == *taint.key;
+        let value = match &*self.operator {
+            "Exists" => true,
+            "" | "Equal" => *self.value == *taint.value,
+            // Numbers are compared.
+            operator => match (self.value.parse::<i64>(), taint.value.parse::<i64>()) {
+                (Ok(mine), Ok(theirs)) => (operator == "Lt" && theirs < mine) || (operator == "Gt" && theirs > mine),
+                _ => false,
+            },
+        };
+        effect && key && value
+    }
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Lease {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: LeaseSpec,
+}
+seen!(Lease, resources::LEASES);
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct LeaseSpec {
+    pub(crate) renew_time: Option<MicroTime>,
+}

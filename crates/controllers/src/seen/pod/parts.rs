@@ -1,0 +1,166 @@
+//! What is kept of a pod's containers, volumes and tolerations: of each only what some controller reads.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Deserializer};
+
+use super::Pod;
+
+/// A port that a service may name.
+pub(crate) struct NamedPort {
+    pub(crate) name: Box<str>,
+    pub(crate) number: i64,
+    pub(crate) protocol: Box<str>,
+}
+
+/// A volume that is a claim.
+pub(crate) enum Claim {
+    Named(Box<str>),
+    /// Made for the pod, and named after it and the volume.
+    OfVolume(Box<str>),
+}
+
+#[derive(Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Toleration {
+    pub(crate) key: Box<str>,
+    pub(crate) operator: Box<str>,
+    pub(crate) value: Box<str>,
+    pub(crate) effect: Box<str>,
+    pub(crate) toleration_seconds: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Container {
+    restart_policy: Box<str>,
+    ports: Option<Vec<Port>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Port {
+    name: Box<str>,
+    container_port: i64,
+    protocol: Box<str>,
+}
+
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+pub(super) fn named_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[NamedPort]>, D::Error> {
+    list(deserializer).map(ports_of)
+}
+
+/// A container of its own beginning that runs on beside the others.
+pub(super) fn sidecars_named_ports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[NamedPort]>, D::Error> {
+    let containers: Vec<Container> = list(deserializer)?;
+    Ok(ports_of(containers.into_iter().filter(|it| &*it.restart_policy == "Always").collect()))
+}
+
+fn ports_of(containers: Vec<Container>) -> Box<[NamedPort]> {
+    let ports = containers.into_iter().flat_map(|it| it.ports.unwrap_or_default());
+    let named = ports.filter(|it| !it.name.is_empty());
+    named.map(|it| NamedPort { name: it.name, number: it.container_port, protocol: it.protocol }).collect()
+}
+
+pub(super) fn claims<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Claim]>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Volume {
+        name: Box<str>,
+        #[serde(default)]
+        persistent_volume_claim: Option<Source>,
+        #[serde(default)]
+        ephemeral: Option<serde::de::IgnoredAny>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Source {
+        claim_name: Box<str>,
+    }
+    let claim = |it: Volume| match (it.persistent_volume_claim, it.ephemeral) {
+        (Some(source), _) => Some(Claim::Named(source.claim_name)),
+        (None, Some(_)) => Some(Claim::OfVolume(it.name)),
+        (None, None) => None,
+    };
+    Ok(list::<D, Volume>(deserializer)?.into_iter().filter_map(claim).collect())
+}
+
+/// Nearly all pods have the two that admission gives, which are then held once for all of them.
+#[derive(Default)]
+pub(crate) enum Tolerations {
+    #[default]
+    None,
+    Given,
+    Own(Box<[Toleration]>),
+}
+
+static GIVEN: LazyLock<[Toleration; 2]> = LazyLock::new(|| {
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].map(|key| Toleration {
+        key: key.into(),
+        operator: "Exists".into(),
+        effect: "NoExecute".into(),
+        toleration_seconds: Some(300),
+        ..Toleration::default()
+    })
+});
+
+impl Tolerations {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Toleration> {
+        match self {
+            Self::None => [].iter(),
+            Self::Given => GIVEN.iter(),
+            Self::Own(list) => list.iter(),
+        }
+    }
+}
+
+/// What else is tolerated is the scheduler's business.
+pub(super) fn of_no_execute<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tolerations, D::Error> {
+    let all: Vec<Toleration> = list(deserializer)?;
+    let own: Box<[Toleration]> = all.into_iter().filter(|it| matches!(&*it.effect, "" | "NoExecute")).collect();
+    Ok(match &own[..] {
+        [] => Tolerations::None,
+        list if list == &GIVEN[..] => Tolerations::Given,
+        _ => Tolerations::Own(own),
+    })
+}
+
+pub(super) fn ips<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[Box<str>]>, D::Error> {
+    #[derive(Deserialize)]
+    struct Ip {
+        #[serde(default)]
+        ip: Box<str>,
+    }
+    Ok(list::<D, Ip>(deserializer)?.into_iter().map(|it| it.ip).collect())
+}
+
+impl Pod {
+    /// Its addresses, of either family.
+    pub(crate) fn ips(&self) -> impl Iterator<Item = &str> {
+        let first = self.status.pod_ips.is_empty().then_some(&*self.status.pod_ip);
+        self.status.pod_ips.iter().map(|it| &**it).chain(first).filter(|it| !it.is_empty())
+    }
+
+    /// The claims its volumes are of.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = String> {
+        self.spec.claims.iter().map(|it| match it {
+            Claim::Named(name) => name.to_string(),
+            Claim::OfVolume(volume) => format!("{}-{volume}", self.metadata.name),
+        })
+    }
+
+    /// The number of the port that has this name.
+    pub(crate) fn port(&self, name: &str, protocol: &str) -> Option<i64> {
+        let ports = self.spec.named_ports.iter().chain(&self.spec.sidecars_named_ports);
+        let or_tcp = |it: &str| if it.is_empty() { "TCP".to_owned() } else { it.to_owned() };
+        let mut ports = ports.filter(|it| &*it.name == name && or_tcp(&it.protocol) == or_tcp(protocol));
+        ports.next().map(|it| it.number)
+    }
+
+    pub(crate) fn condition(&self, r#type: &str) -> Option<&super::Condition> {
+        self.status.conditions.iter().find(|it| it.r#type == r#type)
+    }
+}

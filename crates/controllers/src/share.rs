@@ -1,0 +1,22 @@
+//! Rules such as `maxUnavailable`: a number of pods, or a percentage of them.
+
+use serde_json::Value;
+
+pub(crate) fn rounded_up(rule: &Value, total: i64) -> i64 {
+    share(rule, total, 99)
+}
+
+pub(crate) fn rounded_down(rule: &Value, total: i64) -> i64 {
+    share(rule, total, 0)
+}
+
+fn share(rule: &Value, total: i64, hundredths: i64) -> i64 {
+    match rule {
+        Value::Number(number) => number.as_i64().unwrap_or(0),
+        Value::String(text) => {
+            let percent = text.strip_suffix('%').and_then(|it| it.parse::<i64>().ok()).unwrap_or(0);
+            (percent * total + hundredths) / 100
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,144 @@
+//! Makes pods leave nodes with taints of `NoExecute` that they do not tolerate, or no longer.
+//!
+//! How long a pod has tolerated a taint follows from the taint's own time. One that came without is given its time here,
+//! so that a restart does not begin the count anew.
+
+use std::time::Duration;
+
+use corten_api::resources;
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use serde_json::{Value, json};
+
+use crate::{
+    EFFECTS_MAX,
+    seen::{Node, Pod, Taint, reference},
+    status::exact_patch,
+};
+
+const NO_EXECUTE: &str = "NoExecute";
+
+pub struct TaintEviction;
+
+impl Controller for TaintEviction {
+    fn name(&self) -> &'static str {
+        "taint-eviction"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::new::<Node>(Wake::Itself), Watch::new::<Pod>(Wake::With(tainted_node_of))]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const {
+            &[
+                Write { verb: Verb::Patch, resource: resources::NODES, fields: &["spec.taints"] },
+                Write { verb: Verb::Patch, resource: resources::PODS, fields: &["status.conditions"] },
+                Write { verb: Verb::Delete, resource: resources::PODS, fields: &[] },
+            ]
+        }
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        let Some(node) = view.get::<Node>(key) else { return Plan::default() };
+        let taints: Vec<&Taint> = node.spec.taints.iter().filter(|it| it.effect == NO_EXECUTE).collect();
+        let mut plan = Plan::default();
+        if taints.is_empty() {
+            return plan;
+        }
+        let (mut n_leaving, mut n_later) = (0, 0);
+        for pod in view.on_node::<Pod>(&key.name).filter(|it| !it.metadata.is_deleting()) {
+            match leaves_at(pod, &taints, now) {
+                None => {}
+                Some(at) if at > now => {
+                    n_later += 1;
+                    plan.wake_at = Some(plan.wake_at.map_or(at, |it| it.min(at)));
+                }
+                Some(_) if n_leaving < EFFECTS_MAX => {
+                    n_leaving += 1;
+                    evict(pod, now, &mut plan);
+                }
+                // The rest of a very full node goes once these have gone.
+                Some(_) => {}
+            }
+        }
+        if n_later > 0 && taints.iter().any(|it| it.time_added.is_none()) {
+            plan.effects.push(with_times(node, now));
+        }
+        if let (1.., Some(at)) = (n_later, plan.wake_at) {
+            let message = format!("{n_later} pods tolerate its taints for a time, the first until {at}");
+            plan.waits.push(Wait::new("PodsTolerateTaints", message, Actor::Cluster));
+        }
+        plan
+    }
+}
+
+fn tainted_node_of(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+    let node = view.get::<Pod>(&pod.key()).map(|it| Key::cluster(&*it.spec.node_name));
+    let node = node
+        .filter(|it| view.get::<Node>(it).is_some_and(|it| it.spec.taints.iter().any(|it| it.effect == NO_EXECUTE)));
+    node.into_iter().collect()
+}
+
+/// When a pod must leave, if it must.
+fn leaves_at(pod: &Pod, taints: &[&Taint], now: Time) -> Option<Time> {
+    let mut shortest: Option<i64> = None;
+    for taint in taints {
+        let Some(toleration) = pod.spec.tolerations.iter().find(|it| it.tolerates(taint)) else { return Some(now) };
+        if let Some(seconds) = toleration.toleration_seconds {
+            shortest = Some(shortest.map_or(seconds, |it| it.min(seconds)));
+        }
+    }
+    let seconds = Duration::from_secs(u64::try_from(shortest?).unwrap_or(0));
+    let tainted = taints.iter().map(|it| it.time_added.unwrap_or(now)).max().unwrap_or(now);
+    // What came to the node when it was tainted already tolerates that from then on.
+    let came = pod.condition("PodScheduled").and_then(|it| it.last_transition_time);
+    Some(tainted.max(came.unwrap_or(tainted)).after(seconds))
+}
+
+fn evict(pod: &Pod, now: Time, plan: &mut Plan) {
+    let (resource, key) = (resources::PODS, pod.metadata.key());
+    let text = "Taint manager: deleting due to NoExecute taint";
+    plan.effects.extend(disrupted(pod, "DeletionByTaintManager", text, now));
+    let message = format!("Marking for deletion Pod {key}");
+    let (uid, propagation) = (pod.metadata.uid.clone(), Propagation::Background);
+    plan.effects.push(Effect::Delete { resource, key, uid, propagation, grace_seconds: None });
+    plan.effects.push(Effect::Event {
+        about: reference(pod),
+        event_type: EventType::Normal,
+        reason: "TaintManagerEviction",
+        message,
+    });
+}
+
+/// Says on the pod who ends it, unless that is said already.
+pub(crate) fn disrupted(pod: &Pod, reason: &str, message: &str, now: Time) -> Option<Effect> {
+    let told = pod.condition("DisruptionTarget");
+    if told.is_some_and(|it| it.status == "True" && it.reason == reason) {
+        return None;
+    }
+    let since = told.filter(|it| it.status == "True").and_then(|it| it.last_transition_time).unwrap_or(now);
+    let mut condition = json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    });
+    if pod.metadata.generation > 0 {
+        condition["observedGeneration"] = json!(pod.metadata.generation);
+    }
+    let patch = json!({ "metadata": { "uid": pod.metadata.uid }, "status": { "conditions": [condition] } });
+    let (resource, key) = (resources::PODS, pod.metadata.key());
+    Some(Effect::StrategicPatch { resource, key, subresource: Some("status"), patch })
+}
+
+fn with_times(node: &Node, now: Time) -> Effect {
+    let timed = |it: &Taint| match (&*it.effect, it.time_added) {
+        (NO_EXECUTE, None) => Taint { time_added: Some(now), ..it.clone() },
+        _ => it.clone(),
+    };
+    let taints: Vec<Taint> = node.spec.taints.iter().map(timed).collect();
+    let taints: Value = json!(taints);
+    exact_patch(resources::NODES, &node.metadata, json!({ "spec": { "taints": taints } }))
+}

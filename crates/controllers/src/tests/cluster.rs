@@ -1,0 +1,93 @@
+//! The controllers that look after the cluster itself, each against its text worlds.
+
+use super::check;
+use crate::{
+    BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
+    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, NodeLifecycle, PodGarbageCollector, ResourceQuotas,
+    RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction, VolumeProtection,
+};
+
+#[test]
+fn endpoint_slice() {
+    check(&EndpointSlices, "endpoint_slice");
+}
+
+#[test]
+fn endpoints() {
+    check(&EndpointsOfServices, "endpoints");
+}
+
+#[test]
+fn endpoint_slice_mirroring() {
+    check(&EndpointSliceMirroring, "endpoint_slice_mirroring");
+}
+
+#[test]
+fn node_lifecycle() {
+    check(&NodeLifecycle, "node_lifecycle");
+}
+
+#[test]
+fn taint_eviction() {
+    check(&TaintEviction, "taint_eviction");
+}
+
+#[test]
+fn pod_garbage_collector() {
+    check(&PodGarbageCollector, "pod_garbage_collector");
+}
+
+#[test]
+fn disruption() {
+    check(&Disruption, "disruption");
+}
+
+#[test]
+fn resource_quota() {
+    check(&ResourceQuotas, "resource_quota");
+}
+
+#[test]
+fn root_ca() {
+    check(&RootCaPublisher, "root_ca");
+}
+
+#[test]
+fn service_account_tokens() {
+    check(&ServiceAccountTokens, "service_account_tokens");
+}
+
+#[test]
+fn bootstrap_tokens() {
+    check(&BootstrapTokens, "bootstrap_tokens");
+}
+
+#[test]
+fn certificate_approval() {
+    check(&CertificateApproval, "certificate_approval");
+}
+
+#[test]
+fn certificate_cleaner() {
+    check(&CertificateCleaner, "certificate_cleaner");
+}
+
+#[test]
+fn cluster_role_aggregation() {
+    check(&ClusterRoleAggregation, "cluster_role_aggregation");
+}
+
+#[test]
+fn claim_protection() {
+    check(&ClaimProtection, "claim_protection");
+}
+
+#[test]
+fn volume_protection() {
+    check(&VolumeProtection, "volume_protection");
+}
+
+#[test]
+fn service_cidr() {
+    check(&ServiceCidrs, "service_cidr");
+}

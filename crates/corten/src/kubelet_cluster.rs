@@ -1,0 +1,52 @@
+//! What the kubelet's server asks of the cluster, asked by its node; and what it serves with.
+
+use std::sync::Arc;
+
+use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
+use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+pub(crate) struct NodeCluster(pub(crate) NodeInquiries);
+
+impl Cluster for NodeCluster {
+    fn review_token(&self, token: String) -> BoxFuture<'_, Result<Option<Caller>, String>> {
+        Box::pin(async move {
+            let caller = self.0.review_token(token).await.map_err(|it| it.to_string())?;
+            Ok(caller.map(|NodeCaller { user, uid, groups }| Caller { user, uid, groups }))
+        })
+    }
+
+    fn review_access(&self, caller: Caller, access: NodeAccess) -> BoxFuture<'_, Result<bool, String>> {
+        let Caller { user, uid, groups } = caller;
+        let caller = NodeCaller { user, uid, groups };
+        let question = NodeQuestion { caller, verb: access.verb, subresource: access.subresource };
+        Box::pin(async move { self.0.review_access(question).await.map_err(|it| it.to_string()) })
+    }
+
+    fn pod(&self, namespace: String, name: String) -> BoxFuture<'_, Result<Option<Value>, String>> {
+        Box::pin(async move { self.0.pod(&namespace, &name).await.map_err(|it| it.to_string()) })
+    }
+
+    fn pods(&self) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move { self.0.pods().await.map_err(|it| it.to_string()) })
+    }
+}
+
+/// The kubelet's own key and certificate.
+pub(crate) struct Keys(pub(crate) Arc<ServingKey>);
+
+impl ServingKeys for Keys {
+    fn current(&self) -> Option<ServingCertificate> {
+        let Lasting { from, until, dns, addresses } = self.0.lasting()?;
+        Some(ServingCertificate { from, until, names: ServingNames { dns, addresses } })
+    }
+
+    fn request(&self, names: &ServingNames) -> Result<String, String> {
+        self.0.request(&names.dns, &names.addresses)
+    }
+
+    fn install(&self, certificate: &str) -> Result<(), String> {
+        self.0.install(certificate)
+    }
+}

@@ -1,0 +1,157 @@
+//! Reads what the kubelet is told: `corten_cli::node_options` has the names.
+
+use anyhow::{Context, Result};
+use clap::ArgMatches;
+use corten_kubelet::{
+    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, duration, hard_thresholds, set_min_reclaims, soft_thresholds,
+};
+use corten_meta::Quantity;
+
+/// What was told, checked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NodeOptions {
+    eviction: EvictionConfig,
+    image_gc: ImageGcConfig,
+    shutdown: ShutdownConfig,
+    reserved: Reserved,
+    allowed_unsafe_sysctls: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Reserved {
+    cpu_millis: i64,
+    memory_bytes: i64,
+    storage_bytes: i64,
+}
+
+impl NodeOptions {
+    pub(super) fn of(matches: &ArgMatches) -> Result<Self> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str).unwrap_or_default();
+        let time = |name: &str| duration(text(name)).map_err(anyhow::Error::msg).with_context(|| wrong(name));
+        let percent = |name: &str| -> Result<i64> {
+            let number = text(name).parse().with_context(|| wrong(name))?;
+            anyhow::ensure!((0..=100).contains(&number), "{}: must be between 0 and 100", wrong(name));
+            Ok(number)
+        };
+        let image_gc = ImageGcConfig {
+            high_threshold_percent: percent("image-gc-high-threshold")?,
+            low_threshold_percent: percent("image-gc-low-threshold")?,
+            minimum_age: time("minimum-image-ttl-duration")?,
+            maximum_age: time("maximum-image-gc-age")?,
+        };
+        anyhow::ensure!(
+            image_gc.low_threshold_percent <= image_gc.high_threshold_percent,
+            "--image-gc-low-threshold must not be above --image-gc-high-threshold"
+        );
+        let shutdown = ShutdownConfig {
+            grace: time("shutdown-grace-period")?,
+            grace_critical: time("shutdown-grace-period-critical-pods")?,
+        };
+        anyhow::ensure!(
+            shutdown.grace_critical <= shutdown.grace,
+            "--shutdown-grace-period-critical-pods must not be longer than --shutdown-grace-period"
+        );
+        let reserved = ["kube-reserved", "system-reserved"]
+            .iter()
+            .try_fold(Reserved::default(), |sum, name| sum.plus(text(name)).with_context(|| wrong(name)))?;
+        let names = text("allowed-unsafe-sysctls").split(',').map(str::trim).filter(|it| !it.is_empty());
+        let allowed_unsafe_sysctls = names.map(str::to_owned).collect();
+        Ok(Self { eviction: eviction(&text)?, image_gc, shutdown, reserved, allowed_unsafe_sysctls })
+    }
+
+    pub(crate) fn apply(&self, config: &mut Config) {
+        config.eviction = self.eviction.clone();
+        config.image_gc = self.image_gc;
+        config.shutdown = self.shutdown;
+        config.allowed_unsafe_sysctls.clone_from(&self.allowed_unsafe_sysctls);
+        config.reserved_cpu_millis = self.reserved.cpu_millis;
+        config.reserved_memory_bytes = self.reserved.memory_bytes;
+        config.reserved_storage_bytes = self.reserved.storage_bytes;
+    }
+}
+
+fn wrong(name: &str) -> String {
+    format!("reading --{name}")
+}
+
+fn eviction<'t>(text: &dyn Fn(&str) -> &'t str) -> Result<EvictionConfig> {
+    let of = |name: &str, result: Result<_, String>| result.map_err(anyhow::Error::msg).with_context(|| wrong(name));
+    let mut thresholds = of("eviction-hard", hard_thresholds(text("eviction-hard")))?;
+    let soft = soft_thresholds(text("eviction-soft"), text("eviction-soft-grace-period"));
+    thresholds.extend(of("eviction-soft", soft)?);
+    let minimum = set_min_reclaims(&mut thresholds, text("eviction-minimum-reclaim"));
+    minimum.map_err(anyhow::Error::msg).with_context(|| wrong("eviction-minimum-reclaim"))?;
+    let period = "eviction-pressure-transition-period";
+    let grace = "eviction-max-pod-grace-period";
+    Ok(EvictionConfig {
+        thresholds,
+        pressure_transition_period: duration(text(period))
+            .map_err(anyhow::Error::msg)
+            .with_context(|| wrong(period))?,
+        max_pod_grace_seconds: text(grace).parse().with_context(|| wrong(grace))?,
+    })
+}
+
+impl Reserved {
+    /// Adds `cpu=100m,memory=200Mi`.
+    fn plus(mut self, text: &str) -> Result<Self> {
+        for pair in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+            let (name, value) =
+                pair.split_once('=').with_context(|| format!("{pair:?} is not of the form resource=quantity"))?;
+            let quantity: Quantity = value.trim().parse().with_context(|| format!("{value:?}"))?;
+            anyhow::ensure!(!quantity.is_negative(), "{pair}: must not be negative");
+            match name.trim() {
+                "cpu" => self.cpu_millis += quantity.milli_value(),
+                "memory" => self.memory_bytes += quantity.value(),
+                "ephemeral-storage" => self.storage_bytes += quantity.value(),
+                other => anyhow::bail!("{other:?} cannot be reserved: only cpu, memory and ephemeral-storage"),
+            }
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str]) -> Result<NodeOptions> {
+        let command = corten_cli::node_options::args(clap::Command::new("node"));
+        NodeOptions::of(&command.try_get_matches_from([&["node"], args].concat()).expect("options"))
+    }
+
+    #[test]
+    fn the_defaults_are_the_kubelets() {
+        let mut config = Config::new("n1", "192.168.0.1");
+        read(&[]).expect("defaults").apply(&mut config);
+        assert_eq!(config, Config::new("n1", "192.168.0.1"));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (args, expected) in [
+            (&["--eviction-hard=disk<1"][..], "reading --eviction-hard: unsupported eviction signal disk"),
+            (
+                &["--eviction-soft=memory.available<1Gi"],
+                "reading --eviction-soft: grace period must be specified for the soft eviction threshold memory.available",
+            ),
+            (&["--image-gc-high-threshold=101"], "reading --image-gc-high-threshold: must be between 0 and 100"),
+            (&["--image-gc-high-threshold=70"], "--image-gc-low-threshold must not be above --image-gc-high-threshold"),
+            (
+                &["--shutdown-grace-period=5s"],
+                "--shutdown-grace-period-critical-pods must not be longer than --shutdown-grace-period",
+            ),
+            (
+                &["--kube-reserved=gpu=1"],
+                "reading --kube-reserved: \"gpu\" cannot be reserved: only cpu, memory and ephemeral-storage",
+            ),
+            (&["--maximum-image-gc-age=5"], "reading --maximum-image-gc-age: invalid duration \"5\""),
+        ] {
+            let error = read(args).expect_err("refused");
+            assert_eq!(format!("{error:#}"), expected, "{args:?}");
+        }
+        let reserved =
+            read(&["--kube-reserved=cpu=100m,memory=1Mi", "--system-reserved=cpu=1"]).expect("fine").reserved;
+        assert_eq!(reserved, Reserved { cpu_millis: 1100, memory_bytes: 1 << 20, storage_bytes: 0 });
+    }
+}

@@ -1,0 +1,134 @@
+//! The bridge all Pods of the node are plugged into: its addresses, and what the kernel must be told of it.
+//!
+//! It is there before the first Pod: the node itself listens at its addresses, for Pods and for nobody else.
+
+use std::{
+    fs, io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use corten_proxy::rules::{Cidr, Family};
+
+use crate::{HostError, Layout, command, error::Doing};
+
+const IPV4: &str = "10.244.0.0/24";
+/// Of the addresses that are nobody's on the internet, as 10.0.0.0/8 is.
+const IPV6: &str = "fd00:10:244::/64";
+
+/// This node's part of the cluster's Pod network: IPv6 where the kernel has it.
+pub(crate) fn networks() -> Vec<String> {
+    let is_off = fs::read_to_string(ipv6("all", "disable_ipv6")).map_or(true, |it| it.trim() != "0");
+    [IPV4].into_iter().chain((!is_off).then_some(IPV6)).map(str::to_owned).collect()
+}
+
+/// The node's own address in a network of Pods: the first, as the CNI plugin has it.
+pub(crate) fn gateway(network: &str) -> Option<IpAddr> {
+    Some(match Cidr::parse(network)?.address {
+        IpAddr::V4(it) => IpAddr::V4((it.to_bits() + 1).into()),
+        IpAddr::V6(it) => IpAddr::V6((it.to_bits() + 1).into()),
+    })
+}
+
+/// Makes the bridge, gives it its addresses, and sets what forwarding needs. Harmless where that is done.
+pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), HostError> {
+    let bridge = layout.bridge.as_str();
+    ip(&["link", "add", bridge, "type", "bridge"]).await.or_else(|error| harmless(error, "File exists"))?;
+    // One of its own: else it takes a Pod's, and Pods lose their gateway when that Pod goes.
+    if let Some(IpAddr::V4(address)) = networks.iter().find_map(|it| gateway(it)) {
+        let [a, b, c, d] = address.octets();
+        ip(&["link", "set", bridge, "address", &format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")]).await?;
+    }
+    for network in networks {
+        let (Some(address), Some(cidr)) = (gateway(network), Cidr::parse(network)) else { continue };
+        let with_bits = format!("{address}/{}", cidr.bits);
+        let mut args = vec!["address", "replace", &with_bits, "dev", bridge];
+        if cidr.family() == Family::V6 {
+            // Nobody else can have it: it may be used at once.
+            args.push("nodad");
+        }
+        ip(&args).await?;
+    }
+    ip(&["link", "set", bridge, "up"]).await?;
+    // What this machine sends to a node port at 127.0.0.1 leaves through the bridge. What comes by wire for such an address
+    // is dropped by the rules of Services.
+    set(Path::new("/proc/sys/net/ipv4/conf").join(bridge).join("route_localnet"), "1")?;
+    set("/proc/sys/net/ipv4/ip_forward", "1")?;
+    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.family() == Family::V6) {
+        forward_ipv6()?;
+    }
+    Ok(())
+}
+
+/// A machine that forwards no longer listens to routers, unless told to.
+fn forward_ipv6() -> Result<(), HostError> {
+    for entry in fs::read_dir("/proc/sys/net/ipv6/conf").into_iter().flatten().flatten() {
+        let accept = entry.path().join("accept_ra");
+        if fs::read_to_string(&accept).is_ok_and(|it| it.trim() == "1") {
+            set(&accept, "2")?;
+        }
+    }
+    set(ipv6("all", "forwarding"), "1")
+}
+
+fn ipv6(interface: &str, name: &str) -> PathBuf {
+    Path::new("/proc/sys/net/ipv6/conf").join(interface).join(name)
+}
+
+/// Do packets from Pod to Pod pass the packet filter? Without it answers would not find back through a Service, where both
+/// are on this node.
+pub(crate) async fn is_filtered(networks: &[String]) -> bool {
+    let folder = Path::new("/proc/sys/net/bridge");
+    if !folder.exists() {
+        // Where it is built in, or not there at all, this fails; the folder says which.
+        let _ = command::run("modprobe", &["br_netfilter"], "").await;
+    }
+    let has_ipv6 = networks.len() > 1;
+    let names = ["bridge-nf-call-iptables"].into_iter().chain(has_ipv6.then_some("bridge-nf-call-ip6tables"));
+    names.map(|it| set(folder.join(it), "1")).all(|it| it.is_ok())
+}
+
+/// Written only where it says something else: some of these files are read-only where they already say it.
+fn set(path: impl AsRef<Path>, value: &str) -> Result<(), HostError> {
+    let path = path.as_ref();
+    let current = fs::read_to_string(path);
+    if current.as_ref().is_ok_and(|it| it.trim() == value) {
+        return Ok(());
+    }
+    fs::write(path, value).doing("write", path)
+}
+
+async fn ip(args: &[&str]) -> Result<(), HostError> {
+    command::run("ip", args, "").await.map(drop)
+}
+
+fn harmless(error: HostError, what: &str) -> Result<(), HostError> {
+    match error {
+        HostError::Command { message, .. } if message.contains(what) => Ok(()),
+        other => Err(other),
+    }
+}
+
+/// Takes the bridge away, if it is there.
+pub(crate) async fn remove(layout: &Layout) -> Result<(), HostError> {
+    // Asked of the kernel itself: the folder of devices may be another network's.
+    ip(&["link", "delete", &layout.bridge]).await.or_else(|error| harmless(error, "Cannot find device")).or_else(
+        |error| {
+            let is_gone = matches!(&error, HostError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+            if is_gone { Ok(()) } else { Err(error) }
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_node_has_the_first_address() {
+        for (network, expected) in [(IPV4, "10.244.0.1"), (IPV6, "fd00:10:244::1"), ("10.244.7.0/24", "10.244.7.1")] {
+            assert_eq!(gateway(network).map(|it| it.to_string()).as_deref(), Some(expected));
+        }
+        assert_eq!(gateway("nonsense"), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! Asks other servers, remembers what they said, and notices when their answer would come from here.
+//!
+//! One question is under way once, however many wait for it: that spares the servers, and leaves an attacker one port and
+//! one id to guess instead of many.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use corten_dns::{Cache, Found, NO_ERROR, NX_DOMAIN, Name, Question, Reading};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use tokio::time::{Instant, timeout};
+
+use super::{ListServers, exchange::exchange, upstreams::Upstreams};
+
+const CACHE_BYTES_MAX: usize = 8 << 20;
+/// How long one server may take before another is asked.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// What a client's own patience is, and so how long looking may take.
+const PATIENCE_IN_ALL: Duration = Duration::from_secs(5);
+const ROUNDS: usize = 2;
+/// How long a circle stays a circle before it is looked at again.
+const LOOP_INTERVAL: Duration = Duration::from_secs(60);
+const HINFO: u16 = 13;
+
+pub(super) struct Forwarder {
+    upstreams: Upstreams,
+    cache: Mutex<Cache>,
+    under_way: Mutex<BTreeMap<Question, Shared<BoxFuture<'static, Option<Found>>>>>,
+    began: Instant,
+    circle: Mutex<Circle>,
+}
+
+/// Is one of the other servers, in the end, this one?
+struct Circle {
+    /// A name nobody asks for but this server.
+    name: Name,
+    found_at: Option<Instant>,
+}
+
+impl Forwarder {
+    pub(super) fn new(own: Vec<SocketAddr>, own_names: Vec<IpAddr>, servers: ListServers) -> io::Result<Self> {
+        Ok(Self {
+            upstreams: Upstreams::new(own, own_names, servers),
+            cache: Mutex::new(Cache::new(CACHE_BYTES_MAX)),
+            under_way: Mutex::default(),
+            began: Instant::now(),
+            circle: Mutex::new(Circle { name: name_of_chance()?, found_at: None }),
+        })
+    }
+
+    /// Sees to the list of servers; a new one is tried for circles.
+    pub(super) async fn keep(&self) {
+        let is_due = lock(&self.circle).found_at.is_some_and(|it| it.elapsed() >= LOOP_INTERVAL);
+        if self.upstreams.reread() || is_due {
+            self.look_for_circles().await;
+        }
+    }
+
+    async fn look_for_circles(&self) {
+        let Ok(name) = name_of_chance() else { return };
+        *lock(&self.circle) = Circle { name, found_at: None };
+        let question = Question { name, qtype: HINFO, dnssec_ok: false, checking_disabled: false };
+        for server in self.upstreams.in_order() {
+            // Whatever it says: the question is whether it comes here to ask.
+            let _ = exchange(server, &question, PATIENCE).await;
+        }
+        if lock(&self.circle).found_at.is_some() {
+            tracing::error!(
+                servers = ?self.upstreams.in_order(),
+                "a name server of this machine asks the cluster's: no name outside the cluster can be resolved"
+            );
+        }
+    }
+
+    /// What is known already.
+    pub(super) fn known(&self, question: &Question) -> Option<Found> {
+        lock(&self.cache).find(question, self.now()).filter(|it| !it.is_stale)
+    }
+
+    /// Asks, with everybody else who asks the same.
+    pub(super) async fn look_up(self: &Arc<Self>, question: &Question) -> Option<Found> {
+        {
+            let mut circle = lock(&self.circle);
+            if circle.name == question.name {
+                circle.found_at = Some(Instant::now());
+            }
+            if circle.found_at.is_some() {
+                return None;
+            }
+        }
+        let under_way = {
+            let mut all = lock(&self.under_way);
+            all.entry(*question).or_insert_with(|| self.clone().ask(*question).boxed().shared()).clone()
+        };
+        under_way.await
+    }
+
+    async fn ask(self: Arc<Self>, question: Question) -> Option<Found> {
+        let learned = timeout(PATIENCE_IN_ALL, self.ask_all(&question)).await.ok().flatten();
+        let now = self.now();
+        let found = match learned {
+            Some(reading) => {
+                let reading = Arc::new(reading);
+                lock(&self.cache).keep(&question, reading.clone(), now);
+                Some(Found { reading, age: 0, is_stale: false })
+            }
+            // Better what held a while ago than nothing.
+            None => lock(&self.cache).find(&question, now),
+        };
+        lock(&self.under_way).remove(&question);
+        found
+    }
+
+    /// The first good answer; else the last bad one.
+    async fn ask_all(&self, question: &Question) -> Option<Reading> {
+        let mut bad = None;
+        for _ in 0..ROUNDS {
+            for server in self.upstreams.in_order() {
+                match exchange(server, question, PATIENCE).await {
+                    Ok(reading) if matches!(reading.code, NO_ERROR | NX_DOMAIN) => {
+                        self.upstreams.answered(server, true);
+                        return Some(reading);
+                    }
+                    Ok(reading) => bad = Some(reading),
+                    Err(error) => {
+                        tracing::debug!(%server, name = %question.name, %error, "a name server does not answer");
+                        self.upstreams.answered(server, false);
+                    }
+                }
+            }
+            if bad.is_some() {
+                break;
+            }
+        }
+        bad
+    }
+
+    #[cfg(test)]
+    pub(super) fn reread(&self) {
+        self.upstreams.reread();
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_in_circle(&self) -> bool {
+        lock(&self.circle).found_at.is_some()
+    }
+
+    fn now(&self) -> u64 {
+        self.began.elapsed().as_secs()
+    }
+}
+
+fn name_of_chance() -> io::Result<Name> {
+    let mut chance = [0; 16];
+    aws_lc_rs::rand::fill(&mut chance).map_err(|_| io::Error::other("the machine has no random numbers"))?;
+    let text = format!("{:016x}.{:x}", u128::from_ne_bytes(chance) >> 64, chance[15]);
+    Name::parse(&text).ok_or_else(|| io::Error::other("digits are no name"))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,285 @@
+//! The node as a whole: what is left of it, what its pods use, its images, and the end of the machine.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::Duration,
+};
+
+use corten_kubelet::{
+    Amount, ContainerUse, DiskUse, Event, Failure, LocalImage, NodeEffect, NodeNews, PodRef, PodUse, Signal, Signals,
+    VolumeUse,
+};
+use tokio::{sync::watch, time::Instant};
+
+use super::NodeHands;
+use crate::{
+    Cgroups, Layout, cri, node_facts,
+    stats::{self, Measured, MeasuredPod, disk::Taken, summary},
+};
+
+/// As upstream: `evictionMonitoringPeriod`.
+const SIGNALS: Duration = Duration::from_secs(10);
+/// How often folders of nobody are looked for; not at once, when much else is to be done.
+const REMAINS: Duration = Duration::from_secs(120);
+const FIRST_REMAINS: Duration = Duration::from_secs(20);
+/// What is measured for a decision may be this old.
+const DISK_AGE: Duration = Duration::from_secs(5);
+/// Walking the disks ends by its own bounds before that.
+const DISK_PATIENCE: Duration = Duration::from_secs(45);
+
+/// When what is to be told.
+pub(super) struct Care {
+    signals_at: Instant,
+    remains_at: Instant,
+    shutdown: watch::Receiver<bool>,
+}
+
+impl Care {
+    pub(super) fn new(shutdown: watch::Receiver<bool>) -> Self {
+        let now = Instant::now();
+        Self { signals_at: now, remains_at: now + FIRST_REMAINS, shutdown }
+    }
+
+    /// Waits for what is due next. Nothing is lost where this is dropped: what was not told is still due.
+    pub(super) async fn next(&mut self, hands: &NodeHands) -> Vec<Event> {
+        tokio::select! {
+            biased;
+            Ok(()) = self.shutdown.changed() => {
+                let is_imminent = *self.shutdown.borrow_and_update();
+                vec![Event::OfNode(NodeNews::Shutdown { is_imminent })]
+            }
+            () = tokio::time::sleep_until(self.signals_at) => {
+                let signals = hands.signals().await;
+                self.signals_at = Instant::now() + SIGNALS;
+                vec![Event::OfNode(NodeNews::Signals(signals))]
+            }
+            () = tokio::time::sleep_until(self.remains_at) => {
+                let remains = hands.remains().await;
+                self.remains_at = Instant::now() + REMAINS;
+                vec![Event::OfNode(NodeNews::Remains(remains))]
+            }
+        }
+    }
+}
+
+impl NodeHands {
+    /// Carries out one effect about the node as a whole.
+    pub async fn perform_node(&self, effect: NodeEffect) -> Vec<Event> {
+        let news = match effect {
+            NodeEffect::ReadSignals => NodeNews::Signals(self.signals().await),
+            NodeEffect::MeasurePods { disks } => NodeNews::PodsMeasured(self.pod_uses(disks).await),
+            NodeEffect::ListImages => NodeNews::Images(self.local_images().await),
+            NodeEffect::RemoveImages { ids } => self.remove_images(ids).await,
+            NodeEffect::CountEviction { signal } => {
+                self.counters().note_eviction(signal);
+                return Vec::new();
+            }
+            NodeEffect::ReadyToShutDown => {
+                self.inner.is_drained.send_replace(true);
+                return Vec::new();
+            }
+        };
+        vec![Event::OfNode(news)]
+    }
+
+    /// Tells the kubelet that the machine will end: it ends the pods first.
+    pub fn begin_shutdown(&self) {
+        self.inner.is_drained.send_replace(false);
+        self.inner.is_ending.send_replace(true);
+    }
+
+    /// The machine will not end after all.
+    pub fn cancel_shutdown(&self) {
+        self.inner.is_ending.send_replace(false);
+    }
+
+    /// Becomes ready when all pods have ended that were to end before the machine.
+    pub async fn drained(&self) {
+        let mut drained = self.inner.is_drained.subscribe();
+        // An error would say that these hands are gone; they are not, while this holds them.
+        let _ = drained.wait_for(|it| *it).await;
+    }
+
+    /// Waits for what the node as a whole has to tell.
+    pub async fn node_news(&self) -> Vec<Event> {
+        let mut care = self.inner.care.lock().await;
+        care.next(self).await
+    }
+
+    async fn signals(&self) -> Signals {
+        let (cgroups, layout) = (self.cgroups().clone(), self.layout().clone());
+        let work = tokio::task::spawn_blocking(move || read_signals(&cgroups, &layout));
+        work.await.unwrap_or_default()
+    }
+
+    async fn pod_uses(&self, disks: bool) -> Result<Vec<PodUse>, Failure> {
+        let measured = self.measure().await.map_err(|it| Failure::new(it.to_string()))?;
+        let disk_use = if disks { self.disk_use(DISK_AGE, DISK_PATIENCE).await } else { None };
+        Ok(pod_uses(&measured, disk_use.as_deref()))
+    }
+
+    async fn local_images(&self) -> Result<Vec<LocalImage>, Failure> {
+        let failed = |it: crate::CriError| Failure::new(it.to_string());
+        // The containers last: one that is made meanwhile uses an image that is listed.
+        let images = self.cri().list_images().await.map_err(failed)?;
+        let containers = self.cri().list_containers(None).await.map_err(failed)?;
+        let used: BTreeSet<&str> = containers
+            .iter()
+            .flat_map(|it| [Some(&*it.image_ref), it.image.as_ref().map(|it| &*it.image)])
+            .flatten()
+            .collect();
+        let names = |it: &cri::Image| {
+            std::iter::once(&it.id).chain(&it.repo_tags).chain(&it.repo_digests).cloned().collect::<Vec<_>>()
+        };
+        let one = |it: &cri::Image| {
+            let names = names(it);
+            LocalImage {
+                id: it.id.clone(),
+                size_bytes: i64::try_from(it.size).unwrap_or(i64::MAX),
+                is_pinned: it.pinned || names.iter().any(|it| crate::containerd::is_pause(it)),
+                is_used: names.iter().any(|it| used.contains(&**it)),
+            }
+        };
+        Ok(images.iter().map(one).collect())
+    }
+
+    async fn remove_images(&self, ids: Vec<String>) -> NodeNews {
+        let (mut removed, mut failures) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.cri().remove_image(&id).await {
+                Ok(()) => {
+                    tracing::info!(image = id, "an unused image is removed");
+                    self.counters().note_image_removed();
+                    removed.push(id);
+                }
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        NodeNews::ImagesRemoved { removed, failures }
+    }
+
+    /// Pods of which there is a folder, logs, or a cgroup.
+    async fn remains(&self) -> Vec<PodRef> {
+        let (cgroups, layout) = (self.cgroups().clone(), self.layout().clone());
+        let work = tokio::task::spawn_blocking(move || read_remains(&cgroups, &layout));
+        work.await.unwrap_or_default()
+    }
+}
+
+fn read_signals(cgroups: &Cgroups, layout: &Layout) -> Signals {
+    let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    let amount = |available: u64, capacity: u64| Amount { available: whole(available), capacity: whole(capacity) };
+    let mut amounts = BTreeMap::new();
+    let memory = node_facts::memory_total();
+    if let Some(usage) = cgroups.usage("").filter(|_| memory > 0) {
+        amounts.insert(Signal::MemoryAvailable, amount(memory.saturating_sub(usage.working_set_bytes), memory));
+    }
+    let (node_fs, image_fs) = stats::file_systems(layout);
+    for (it, bytes, inodes) in [
+        (node_fs, Signal::NodeFsAvailable, Signal::NodeFsInodesFree),
+        (image_fs, Signal::ImageFsAvailable, Signal::ImageFsInodesFree),
+    ] {
+        // A share is reckoned of what there is for everybody: what the file system keeps for root alone is neither used nor
+        // to be had. Upstream counts it as used, and finds no room on a disk that keeps much.
+        let for_everybody = it.used_bytes.saturating_add(it.available_bytes);
+        if for_everybody > 0 {
+            amounts.insert(bytes, amount(it.available_bytes, for_everybody));
+        }
+        // Some file systems make inodes as they are needed, and say that there are none.
+        if it.inodes > 0 {
+            amounts.insert(inodes, amount(it.inodes_free, it.inodes));
+        }
+    }
+    let (most, now) = summary::processes();
+    if most > 0 {
+        amounts.insert(Signal::PidAvailable, Amount { available: most - now, capacity: most });
+    }
+    let device = |it: &Path| std::fs::metadata(it).ok().map(|it| it.dev());
+    let has_image_fs = device(&layout.data) != device(&layout.containerd_root());
+    Signals { amounts, has_image_fs }
+}
+
+fn disk(it: Taken) -> DiskUse {
+    let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    DiskUse { bytes: whole(it.bytes), inodes: whole(it.inodes) }
+}
+
+fn pod_uses(measured: &Measured, disks: Option<&stats::DiskUse>) -> Vec<PodUse> {
+    let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+    let one = |pod: &MeasuredPod| {
+        let taken = disks.and_then(|it| it.pods.get(&pod.owner.uid));
+        let containers = pod.containers.iter().map(|it| ContainerUse {
+            name: it.name.clone(),
+            memory_bytes: whole(it.usage.working_set_bytes),
+            rootfs: disks.and_then(|disks| disks.layers.get(&it.id)).copied().map(disk),
+            logs: taken.and_then(|taken| taken.logs.get(&it.name)).copied().map(disk).unwrap_or_default(),
+        });
+        let volumes = taken.into_iter().flat_map(|it| &it.volumes).map(|it| VolumeUse {
+            name: it.name.clone(),
+            taken: disk(it.taken),
+            is_ephemeral: it.is_ephemeral,
+        });
+        PodUse {
+            uid: pod.owner.uid.clone(),
+            memory_bytes: whole(pod.usage.working_set_bytes),
+            processes: whole(pod.processes),
+            containers: containers.collect(),
+            volumes: volumes.collect(),
+            other: taken.map(|it| disk(it.other)).unwrap_or_default(),
+        }
+    };
+    measured.pods.iter().map(one).collect()
+}
+
+fn read_remains(cgroups: &Cgroups, layout: &Layout) -> Vec<PodRef> {
+    let names = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|it| it.file_name().into_string().ok()).collect::<Vec<_>>()
+    };
+    let mut found = BTreeMap::new();
+    for uid in names(&layout.pods()).into_iter().chain(cgroups.pods()) {
+        found.insert(uid.clone(), PodRef::new("", "", &uid));
+    }
+    for folder in names(&layout.data.join("log/pods")) {
+        let mut parts = folder.splitn(3, '_');
+        if let (Some(namespace), Some(name), Some(uid)) = (parts.next(), parts.next(), parts.next()) {
+            found.insert(uid.to_owned(), PodRef::new(namespace, name, uid));
+        }
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_is_left_of_this_machine() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path(), dir.path().join("run"));
+        std::fs::create_dir_all(layout.containerd_root()).expect("made");
+        let signals = read_signals(&Cgroups::detect("corten-test-none"), &layout);
+        for signal in [Signal::MemoryAvailable, Signal::NodeFsAvailable, Signal::ImageFsAvailable, Signal::PidAvailable]
+        {
+            let Some(amount) = signals.amounts.get(&signal) else {
+                eprintln!("skipped: {} cannot be read here", signal.as_str());
+                continue;
+            };
+            assert!(amount.available > 0 && amount.available <= amount.capacity, "{signal:?} {amount:?}");
+        }
+        assert!(!signals.has_image_fs);
+    }
+
+    #[test]
+    fn finds_what_pods_left_behind() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path(), dir.path().join("run"));
+        for folder in ["pods/u1/volumes", "pods/u2", "log/pods/default_web_u2", "log/pods/odd"] {
+            std::fs::create_dir_all(dir.path().join(folder)).expect("made");
+        }
+        let found = read_remains(&Cgroups::detect("corten-test-none"), &layout);
+        assert_eq!(found, [PodRef::new("", "", "u1"), PodRef::new("default", "web", "u2")]);
+    }
+}

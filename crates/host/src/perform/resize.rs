@@ -1,0 +1,59 @@
+//! Gives what runs other resources: the Pod's cgroup, and containers by way of the runtime.
+
+use corten_kubelet::{Failure, MemoryCheck, PodRef, Qos, ResizeStep, Resources};
+
+use super::{Inner, config, limits_of, qos_of, rpc};
+
+impl Inner {
+    pub(super) async fn resize(
+        &self,
+        pod: &PodRef,
+        qos: Qos,
+        steps: Vec<ResizeStep>,
+        checks: Vec<MemoryCheck>,
+    ) -> Result<(), Failure> {
+        self.check_memory(pod, qos, checks).await?;
+        for step in steps {
+            match step {
+                ResizeStep::Pod(resources) => self.resize_pod(pod, qos, &resources).await?,
+                ResizeStep::Container { id, resources } => {
+                    let resources = config::resources(&resources);
+                    self.cri.update_container_resources(&id, resources).await.map_err(|it| rpc(&it))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As upstream, all limits that are too low are told at once.
+    async fn check_memory(&self, pod: &PodRef, qos: Qos, checks: Vec<MemoryCheck>) -> Result<(), Failure> {
+        let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(qos), pod.uid.clone());
+        let work = tokio::task::spawn_blocking(move || {
+            let mut problems = Vec::new();
+            for MemoryCheck { container, limit_bytes } in checks {
+                let id = container.as_ref().map(|it| it.1.as_str());
+                let Some(used) = cgroups.memory_used(qos, &uid, id) else { continue };
+                if used >= u64::try_from(limit_bytes).unwrap_or(0) {
+                    let whose = container.map_or("pod".to_owned(), |it| format!("container {:?}", it.0));
+                    problems.push(format!(
+                        "attempting to set {whose} memory limit ({limit_bytes}) below current usage ({used})"
+                    ));
+                }
+            }
+            problems
+        });
+        let problems = work.await.map_err(|it| Failure::new(it.to_string()))?;
+        match problems.as_slice() {
+            [] => Ok(()),
+            [one] => Err(Failure::new(format!("cannot decrease memory limits: {one}"))),
+            all => Err(Failure::new(format!("cannot decrease memory limits: [{}]", all.join(", ")))),
+        }
+    }
+
+    async fn resize_pod(&self, pod: &PodRef, qos: Qos, resources: &Resources) -> Result<(), Failure> {
+        let (cgroups, qos, uid, limits) = (self.cgroups.clone(), qos_of(qos), pod.uid.clone(), limits_of(resources));
+        let work = tokio::task::spawn_blocking(move || cgroups.update_pod(qos, &uid, &limits));
+        let failed = |it: std::io::Error| Failure::new(it.to_string());
+        work.await.map_err(std::io::Error::other).map_err(failed)?.map_err(failed)
+    }
+}

@@ -1,0 +1,103 @@
+//! What the node measures of itself: `/stats/summary` and the metrics.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderValue, Response, header};
+
+use super::{Body, Refused, json_body, query, routes::Call, text};
+use crate::stats::{
+    cadvisor,
+    exposition::{Sample, Text, number},
+    resource,
+    summary::{Rest, Source},
+};
+
+pub(super) async fn summary(call: Call) -> Result<Response<Body>, Refused> {
+    let hands = call.server.hands();
+    let is_short = query(call.query()).iter().any(|(name, value)| name == "only_cpu_and_memory" && value == "true");
+    let measured = hands.measure().await.map_err(Refused::internal)?;
+    let disks = if is_short { None } else { hands.recent_disk_use().await };
+    let rest = (!is_short).then(|| Rest { layout: hands.layout(), disks: disks.as_deref() });
+    Ok(json_body(&Source { node_name: hands.node_name(), measured: &measured, rest }.json()))
+}
+
+pub(super) async fn resource(call: Call) -> Result<Response<Body>, Refused> {
+    let measured = call.server.hands().measure().await;
+    if let Err(error) = &measured {
+        tracing::warn!(%error, "cannot measure what pods use");
+    }
+    Ok(exposition(resource::text(measured.ok().as_ref())))
+}
+
+pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, Refused> {
+    let hands = call.server.hands();
+    let measured = hands.measure().await;
+    if let Err(error) = &measured {
+        tracing::warn!(%error, "cannot measure what pods use");
+    }
+    Ok(exposition(cadvisor::text(measured.ok().as_ref(), hands.layout())))
+}
+
+pub(super) async fn probes(call: Call) -> Result<Response<Body>, Refused> {
+    let counted = call.server.hands().counters().probes();
+    let mut text = Text::default();
+    let samples = counted.iter().map(|(it, n)| {
+        let labels = [
+            ("container", &*it.container),
+            ("namespace", &*it.namespace),
+            ("pod", &*it.pod),
+            ("pod_uid", &*it.uid),
+            ("probe_type", it.kind),
+            ("result", it.result),
+        ];
+        Sample::new(&labels, number(*n))
+    });
+    let help = "[BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.";
+    text.metric("prober_probe_total", "counter", help, samples);
+    Ok(exposition(text.into_string()))
+}
+
+/// The kubelet's own.
+pub(super) async fn own(call: Call) -> Result<Response<Body>, Refused> {
+    let hands = call.server.hands();
+    let mut text = Text::default();
+    let name = [("node", hands.node_name())];
+    let help = "[ALPHA] The node's name. The count is always 1.";
+    text.metric("kubelet_node_name", "gauge", help, [Sample::new(&name, 1.0)]);
+    if let Ok(sandboxes) = hands.cri().list_pod_sandboxes(None).await {
+        let ready = sandboxes.iter().filter(|it| it.state == i32::from(crate::cri::PodSandboxState::Ready)).count();
+        let help = "[ALPHA] Number of pods that have a running pod sandbox";
+        text.metric("kubelet_running_pods", "gauge", help, [Sample::new(&[], count(ready))]);
+    }
+    if let Ok(containers) = hands.cri().list_containers(None).await {
+        let mut states: BTreeMap<&str, usize> = BTreeMap::new();
+        for it in &containers {
+            *states.entry(state(it.state)).or_default() += 1;
+        }
+        let samples: Vec<_> =
+            states.iter().map(|(state, n)| Sample::new(&[("container_state", *state)], count(*n))).collect();
+        text.metric("kubelet_running_containers", "gauge", "[ALPHA] Number of containers currently running", samples);
+    }
+    hands.counters().write(&mut text);
+    Ok(exposition(text.into_string()))
+}
+
+fn state(state: i32) -> &'static str {
+    match crate::cri::ContainerState::try_from(state) {
+        Ok(crate::cri::ContainerState::Created) => "created",
+        Ok(crate::cri::ContainerState::Running) => "running",
+        Ok(crate::cri::ContainerState::Exited) => "exited",
+        _ => "unknown",
+    }
+}
+
+fn count(n: usize) -> f64 {
+    number(u64::try_from(n).unwrap_or(u64::MAX))
+}
+
+fn exposition(body: String) -> Response<Body> {
+    let mut response = Response::new(text(body));
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

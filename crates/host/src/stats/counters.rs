@@ -1,0 +1,154 @@
+//! What the node counts of its own work: one number for each effect of the kubelet and each result of a probe.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use corten_kubelet::{HostEffect, Outcome, PodRef, ProbeKind, ProbeVerdict};
+
+use super::exposition::{Sample, Text, number};
+
+/// Which probe had which result.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Probed {
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) pod: String,
+    pub(crate) container: String,
+    pub(crate) kind: &'static str,
+    pub(crate) result: &'static str,
+}
+
+#[derive(Default)]
+struct Operation {
+    n: u64,
+    errors: u64,
+    seconds: f64,
+}
+
+#[derive(Default)]
+struct Counted {
+    probes: BTreeMap<Probed, u64>,
+    /// By upstream's name of the call.
+    operations: BTreeMap<&'static str, Operation>,
+    images_collected: u64,
+    /// By signal.
+    evictions: BTreeMap<String, u64>,
+}
+
+#[derive(Default)]
+pub(crate) struct Counters(Mutex<Counted>);
+
+impl Counters {
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of one effect that has ended.
+    pub(crate) fn note(&self, pod: &PodRef, operation: Option<&'static str>, outcome: &Outcome, took: Duration) {
+        let mut counted = self.counted();
+        match outcome {
+            Outcome::Probed { container, probe, verdict, .. } => {
+                let probed = Probed {
+                    uid: pod.uid.clone(),
+                    namespace: pod.key.namespace.clone(),
+                    pod: pod.key.name.clone(),
+                    container: container.clone(),
+                    kind: kind(*probe),
+                    result: result(verdict),
+                };
+                *counted.probes.entry(probed).or_default() += 1;
+            }
+            Outcome::PodRemoved(Ok(())) => counted.probes.retain(|it, _| it.uid != pod.uid),
+            _ => {}
+        }
+        if let Some(name) = operation {
+            let operation = counted.operations.entry(name).or_default();
+            operation.n += 1;
+            operation.errors += u64::from(has_failed(outcome));
+            operation.seconds += took.as_secs_f64();
+        }
+    }
+
+    pub(crate) fn note_image_removed(&self) {
+        self.counted().images_collected += 1;
+    }
+
+    pub(crate) fn note_eviction(&self, signal: &str) {
+        *self.counted().evictions.entry(signal.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn probes(&self) -> BTreeMap<Probed, u64> {
+        self.counted().probes.clone()
+    }
+
+    pub(crate) fn write(&self, text: &mut Text) {
+        let counted = self.counted();
+        let label = |name: &'static str| [("operation_type", name)];
+        let of = |read: fn(&Operation) -> f64| {
+            let samples = counted.operations.iter().map(move |(name, it)| Sample::new(&label(name), read(it)));
+            samples.collect::<Vec<_>>()
+        };
+        let help = "[ALPHA] Cumulative number of runtime operations by operation type.";
+        text.metric("kubelet_runtime_operations_total", "counter", help, of(|it| number(it.n)));
+        let help = "[ALPHA] Cumulative number of runtime operation errors by operation type.";
+        text.metric("kubelet_runtime_operations_errors_total", "counter", help, of(|it| number(it.errors)));
+        let help = "[ALPHA] Duration in seconds of runtime operations. Broken down by operation type.";
+        text.metric("kubelet_runtime_operations_duration_seconds_sum", "counter", help, of(|it| it.seconds));
+        let help =
+            "[ALPHA] Total number of images garbage collected by the kubelet, whether through disk usage or image age.";
+        let collected = Sample::new(&[("reason", "space")], number(counted.images_collected));
+        text.metric("kubelet_image_garbage_collected_total", "counter", help, [collected]);
+        let evictions = counted.evictions.iter();
+        let samples = evictions.map(|(signal, n)| Sample::new(&[("eviction_signal", &**signal)], number(*n)));
+        let help = "[ALPHA] Cumulative number of pod evictions by eviction signal";
+        text.metric("kubelet_evictions", "counter", help, samples.collect::<Vec<_>>());
+    }
+}
+
+fn kind(probe: ProbeKind) -> &'static str {
+    match probe {
+        ProbeKind::Startup => "Startup",
+        ProbeKind::Liveness => "Liveness",
+        ProbeKind::Readiness => "Readiness",
+    }
+}
+
+fn result(verdict: &ProbeVerdict) -> &'static str {
+    match verdict {
+        ProbeVerdict::Success => "successful",
+        ProbeVerdict::Failure(_) => "failed",
+        ProbeVerdict::Unknown(_) => "unknown",
+    }
+}
+
+/// Upstream's name of the call to the runtime that an effect comes down to.
+pub(crate) fn operation(effect: &HostEffect) -> Option<&'static str> {
+    match effect {
+        HostEffect::RunSandbox(_) => Some("run_podsandbox"),
+        HostEffect::StopSandbox { .. } => Some("stop_podsandbox"),
+        HostEffect::RemoveSandbox { .. } => Some("remove_podsandbox"),
+        HostEffect::InspectImage { .. } => Some("image_status"),
+        HostEffect::PullImage { .. } => Some("pull_image"),
+        HostEffect::StartContainer(_) => Some("start_container"),
+        HostEffect::StopContainer { .. } => Some("stop_container"),
+        HostEffect::RemoveContainer { .. } => Some("remove_container"),
+        _ => None,
+    }
+}
+
+fn has_failed(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Sandbox(result) => result.is_err(),
+        Outcome::SandboxStopped { result, .. }
+        | Outcome::SandboxRemoved { result, .. }
+        | Outcome::Stopped { result, .. }
+        | Outcome::Removed { result, .. } => result.is_err(),
+        Outcome::Image { result, .. } => result.is_err(),
+        Outcome::Pulled { result, .. } => result.is_err(),
+        Outcome::Container { result, .. } => result.is_err(),
+        _ => false,
+    }
+}

@@ -1,0 +1,25 @@
+//! What both bindings of admission policies have: a policy, its parameters, and what it is limited to.
+
+use corten_schema::Cursor;
+use serde_json::Value;
+
+use super::{matching, params};
+use crate::fill::{fill, inner, made};
+
+pub(super) fn default(binding: &mut Value) {
+    let Some(spec) = binding.as_object_mut().and_then(|it| made(it, "spec")) else { return };
+    if let Some(reference) = inner(spec, "paramRef") {
+        fill(reference, "parameterNotFoundAction", "Deny");
+    }
+    if let Some(matched) = inner(spec, "matchResources") {
+        matching::default_resources(matched);
+    }
+}
+
+pub(super) fn validate(spec: Cursor<'_>) {
+    params::policy_name(spec.at("policyName"));
+    params::reference(spec.at("paramRef"));
+    if spec.at("matchResources").exists() {
+        matching::resources(spec.at("matchResources"));
+    }
+}

@@ -1,0 +1,146 @@
+//! Which requests a webhook or a policy is about: rules, selectors, conditions.
+
+use std::collections::BTreeSet;
+
+use corten_meta::{Violation, field};
+use corten_schema::Cursor;
+
+use crate::{
+    core::pod_spec::label_selector,
+    fill::{Object, each, fill, made},
+};
+
+const CONDITIONS_MAX: usize = 64;
+
+/// Rules are about resources of any scope unless they say otherwise.
+pub(super) fn default_rules(object: &mut Object, list: &str) {
+    each(object, list).for_each(|it| fill(it, "scope", "*"));
+}
+
+pub(super) fn default_selectors(object: &mut Object) {
+    fill(object, "matchPolicy", "Equivalent");
+    made(object, "namespaceSelector");
+    made(object, "objectSelector");
+}
+
+pub(super) fn default_resources(object: &mut Object) {
+    default_selectors(object);
+    default_rules(object, "resourceRules");
+    default_rules(object, "excludeResourceRules");
+}
+
+/// `MatchResources`.
+pub(super) fn resources(matched: Cursor<'_>) {
+    let policy = matched.at("matchPolicy");
+    if policy.required() {
+        policy.one_of(&["Equivalent", "Exact"]);
+    }
+    for selector in ["namespaceSelector", "objectSelector"] {
+        let selector = matched.at(selector);
+        if selector.exists() {
+            label_selector(selector);
+        } else {
+            selector.missing("");
+        }
+    }
+    for rule in matched.list("resourceRules").chain(matched.list("excludeResourceRules")) {
+        named_rule(rule);
+    }
+}
+
+fn named_rule(rule: Cursor<'_>) {
+    let mut names = BTreeSet::new();
+    for name in rule.list("resourceNames") {
+        name.follows(field::path_segment);
+        if !names.insert(name.str()) {
+            name.duplicate();
+        }
+    }
+    self::rule(rule);
+}
+
+/// `RuleWithOperations`.
+pub(super) fn rule(rule: Cursor<'_>) {
+    let operations = rule.at("operations");
+    operations.required();
+    alone(operations, "if '*' is present, must not specify other operations");
+    for operation in operations.each() {
+        operation.one_of(&["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]);
+    }
+    let (groups, versions) = (rule.at("apiGroups"), rule.at("apiVersions"));
+    groups.required();
+    alone(groups, "if '*' is present, must not specify other API groups");
+    versions.required();
+    alone(versions, "if '*' is present, must not specify other API versions");
+    for version in versions.each() {
+        version.required();
+    }
+    resource_names(rule.at("resources"));
+    if rule.at("scope").exists() {
+        rule.at("scope").one_of(&["*", "Cluster", "Namespaced"]);
+    }
+}
+
+/// Whoever wants everything lists nothing else.
+fn alone(list: Cursor<'_>, detail: &str) {
+    if list.items().len() > 1 && list.items().iter().any(|it| it == "*") {
+        list.invalid(detail);
+    }
+}
+
+fn resource_names(list: Cursor<'_>) {
+    list.required();
+    let (mut all_below, mut below_all) = (BTreeSet::new(), BTreeSet::new());
+    let (mut everything, mut all, mut plain) = (false, false, false);
+    for item in list.each() {
+        let name = item.str();
+        if name.is_empty() {
+            item.missing("");
+            continue;
+        }
+        everything |= name == "*/*";
+        all |= name == "*";
+        let Some((resource, subresource)) = name.split_once('/') else {
+            plain = name != "*";
+            continue;
+        };
+        if all_below.contains(resource) {
+            item.invalid(&format!("if '{resource}/*' is present, must not specify {name}"));
+        }
+        if below_all.contains(subresource) {
+            item.invalid(&format!("if '*/{subresource}' is present, must not specify {name}"));
+        }
+        if subresource == "*" {
+            all_below.insert(resource);
+        }
+        if resource == "*" {
+            below_all.insert(subresource);
+        }
+    }
+    if everything && list.items().len() > 1 {
+        list.invalid("if '*/*' is present, must not specify other resources");
+    }
+    if all && plain {
+        list.invalid("if '*' is present, must not specify other resources without subresources");
+    }
+}
+
+/// `matchConditions`. Their expressions are not compiled: there is no CEL engine yet.
+pub(super) fn conditions(list: Cursor<'_>) {
+    if list.items().len() > CONDITIONS_MAX {
+        list.report(Violation::too_many(list.path(), list.items().len(), CONDITIONS_MAX));
+    }
+    let mut names = BTreeSet::new();
+    for condition in list.each() {
+        let (expression, name) = (condition.at("expression"), condition.at("name"));
+        if expression.str().trim().is_empty() {
+            expression.missing("");
+        }
+        if name.required() {
+            name.follows(field::qualified_name);
+            if !names.insert(name.str()) {
+                name.duplicate();
+            }
+        }
+    }
+}

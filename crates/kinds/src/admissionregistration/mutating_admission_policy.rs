@@ -1,0 +1,103 @@
+//! MutatingAdmissionPolicy.
+
+use corten_api::resources::{
+    MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICIES_V1ALPHA1, MUTATING_ADMISSION_POLICIES_V1BETA1,
+};
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::{matching, not_enforced, params::param_kind, validating_admission_policy::matched, variables};
+use crate::{
+    Kind, Policy, Verb, ViewOf,
+    columns::{AGE, column, integer, items},
+    fill::{fill, inner, made},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: MUTATING_ADMISSION_POLICIES,
+    singular: "mutatingadmissionpolicy",
+    short_names: &[],
+    categories: &["api-extensions"],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicy",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        integer("Mutations", "How many mutations it has.", |object, _| json!(items(object, "/spec/mutations").len())),
+        column("ParamKind", "The kind of its parameters.", |object, _| json!(param_kind(object))),
+        AGE,
+    ],
+    policy: &MutatingAdmissionPolicy,
+};
+
+pub(crate) const V1ALPHA1: Kind = Kind::view(
+    MUTATING_ADMISSION_POLICIES_V1ALPHA1,
+    "io.k8s.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy",
+    ViewOf::same(MUTATING_ADMISSION_POLICIES),
+    KIND,
+);
+
+pub(crate) const V1BETA1: Kind = Kind::view(
+    MUTATING_ADMISSION_POLICIES_V1BETA1,
+    "io.k8s.api.admissionregistration.v1beta1.MutatingAdmissionPolicy",
+    ViewOf::same(MUTATING_ADMISSION_POLICIES),
+    KIND,
+);
+
+struct MutatingAdmissionPolicy;
+
+impl Policy for MutatingAdmissionPolicy {
+    fn default(&self, object: &mut Value) {
+        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
+        fill(spec, "failurePolicy", "Fail");
+        if let Some(matched) = inner(spec, "matchConstraints") {
+            matching::default_resources(matched);
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |policy| {
+            let spec = policy.at("spec");
+            matched(spec);
+            variables::validate(spec.at("variables"));
+            let mutations = spec.at("mutations");
+            if mutations.is_empty() {
+                mutations.missing("mutations must contain at least one item");
+            }
+            mutations.each().for_each(mutation);
+            let reinvocation = spec.at("reinvocationPolicy");
+            if reinvocation.required() {
+                reinvocation.one_of(&["IfNeeded", "Never"]);
+            }
+        })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        not_enforced(new)
+    }
+}
+
+/// Expressions are not compiled: there is no CEL engine yet.
+fn mutation(mutation: Cursor<'_>) {
+    let kind = mutation.at("patchType");
+    let fields = [("JSONPatch", "jsonPatch"), ("ApplyConfiguration", "applyConfiguration")];
+    if !kind.required() || !kind.one_of(&fields.map(|it| it.0)) {
+        return;
+    }
+    for (name, field) in fields {
+        let patch = mutation.at(field);
+        if name != kind.str() && patch.exists() {
+            patch.invalid_as(
+                &format!("{{{field}}}"),
+                &format!("must not be specified when patchType is {}", kind.str()),
+            );
+        } else if name == kind.str() && !patch.exists() {
+            patch.missing(&format!("must be specified when patchType is {name}"));
+        } else if name == kind.str() && patch.at("expression").str().trim().is_empty() {
+            patch.at("expression").missing("expression is not specified");
+        }
+    }
+}

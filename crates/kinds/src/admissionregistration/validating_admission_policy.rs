@@ -1,0 +1,146 @@
+//! ValidatingAdmissionPolicy.
+
+use corten_api::resources::VALIDATING_ADMISSION_POLICIES;
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::{matching, not_enforced, params, params::param_kind, variables};
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::{AGE, column, integer, items},
+    fill::{fill, inner, made},
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: VALIDATING_ADMISSION_POLICIES,
+    singular: "validatingadmissionpolicy",
+    short_names: &[],
+    categories: &["api-extensions"],
+    verbs: Verb::ALL,
+    subresources: &[Subresource::Status],
+    schema: "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicy",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        integer("Validations", "How many validations it has.", |object, _| {
+            json!(items(object, "/spec/validations").len())
+        }),
+        column("ParamKind", "The kind of its parameters.", |object, _| json!(param_kind(object))),
+        AGE,
+    ],
+    policy: &ValidatingAdmissionPolicy,
+};
+
+struct ValidatingAdmissionPolicy;
+
+const ANNOTATIONS_MAX: usize = 20;
+const VALUE_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
+
+impl Policy for ValidatingAdmissionPolicy {
+    fn default(&self, object: &mut Value) {
+        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
+        fill(spec, "failurePolicy", "Fail");
+        if let Some(matched) = inner(spec, "matchConstraints") {
+            matching::default_resources(matched);
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |policy| {
+            let spec = policy.at("spec");
+            matched(spec);
+            variables::validate(spec.at("variables"));
+            let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
+            if validations.is_empty() && annotations.is_empty() {
+                for list in [validations, annotations] {
+                    list.missing("validations or auditAnnotations must contain at least one item");
+                }
+                return;
+            }
+            validations.each().for_each(validation);
+            audit_annotations(annotations, policy.at("metadata").at("name").str());
+        })
+    }
+
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
+        violations(new, |policy| {
+            let status = policy.at("status");
+            for warning in status.at("typeChecking").list("expressionWarnings") {
+                warning.at("warning").required();
+                warning.at("fieldRef").required();
+            }
+            rules::conditions(status.at("conditions"));
+        })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        not_enforced(new)
+    }
+}
+
+/// What policies that check and policies that change say alike: which requests they are about.
+pub(super) fn matched(spec: Cursor<'_>) {
+    let failure = spec.at("failurePolicy");
+    if failure.required() {
+        failure.one_of(&["Fail", "Ignore"]);
+    }
+    if spec.at("paramKind").exists() {
+        params::kind(spec.at("paramKind"));
+    }
+    let constraints = spec.at("matchConstraints");
+    if constraints.exists() {
+        matching::resources(constraints);
+        constraints.at("resourceRules").required();
+    } else {
+        constraints.missing("");
+    }
+    matching::conditions(spec.at("matchConditions"));
+}
+
+/// Expressions are not compiled: there is no CEL engine yet.
+fn validation(validation: Cursor<'_>) {
+    let expression = validation.at("expression");
+    if expression.str().trim().is_empty() {
+        expression.missing("expression is not specified");
+    }
+    let (message_expression, message) = (validation.at("messageExpression"), validation.at("message"));
+    if !message_expression.is_empty() && message_expression.str().trim().is_empty() {
+        message_expression.invalid("must be non-empty if specified");
+    }
+    let trimmed = message.str().trim();
+    if !message.is_empty() && trimmed.is_empty() {
+        message.invalid("message must be non-empty if specified");
+    } else if trimmed.contains(['\n', '\r']) {
+        message.invalid("message must not contain line breaks");
+    }
+    if validation.at("reason").exists() {
+        validation.at("reason").one_of(&["Forbidden", "Invalid", "RequestEntityTooLarge"]);
+    }
+}
+
+fn audit_annotations(annotations: Cursor<'_>, policy: &str) {
+    if annotations.items().len() > ANNOTATIONS_MAX {
+        annotations.invalid(&format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations"));
+    }
+    let mut keys = std::collections::BTreeSet::new();
+    for annotation in annotations.each() {
+        let (key, value) = (annotation.at("key"), annotation.at("valueExpression"));
+        if policy.is_empty() {
+            key.invalid("requires metadata.name be non-empty");
+        } else {
+            let name = format!("{policy}/{}", key.str());
+            corten_meta::field::qualified_name(&name).iter().for_each(|it| key.invalid_as(&name, it));
+        }
+        if value.str().trim().is_empty() {
+            value.missing("valueExpression is not specified");
+        } else if value.str().trim().len() > VALUE_EXPRESSION_BYTES_MAX {
+            value.missing(&format!("must not exceed {VALUE_EXPRESSION_BYTES_MAX} bytes in length"));
+        }
+        if !keys.insert(key.str()) {
+            key.duplicate();
+        }
+    }
+}

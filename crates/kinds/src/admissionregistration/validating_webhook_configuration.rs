@@ -1,0 +1,44 @@
+//! ValidatingWebhookConfiguration.
+
+use corten_api::resources::VALIDATING_WEBHOOK_CONFIGURATIONS;
+use corten_meta::Violation;
+use serde_json::{Value, json};
+
+use super::{not_enforced, webhooks};
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, integer, items},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: VALIDATING_WEBHOOK_CONFIGURATIONS,
+    singular: "validatingwebhookconfiguration",
+    short_names: &[],
+    categories: &["api-extensions"],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        integer("Webhooks", "How many webhooks it has.", |object, _| json!(items(object, "/webhooks").len())),
+        AGE,
+    ],
+    policy: &ValidatingWebhookConfiguration,
+};
+
+struct ValidatingWebhookConfiguration;
+
+impl Policy for ValidatingWebhookConfiguration {
+    fn default(&self, object: &mut Value) {
+        webhooks::default(object, |_| {});
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        webhooks::validate(object, |_| {})
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        not_enforced(new)
+    }
+}

@@ -1,0 +1,191 @@
+//! Names a kind that users bring along. Checked and stored; its objects are not served yet, which its status and a warning say.
+
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use std::collections::BTreeSet;
+
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::{names, served_version};
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::{CREATED_AT, text},
+    fill::{self, fill, inner, made},
+    keep, rules, webhook_client,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: CUSTOM_RESOURCE_DEFINITIONS,
+    singular: "customresourcedefinition",
+    short_names: &["crd", "crds"],
+    categories: &["api-extensions"],
+    verbs: Verb::ALL,
+    subresources: &[Subresource::Status],
+    schema: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[CREATED_AT],
+    policy: &CustomResourceDefinition,
+};
+
+struct CustomResourceDefinition;
+
+const NOT_SERVED: &str = "this release does not serve custom resources";
+
+impl Policy for CustomResourceDefinition {
+    fn default(&self, object: &mut Value) {
+        let Some(spec) = object.as_object_mut().and_then(|it| inner(it, "spec")) else { return };
+        if let Some(names) = inner(spec, "names") {
+            let kind = fill::text(names, "kind").to_owned();
+            if !kind.is_empty() {
+                fill(names, "singular", kind.to_lowercase());
+                fill(names, "listKind", format!("{kind}List"));
+            }
+        }
+        if let Some(conversion) = made(spec, "conversion") {
+            fill(conversion, "strategy", "None");
+            let client = inner(conversion, "webhook").and_then(|it| inner(it, "clientConfig"));
+            if let Some(service) = client.and_then(|it| inner(it, "service")) {
+                fill(service, "port", 443);
+            }
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        object["status"] = json!({
+            "conditions": conditions(&object["metadata"]["creationTimestamp"]),
+            "acceptedNames": object["spec"]["names"],
+            "storedVersions": storage_version(object).into_iter().collect::<Vec<_>>(),
+        });
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value) {
+        keep(new, old, "status");
+        if !new["status"].is_object() {
+            return;
+        }
+        let names = new["spec"]["names"].clone();
+        new["status"]["acceptedNames"] = names;
+        if let Some(storage) = storage_version(new).map(str::to_owned)
+            && let Some(stored) = new["status"]["storedVersions"].as_array_mut()
+            && !stored.iter().any(|it| *it == *storage)
+        {
+            stored.push(storage.into());
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |definition| {
+            let (name, spec) = (definition.at("metadata").at("name"), definition.at("spec"));
+            if name.str() != format!("{}.{}", spec.at("names").at("plural").str(), spec.at("group").str()) {
+                name.invalid("must be spec.names.plural+\".\"+spec.group");
+            }
+            group(spec.at("group"));
+            rules::required_one_of(spec.at("scope"), &["Cluster", "Namespaced"]);
+            if spec.at("preserveUnknownFields").bool() {
+                spec.at("preserveUnknownFields").invalid("must be false");
+            }
+            versions(spec.at("versions"));
+            for name in ["plural", "singular", "kind", "listKind"] {
+                spec.at("names").at(name).required();
+            }
+            names::validate(spec.at("names"));
+            conversion(spec.at("conversion"));
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |definition| {
+            let spec = definition.at("spec");
+            rules::immutable(spec.at("group"), &old["spec"]["group"]);
+            rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
+            let known: BTreeSet<&str> = spec.list("versions").map(|it| it.at("name").str()).collect();
+            for stored in definition.at("status").list("storedVersions").filter(|it| !known.contains(it.str())) {
+                stored.invalid("must appear in spec.versions");
+            }
+        })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        vec![format!("CustomResourceDefinition {:?} is stored, but {NOT_SERVED}", text(new, "/metadata/name"))]
+    }
+}
+
+fn storage_version(definition: &Value) -> Option<&str> {
+    let versions = definition["spec"]["versions"].as_array()?;
+    versions.iter().find(|it| it["storage"] == true)?["name"].as_str()
+}
+
+/// Whoever waits for `Established` must not be told a lie.
+fn conditions(since: &Value) -> Value {
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since });
+    json!([
+        condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+        condition("Established", "False", "NotServed", NOT_SERVED),
+    ])
+}
+
+fn group(group: Cursor<'_>) {
+    let reasons = field::dns1123_subdomain(group.str());
+    if !group.required() {
+        return;
+    }
+    if !reasons.is_empty() {
+        group.invalid(&reasons.join(","));
+    } else if !group.str().contains('.') {
+        group.invalid("should be a domain with at least one dot");
+    }
+}
+
+fn versions(versions: Cursor<'_>) {
+    versions.each().for_each(served_version::validate);
+    let unique: BTreeSet<&str> = versions.each().map(|it| it.at("name").str()).collect();
+    if unique.len() != versions.items().len() {
+        versions.invalid("must contain unique version names");
+    }
+    if versions.each().filter(|it| it.at("storage").bool()).count() != 1 {
+        versions.invalid("must have exactly one version marked as storage version");
+    }
+}
+
+fn conversion(conversion: Cursor<'_>) {
+    let (webhook, strategy) = (conversion.at("webhook"), conversion.at("strategy"));
+    match strategy.str() {
+        "Webhook" if !webhook.exists() => webhook.missing("required when strategy is set to Webhook"),
+        "Webhook" => {
+            if webhook.at("clientConfig").exists() {
+                webhook_client::validate(webhook.at("clientConfig"));
+            } else {
+                webhook.at("clientConfig").missing("required when strategy is set to Webhook");
+            }
+            review_versions(webhook.at("conversionReviewVersions"));
+        }
+        "None" if webhook.exists() => webhook.forbidden("should not be set when strategy is not set to Webhook"),
+        "None" => {}
+        _ => {
+            rules::required_one_of(strategy, &["None", "Webhook"]);
+        }
+    }
+}
+
+fn review_versions(versions: Cursor<'_>) {
+    const KNOWN: [&str; 2] = ["v1", "v1beta1"];
+    if versions.is_empty() {
+        return versions.missing("");
+    }
+    let mut seen = BTreeSet::new();
+    for version in versions.each() {
+        if !seen.insert(version.str()) {
+            version.invalid("duplicate version");
+            continue;
+        }
+        let reasons = field::dns1035_label(version.str());
+        if !reasons.is_empty() {
+            version.invalid(&reasons.join(","));
+        }
+    }
+    if !KNOWN.iter().any(|it| seen.contains(it)) {
+        versions.invalid(&format!("must include at least one of {}", KNOWN.join(", ")));
+    }
+}

@@ -1,0 +1,6 @@
+//! `apiextensions.k8s.io`.
+
+pub(crate) mod custom_resource_definition;
+mod names;
+mod served_version;
+mod structural_schema;

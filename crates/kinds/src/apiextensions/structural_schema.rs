@@ -1,0 +1,221 @@
+//! Schemas of custom resources must be structural: every field has a type, and what constrains values says nothing about shape.
+
+use corten_meta::Violation;
+use corten_schema::Cursor;
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+/// Deeper schemas are refused before anything walks them.
+const DEPTH_MAX: usize = 64;
+
+/// Where in a schema a part of it stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    Field,
+    Item,
+    Values,
+    /// Below `allOf`, `anyOf`, `oneOf` or `not`: rules about values only.
+    Rule,
+}
+
+/// `openAPIV3Schema`.
+pub(super) fn validate(schema: Cursor<'_>) {
+    part(schema, Place::Root, 0);
+}
+
+fn part(schema: Cursor<'_>, place: Place, depth: usize) {
+    if depth > DEPTH_MAX {
+        return schema.forbidden("the schema is nested too deeply");
+    }
+    unsupported(schema);
+    if place == Place::Rule {
+        rule(schema);
+    } else {
+        kind(schema, place);
+        extensions(schema);
+        if place == Place::Root || schema.at("x-kubernetes-embedded-resource").bool() {
+            metadata(schema.at("properties").key("metadata"));
+        }
+    }
+    descend(schema, place, depth);
+}
+
+/// What the schemas of other programs have and these have not.
+fn unsupported(schema: Cursor<'_>) {
+    if schema.at("uniqueItems").bool() {
+        let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+        schema.at("uniqueItems").forbidden(detail);
+    }
+    for name in ["$ref", "definitions", "dependencies", "patternProperties", "additionalItems", "id"] {
+        if !schema.at(name).is_empty() {
+            schema.at(name).forbidden(&format!("{name} is not supported"));
+        }
+    }
+    let items = schema.at("items");
+    if items.value().is_array() {
+        items.forbidden("items must be a schema object and not an array");
+    }
+    let (properties, others) = (schema.at("properties"), schema.at("additionalProperties"));
+    if !properties.is_empty() && others.exists() && others.value() != true {
+        others.forbidden("additionalProperties and properties are mutual exclusive");
+    }
+    let kind = schema.at("type");
+    if !kind.is_empty() {
+        kind.one_of(TYPES);
+    }
+}
+
+fn kind(schema: Cursor<'_>, place: Place) {
+    let kind = schema.at("type");
+    let any =
+        schema.at("x-kubernetes-int-or-string").bool() || schema.at("x-kubernetes-preserve-unknown-fields").bool();
+    match (place, kind.str()) {
+        (Place::Root, "") => kind.missing("must not be empty at the root"),
+        (Place::Root, "object") => {}
+        (Place::Root, other) => kind.invalid_as(other, "must be object at the root"),
+        (_, "") if any => {}
+        (Place::Field, "") => kind.missing("must not be empty for specified object fields"),
+        (Place::Item, "") => kind.missing("must not be empty for specified array items"),
+        (Place::Values, "") => kind.missing("must not be empty for specified object fields"),
+        _ => {}
+    }
+    if kind.str() == "array" && !schema.at("items").exists() {
+        schema.at("items").missing("must be specified");
+    }
+    if schema.at("x-kubernetes-int-or-string").bool() && !kind.is_empty() {
+        kind.invalid("must be empty if x-kubernetes-int-or-string is true");
+    }
+}
+
+fn extensions(schema: Cursor<'_>) {
+    let kind = schema.at("type");
+    let preserves = schema.at("x-kubernetes-preserve-unknown-fields");
+    if preserves.exists() && !preserves.bool() {
+        preserves.invalid("must be true or undefined");
+    }
+    if schema.at("x-kubernetes-embedded-resource").bool() {
+        if kind.str() != "object" {
+            kind.invalid_as(kind.str(), "must be object if x-kubernetes-embedded-resource is true");
+        }
+        if schema.at("properties").is_empty() && !preserves.bool() {
+            let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+            schema.at("properties").missing(detail);
+        }
+    }
+    list(schema, kind);
+    let map = schema.at("x-kubernetes-map-type");
+    if map.exists() {
+        map.one_of(&["atomic", "granular"]);
+        if kind.str() != "object" {
+            kind.invalid_as(kind.str(), "must be object if x-kubernetes-map-type is specified");
+        }
+    }
+    for validation in schema.list("x-kubernetes-validations") {
+        let rule = validation.at("rule");
+        if rule.str().trim().is_empty() {
+            rule.missing("rule is not specified");
+        }
+        let message = validation.at("message");
+        if message.str().contains('\n') {
+            message.invalid("message must not contain line breaks");
+        }
+        if !validation.at("reason").is_empty() {
+            validation.at("reason").one_of(&[
+                "FieldValueDuplicate",
+                "FieldValueForbidden",
+                "FieldValueInvalid",
+                "FieldValueRequired",
+            ]);
+        }
+    }
+}
+
+fn list(schema: Cursor<'_>, kind: Cursor<'_>) {
+    let (list, keys) = (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"));
+    if list.exists() {
+        list.one_of(&["atomic", "map", "set"]);
+        if kind.str() != "array" {
+            kind.invalid_as(kind.str(), "must be array if x-kubernetes-list-type is specified");
+        }
+    }
+    if list.str() == "map" && keys.is_empty() {
+        keys.missing("must not be empty if x-kubernetes-list-type is map");
+    }
+    if !keys.is_empty() && list.str() != "map" {
+        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
+        list.report(Violation::invalid(list.path(), format!("{:?}", list.str()), detail));
+    }
+    let items = schema.at("items");
+    for key in keys.each() {
+        let property = items.at("properties").key(key.str());
+        if !property.exists() {
+            key.invalid("entries must all be names of item properties");
+        } else if matches!(property.at("type").str(), "array" | "object") {
+            property.at("type").invalid("must be a scalar type if parent array's x-kubernetes-list-type is map");
+        }
+    }
+}
+
+/// A custom resource's metadata is that of every object.
+fn metadata(metadata: Cursor<'_>) {
+    if !metadata.exists() {
+        return;
+    }
+    if metadata.at("type").str() != "object" {
+        metadata.at("type").invalid_as(metadata.at("type").str(), "must be object");
+    }
+    let only = |it: &&str| !matches!(*it, "name" | "generateName");
+    if metadata.at("properties").entries().any(|(name, _)| only(&name)) {
+        metadata.at("properties").forbidden(
+            "must not specify anything other than name and generateName, but metadata is implicitly specified",
+        );
+    }
+}
+
+/// Below a logical word nothing may say what the shape is.
+fn rule(schema: Cursor<'_>) {
+    for name in ["type", "default", "title", "description", "additionalProperties"] {
+        if !schema.at(name).is_empty() {
+            schema.at(name).forbidden("must be empty to be structural");
+        }
+    }
+    if schema.at("nullable").bool() {
+        schema.at("nullable").forbidden("must be false to be structural");
+    }
+    for name in [
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-embedded-resource",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
+        "x-kubernetes-validations",
+    ] {
+        if schema.at(name).exists() && schema.at(name).value() != false {
+            schema.at(name).forbidden("must be false to be structural");
+        }
+    }
+}
+
+fn descend(schema: Cursor<'_>, place: Place, depth: usize) {
+    let below = |ordinary: Place| if place == Place::Rule { Place::Rule } else { ordinary };
+    for (_, property) in schema.at("properties").entries() {
+        part(property, below(Place::Field), depth + 1);
+    }
+    if schema.at("additionalProperties").map().is_some() {
+        part(schema.at("additionalProperties"), below(Place::Values), depth + 1);
+    }
+    if schema.at("items").map().is_some() {
+        part(schema.at("items"), below(Place::Item), depth + 1);
+    }
+    // As upstream: the one pattern that allows types below, integer or string, is what int-or-string implies.
+    if schema.at("x-kubernetes-int-or-string").bool() {
+        return;
+    }
+    for word in ["allOf", "anyOf", "oneOf"] {
+        schema.list(word).for_each(|it| part(it, Place::Rule, depth + 1));
+    }
+    if schema.at("not").exists() {
+        part(schema.at("not"), Place::Rule, depth + 1);
+    }
+}

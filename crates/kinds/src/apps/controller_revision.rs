@@ -1,0 +1,71 @@
+//! Keeps what a StatefulSet's or DaemonSet's template was, so that it can be rolled back.
+
+use corten_api::resources::CONTROLLER_REVISIONS;
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, column, items, number, text},
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: CONTROLLER_REVISIONS,
+    singular: "controllerrevision",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.apps.v1.ControllerRevision",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        column("Controller", "Whose revision it is.", |object, _| json!(controller(object))),
+        column("Revision", "Its number among the revisions of its controller.", |object, _| {
+            json!(number(object, "/revision").to_string())
+        }),
+        AGE,
+    ],
+    policy: &ControllerRevision,
+};
+
+struct ControllerRevision;
+
+/// `daemonset.apps/web`.
+fn controller(revision: &Value) -> String {
+    let Some(owner) = items(revision, "/metadata/ownerReferences").iter().find(|it| it["controller"] == true) else {
+        return "<none>".into();
+    };
+    let group = text(owner, "/apiVersion").split_once('/').map_or("", |it| it.0);
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{}/{}", format!("{}{dot}{group}", text(owner, "/kind")).to_lowercase(), text(owner, "/name"))
+}
+
+impl Policy for ControllerRevision {
+    fn prepare_create(&self, _object: &mut Value) {}
+
+    fn prepare_update(&self, _new: &mut Value, _old: &Value) {}
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |revision| {
+            data(revision.at("data"));
+            revision.at("revision").non_negative_int();
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |revision| rules::immutable(revision.at("data"), &old["data"]))
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+fn data(data: Cursor<'_>) {
+    if !data.exists() {
+        data.missing("data is mandatory");
+    }
+}

@@ -1,0 +1,172 @@
+//! Keeps Pods with names and disks of their own.
+
+use corten_api::resources::STATEFUL_SETS;
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::workload;
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::{AGE, CONTAINERS, IMAGES, column, number},
+    core::{persistent_volume_claim, pod_spec},
+    fill::{each, fill, made, means_the_same, text},
+    keep,
+    rules::{self, share},
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: STATEFUL_SETS,
+    singular: "statefulset",
+    short_names: &["sts"],
+    categories: &["all"],
+    verbs: Verb::ALL,
+    subresources: &[Subresource::Scale, Subresource::Status],
+    schema: "io.k8s.api.apps.v1.StatefulSet",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        column("Ready", "How many of its Pods are ready, of how many.", |object, _| {
+            let of = number(object, "/spec/replicas");
+            json!(format!("{}/{of}", number(object, "/status/readyReplicas")))
+        }),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+    ],
+    policy: &StatefulSet,
+};
+
+struct StatefulSet;
+
+const CHANGEABLE: &[&str] = &[
+    "replicas",
+    "template",
+    "updateStrategy",
+    "minReadySeconds",
+    "ordinals",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+];
+const ONLY: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+
+impl Policy for StatefulSet {
+    fn default(&self, object: &mut Value) {
+        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
+        workload::default(spec);
+        fill(spec, "podManagementPolicy", "OrderedReady");
+        fill(spec, "revisionHistoryLimit", 10);
+        if let Some(strategy) = made(spec, "updateStrategy") {
+            fill(strategy, "type", "RollingUpdate");
+            if text(strategy, "type") == "RollingUpdate"
+                && let Some(rolling) = made(strategy, "rollingUpdate")
+            {
+                fill(rolling, "partition", 0);
+            }
+        }
+        if let Some(retention) = made(spec, "persistentVolumeClaimRetentionPolicy") {
+            fill(retention, "whenDeleted", "Retain");
+            fill(retention, "whenScaled", "Retain");
+        }
+        for claim in each(spec, "volumeClaimTemplates") {
+            fill(claim, "apiVersion", "v1");
+            fill(claim, "kind", "PersistentVolumeClaim");
+            persistent_volume_claim::default(claim);
+        }
+    }
+
+    /// Its name becomes part of its Pods' host names.
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::dns1123_label(name)
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |set| spec(set.at("spec")))
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::Nothing)
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |set| {
+            let spec = set.at("spec");
+            let mut allowed = spec.value().clone();
+            CHANGEABLE.iter().for_each(|it| keep(&mut allowed, &old["spec"], it));
+            if !means_the_same(&allowed, &old["spec"]) {
+                spec.forbidden(ONLY);
+            }
+        })
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |set| {
+            let status = set.at("status");
+            let of_all = ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+            rules::counts(status, &["replicas"]);
+            rules::counts(status, &of_all);
+            rules::counts(status, &["observedGeneration", "collisionCount"]);
+            rules::at_most(status, &of_all, "replicas", "status.replicas");
+            rules::at_most(status, &["availableReplicas"], "readyReplicas", "status.readyReplicas");
+            rules::never_less(status.at("collisionCount"), &old["status"]["collisionCount"]);
+        })
+    }
+}
+
+/// As upstream: the Pods' own spec is checked when they are made, for its mounts name claims that are not volumes yet.
+fn spec(spec: Cursor<'_>) {
+    let management = spec.at("podManagementPolicy");
+    if management.required() && !["OrderedReady", "Parallel"].contains(&management.str()) {
+        management.invalid("must be 'OrderedReady' or 'Parallel'");
+    }
+    strategy(spec.at("updateStrategy"));
+    for policy in ["whenDeleted", "whenScaled"].map(|it| spec.at("persistentVolumeClaimRetentionPolicy").at(it)) {
+        if !policy.is_empty() {
+            policy.one_of(&["Delete", "Retain"]);
+        }
+    }
+    spec.at("replicas").non_negative_int();
+    spec.at("minReadySeconds").non_negative_int();
+    spec.at("ordinals").at("start").non_negative_int();
+    spec.at("revisionHistoryLimit").non_negative_int();
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    if selector.exists() {
+        pod_spec::label_selector(selector);
+        if workload::is_all(selector) {
+            selector.invalid("empty selector is invalid for statefulset");
+        }
+    } else {
+        selector.missing("");
+    }
+    let labels = template.at("metadata").at("labels");
+    if !workload::matches(selector, labels) {
+        labels.invalid(workload::MISMATCH);
+    }
+    pod_spec::labels(template.at("labels").instead(labels));
+    pod_spec::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));
+    workload::lasting(template, "StatefulSet");
+}
+
+fn strategy(strategy: Cursor<'_>) {
+    let rolling = strategy.at("rollingUpdate");
+    match strategy.at("type").str() {
+        "" => strategy.missing(""),
+        "OnDelete" => {
+            if rolling.exists() {
+                rolling.invalid("only allowed for updateStrategy 'RollingUpdate'");
+            }
+        }
+        "RollingUpdate" => {
+            rolling.at("partition").non_negative_int();
+            let unavailable = rolling.at("maxUnavailable");
+            if unavailable.exists() {
+                share::int_or_percent(unavailable);
+                if share::is_zero(unavailable) {
+                    unavailable.invalid("cannot be 0");
+                }
+                share::at_most_all(unavailable);
+            }
+        }
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
+    }
+}

@@ -1,0 +1,3 @@
+//! `autoscaling`.
+
+pub(crate) mod horizontal_pod_autoscaler;

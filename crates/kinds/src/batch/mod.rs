@@ -1,0 +1,4 @@
+//! `batch`.
+
+pub(crate) mod cron_job;
+pub(crate) mod job;

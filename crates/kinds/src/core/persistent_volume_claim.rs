@@ -1,0 +1,200 @@
+//! Asks for storage: a volume that fits is bound to it, or made for it.
+
+use corten_api::resources::PERSISTENT_VOLUME_CLAIMS;
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::{pod_spec, storage};
+use crate::{
+    Kind, Policy, Subresource, Verb,
+    columns::{AGE, column, or_unset, text, wide},
+    fill::{Object, fill, inner, made, means_the_same},
+    keep,
+    rules::amount,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: PERSISTENT_VOLUME_CLAIMS,
+    singular: "persistentvolumeclaim",
+    short_names: &["pvc"],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[Subresource::Status],
+    schema: "io.k8s.api.core.v1.PersistentVolumeClaim",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        column("Status", "Pending, Bound or Lost.", |object, _| json!(storage::phase(object))),
+        column("Volume", "The volume it is bound to.", |object, _| json!(text(object, "/spec/volumeName"))),
+        column("Capacity", "How much that volume holds.", |object, _| {
+            json!(if text(object, "/spec/volumeName").is_empty() {
+                ""
+            } else {
+                text(object, "/status/capacity/storage")
+            })
+        }),
+        column("Access Modes", "Who may mount that volume.", |object, _| {
+            let is_bound = !text(object, "/spec/volumeName").is_empty();
+            json!(if is_bound { storage::modes_text(object, "/status/accessModes") } else { String::new() })
+        }),
+        column("StorageClass", "The class of its volume.", |object, _| json!(storage::class_of(object))),
+        column("VolumeAttributesClass", "How fast its volume is.", |object, _| {
+            json!(or_unset(object, "/spec/volumeAttributesClassName"))
+        }),
+        AGE,
+        wide("VolumeMode", "A file system or a block device.", |object, _| json!(or_unset(object, "/spec/volumeMode"))),
+    ],
+    policy: &PersistentVolumeClaim,
+};
+
+struct PersistentVolumeClaim;
+
+const ONLY: &str =
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+
+/// Defaults of a claim, alone or in the template of a StatefulSet.
+pub(crate) fn default(claim: &mut Object) {
+    if let Some(status) = made(claim, "status") {
+        fill(status, "phase", "Pending");
+    }
+    if let Some(spec) = inner(claim, "spec") {
+        fill(spec, "volumeMode", "Filesystem");
+    }
+}
+
+impl Policy for PersistentVolumeClaim {
+    fn default(&self, object: &mut Value) {
+        let Some(object) = object.as_object_mut() else { return };
+        if made(object, "spec").is_some() {
+            default(object);
+        }
+        if let Some(spec) = inner(object, "spec") {
+            same_sources(spec);
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        object["status"] = json!({"phase": "Pending"});
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |claim| spec(claim.at("spec")))
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |claim| {
+            let (spec, before) = (claim.at("spec"), &old["spec"]);
+            let allowed = with_allowed_changes(spec.value(), before, old);
+            if !means_the_same(&allowed, before) {
+                spec.forbidden(ONLY);
+            }
+            let (asked, had) = (spec.at("resources").at("requests").key("storage"), &before["resources"]["requests"]);
+            let had = had["storage"].as_str().and_then(|it| it.parse::<corten_meta::Quantity>().ok());
+            if asked.quantity() < had && asked.exists() {
+                let floor = claim.at("status").at("capacity").key("storage").quantity();
+                if floor.is_some_and(|floor| asked.quantity() <= Some(floor)) {
+                    let path = spec.at("resources").at("requests").at("storage").path();
+                    claim.report(Violation::forbidden(path, "field can not be less than status.capacity"));
+                }
+            }
+        })
+    }
+
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
+        violations(new, |claim| {
+            for (name, quantity) in claim.at("status").at("capacity").entries() {
+                amount::quantity(name, quantity);
+            }
+        })
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+/// The old field and the new one name the same source, where the old one can.
+fn same_sources(spec: &mut Object) {
+    let (old, new) = (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned());
+    let given = |it: &Option<Value>| it.as_ref().is_some_and(|it| !it.is_null());
+    if given(&old) && !given(&new) {
+        spec.insert("dataSourceRef".into(), old.unwrap_or_default());
+    } else if given(&new) && !given(&old) {
+        let new = new.unwrap_or_default();
+        let known = new["kind"] == "PersistentVolumeClaim" && new["apiGroup"].as_str().unwrap_or_default().is_empty()
+            || new["kind"] == "VolumeSnapshot" && new["apiGroup"] == "snapshot.storage.k8s.io";
+        if known && new["namespace"].as_str().unwrap_or_default().is_empty() {
+            spec.insert("dataSource".into(), new);
+        }
+    }
+}
+
+pub(crate) fn spec(spec: Cursor<'_>) {
+    let modes = spec.at("accessModes");
+    if modes.is_empty() {
+        modes.missing("at least 1 access mode is required");
+    }
+    if spec.at("selector").exists() {
+        pod_spec::label_selector(spec.at("selector"));
+    }
+    storage::access_modes(modes);
+    let requests = spec.at("resources").at("requests");
+    let storage = requests.key("storage");
+    if storage.exists() {
+        amount::positive(storage);
+    } else {
+        spec.at("resources").key("storage").missing("");
+    }
+    if !spec.at("storageClassName").is_empty() {
+        spec.at("storageClassName").follows(field::dns1123_subdomain);
+    }
+    if spec.at("volumeMode").exists() {
+        spec.at("volumeMode").one_of(&["Block", "Filesystem"]);
+    }
+    let (old, new) = (spec.at("dataSource"), spec.at("dataSourceRef"));
+    for source in [old, new].into_iter().filter(|it| it.exists()) {
+        data_source(source);
+    }
+    if old.exists() && new.exists() && new.at("namespace").is_empty() && !means_the_same(old.value(), new.value()) {
+        spec.invalid("must match dataSourceRef");
+    }
+    if !spec.at("volumeAttributesClassName").is_empty() {
+        spec.at("volumeAttributesClassName").follows(field::dns1123_subdomain);
+    }
+}
+
+fn data_source(source: Cursor<'_>) {
+    source.at("name").required();
+    source.at("kind").required();
+    let group = source.at("apiGroup");
+    if group.is_empty() {
+        let kind = source.at("kind").str();
+        if kind != "PersistentVolumeClaim" {
+            source.invalid_as(kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
+        }
+    } else {
+        group.follows(field::dns1123_subdomain);
+    }
+}
+
+/// The new spec with everything that may change as it was before.
+fn with_allowed_changes(new: &Value, old: &Value, claim: &Value) -> Value {
+    let mut spec = new.clone();
+    let unset = |it: &Value| it.as_str().unwrap_or_default().is_empty();
+    // The binder names the volume, once.
+    if unset(&old["volumeName"]) {
+        keep(&mut spec, old, "volumeName");
+    }
+    // A class may come late, from the default.
+    if old["storageClassName"].is_null() && old["volumeName"].is_null() {
+        keep(&mut spec, old, "storageClassName");
+    }
+    if claim["status"]["phase"] == "Bound"
+        && let Some(requests) = old["resources"]["requests"].get("storage")
+    {
+        spec["resources"]["requests"]["storage"] = requests.clone();
+    }
+    keep(&mut spec, old, "volumeAttributesClassName");
+    spec
+}

@@ -1,0 +1,146 @@
+//! `pods/NAME/ephemeralcontainers`: containers that join a Pod for a look around. They are added, and never changed.
+
+use corten_meta::Violation;
+use corten_schema::{Cursor, violations};
+use serde_json::Value;
+
+use super::super::pod_spec;
+use crate::{fill::means_the_same, keep};
+
+const LIST: &str = "ephemeralContainers";
+/// What makes a container part of the Pod's work is not for one that only looks.
+const NOT_THEIRS: [&str; 8] = [
+    "ports",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+];
+const NOT_FOR_THEM: &str = "cannot be set for an Ephemeral Container";
+
+pub(super) fn taken(asked: &Value, old: &Value) -> Value {
+    let mut new = old.clone();
+    keep(&mut new["spec"], &asked["spec"], LIST);
+    keep(&mut new["metadata"], &asked["metadata"], "resourceVersion");
+    new
+}
+
+pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
+    if !old["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null() {
+        return vec![Violation::forbidden("", "static pods do not support ephemeral containers")];
+    }
+    violations(new, |pod| {
+        let spec = pod.at("spec");
+        pod_spec::validate(spec);
+        spec.list(LIST).for_each(|it| particular(spec, it));
+        for before in old["spec"][LIST].as_array().into_iter().flatten() {
+            kept(spec.at(LIST), before);
+        }
+    })
+}
+
+fn particular(spec: Cursor<'_>, container: Cursor<'_>) {
+    let wanted = container.at("targetContainerName");
+    let mut targets = spec.list("containers").chain(spec.list("initContainers"));
+    if !wanted.is_empty() && !targets.any(|it| it.at("name").str() == wanted.str()) {
+        wanted.not_found();
+    }
+    for field in NOT_THEIRS.map(|it| container.at(it)) {
+        // Defaults give every container an empty `resources`.
+        if !field.is_empty() {
+            field.forbidden(NOT_FOR_THEM);
+        }
+    }
+    for mount in container.list("volumeMounts") {
+        for field in ["subPath", "subPathExpr"].map(|it| mount.at(it)) {
+            if !field.is_empty() {
+                field.forbidden(NOT_FOR_THEM);
+            }
+        }
+    }
+}
+
+/// A patch may reorder them: they are known by their names.
+fn kept(list: Cursor<'_>, before: &Value) {
+    let name = before["name"].as_str().unwrap_or_default();
+    match list.items().iter().find(|it| it["name"] == name) {
+        None => list.forbidden(&format!("existing ephemeral containers {name:?} may not be removed\n")),
+        Some(now) if !means_the_same(now, before) => {
+            let difference = super::update::difference_at("", before, now);
+            list.forbidden(&format!("existing ephemeral containers {name:?} may not be changed\n{difference}"));
+        }
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{KINDS, Subresource, fill::made};
+
+    fn pod(ephemeral: &Value) -> Value {
+        let mut pod = json!({
+            "metadata": { "name": "p", "resourceVersion": "1" },
+            "spec": { "containers": [{ "name": "c", "image": "i" }], LIST: ephemeral },
+        });
+        let spec = pod.as_object_mut().and_then(|it| made(it, "spec")).expect("there is a spec");
+        pod_spec::default(spec);
+        pod
+    }
+
+    #[test]
+    fn they_only_come() {
+        let (a, b) = (json!({ "name": "a", "image": "i" }), json!({ "name": "b", "image": "i" }));
+        let changed = json!({ "name": "a", "image": "j" });
+        let path = "spec.ephemeralContainers";
+        for (old, new, expected) in [
+            (json!([]), json!([a]), vec![]),
+            (json!([a]), json!([b, a]), vec![]),
+            (
+                json!([a]),
+                json!([b]),
+                vec![format!("{path}: Forbidden: existing ephemeral containers \"a\" may not be removed\n")],
+            ),
+            (
+                json!([a]),
+                json!([changed]),
+                vec![format!(
+                    "{path}: Forbidden: existing ephemeral containers \"a\" may not be changed\nimage: \"i\" -> \"j\""
+                )],
+            ),
+            (
+                json!([]),
+                json!([{ "name": "c", "image": "i" }]),
+                vec![format!("{path}[0].name: Duplicate value: \"c\"")],
+            ),
+            (
+                json!([]),
+                json!([{ "name": "d", "image": "i", "targetContainerName": "x", "ports": [{ "containerPort": 1 }] }]),
+                vec![
+                    format!("{path}[0].targetContainerName: Not found: \"x\""),
+                    format!("{path}[0].ports: Forbidden: cannot be set for an Ephemeral Container"),
+                ],
+            ),
+        ] {
+            let (old, new) = (pod(&old), pod(&new));
+            let found: Vec<String> = violations_of(&new, &old).iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn nothing_else_changes() {
+        let policy = KINDS.iter().find(|it| it.resource.plural == "pods").expect("pods are a row").policy;
+        let old = pod(&json!([]));
+        let mut asked = pod(&json!([{ "name": "a", "image": "i" }]));
+        asked["spec"]["containers"][0]["image"] = json!("other");
+        let new = policy.take_part(Subresource::EphemeralContainers, &asked, &old);
+        assert_eq!(new["spec"]["containers"], old["spec"]["containers"]);
+        assert_eq!(new["spec"][LIST], asked["spec"][LIST]);
+    }
+}

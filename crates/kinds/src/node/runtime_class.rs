@@ -1,0 +1,59 @@
+//! Which container runtime configuration runs Pods of a class.
+
+use corten_api::resources::RUNTIME_CLASSES;
+use corten_meta::{Violation, field};
+use corten_schema::violations;
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, column, text},
+    core::pod_spec::{labels, toleration},
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: RUNTIME_CLASSES,
+    singular: "runtimeclass",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.node.v1.RuntimeClass",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[column("Handler", "What the runtime calls it.", |object, _| json!(text(object, "/handler"))), AGE],
+    policy: &RuntimeClass,
+};
+
+struct RuntimeClass;
+
+impl Policy for RuntimeClass {
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |class| {
+            class.at("handler").follows(field::dns1123_label);
+            for (name, quantity) in class.at("overhead").at("podFixed").entries() {
+                rules::amount::name(name, quantity);
+                quantity.non_negative_quantity();
+            }
+            let scheduling = class.at("scheduling");
+            labels(scheduling.at("nodeSelector"));
+            let mut seen = Vec::new();
+            for one in scheduling.list("tolerations") {
+                toleration(one);
+                if seen.contains(&one.value()) {
+                    one.duplicate();
+                }
+                seen.push(one.value());
+            }
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |class| rules::immutable(class.at("handler"), &old["handler"]))
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}

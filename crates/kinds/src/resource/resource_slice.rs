@@ -1,0 +1,79 @@
+//! The devices a driver offers in one pool.
+
+use corten_api::resources::{RESOURCE_SLICES, RESOURCE_SLICES_V1BETA1, RESOURCE_SLICES_V1BETA2};
+use corten_meta::Violation;
+use corten_schema::violations;
+use serde_json::{Value, json};
+
+use super::{device, v1beta1};
+use crate::{
+    Kind, Policy, Verb, ViewOf,
+    columns::{AGE, column, text},
+    fill::{each, fill, inner},
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: RESOURCE_SLICES,
+    singular: "resourceslice",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.resource.v1.ResourceSlice",
+    view_of: None,
+    selectable_fields: &["spec.nodeName", "spec.driver"],
+    columns: &[
+        column("Node", "The node its devices are at.", |object, _| json!(text(object, "/spec/nodeName"))),
+        column("Driver", "The driver of its devices.", |object, _| json!(text(object, "/spec/driver"))),
+        column("Pool", "The pool its devices are in.", |object, _| json!(text(object, "/spec/pool/name"))),
+        AGE,
+    ],
+    policy: &ResourceSlice,
+};
+
+pub(crate) const V1BETA1: Kind = Kind::view(
+    RESOURCE_SLICES_V1BETA1,
+    "io.k8s.api.resource.v1beta1.ResourceSlice",
+    ViewOf::converted(RESOURCE_SLICES, v1beta1::slice_to_v1, v1beta1::slice_from_v1),
+    KIND,
+);
+
+pub(crate) const V1BETA2: Kind = Kind::view(
+    RESOURCE_SLICES_V1BETA2,
+    "io.k8s.api.resource.v1beta2.ResourceSlice",
+    ViewOf::same(RESOURCE_SLICES),
+    KIND,
+);
+
+struct ResourceSlice;
+
+impl Policy for ResourceSlice {
+    fn prepare_create(&self, object: &mut Value) {
+        let now = object["metadata"]["creationTimestamp"].clone();
+        let spec = object.as_object_mut().and_then(|it| inner(it, "spec"));
+        let Some(spec) = spec.filter(|_| !now.is_null()) else { return };
+        for device in each(spec, "devices") {
+            each(device, "taints").for_each(|it| fill(it, "timeAdded", now.clone()));
+        }
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |slice| {
+            let spec = slice.at("spec");
+            rules::driver_name(spec.at("driver"));
+            device::pool(spec.at("pool"));
+            device::nodes(spec, &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"], "");
+            device::validate(spec);
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |slice| {
+            let spec = slice.at("spec");
+            rules::immutable(spec.at("pool").at("name"), &old["spec"]["pool"]["name"]);
+            rules::immutable(spec.at("driver"), &old["spec"]["driver"]);
+            rules::immutable(spec.at("nodeName"), &old["spec"]["nodeName"]);
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Which storage drivers run on a node, and what they call it.
+
+use corten_api::resources::CSI_NODES;
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, integer, items},
+    fill::means_the_same,
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: CSI_NODES,
+    singular: "csinode",
+    short_names: &[],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.storage.v1.CSINode",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        integer("Drivers", "How many drivers it has.", |object, _| json!(items(object, "/spec/drivers").len())),
+        AGE,
+    ],
+    policy: &CsiNode,
+};
+
+struct CsiNode;
+
+const NODE_ID_BYTES_MAX: usize = 192;
+
+impl Policy for CsiNode {
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |node| {
+            let mut seen = Vec::new();
+            for driver in node.at("spec").list("drivers") {
+                self::driver(driver);
+                let name = driver.at("name");
+                if seen.contains(&name.str()) {
+                    name.duplicate();
+                }
+                seen.push(name.str());
+            }
+        })
+    }
+
+    /// A driver may come and go; while it is there only what it can hold changes.
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |node| {
+            for driver in node.at("spec").list("drivers") {
+                let before = items(old, "/spec/drivers").iter().find(|it| it["name"] == *driver.at("name").value());
+                let Some(before) = before else { continue };
+                let same =
+                    ["nodeID", "topologyKeys"].iter().all(|it| means_the_same(&driver.value()[*it], &before[*it]));
+                if !same {
+                    driver.invalid("field is immutable");
+                }
+            }
+        })
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+fn driver(driver: Cursor<'_>) {
+    rules::driver_name(driver.at("name"));
+    let id = driver.at("nodeID");
+    if id.required() && id.str().len() > NODE_ID_BYTES_MAX {
+        id.invalid(&format!("must be {NODE_ID_BYTES_MAX} characters or less"));
+    }
+    driver.at("allocatable").at("count").non_negative_int();
+    let keys = driver.at("topologyKeys");
+    for (at, key) in keys.each().enumerate() {
+        if keys.items()[..at].contains(key.value()) {
+            key.duplicate();
+        }
+        key.follows(field::qualified_name);
+    }
+}

@@ -1,0 +1,111 @@
+//! A kind of storage that claims may ask for, and who makes it.
+
+use corten_api::resources::STORAGE_CLASSES;
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
+use serde_json::{Value, json};
+
+use super::parameters;
+use crate::{
+    Kind, Policy, Verb,
+    columns::{AGE, column, text},
+    fill::{fill, means_the_same},
+    rules,
+};
+
+pub(crate) const KIND: Kind = Kind {
+    resource: STORAGE_CLASSES,
+    singular: "storageclass",
+    short_names: &["sc"],
+    categories: &[],
+    verbs: Verb::ALL,
+    subresources: &[],
+    schema: "io.k8s.api.storage.v1.StorageClass",
+    view_of: None,
+    selectable_fields: &[],
+    columns: &[
+        column("Name", "Its name, and whether it is the default.", |object, _| json!(name(object))),
+        column("Provisioner", "Who makes its volumes.", |object, _| json!(text(object, "/provisioner"))),
+        column("ReclaimPolicy", "What becomes of a volume when its claim is gone.", |object, _| {
+            json!(object["reclaimPolicy"].as_str().unwrap_or("Delete"))
+        }),
+        column("VolumeBindingMode", "When a volume is made.", |object, _| {
+            json!(object["volumeBindingMode"].as_str().unwrap_or("Immediate"))
+        }),
+        column("AllowVolumeExpansion", "May its volumes grow?", |object, _| {
+            json!(object["allowVolumeExpansion"].as_bool().unwrap_or_default())
+        }),
+        AGE,
+    ],
+    policy: &StorageClass,
+};
+
+struct StorageClass;
+
+fn name(class: &Value) -> String {
+    let is_default =
+        ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
+            .iter()
+            .any(|it| class["metadata"]["annotations"][*it] == "true");
+    format!("{}{}", text(class, "/metadata/name"), if is_default { " (default)" } else { "" })
+}
+
+impl Policy for StorageClass {
+    fn default(&self, object: &mut Value) {
+        let Some(class) = object.as_object_mut() else { return };
+        fill(class, "reclaimPolicy", "Delete");
+        fill(class, "volumeBindingMode", "Immediate");
+    }
+
+    fn validate(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |class| {
+            parameters::provisioner(class.at("provisioner"));
+            parameters::validate(class.at("parameters"));
+            if !class.at("reclaimPolicy").is_empty() {
+                class.at("reclaimPolicy").one_of(&["Delete", "Retain"]);
+            }
+            rules::required_one_of(class.at("volumeBindingMode"), &["Immediate", "WaitForFirstConsumer"]);
+            topologies(class.at("allowedTopologies"));
+        })
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |class| {
+            for field in ["parameters", "provisioner", "reclaimPolicy"] {
+                if !means_the_same(class.at(field).value(), &old[field]) {
+                    class.at(field).forbidden(&format!("updates to {field} are forbidden."));
+                }
+            }
+            rules::immutable(class.at("volumeBindingMode"), &old["volumeBindingMode"]);
+        })
+    }
+
+    fn has_generation(&self) -> bool {
+        false
+    }
+}
+
+fn topologies(terms: Cursor<'_>) {
+    for (at, term) in terms.each().enumerate() {
+        if terms.items()[..at].contains(term.value()) {
+            term.at("matchLabelExpressions").duplicate();
+        }
+        let mut keys = Vec::new();
+        for requirement in term.list("matchLabelExpressions") {
+            let (key, values) = (requirement.at("key"), requirement.at("values"));
+            if keys.contains(&key.str()) {
+                key.duplicate();
+            }
+            keys.push(key.str());
+            if values.is_empty() {
+                values.missing("");
+            }
+            for (at, value) in values.each().enumerate() {
+                if values.items()[..at].contains(value.value()) {
+                    value.duplicate();
+                }
+            }
+            key.follows(field::qualified_name);
+        }
+    }
+}

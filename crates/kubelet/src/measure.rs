@@ -1,0 +1,135 @@
+//! What the machine is told to measure, and what it answers.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{Event, Failure, PodRef, Signal};
+
+/// Something done to the node as a whole. Each is answered by the event it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeEffect {
+    /// → [`NodeNews::Signals`], at once
+    ReadSignals,
+    /// What each pod uses; `disks`: of the disks, too. → [`NodeNews::PodsMeasured`]
+    MeasurePods { disks: bool },
+    /// → [`NodeNews::Images`]
+    ListImages,
+    /// Images by their ids. → [`NodeNews::ImagesRemoved`]
+    RemoveImages { ids: Vec<String> },
+    /// A pod was evicted; for the metrics. No answer.
+    CountEviction { signal: &'static str },
+    /// All pods have ended that were to end before the machine. No answer.
+    ReadyToShutDown,
+}
+
+/// What is left of something, and how much there is of it at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub available: i64,
+    pub capacity: i64,
+}
+
+/// What is left of everything that can run out. What could not be read is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Signals {
+    pub amounts: BTreeMap<Signal, Amount>,
+    /// Images and containers' layers lie on another file system than pods' folders.
+    pub has_image_fs: bool,
+}
+
+/// What something takes of a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskUse {
+    pub bytes: i64,
+    pub inodes: i64,
+}
+
+impl DiskUse {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { bytes: self.bytes + other.bytes, inodes: self.inodes + other.inodes }
+    }
+}
+
+/// What one pod uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodUse {
+    pub uid: String,
+    /// Its working set.
+    pub memory_bytes: i64,
+    pub processes: i64,
+    pub containers: Vec<ContainerUse>,
+    pub volumes: Vec<VolumeUse>,
+    /// What belongs to neither.
+    pub other: DiskUse,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerUse {
+    pub name: String,
+    pub memory_bytes: i64,
+    /// `None` where the runtime has not measured it yet.
+    pub rootfs: Option<DiskUse>,
+    pub logs: DiskUse,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeUse {
+    pub name: String,
+    pub taken: DiskUse,
+    /// It lies on the disk, and goes with the pod.
+    pub is_ephemeral: bool,
+}
+
+/// An image on the machine, as far as letting go of it is concerned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalImage {
+    pub id: String,
+    pub size_bytes: i64,
+    /// The node itself needs it.
+    pub is_pinned: bool,
+    /// Some container is made of it, dead ones too.
+    pub is_used: bool,
+}
+
+/// What the machine tells of itself, asked or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeNews {
+    /// What is left: every ten seconds, and when it was asked for.
+    Signals(Signals),
+    PodsMeasured(Result<Vec<PodUse>, Failure>),
+    Images(Result<Vec<LocalImage>, Failure>),
+    /// How [`NodeEffect::RemoveImages`] ended.
+    ImagesRemoved {
+        removed: Vec<String>,
+        failures: Vec<String>,
+    },
+    /// Pods of which there are folders or cgroups: now and then. One that only its uid is known of has no name.
+    Remains(Vec<PodRef>),
+    /// The machine will end; or will not, after all.
+    Shutdown {
+        is_imminent: bool,
+    },
+}
+
+impl NodeEffect {
+    /// What is told where it could not be carried out at all.
+    pub fn failed(&self, message: &str) -> Option<Event> {
+        let news = match self {
+            Self::ReadSignals | Self::CountEviction { .. } | Self::ReadyToShutDown => return None,
+            Self::MeasurePods { .. } => NodeNews::PodsMeasured(Err(Failure::new(message))),
+            Self::ListImages => NodeNews::Images(Err(Failure::new(message))),
+            Self::RemoveImages { .. } => {
+                NodeNews::ImagesRemoved { removed: Vec::new(), failures: vec![message.into()] }
+            }
+        };
+        Some(Event::OfNode(news))
+    }
+
+    /// After this time the driver gives up and tells what [`NodeEffect::failed`] says.
+    pub fn deadline(&self) -> Duration {
+        match self {
+            Self::RemoveImages { .. } => Duration::from_secs(600),
+            _ => Duration::from_secs(60),
+        }
+    }
+}

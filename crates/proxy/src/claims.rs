@@ -1,0 +1,79 @@
+//! Who has which place in the maps: of two Services that want the same one, the older has it.
+
+use std::collections::BTreeMap;
+
+use corten_meta::{Key, Time};
+
+use crate::rules::{Change, Element, Value};
+
+/// The older goes first; of the same age, the first by name.
+type Rank = (Option<Time>, Key);
+
+#[derive(Debug, Default)]
+pub(crate) struct Claims(BTreeMap<Element, Vec<(Rank, Value)>>);
+
+/// What elements held before a batch of changes.
+pub(crate) type Before = BTreeMap<Element, Option<Value>>;
+
+impl Claims {
+    /// Puts one Service's claims in place of its old ones.
+    pub(crate) fn change(
+        &mut self,
+        rank: &Rank,
+        old: &BTreeMap<Element, Value>,
+        new: &BTreeMap<Element, Value>,
+        before: &mut Before,
+    ) {
+        for element in old.keys().filter(|it| !new.contains_key(*it)) {
+            before.entry(*element).or_insert_with(|| self.held(element));
+            let claims = self.0.entry(*element).or_default();
+            claims.retain(|it| it.0.1 != rank.1);
+            if claims.is_empty() {
+                self.0.remove(element);
+            }
+        }
+        for (element, value) in new.iter().filter(|(element, value)| old.get(element) != Some(value)) {
+            before.entry(*element).or_insert_with(|| self.held(element));
+            let claims = self.0.entry(*element).or_default();
+            claims.retain(|it| it.0.1 != rank.1);
+            claims.push((rank.clone(), value.clone()));
+            claims.sort();
+        }
+    }
+
+    fn held(&self, element: &Element) -> Option<Value> {
+        self.0.get(element)?.first().map(|it| it.1.clone())
+    }
+
+    /// Who has it, if that is another.
+    pub(crate) fn taken(&self, element: &Element, by: &Key) -> Option<&Key> {
+        let (rank, value) = self.0.get(element)?.first()?;
+        (rank.1 != *by && *value != Value::Nothing).then_some(&rank.1)
+    }
+
+    /// Everybody who wants it.
+    pub(crate) fn rivals(&self, element: &Element) -> impl Iterator<Item = &Key> {
+        let claims = self.0.get(element).filter(|it| it[0].1 != Value::Nothing);
+        claims.into_iter().flatten().map(|it| &it.0.1)
+    }
+
+    /// What must be taken out of the maps, and what be put in, after a batch.
+    pub(crate) fn difference(&self, before: &Before) -> (Vec<Change>, Vec<Change>) {
+        let (mut out, mut put) = (Vec::new(), Vec::new());
+        for (element, old) in before {
+            let new = self.held(element);
+            if new == *old {
+                continue;
+            }
+            if old.is_some() {
+                out.push(Change::Remove(*element));
+            }
+            put.extend(new.map(|it| Change::Add(*element, it)));
+        }
+        (out, put)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = Change> {
+        self.0.iter().filter_map(|(element, claims)| Some(Change::Add(*element, claims.first()?.1.clone())))
+    }
+}

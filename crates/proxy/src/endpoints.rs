@@ -1,0 +1,126 @@
+//! Which endpoints a Service's connections may go to, from this node.
+//!
+//! As upstream: ready ones; where there is none, those that end but still serve. Hints for this node or its zone narrow
+//! them down, where every ready endpoint has one and some are for here.
+
+use std::{collections::BTreeSet, net::IpAddr};
+
+use crate::{
+    Config,
+    rules::{Backend, Family, Protocol},
+    seen::{Endpoint, EndpointSlice, Hints},
+};
+
+/// One endpoint of one port.
+struct Candidate<'a> {
+    backend: Backend,
+    ready: bool,
+    /// Ends, and still serves.
+    leaving: bool,
+    local: bool,
+    hints: Option<&'a Hints>,
+}
+
+/// Where connections to one port go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) cluster: BTreeSet<Backend>,
+    /// Those on this node, for traffic that must not leave it.
+    pub(crate) local: BTreeSet<Backend>,
+    /// Every endpoint on this node, whatever its state: connections that go on may be its own.
+    pub(crate) here: BTreeSet<IpAddr>,
+}
+
+pub(crate) fn choose<'a>(
+    slices: impl Iterator<Item = &'a EndpointSlice>,
+    port: (&str, Protocol),
+    family: Family,
+    config: &Config,
+    zone: &str,
+) -> Chosen {
+    let address_type = if family == Family::V4 { "IPv4" } else { "IPv6" };
+    let mut candidates = Vec::new();
+    for slice in slices.filter(|it| it.address_type == address_type) {
+        for number in ports(slice, port) {
+            candidates.extend(slice.endpoints.iter().filter_map(|it| candidate(it, number, family, config)));
+        }
+    }
+    let mut chosen = Chosen { here: here(&candidates, config), ..Chosen::default() };
+    let narrow = narrowing(&candidates, config, zone);
+    chosen.cluster = usable(candidates.iter().filter(|it| !it.ready || narrow(it)));
+    chosen.local = usable(candidates.iter().filter(|it| it.local));
+    chosen
+}
+
+/// The numbers that a slice gives the Service's port.
+fn ports<'a>(slice: &'a EndpointSlice, (name, protocol): (&'a str, Protocol)) -> impl Iterator<Item = u16> + 'a {
+    let is_it = move |it: &&crate::seen::EndpointPort| {
+        it.name.as_deref().unwrap_or_default() == name
+            && Protocol::parse(it.protocol.as_deref().unwrap_or_default()) == Some(protocol)
+    };
+    slice.ports.iter().filter(is_it).filter_map(|it| it.port).filter(|it| *it != 0)
+}
+
+fn candidate<'a>(endpoint: &'a Endpoint, port: u16, family: Family, config: &Config) -> Option<Candidate<'a>> {
+    // As upstream: the others of an endpoint are for other uses.
+    let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
+    if Family::of(address) != family || !may_be_sent_to(address) {
+        return None;
+    }
+    let conditions = &endpoint.conditions;
+    let ready = conditions.ready.unwrap_or(true);
+    let terminating = conditions.terminating.unwrap_or(false);
+    let serving = conditions.serving.unwrap_or(ready);
+    Some(Candidate {
+        backend: Backend { address, port },
+        ready,
+        leaving: serving && terminating,
+        local: endpoint.node_name.as_deref().is_some_and(|it| it == config.node_name),
+        hints: endpoint.hints.as_ref(),
+    })
+}
+
+/// The server refuses such endpoints, too: they would open what listens for this machine alone.
+fn may_be_sent_to(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
+        IpAddr::V6(it) => it.is_unicast_link_local(),
+    };
+    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local)
+}
+
+fn usable<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>> + Clone) -> BTreeSet<Backend> {
+    let ready: BTreeSet<Backend> = candidates.clone().filter(|it| it.ready).map(|it| it.backend).collect();
+    if ready.is_empty() { candidates.filter(|it| it.leaving).map(|it| it.backend).collect() } else { ready }
+}
+
+/// Of whom it is not known where he is, he may be here.
+fn here(candidates: &[Candidate<'_>], config: &Config) -> BTreeSet<IpAddr> {
+    let addresses = candidates.iter().map(|it| it.backend.address);
+    addresses.filter(|it| config.pod_cidrs.iter().any(|cidr| cidr.contains(*it))).collect()
+}
+
+fn narrowing<'a>(
+    candidates: &[Candidate<'a>],
+    config: &'a Config,
+    zone: &'a str,
+) -> Box<dyn Fn(&Candidate<'a>) -> bool + 'a> {
+    let ready = || candidates.iter().filter(|it| it.ready);
+    let for_node = |it: &Candidate<'a>| names(it, |hints| &hints.for_nodes).any(|it| it == config.node_name);
+    let for_zone = move |it: &Candidate<'a>| names(it, |hints| &hints.for_zones).any(|it| it == zone);
+    let all_have = |of: fn(&Hints) -> &Vec<crate::seen::Named>| ready().all(|it| names(it, of).next().is_some());
+    if all_have(|it| &it.for_nodes) && ready().any(for_node) {
+        Box::new(for_node)
+    } else if !zone.is_empty() && all_have(|it| &it.for_zones) && ready().any(for_zone) {
+        Box::new(for_zone)
+    } else {
+        Box::new(|_| true)
+    }
+}
+
+fn names<'a>(
+    candidate: &Candidate<'a>,
+    of: fn(&Hints) -> &Vec<crate::seen::Named>,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    candidate.hints.map(of).into_iter().flatten().map(|it| &*it.name)
+}

@@ -1,0 +1,153 @@
+mod kernel;
+mod world;
+
+use std::fmt::Write as _;
+
+use kernel::Kernel;
+use world::{config, event};
+
+use super::*;
+
+/// Every case of `testdata`: what is new, `----`, what is to be done about it, and so on.
+#[test]
+fn cases() {
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata");
+    let entries = std::fs::read_dir(dir).expect("the folder of cases");
+    let mut paths: Vec<_> = entries.map(|it| it.expect("the folder can be read").path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a file of cases");
+        let actual =
+            text.split("\n\n# ").enumerate().map(|(n, it)| played(it.trim_start_matches("# "), n)).collect::<String>();
+        let actual = format!("{}\n", actual.trim_end());
+        if actual == text {
+            continue;
+        }
+        #[expect(clippy::disallowed_methods, reason = "the switch that rewrites expectations; tests only")]
+        let update = std::env::var("UPDATE").is_ok();
+        assert!(update, "{}: UPDATE=1 rewrites it. Now it would be:\n{actual}", path.display());
+        std::fs::write(&path, actual).expect("written");
+    }
+}
+
+/// One case, with what came of it. Two lines of dashes enclose each answer; the kernel of the tests checks every step.
+fn played(case: &str, n: usize) -> String {
+    let mut out = String::from(if n == 0 { "# " } else { "\n# " });
+    let mut proxy = Proxy::new(config());
+    let mut kernel = Kernel::default();
+    kernel.apply(&proxy.whole(&kernel.existing()));
+    let mut batch = Vec::new();
+    let mut is_answer = false;
+    for line in case.lines().chain(["----"]) {
+        match line {
+            "----" if !batch.is_empty() => {
+                let step = proxy.step(std::mem::take(&mut batch));
+                kernel.apply(&step.changes);
+                let _ = writeln!(out, "----\n{}", told(&step));
+                is_answer = true;
+            }
+            "----" => {}
+            line if is_answer && line.starts_with("then") => {
+                is_answer = false;
+                let _ = writeln!(out, "{line}");
+            }
+            _ if is_answer => {}
+            "" => {}
+            line => {
+                batch.extend(event(line));
+                let _ = writeln!(out, "{line}");
+            }
+        }
+    }
+    kernel.is_like(&proxy);
+    out
+}
+
+fn told(step: &Step) -> String {
+    let mut text = String::new();
+    for change in &step.changes {
+        let _ = writeln!(text, "{change}");
+    }
+    for Stale { front, backend } in &step.stale {
+        let address = front.address.map_or_else(|| "node".to_owned(), |it| it.to_string());
+        let to = backend.map_or_else(|| "nobody".to_owned(), |it| it.to_string());
+        let _ = writeln!(text, "forget flows of {address} port {} to {to}", front.port);
+    }
+    for health in step.health.iter().flatten() {
+        let _ = writeln!(text, "answer at {}: {} has {}", health.port, health.service, health.local_endpoints);
+    }
+    for (key, decision) in &step.decisions {
+        for effect in &decision.effects {
+            let _ = writeln!(text, "{key}: {effect}");
+        }
+        for wait in &decision.waits {
+            let _ = writeln!(text, "{key}: wait {} ({:?}): {}", wait.reason, wait.actor, wait.message);
+        }
+    }
+    text
+}
+
+/// Whatever happens in whatever order: what the changes add up to is what a start from nothing makes.
+#[test]
+fn changes_add_up_to_the_whole() {
+    for seed in 1..=40_u64 {
+        let mut random = seed;
+        let mut draw = |n: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        let mut proxy = Proxy::new(config());
+        let mut kernel = Kernel::default();
+        kernel.apply(&proxy.whole(&kernel.existing()));
+        for _ in 0..60 {
+            let n = draw(3) + 1;
+            let batch: Vec<Event> = (0..n).flat_map(|_| event(&random_line(&mut draw))).collect();
+            kernel.apply(&proxy.step(batch).changes);
+            kernel.is_like(&proxy);
+            if draw(10) == 0 {
+                // As after a restart that knows nothing.
+                kernel.apply(&proxy.whole(&kernel.existing()));
+                kernel.is_like(&proxy);
+            }
+        }
+    }
+}
+
+fn random_line(draw: &mut impl FnMut(u64) -> u64) -> String {
+    let name = ["web", "api", "dns"][usize::try_from(draw(3)).expect("small")];
+    match draw(8) {
+        0 => format!("gone service {name}"),
+        1 => format!("gone slice {name}-{}", draw(2)),
+        2 => format!("zone z{}", draw(2)),
+        3..5 => {
+            let number = draw(3);
+            let mut line = format!("service {name} ip=10.96.0.{number},fd00:10:96::{number} age={}", draw(3));
+            line += ["", " type=NodePort", " type=LoadBalancer ingress=172.30.0.2"]
+                [usize::try_from(draw(3)).expect("small")];
+            line += [" ports=http:80/TCP:30080", " ports=http:80/TCP:30080,dns:53/UDP:30053"]
+                [usize::try_from(draw(2)).expect("small")];
+            for (one_of, word) in [
+                (3, " ext=Local"),
+                (4, " int=Local"),
+                (3, " affinity=60"),
+                (4, " external=192.0.2.1"),
+                (4, " ranges=10.0.0.0/8"),
+            ] {
+                if draw(one_of) == 0 {
+                    line += word;
+                }
+            }
+            line
+        }
+        _ => {
+            let mut line =
+                format!("slice {name}-{} of={name} ports=http:{}/TCP,dns:53/UDP to=", draw(2), 8080 + draw(2));
+            for _ in 0..draw(6) {
+                line += &format!("10.244.0.{}", draw(8) + 2);
+                line += ["", "@n2", "!unready", "!ending", "~z1"][usize::try_from(draw(5)).expect("small")];
+                line += ",";
+            }
+            line
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Lines of text as Services and slices.
+
+use corten_meta::Key;
+use serde_json::{Value, json};
+
+use crate::{Config, Event, rules::Cidr};
+
+pub(super) fn config() -> Config {
+    Config {
+        node_name: "n1".into(),
+        addresses: ["172.30.0.2", "fd30::2"].iter().filter_map(|it| it.parse().ok()).collect(),
+        pod_cidrs: ["10.244.0.0/24", "fd00:10:244::/64"].iter().filter_map(|it| Cidr::parse(it)).collect(),
+    }
+}
+
+/// Nothing for a line that only says what comes.
+pub(super) fn event(line: &str) -> Option<Event> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    match words[..] {
+        ["service", name, ref rest @ ..] => Some(Event::Service(Box::new(parsed(service(name, rest))))),
+        ["slice", name, ref rest @ ..] => Some(Event::Slice(Box::new(parsed(slice(name, rest))))),
+        ["gone", "service", name] => Some(Event::ServiceGone(Key::new("default", name))),
+        ["gone", "slice", name] => Some(Event::SliceGone(Key::new("default", name))),
+        ["zone", name] => Some(Event::Zone(name.to_owned())),
+        _ => None,
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("an object")
+}
+
+fn service(name: &str, words: &[&str]) -> Value {
+    let mut spec = json!({"type": "ClusterIP", "sessionAffinity": "None"});
+    let mut object = json!({"metadata": {"name": name, "namespace": "default"}});
+    for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
+        let all = || value.split(',').map(|it| json!(it)).collect::<Vec<Value>>();
+        match name {
+            "ip" => {
+                spec["clusterIP"] = all()[0].clone();
+                spec["clusterIPs"] = json!(all());
+            }
+            "type" => spec["type"] = json!(value),
+            "ext" => spec["externalTrafficPolicy"] = json!(value),
+            "int" => spec["internalTrafficPolicy"] = json!(value),
+            "external" => spec["externalIPs"] = json!(all()),
+            "ranges" => spec["loadBalancerSourceRanges"] = json!(all()),
+            "health" => spec["healthCheckNodePort"] = json!(value.parse::<u16>().expect("a port")),
+            "affinity" => {
+                spec["sessionAffinity"] = json!("ClientIP");
+                spec["sessionAffinityConfig"] =
+                    json!({"clientIP": {"timeoutSeconds": value.parse::<u32>().expect("seconds")}});
+            }
+            "ingress" => {
+                let ingress = value.split(',').map(|it| match it.split_once('!') {
+                    Some((ip, mode)) => json!({"ip": ip, "ipMode": mode}),
+                    None => json!({"ip": it}),
+                });
+                object["status"]["loadBalancer"]["ingress"] = ingress.collect();
+            }
+            "ports" => spec["ports"] = value.split(',').map(|it| port(it, "port")).collect(),
+            "age" => {
+                object["metadata"]["creationTimestamp"] =
+                    json!(format!("2026-01-0{}T00:00:00Z", 9 - value.parse::<u8>().expect("days")));
+            }
+            other => panic!("{other}?"),
+        }
+    }
+    object["spec"] = spec;
+    object
+}
+
+/// `http:80/TCP:30080`
+fn port(text: &str, number: &str) -> Value {
+    let mut parts = text.split([':', '/']);
+    let mut next = || parts.next().unwrap_or_default().to_owned();
+    let mut port = json!({"name": next()});
+    port[number] = json!(next().parse::<u16>().expect("a port"));
+    port["protocol"] = json!(next());
+    port["nodePort"] = json!(next().parse::<u16>().unwrap_or_default());
+    port
+}
+
+fn slice(name: &str, words: &[&str]) -> Value {
+    let mut object = json!({"metadata": {"name": name, "namespace": "default"}, "addressType": "IPv4"});
+    for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
+        match name {
+            "of" => object["metadata"]["labels"]["kubernetes.io/service-name"] = json!(value),
+            "ports" => object["ports"] = value.split(',').map(|it| port(it, "port")).collect(),
+            "to" => object["endpoints"] = value.split(',').filter(|it| !it.is_empty()).map(endpoint).collect(),
+            other => panic!("{other}?"),
+        }
+    }
+    if object["endpoints"][0]["addresses"][0].as_str().is_some_and(|it| it.contains(':')) {
+        object["addressType"] = json!("IPv6");
+    }
+    object
+}
+
+/// `10.244.0.3@n2`, `10.244.0.4!ending`, `10.244.0.5!unready`, `10.244.0.6~zone`
+fn endpoint(text: &str) -> Value {
+    let end = text.find(['@', '!', '~']).unwrap_or(text.len());
+    let (address, rest) = text.split_at(end);
+    let mut endpoint = json!({"addresses": [address], "nodeName": "n1"});
+    match rest.split_at_checked(1) {
+        Some(("@", node)) => endpoint["nodeName"] = json!(node),
+        Some(("~", zone)) => endpoint["hints"] = json!({"forZones": [{"name": zone}]}),
+        Some(("!", "ending")) => endpoint["conditions"] = json!({"ready": false, "serving": true, "terminating": true}),
+        Some(("!", "unready")) => endpoint["conditions"] = json!({"ready": false, "serving": false}),
+        _ => {}
+    }
+    endpoint
+}

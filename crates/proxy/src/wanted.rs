@@ -1,0 +1,261 @@
+//! What one Service wants of the packets: its chains, and its places in the maps.
+//!
+//! ```text
+//! ClusterIP ───────────────────────────→ svc (all endpoints) or loc (this node's)
+//! NodePort, external address ─→ ext ─┬─→ svc, marked to be masqueraded
+//! balancer's address ─→ lb ─→ ext    └─→ loc; Pods and the node itself go on to svc
+//! ```
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use corten_reconcile::{Actor, Wait};
+
+use crate::{
+    Config,
+    endpoints::{Chosen, choose},
+    frame::REFUSE,
+    rules::{Backend, Cidr, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
+    seen::{EndpointSlice, Service, ServicePort},
+};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) chains: BTreeMap<String, Body>,
+    pub(crate) elements: BTreeMap<Element, Value>,
+    /// What connections of protocols without an end are bound to.
+    pub(crate) bound: BTreeMap<Front, BTreeSet<Backend>>,
+    /// Where a load balancer asks how many endpoints this node has, and the answer.
+    pub(crate) health: Option<(u16, usize)>,
+    pub(crate) says: Vec<String>,
+    pub(crate) waits: Vec<Wait>,
+}
+
+/// What a chain holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Fixed(Vec<Rule>),
+    Spread(Spread),
+}
+
+/// Connections are spread over these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spread {
+    pub(crate) family: Family,
+    pub(crate) protocol: Protocol,
+    pub(crate) backends: BTreeSet<Backend>,
+    /// Clients stay with their endpoint this long.
+    pub(crate) seconds: Option<u32>,
+    /// `namespace/name/protocol/port`
+    pub(crate) path: String,
+}
+
+/// A place in front of a Service; without an address any of the node's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Front {
+    pub family: Family,
+    pub address: Option<IpAddr>,
+    pub protocol: Protocol,
+    pub port: u16,
+}
+
+pub(crate) fn wanted(service: &Service, slices: &[&EndpointSlice], config: &Config, zone: &str) -> Wanted {
+    let mut wanted = Wanted::default();
+    if !service.is_proxied() {
+        return wanted;
+    }
+    let mut here = BTreeSet::new();
+    for cluster_ip in service.addresses() {
+        let family = Family::of(cluster_ip);
+        wanted
+            .elements
+            .insert(Element { map: Map::ClusterIps(family), key: ElementKey::Address(cluster_ip) }, Value::Nothing);
+        for port in service.spec.ports.iter().filter(|it| it.port != 0) {
+            let Some(protocol) = Protocol::parse(&port.protocol) else { continue };
+            let chosen = choose(slices.iter().copied(), (&port.name, protocol), family, config, zone);
+            let meta = &service.metadata;
+            let path = format!("{}/{}/{}/{}", meta.namespace, meta.name, protocol.word(), port.port);
+            here.extend(chosen.local.iter().map(|it| it.address));
+            Way { service, config, cluster_ip, family, protocol, port, chosen, path }.add_to(&mut wanted);
+        }
+    }
+    let spec = &service.spec;
+    if spec.health_check_node_port != 0 && spec.external_traffic_policy == "Local" {
+        wanted.health = Some((spec.health_check_node_port, here.len()));
+    }
+    wanted
+}
+
+/// From the fronts of one port, in one family, to its endpoints.
+struct Way<'a> {
+    service: &'a Service,
+    config: &'a Config,
+    cluster_ip: IpAddr,
+    family: Family,
+    protocol: Protocol,
+    port: &'a ServicePort,
+    chosen: Chosen,
+    path: String,
+}
+
+impl Way<'_> {
+    fn add_to(self, wanted: &mut Wanted) {
+        self.say(wanted);
+        self.internal(wanted);
+        self.external(wanted);
+        let hairpins = self.chosen.here.iter().map(|it| (Map::Hairpins(self.family), ElementKey::Address(*it)));
+        wanted.elements.extend(hairpins.map(|(map, key)| (Element { map, key }, Value::Nothing)));
+    }
+
+    fn say(&self, wanted: &mut Wanted) {
+        let (port, protocol) = (self.port.port, self.protocol.word().to_uppercase());
+        let front = match self.cluster_ip {
+            IpAddr::V4(it) => format!("{it}:{port}/{protocol}"),
+            IpAddr::V6(it) => format!("[{it}]:{port}/{protocol}"),
+        };
+        let n = self.chosen.cluster.len();
+        if n == 0 {
+            let message = format!("connections to {front} are refused: it has no endpoint that is ready");
+            wanted.waits.push(Wait::new("NoEndpoints", message, Actor::Cluster));
+            return;
+        }
+        wanted.says.push(format!("forward {front} to {n} endpoint{}", if n == 1 { "" } else { "s" }));
+        let spec = &self.service.spec;
+        let policies = [("internal", &spec.internal_traffic_policy), ("external", &spec.external_traffic_policy)];
+        for (which, _) in policies.into_iter().filter(|it| it.1 == "Local" && self.chosen.local.is_empty()) {
+            let message = format!(
+                "{which} connections to {front} are dropped: {which}TrafficPolicy is Local and no endpoint is on node {}",
+                self.config.node_name
+            );
+            wanted.waits.push(Wait::new("NoLocalEndpoints", message, Actor::Author));
+        }
+    }
+
+    fn internal(&self, wanted: &mut Wanted) {
+        let front = self.front(self.cluster_ip);
+        let is_local = self.service.spec.internal_traffic_policy == "Local";
+        let (word, usable) = if is_local { ("loc", &self.chosen.local) } else { ("svc", &self.chosen.cluster) };
+        if usable.is_empty() {
+            let verdict = if self.chosen.cluster.is_empty() { refuse() } else { Value::Drop };
+            wanted.elements.insert(Element { map: Map::Refused(self.family), key: front }, verdict);
+            return;
+        }
+        let chain = self.spread(word, usable, wanted);
+        wanted.elements.insert(Element { map: Map::Services(self.family), key: front }, Value::Goto(chain));
+        self.bind(wanted, Some(self.cluster_ip), self.port.port, usable);
+    }
+
+    fn external(&self, wanted: &mut Wanted) {
+        let spec = &self.service.spec;
+        let of_family = |all: Vec<IpAddr>| all.into_iter().filter(|it| Family::of(*it) == self.family);
+        let has_balancer = spec.r#type == "LoadBalancer";
+        let balancers: Vec<IpAddr> =
+            if has_balancer { of_family(self.service.balancer_addresses()).collect() } else { Vec::new() };
+        let externals: Vec<IpAddr> = of_family(self.service.external_addresses()).collect();
+        let is_open = has_balancer || spec.r#type == "NodePort";
+        let node_port = Some(self.port.node_port).filter(|it| is_open && *it != 0);
+        if balancers.is_empty() && externals.is_empty() && node_port.is_none() {
+            return;
+        }
+        let is_local = spec.external_traffic_policy == "Local";
+        let ext = (!self.chosen.cluster.is_empty()).then(|| self.ext(is_local, wanted));
+        let guarded = ext.as_ref().map(|it| self.guarded(it, &balancers, wanted));
+        // What is dropped behind the shortcuts of Pods and of the node itself.
+        let refused = match &ext {
+            None => Some(refuse()),
+            Some(_) => (is_local && self.chosen.local.is_empty()).then_some(Value::Drop),
+        };
+        let usable = if is_local { &self.chosen.local } else { &self.chosen.cluster };
+        let fronts = balancers.iter().map(|it| (it, &guarded)).chain(externals.iter().map(|it| (it, &ext)));
+        for (address, chain) in fronts {
+            let key = self.front(*address);
+            let goto = chain.clone().map(Value::Goto);
+            wanted.elements.extend(goto.map(|it| (Element { map: Map::Services(self.family), key }, it)));
+            wanted.elements.extend(refused.clone().map(|it| (Element { map: Map::Refused(self.family), key }, it)));
+            self.bind(wanted, Some(*address), self.port.port, usable);
+        }
+        if let Some(port) = node_port {
+            let key = ElementKey::Port { protocol: self.protocol, port };
+            let goto = ext.map(Value::Goto);
+            wanted.elements.extend(goto.map(|it| (Element { map: Map::NodePorts(self.family), key }, it)));
+            wanted.elements.extend(refused.map(|it| (Element { map: Map::RefusedPorts(self.family), key }, it)));
+            self.bind(wanted, None, port, usable);
+        }
+    }
+
+    /// What comes from outside the cluster's own addresses.
+    fn ext(&self, is_local: bool, wanted: &mut Wanted) -> String {
+        let svc = self.spread("svc", &self.chosen.cluster, wanted);
+        let goto = |it: &str| Term::Goto(it.to_owned());
+        let mut rules: Vec<Rule> = Vec::new();
+        if is_local {
+            // As upstream: within the cluster an external address is as good as the Service's own.
+            let pods = self.config.pod_cidrs.iter().filter(|it| it.family() == self.family);
+            rules.extend(pods.map(|it| vec![Term::Within(Side::Source, *it), goto(&svc)]));
+            rules.push(vec![Term::Local(Side::Source, self.family), Term::Mark, goto(&svc)]);
+            if !self.chosen.local.is_empty() {
+                let loc = self.spread("loc", &self.chosen.local, wanted);
+                rules.push(vec![goto(&loc)]);
+            }
+        } else {
+            rules.push(vec![Term::Mark, goto(&svc)]);
+        }
+        self.chain("ext", rules, wanted)
+    }
+
+    /// The chain that lets in only whom `loadBalancerSourceRanges` names; where it names nobody, the chain behind it.
+    fn guarded(&self, ext: &str, balancers: &[IpAddr], wanted: &mut Wanted) -> String {
+        let ranges = self.service.spec.load_balancer_source_ranges.iter().filter_map(|it| Cidr::parse(it));
+        let mut ranges: BTreeSet<Cidr> = ranges.filter(|it| it.family() == self.family).collect();
+        if ranges.is_empty() {
+            return ext.to_owned();
+        }
+        // As upstream: where the balancer's address is the node's own, its own requests come from there.
+        let is_in = |address: &IpAddr| ranges.iter().any(|it| it.contains(*address));
+        if self.config.addresses.iter().any(is_in) {
+            let bits = if self.family == Family::V4 { 32 } else { 128 };
+            ranges.extend(balancers.iter().map(|it| Cidr { address: *it, bits }));
+        }
+        let mut rules: Vec<Rule> =
+            ranges.into_iter().map(|it| vec![Term::Within(Side::Source, it), Term::Goto(ext.to_owned())]).collect();
+        rules.push(vec![Term::Drop]);
+        self.chain("lb", rules, wanted)
+    }
+
+    fn chain(&self, word: &str, rules: Vec<Rule>, wanted: &mut Wanted) -> String {
+        let name = format!("{word}{}/{}", self.family.digit(), self.path);
+        wanted.chains.insert(name.clone(), Body::Fixed(rules));
+        name
+    }
+
+    fn spread(&self, word: &str, backends: &BTreeSet<Backend>, wanted: &mut Wanted) -> String {
+        let name = format!("{word}{}/{}", self.family.digit(), self.path);
+        let spread = Spread {
+            family: self.family,
+            protocol: self.protocol,
+            backends: backends.clone(),
+            seconds: self.service.affinity_seconds(),
+            path: self.path.clone(),
+        };
+        wanted.chains.insert(name.clone(), Body::Spread(spread));
+        name
+    }
+
+    fn front(&self, address: IpAddr) -> ElementKey {
+        ElementKey::Front { address, protocol: self.protocol, port: self.port.port }
+    }
+
+    /// A flow without an end of its own, as of UDP, must be told that its endpoint went.
+    fn bind(&self, wanted: &mut Wanted, address: Option<IpAddr>, port: u16, backends: &BTreeSet<Backend>) {
+        if self.protocol == Protocol::Udp {
+            let front = Front { family: self.family, address, protocol: self.protocol, port };
+            wanted.bound.entry(front).or_default().extend(backends);
+        }
+    }
+}
+
+fn refuse() -> Value {
+    Value::Goto(REFUSE.to_owned())
+}

@@ -1,0 +1,155 @@
+//! The objects of one resource as a mind sees them, with the indexes minds ask for.
+//!
+//! A table is a value: a clone costs nothing, and changing one leaves its clones what they were. So many views can hold
+//! one table, each as new as what it has been told of.
+
+use std::{ops::Bound, sync::Arc};
+
+use corten_meta::Key;
+use imbl::{OrdMap, OrdSet};
+
+use super::Object;
+
+/// See the module's documentation. Iteration is in key order.
+#[derive(Clone, Default)]
+pub struct Table {
+    objects: OrdMap<Arc<Key>, Object>,
+    /// Owner's uid and the key of an object that names it, once for each owner.
+    by_owner: OrdSet<(Arc<str>, Arc<Key>)>,
+    /// The objects that no owner controls.
+    uncontrolled: OrdSet<Arc<Key>>,
+    /// The objects that are being deleted, by uid: few at any time.
+    deleting: OrdMap<Arc<str>, Arc<Key>>,
+    /// Node's name and the key of an object that is on it.
+    by_node: OrdSet<(Arc<str>, Arc<Key>)>,
+}
+
+impl Table {
+    pub fn get(&self, key: &Key) -> Option<&Object> {
+        self.objects.get(key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Object> {
+        self.objects.values()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.objects.keys().map(|it| &**it)
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        let range = self.objects.range(Key::new(namespace, "")..);
+        let namespace = namespace.to_owned();
+        range.take_while(move |(key, _)| key.namespace == namespace).map(|it| it.1)
+    }
+
+    /// The objects that name `uid` among their owners.
+    pub fn owned_by<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        // Keys without a name come before all others.
+        let uid: Arc<str> = uid.into();
+        let first = (uid.clone(), Arc::new(Key::new("", "")));
+        let range = self.by_owner.range((Bound::Included(first), Bound::Unbounded));
+        range.take_while(move |it| it.0 == uid).filter_map(|it| self.objects.get(&*it.1))
+    }
+
+    /// Does any object here name an owner?
+    pub fn has_owned(&self) -> bool {
+        !self.by_owner.is_empty()
+    }
+
+    /// The objects that are on a node.
+    pub fn on_node<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        let node: Arc<str> = node.into();
+        let first = (node.clone(), Arc::new(Key::new("", "")));
+        let range = self.by_node.range((Bound::Included(first), Bound::Unbounded));
+        range.take_while(move |it| it.0 == node).filter_map(|it| self.objects.get(&*it.1))
+    }
+
+    /// The objects of a namespace that no owner controls.
+    pub fn uncontrolled<'a>(&'a self, namespace: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        let range = self.uncontrolled.range(Key::new(namespace, "")..);
+        let namespace = namespace.to_owned();
+        range.take_while(move |it| it.namespace == namespace).filter_map(|it| self.objects.get(&**it))
+    }
+
+    /// The object with this uid, if it is being deleted.
+    pub fn deleting(&self, uid: &str) -> Option<&Object> {
+        self.objects.get(&**self.deleting.get(uid)?)
+    }
+
+    /// Puts an object in place of what its key held before, and gives that back.
+    pub fn insert(&mut self, object: Object) -> Option<Object> {
+        let key = object.meta().key();
+        let key = match self.objects.get_key_value(&key) {
+            Some((known, _)) => known.clone(),
+            None => Arc::new(key),
+        };
+        let old = self.objects.insert(key.clone(), object.clone());
+        if let Some(old) = &old {
+            if is_indexed_alike(old, &object) {
+                return Some(old.clone());
+            }
+            self.unindex(&key, old);
+        }
+        self.index(key, &object);
+        old
+    }
+
+    /// Takes an object out and gives it back.
+    pub fn remove(&mut self, key: &Key) -> Option<Object> {
+        let (key, object) = self.objects.remove_with_key(key)?;
+        self.unindex(&key, &object);
+        Some(object)
+    }
+
+    fn index(&mut self, key: Arc<Key>, object: &Object) {
+        let meta = object.meta();
+        if let Some(node) = object.node() {
+            self.by_node.insert((node.into(), key.clone()));
+        }
+        for owner in &meta.owner_references {
+            self.by_owner.insert((owner.uid.as_str().into(), key.clone()));
+        }
+        if meta.is_deleting() {
+            self.deleting.insert(meta.uid.as_str().into(), key.clone());
+        }
+        if meta.controller().is_none() {
+            self.uncontrolled.insert(key);
+        }
+    }
+
+    fn unindex(&mut self, key: &Arc<Key>, object: &Object) {
+        let meta = object.meta();
+        if let Some(node) = object.node() {
+            self.by_node.remove(&(Arc::<str>::from(node), key.clone()));
+        }
+        for owner in &meta.owner_references {
+            self.by_owner.remove(&(Arc::<str>::from(owner.uid.as_str()), key.clone()));
+        }
+        if meta.is_deleting() {
+            self.deleting.remove(&*meta.uid);
+        }
+        if meta.controller().is_none() {
+            self.uncontrolled.remove(&**key);
+        }
+    }
+}
+
+/// Do the indexes hold the same of both? Most changes of an object touch none of what they read.
+fn is_indexed_alike(old: &Object, new: &Object) -> bool {
+    let is_moved = old.node() != new.node();
+    let (old, new) = (old.meta(), new.meta());
+    !is_moved
+        && old.uid == new.uid
+        && old.is_deleting() == new.is_deleting()
+        && old.owner_references == new.owner_references
+}

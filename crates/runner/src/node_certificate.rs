@@ -1,0 +1,214 @@
+//! Keeps what a kubelet serves with: asks for it by a CertificateSigningRequest under the names of its Node, and again
+//! before it ends or when the names change.
+//!
+//! Until the first one is signed the kubelet has none to show. Keys are made and kept by the [`ServingKeys`].
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use corten_api::resources::{CERTIFICATE_SIGNING_REQUESTS, NODES};
+use corten_client::{Backoff, Client, decode};
+use corten_meta::{Key, ObjectMeta, Time};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::Clock;
+
+const SIGNER: &str = "kubernetes.io/kubelet-serving";
+/// How often to look whether names have changed, or the end is near.
+const PERIOD: Duration = Duration::from_secs(60);
+const AGAIN_FIRST: Duration = Duration::from_millis(50);
+const AGAIN_MAX: Duration = Duration::from_secs(30);
+/// As upstream waits for a certificate.
+const SIGNED_WITHIN: Duration = Duration::from_secs(15 * 60);
+/// After so much of its life a certificate is replaced, in parts of ten. Upstream draws a part between seven and nine.
+const TENTHS: u32 = 8;
+
+/// What a certificate is good for, and how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingCertificate {
+    pub from: Time,
+    pub until: Time,
+    pub names: ServingNames,
+}
+
+/// Sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServingNames {
+    pub dns: Vec<String>,
+    pub addresses: Vec<String>,
+}
+
+/// Makes keys, and keeps the one that is in use with its certificate.
+pub trait ServingKeys: Send + Sync {
+    /// What is shown now.
+    fn current(&self) -> Option<ServingCertificate>;
+
+    /// A signing request for a new key, as PEM.
+    ///
+    /// # Errors
+    /// A name that no certificate can hold, or no randomness.
+    fn request(&self, names: &ServingNames) -> Result<String, String>;
+
+    /// Shows the certificate (PEM) that the last request was answered with, from now on.
+    ///
+    /// # Errors
+    /// It does not belong to the request's key, or cannot be kept.
+    fn install(&self, certificate: &str) -> Result<(), String>;
+}
+
+/// Runs until `shutdown` is ready. `client` speaks as the node.
+pub async fn run_node_certificate(
+    client: Client,
+    node: String,
+    keys: Arc<dyn ServingKeys>,
+    clock: Clock,
+    shutdown: impl Future<Output = ()> + Send,
+) {
+    let desk = Desk { client, node, keys, clock };
+    let work = async {
+        let mut backoff = Backoff::new(AGAIN_FIRST, AGAIN_MAX, 1);
+        loop {
+            match desk.step().await {
+                Ok(()) => {
+                    backoff.reset();
+                    sleep(PERIOD).await;
+                }
+                Err(reason) => {
+                    tracing::debug!(reason, "no certificate to serve the kubelet's API with yet");
+                    sleep(backoff.delay()).await;
+                }
+            }
+        }
+    };
+    let shutdown = pin!(shutdown);
+    tokio::select! {
+        biased;
+        () = shutdown => {}
+        () = work => {}
+    }
+}
+
+struct Desk {
+    client: Client,
+    node: String,
+    keys: Arc<dyn ServingKeys>,
+    clock: Clock,
+}
+
+impl Desk {
+    async fn step(&self) -> Result<(), String> {
+        let node: Node = self.client.get_as(&NODES, &Key::cluster(&*self.node)).await.map_err(|it| it.to_string())?;
+        let names = node.names();
+        if names == ServingNames::default() {
+            return Err(format!("node {} has no addresses", self.node));
+        }
+        if self.keys.current().is_some_and(|it| it.names == names && !is_due(&it, (self.clock)())) {
+            return Ok(());
+        }
+        let key = self.ask(&names).await?;
+        let signed = timeout(SIGNED_WITHIN, self.signed(&key)).await;
+        let certificate = signed.map_err(|_| format!("signing request {} was not answered in time", key.name))??;
+        self.keys.install(&certificate)?;
+        tracing::info!(request = key.name, "the kubelet serves with a new certificate");
+        Ok(())
+    }
+
+    async fn ask(&self, names: &ServingNames) -> Result<Key, String> {
+        let request = json!({
+            "apiVersion": "certificates.k8s.io/v1",
+            "kind": "CertificateSigningRequest",
+            "metadata": { "generateName": "csr-" },
+            "spec": {
+                "request": STANDARD.encode(self.keys.request(names)?),
+                "signerName": SIGNER,
+                "usages": ["digital signature", "server auth"],
+            },
+        });
+        let made =
+            self.client.create(&CERTIFICATE_SIGNING_REQUESTS, "", &request).await.map_err(|it| it.to_string())?;
+        let made: Request = decode(&made).map_err(|it| it.to_string())?;
+        Ok(made.metadata.key())
+    }
+
+    /// The certificate, as PEM, once there is one.
+    async fn signed(&self, key: &Key) -> Result<String, String> {
+        let mut backoff = Backoff::new(AGAIN_FIRST, Duration::from_secs(5), 1);
+        loop {
+            let request: Request =
+                self.client.get_as(&CERTIFICATE_SIGNING_REQUESTS, key).await.map_err(|it| it.to_string())?;
+            let Status { certificate, conditions } = request.status;
+            let refused = conditions.iter().flatten().find(|it| it["type"] == "Denied" || it["type"] == "Failed");
+            if let Some(refused) = refused {
+                return Err(format!("signing request {}: {}: {}", key.name, refused["type"], refused["message"]));
+            }
+            if !certificate.is_empty() {
+                let pem = STANDARD.decode(certificate).map_err(|it| it.to_string())?;
+                return String::from_utf8(pem).map_err(|it| it.to_string());
+            }
+            sleep(backoff.delay()).await;
+        }
+    }
+}
+
+fn is_due(certificate: &ServingCertificate, now: Time) -> bool {
+    let life = certificate.until.since(certificate.from);
+    now >= certificate.from.after(life / 10 * TENTHS)
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(default)]
+    status: NodeStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeStatus {
+    addresses: Vec<Address>,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    r#type: String,
+    address: String,
+}
+
+impl Node {
+    fn names(&self) -> ServingNames {
+        let of = |kinds: &[&str]| {
+            let mut found: Vec<String> = self
+                .status
+                .addresses
+                .iter()
+                .filter(|it| kinds.contains(&&*it.r#type))
+                .map(|it| it.address.clone())
+                .collect();
+            found.sort_unstable();
+            found.dedup();
+            found
+        };
+        ServingNames {
+            dns: of(&["Hostname", "InternalDNS", "ExternalDNS"]),
+            addresses: of(&["InternalIP", "ExternalIP"]),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Request {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    certificate: String,
+    conditions: Option<Vec<Value>>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use bytes::Bytes;
+use corten_client::{Body, BoxFuture, Transport, TransportError};
+use http::{Method, Request as Asked, Response};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+
+use super::*;
+
+/// Signs every second time it is asked for the answer, and denies the third request.
+#[derive(Default)]
+struct Cluster(Mutex<(usize, usize, String)>);
+
+impl Transport for Cluster {
+    fn send(&self, request: Asked<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        let mut state = self.0.lock();
+        let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let answer = match (request.method(), request.uri().path()) {
+            (&Method::GET, "/api/v1/nodes/n1") => {
+                let address = |kind: &str, address: &str| json!({ "type": kind, "address": address });
+                let addresses = [address("Hostname", "n1"), address("InternalIP", &state.2)];
+                json!({ "metadata": { "name": "n1" }, "status": { "addresses": addresses } })
+            }
+            (&Method::POST, "/apis/certificates.k8s.io/v1/certificatesigningrequests") => {
+                state.0 += 1;
+                state.1 = 0;
+                assert_eq!(asked["spec"]["signerName"], SIGNER);
+                json!({ "metadata": { "name": format!("csr-{}", state.0) } })
+            }
+            _ => {
+                state.1 += 1;
+                let status = match state.0 {
+                    3 => json!({ "conditions": [{ "type": "Denied", "message": "no" }] }),
+                    _ if state.1 > 1 => json!({ "certificate": STANDARD.encode(format!("signed {}", state.0)) }),
+                    _ => json!({}),
+                };
+                json!({ "metadata": { "name": "csr" }, "status": status })
+            }
+        };
+        let body = Full::new(Bytes::from(answer.to_string())).map_err(|never| match never {}).boxed_unsync();
+        Box::pin(async move { Ok(Response::new(body)) })
+    }
+}
+
+/// Its certificates last a hundred seconds.
+#[derive(Default)]
+struct Keys(Mutex<(ServingNames, Option<ServingCertificate>, i64)>);
+
+impl ServingKeys for Keys {
+    fn current(&self) -> Option<ServingCertificate> {
+        self.0.lock().1.clone()
+    }
+
+    fn request(&self, names: &ServingNames) -> Result<String, String> {
+        self.0.lock().0 = names.clone();
+        Ok("request".into())
+    }
+
+    fn install(&self, certificate: &str) -> Result<(), String> {
+        assert!(certificate.starts_with("signed"));
+        let mut keys = self.0.lock();
+        let time = Time::from_unix_seconds;
+        keys.1 = Some(ServingCertificate { from: time(keys.2), until: time(keys.2 + 100), names: keys.0.clone() });
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_is_asked_for_and_replaced_in_time() {
+    let (cluster, keys) = (Arc::new(Cluster::default()), Arc::new(Keys::default()));
+    cluster.0.lock().2 = "10.0.0.5".into();
+    let clock: Clock = {
+        let keys = keys.clone();
+        Arc::new(move || Time::from_unix_seconds(keys.0.lock().2))
+    };
+    let desk = Desk { client: Client::new(cluster.clone()), node: "n1".into(), keys: keys.clone(), clock };
+    for (now, address, n_requests, works) in [
+        (0, "10.0.0.5", 1, true),
+        (79, "10.0.0.5", 1, true),
+        (80, "10.0.0.5", 2, true),
+        // Another name. It is denied at first.
+        (81, "10.0.0.6", 3, false),
+        (82, "10.0.0.6", 4, true),
+        (83, "10.0.0.6", 4, true),
+    ] {
+        keys.0.lock().2 = now;
+        cluster.0.lock().2 = address.into();
+        assert_eq!(desk.step().await.is_ok(), works, "at {now}");
+        assert_eq!(cluster.0.lock().0, n_requests, "at {now}");
+    }
+    let names = ServingNames { dns: vec!["n1".into()], addresses: vec!["10.0.0.6".into()] };
+    assert_eq!(keys.current().map(|it| it.names), Some(names));
+}

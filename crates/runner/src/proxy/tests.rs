@@ -1,0 +1,141 @@
+use corten_proxy::Config;
+use parking_lot::Mutex;
+use serde_json::json;
+
+use super::*;
+use crate::fake::{FakeApi, clock};
+
+/// A kernel that takes what it is told to, and can lose it all.
+#[derive(Default)]
+struct FakeKernel {
+    refusals: Mutex<u32>,
+    is_emptied: Mutex<bool>,
+    applied: Mutex<Vec<Vec<String>>>,
+    forgotten: Mutex<Vec<Stale>>,
+}
+
+impl FakeKernel {
+    fn n_applied(&self) -> usize {
+        self.applied.lock().len()
+    }
+
+    fn last(&self) -> Vec<String> {
+        self.applied.lock().last().cloned().unwrap_or_default()
+    }
+}
+
+impl PacketHands for FakeKernel {
+    fn existing(&self) -> BoxFuture<'_, Result<Existing, String>> {
+        Box::pin(async { Ok(Existing::default()) })
+    }
+
+    fn is_there(&self) -> BoxFuture<'_, Result<bool, String>> {
+        Box::pin(async { Ok(!std::mem::take(&mut *self.is_emptied.lock())) })
+    }
+
+    fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let mut refusals = self.refusals.lock();
+            if *refusals > 0 && !changes.is_empty() {
+                *refusals -= 1;
+                return Err("operation not permitted".to_owned());
+            }
+            if !changes.is_empty() {
+                self.applied.lock().push(changes.iter().map(ToString::to_string).collect());
+            }
+            Ok(())
+        })
+    }
+
+    fn forget(&self, stale: BTreeSet<Stale>) -> BoxFuture<'_, Result<usize, String>> {
+        self.forgotten.lock().extend(stale);
+        Box::pin(async { Ok(0) })
+    }
+
+    fn forget_unbound(&self, _: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
+        Box::pin(async { Ok(0) })
+    }
+
+    fn answer_health(&self, _: Vec<Health>) {}
+}
+
+const SERVICE: &str = "/api/v1/namespaces/default/services/dns";
+const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/dns-a";
+
+fn put(api: &FakeApi, addresses: &[&str]) {
+    let ports = json!([{"name": "dns", "port": 53, "protocol": "UDP"}]);
+    let spec = json!({"clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "ports": ports, "type": "ClusterIP"});
+    api.put(SERVICE, json!({"metadata": {"name": "dns", "namespace": "default"}, "spec": spec}));
+    let endpoints: Vec<_> = addresses.iter().map(|it| json!({"addresses": [it]})).collect();
+    let labels = json!({"kubernetes.io/service-name": "dns"});
+    let metadata = json!({"name": "dns-a", "namespace": "default", "labels": labels});
+    api.put(SLICE, json!({"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports}));
+}
+
+async fn until(mut is_done: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if is_done() {
+            return;
+        }
+        tokio::time::advance(Duration::from_millis(10)).await;
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came about");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_explained_and_said_again_as_a_whole() {
+    let api = FakeApi::new();
+    put(&api, &["10.244.0.2", "10.244.0.3"]);
+    let (kernel, journal) = (Arc::new(FakeKernel::default()), Arc::new(JournalBook::default()));
+    *kernel.refusals.lock() = 2;
+    let settings = ProxySettings {
+        proxy: Proxy::new(Config { node_name: "n1".into(), ..Config::default() }),
+        node_name: "n1".into(),
+        client: api.client(),
+        hands: kernel.clone(),
+        clock: clock(),
+        journal: journal.clone(),
+    };
+    let (stop, mut stopped) = tokio::sync::watch::channel(false);
+    let shutdown = async move {
+        let _ = stopped.wait_for(|it| *it).await;
+    };
+    let running = tokio::spawn(run_proxy(settings, shutdown));
+    let waits = || -> Vec<String> {
+        let decisions = journal.decisions(&SERVICES, &Key::new("default", "dns"));
+        decisions.into_iter().flat_map(|it| it.waits).map(|it| it.reason).collect()
+    };
+    until(|| waits() == ["ServiceRulesRefused"]).await;
+    assert_eq!(kernel.n_applied(), 0);
+    until(|| kernel.n_applied() == 1 && waits().is_empty()).await;
+    assert!(kernel.last().contains(&"add table".to_owned()), "{:?}", kernel.last());
+
+    // From here on only what differs is said, and flows of the endpoint that went are forgotten.
+    put(&api, &["10.244.0.3"]);
+    until(|| kernel.n_applied() == 2 && !kernel.forgotten.lock().is_empty()).await;
+    assert!(kernel.last().len() < 6 && !kernel.last().contains(&"add table".to_owned()), "{:?}", kernel.last());
+    let backends: Vec<_> =
+        kernel.forgotten.lock().iter().filter_map(|it| it.backend).map(|it| it.to_string()).collect();
+    assert_eq!(backends, ["10.244.0.2:53"]);
+
+    // Refused amid everything else: the whole again.
+    *kernel.refusals.lock() = 1;
+    put(&api, &["10.244.0.3", "10.244.0.4"]);
+    until(|| kernel.n_applied() == 3).await;
+    assert!(kernel.last().contains(&"add table".to_owned()), "{:?}", kernel.last());
+
+    // Somebody emptied the ruleset.
+    *kernel.is_emptied.lock() = true;
+    until(|| kernel.n_applied() == 4).await;
+    assert!(
+        kernel
+            .last()
+            .contains(&"add element services4 { 10.96.0.10 . udp . 53 : goto svc4/default/dns/udp/53 }".to_owned())
+    );
+
+    api.remove(SERVICE);
+    until(|| journal.decisions(&SERVICES, &Key::new("default", "dns")).is_empty()).await;
+    stop.send_replace(true);
+    running.await.expect("it ended");
+}

@@ -1,0 +1,153 @@
+//! Whether a configuration fits its type: upstream's words for what a typed patch refuses.
+
+use serde_json::Value;
+
+use super::{
+    element::Element,
+    form::{self, Form},
+};
+use crate::{Shape, Type};
+
+/// What does not fit, a sentence each: `.spec.foo: field not declared in schema`.
+pub fn misfits(of: &'static Type, configuration: &Value) -> Vec<String> {
+    let mut walk = Walk { path: String::new(), found: Vec::new() };
+    walk.object(of, configuration);
+    walk.found
+}
+
+/// All in one message, as upstream joins them.
+pub(super) fn joined(misfits: &[String]) -> String {
+    match misfits {
+        [one] => one.clone(),
+        many => many.iter().fold("errors:".to_owned(), |text, it| text + "\n  " + it),
+    }
+}
+
+struct Walk {
+    path: String,
+    found: Vec<String>,
+}
+
+impl Walk {
+    fn complain(&mut self, message: &str) {
+        self.found.push(if self.path.is_empty() { message.to_owned() } else { format!("{}: {message}", self.path) });
+    }
+
+    fn at(&mut self, element: &Element<'_>, check: impl FnOnce(&mut Self)) {
+        let length = self.path.len();
+        self.path.push_str(&element.to_string());
+        check(self);
+        self.path.truncate(length);
+    }
+
+    fn value(&mut self, shape: Shape, form: Form, value: &Value) {
+        match (shape, value) {
+            (_, Value::Null) | (Shape::Any, _) => {}
+            (Shape::Object(of), _) => self.object(of, value),
+            (Shape::Map(of), Value::Object(entries)) => {
+                for (key, value) in entries {
+                    self.at(&Element::field(key), |walk| walk.value(*of, form::below(*of), value));
+                }
+            }
+            (Shape::List(of), Value::Array(items)) => self.list(*of, form, items),
+            (Shape::Map(_), other) => self.complain(&format!("expected map, got &{{{}}}", as_go(other))),
+            (Shape::List(_), other) => self.complain(&format!("expected list, got &{{{}}}", as_go(other))),
+            (scalar, other) => self.scalar(scalar, other),
+        }
+    }
+
+    fn object(&mut self, of: &'static Type, value: &Value) {
+        let Value::Object(entries) = value else {
+            if !value.is_null() {
+                self.complain(&format!("expected map, got &{{{}}}", as_go(value)));
+            }
+            return;
+        };
+        for (name, value) in entries {
+            self.at(&Element::field(name), |walk| match of.field(name) {
+                Some(field) => walk.value(field.shape, form::of_field(field), value),
+                None => walk.complain("field not declared in schema"),
+            });
+        }
+    }
+
+    fn list(&mut self, of: Shape, form: Form, items: &[Value]) {
+        let mut seen = std::collections::BTreeSet::new();
+        for (at, item) in items.iter().enumerate() {
+            let element = match form {
+                Form::Keyed(..) | Form::Set => match Element::of_item(form, item) {
+                    Ok(element) => element,
+                    Err(message) => return self.complain(&format!("element {at}: {message}")),
+                },
+                _ => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
+            };
+            if seen.contains(&element) {
+                self.complain(&format!("duplicate entries for key {element}"));
+            }
+            self.at(&element, |walk| walk.value(of, form::below(of), item));
+            seen.insert(element);
+        }
+    }
+
+    fn scalar(&mut self, shape: Shape, value: &Value) {
+        let complaint = match (shape, value) {
+            (Shape::Int32 | Shape::Int64 | Shape::Number, Value::Number(_)) | (Shape::Boolean, Value::Bool(_)) => None,
+            (Shape::Quantity | Shape::IntOrString, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+            (Shape::String | Shape::Bytes | Shape::Time | Shape::MicroTime, Value::String(_)) => None,
+            (Shape::Int32 | Shape::Int64 | Shape::Number, other) => {
+                Some(format!("expected numeric (int or float), got {}", go_type(other)))
+            }
+            (Shape::Boolean, other) => Some(format!("expected boolean, got &{{{}}}", as_go(other))),
+            (Shape::Quantity | Shape::IntOrString, other) => {
+                Some(format!("expected any scalar, got &{{{}}}", as_go(other)))
+            }
+            (_, other) => Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", quoted(other))),
+        };
+        if let Some(complaint) = complaint {
+            self.complain(&complaint);
+        }
+    }
+}
+
+/// As Go prints a decoded value with `%v`.
+fn as_go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(as_go).collect::<Vec<_>>().join(" ")),
+        Value::Object(entries) => {
+            let mut entries: Vec<String> = entries.iter().map(|(key, it)| format!("{key}:{}", as_go(it))).collect();
+            entries.sort();
+            format!("map[{}]", entries.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// With `%#v`: text in quotes, and the types of what holds others.
+fn quoted(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(quoted).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(entries) => {
+            let mut entries: Vec<String> = entries.iter().map(|(key, it)| format!("{key:?}:{}", quoted(it))).collect();
+            entries.sort();
+            format!("map[string]interface {{}}{{{}}}", entries.join(", "))
+        }
+        Value::Null => "interface {}(nil)".into(),
+        other => other.to_string(),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}

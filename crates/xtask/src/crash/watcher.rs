@@ -1,0 +1,210 @@
+//! A client's cache, kept by one watch that goes on after every kill where it was cut off.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::{Method, StatusCode};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    CONFIG_MAPS,
+    truth::{List, Metadata, Object, Version, is_ours},
+};
+use crate::real::{Connection, ControlPlane};
+
+#[derive(Clone)]
+pub(super) struct Watcher {
+    cache: Arc<Mutex<Cache>>,
+    /// After each piece that it reads.
+    rest: Duration,
+}
+
+struct Cache {
+    objects: BTreeMap<String, Version>,
+    /// The newest it was told of.
+    revision: u64,
+    seen: Seen,
+    n_relists: usize,
+}
+
+/// What a watcher was told.
+#[derive(Clone, Default)]
+pub(super) struct Seen {
+    pub(super) puts: BTreeMap<u64, (String, String)>,
+    /// From after which revision up to which it was told everything.
+    pub(super) spans: Vec<(u64, u64)>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct OnlyMeta {
+    metadata: Metadata,
+}
+
+impl Watcher {
+    pub(super) async fn new(server: &ControlPlane, rest: Duration) -> Result<Self> {
+        let list = super::list(server).await?;
+        let seen = Seen { puts: BTreeMap::new(), spans: vec![(list.revision, list.revision)] };
+        let cache = Cache { objects: list.objects, revision: list.revision, seen, n_relists: 0 };
+        Ok(Self { cache: Arc::new(Mutex::new(cache)), rest })
+    }
+
+    pub(super) fn n_relists(&self) -> usize {
+        self.cache.lock().n_relists
+    }
+
+    pub(super) fn seen(&self) -> Seen {
+        self.cache.lock().seen.clone()
+    }
+
+    /// Watches on from where it is until the connection ends.
+    pub(super) async fn watch(self, connection: Connection) -> Result<()> {
+        self.follow(connection, |_| false).await
+    }
+
+    /// Watches on until it holds what `list` holds.
+    pub(super) async fn until(self, connection: Connection, list: &List) -> Result<()> {
+        if self.cache.lock().objects == list.objects {
+            return Ok(());
+        }
+        self.follow(connection, |it| it.objects == list.objects).await
+    }
+
+    async fn follow(&self, mut connection: Connection, is_enough: impl Fn(&Cache) -> bool) -> Result<()> {
+        loop {
+            let revision = self.cache.lock().revision;
+            let path = format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={revision}");
+            let Ok((status, mut body)) = connection.begin(Method::GET, &path, Bytes::new()).await else {
+                return Ok(());
+            };
+            if status != StatusCode::OK {
+                bail!("a watch was answered {status}");
+            }
+            let mut rest = Vec::new();
+            loop {
+                let Some(Ok(frame)) = body.frame().await else { return Ok(()) };
+                let Ok(data) = frame.into_data() else { continue };
+                rest.extend_from_slice(&data);
+                let Some(end) = rest.iter().rposition(|it| *it == b'\n') else { continue };
+                let lines: Vec<u8> = rest.drain(..=end).collect();
+                match self.take(&lines, &is_enough)? {
+                    Next::Enough => return Ok(()),
+                    Next::More => tokio::time::sleep(self.rest).await,
+                    Next::List => break,
+                }
+            }
+            let Ok(list) = connection.get(CONFIG_MAPS).await else { return Ok(()) };
+            let mut cache = self.cache.lock();
+            cache.list_again(List::read(&list)?);
+            if is_enough(&cache) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn take(&self, lines: &[u8], is_enough: impl Fn(&Cache) -> bool) -> Result<Next> {
+        let mut cache = self.cache.lock();
+        for line in lines.split(|it| *it == b'\n').filter(|it| !it.is_empty()) {
+            if !cache.take(line)? {
+                return Ok(Next::List);
+            }
+        }
+        Ok(if is_enough(&cache) { Next::Enough } else { Next::More })
+    }
+
+    /// Nothing it was told may be missing from what is there.
+    pub(super) fn check_against(&self, list: &List) -> Result<()> {
+        let cache = self.cache.lock();
+        if cache.revision > list.revision {
+            bail!("a watcher was told of revision {}, and the store is at {} again", cache.revision, list.revision);
+        }
+        for (name, told) in &cache.objects {
+            match list.objects.get(name) {
+                Some(found) if found.revision < told.revision || (found.revision == told.revision && found != told) => {
+                    bail!("a watcher was told that {name} is {told:?}, and it is {found:?}");
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn difference(&self, list: &List) -> String {
+        let cache = self.cache.lock();
+        let names = cache.objects.keys().chain(list.objects.keys());
+        let different = names.filter(|it| cache.objects.get(*it) != list.objects.get(*it));
+        let lines: Vec<String> = different
+            .map(|it| format!("{it}: told {:?}, is {:?}", cache.objects.get(it), list.objects.get(it)))
+            .collect();
+        format!("at {} of {}: {}", cache.revision, list.revision, lines.join("; "))
+    }
+}
+
+enum Next {
+    Enough,
+    More,
+    /// The server no longer knows where the watch was.
+    List,
+}
+
+impl Cache {
+    fn list_again(&mut self, list: List) {
+        self.n_relists += 1;
+        self.revision = list.revision;
+        self.objects = list.objects;
+        self.seen.spans.push((list.revision, list.revision));
+    }
+
+    /// Takes one event in. False where the server says that the watch cannot go on.
+    fn take(&mut self, line: &[u8]) -> Result<bool> {
+        let event: Event = serde_json::from_slice(line).context("reading an event")?;
+        let json = event.object.get().as_bytes();
+        if event.r#type == "ERROR" {
+            return Ok(false);
+        }
+        if event.r#type == "BOOKMARK" {
+            let bookmark: OnlyMeta = serde_json::from_slice(json)?;
+            self.advance(bookmark.metadata.resource_version.parse()?, "a bookmark")?;
+            return Ok(true);
+        }
+        let (name, version) = Object::read(json)?;
+        if version.revision <= self.revision {
+            bail!("{} of {name} at {} came after {}", event.r#type, version.revision, self.revision);
+        }
+        self.advance(version.revision, &name)?;
+        if !is_ours(&name) {
+            return Ok(true);
+        }
+        let was_there = self.objects.contains_key(&name);
+        match (event.r#type, was_there) {
+            ("ADDED", false) | ("MODIFIED", true) => {
+                self.seen.puts.insert(version.revision, (name.clone(), version.value.clone()));
+                self.objects.insert(name, version);
+            }
+            ("DELETED", true) => drop(self.objects.remove(&name)),
+            (other, _) => bail!("{other} of {name}, which was {}there", if was_there { "" } else { "not " }),
+        }
+        Ok(true)
+    }
+
+    fn advance(&mut self, revision: u64, what: &str) -> Result<()> {
+        if revision < self.revision {
+            bail!("{what} at {revision} came after {}", self.revision);
+        }
+        self.revision = revision;
+        if let Some(span) = self.seen.spans.last_mut() {
+            span.1 = revision;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! Starts, ends and kills a server, and asks the kernel what it uses.
+
+use std::{
+    fs::{self, File},
+    net::TcpListener,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+use super::connection::{Connection, Shared, Target};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Launcher {
+    program: PathBuf,
+}
+
+/// A folder with the server's data, on the disk that durable writes shall be measured on.
+pub(crate) struct Data(TempDir);
+
+impl Data {
+    pub(crate) fn new() -> Result<Self> {
+        // Not /tmp, which may be memory.
+        let dir = tempfile::Builder::new().prefix("corten-").tempdir_in("/var/tmp")?;
+        Ok(Self(dir))
+    }
+}
+
+impl Launcher {
+    pub(crate) fn new(program: PathBuf) -> Result<Self> {
+        if !program.is_file() {
+            bail!("{} is not there", program.display());
+        }
+        Ok(Self { program })
+    }
+
+    /// Answers when the server is ready, and how long that took from the start of its process.
+    pub(crate) async fn start(&self, data: &Data) -> Result<(ControlPlane, Duration)> {
+        let dir = data.0.path();
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let log = dir.join("log");
+        let start = Instant::now();
+        let child = Command::new(&self.program)
+            .arg("server")
+            .arg("--data-dir")
+            .arg(dir.join("data"))
+            .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("starting {}", self.program.display()))?;
+        let mut server = ControlPlane { child, log, target: None };
+        let kubeconfig = dir.join("data/admin.kubeconfig");
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the server ended with {status}: {}", server.last_words());
+            }
+            if let Ok(target) = Target::from_kubeconfig(&kubeconfig)
+                && is_ready(&target, port).await
+            {
+                let took = start.elapsed();
+                server.target = Some(target);
+                return Ok((server, took));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        bail!("the server was not ready after {PATIENCE:?}: {}", server.last_words())
+    }
+}
+
+async fn is_ready(target: &Target, port: u16) -> bool {
+    // A kubeconfig from before a restart names another port.
+    if target.port() != port {
+        return false;
+    }
+    match Connection::open(target).await {
+        Ok(mut connection) => connection.get("/readyz").await.is_ok(),
+        Err(_) => false,
+    }
+}
+
+pub(crate) struct ControlPlane {
+    child: Child,
+    log: PathBuf,
+    target: Option<Target>,
+}
+
+impl ControlPlane {
+    pub(crate) fn target(&self) -> &Target {
+        self.target.as_ref().expect("it is set before anyone else gets to see this")
+    }
+
+    pub(crate) async fn connect(&self) -> Result<Connection> {
+        Connection::open(self.target()).await
+    }
+
+    pub(crate) async fn connect_many(&self, n: usize) -> Result<Vec<Connection>> {
+        let mut connections = Vec::with_capacity(n);
+        for _ in 0..n {
+            connections.push(self.connect().await?);
+        }
+        Ok(connections)
+    }
+
+    /// A connection that many requests share.
+    pub(crate) async fn connect_shared(&self) -> Result<Shared> {
+        Shared::open(self.target()).await
+    }
+
+    /// Resident memory in bytes.
+    pub(crate) fn memory(&self) -> Result<u64> {
+        memory_of(self.child.id())
+    }
+
+    /// Processor time used so far, to the kernel's tick.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        cpu_of(self.child.id())
+    }
+
+    pub(crate) fn stop(mut self) -> Result<()> {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::TERM)?;
+        let status = self.child.wait()?;
+        if !status.success() {
+            bail!("the server ended with {status}: {}", self.last_words());
+        }
+        Ok(())
+    }
+
+    /// As `kill -9` does.
+    pub(crate) fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    fn last_words(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().rev().take(10).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        // After `stop` there is nothing left to kill.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Resident memory of a process, in bytes.
+pub(crate) fn memory_of(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).context("the kernel tells no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib * 1024)
+}
+
+/// Processor time a process has used so far, to the kernel's tick.
+pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the name in brackets, and may hold anything.
+    let (_, fields) = stat.rsplit_once(')').context("reading the process's stat")?;
+    let field = |n: usize| -> Result<u64> {
+        Ok(fields.split_whitespace().nth(n).context("reading the process's stat")?.parse()?)
+    };
+    let ticks = field(11)? + field(12)?;
+    Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}

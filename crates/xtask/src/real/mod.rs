@@ -1,0 +1,33 @@
+//! The real program: built, started, spoken to, killed.
+
+mod connection;
+mod control_plane;
+mod node;
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+pub(crate) use connection::{Connection, Shared, expect, text_field};
+pub(crate) use control_plane::{ControlPlane, Data, Launcher, cpu_of, memory_of};
+pub(crate) use node::RealNode;
+
+/// Answers the folder of the programs.
+pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("finding the workspace")?;
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
+    cargo.current_dir(root).args(["build", "--release"]);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    let status = cargo.status().context("running cargo")?;
+    if !status.success() {
+        bail!("cargo build ended with {status}");
+    }
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    Ok(target.join("release"))
+}

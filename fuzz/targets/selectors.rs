@@ -1,0 +1,30 @@
+//! Texts that people write into queries and fields: selectors, quantities, times, schedules.
+
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use corten_meta::{FieldSelector, Quantity, Selector, Time};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("a/b".to_owned(), String::new())]);
+    if let Ok(selector) = Selector::parse(text) {
+        let all: bool = selector.0.iter().all(|it| Selector(vec![it.clone()]).matches(&labels));
+        assert_eq!(selector.matches(&labels), all, "a selector is the sum of its requirements");
+    }
+    if let Ok(selector) = FieldSelector::parse(text) {
+        for one in &selector.0 {
+            assert_eq!(FieldSelector(vec![one.clone()]).matches(|_| &one.value), !one.negated);
+        }
+    }
+    if let Ok(quantity) = text.parse::<Quantity>() {
+        let written = quantity.to_string();
+        let again: Quantity = written.parse().expect("what was written can be read");
+        assert_eq!(again.value(), quantity.value(), "{text} as {written}");
+    }
+    if let Ok(time) = text.parse::<Time>() {
+        assert_eq!(time.to_string().parse::<Time>().expect("what was written can be read").to_string(), time.to_string());
+    }
+});

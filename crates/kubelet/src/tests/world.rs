@@ -169,6 +169,7 @@ impl World {
                 self.snapshot();
             }
             "snapshot" => self.snapshot(),
+            "runs" => self.run(name),
             "restart" => {
                 (self.kubelet, self.wake) = (Kubelet::new(self.kubelet.config().clone()), None);
                 self.pending.clear();
@@ -539,7 +540,25 @@ impl World {
         }
     }
 
+    /// `runs web/app`: the machine shows the container running before whoever starts it has his answer.
+    fn run(&mut self, path: &str) {
+        let is_meant = |it: &&HostEffect| match it {
+            HostEffect::StartContainer(spec) => format!("{}/{}", spec.pod.key.name, spec.name) == path,
+            _ => false,
+        };
+        let start = self.pending.iter().find(is_meant).cloned();
+        self.succeed(start.unwrap_or_else(|| panic!("{path} is not about to start: {:?}", self.pending_text())));
+        self.snapshot();
+    }
+
+    /// The one that the machine shows already, or a new one.
     fn container(&mut self, spec: &crate::ContainerSpec, state: Observed) -> ObservedContainer {
+        let is_it = |it: &&ObservedContainer| {
+            (&it.pod, &it.name, it.attempt, &it.sandbox_id) == (&spec.pod, &spec.name, spec.attempt, &spec.sandbox_id)
+        };
+        if let Some(known) = self.containers.iter().find(is_it) {
+            return known.clone();
+        }
         self.n_made += 1;
         let container = ObservedContainer {
             id: format!("c{}", self.n_made),

@@ -6,11 +6,14 @@
 use std::{
     io, mem,
     pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered, task::AtomicWaker};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::{
@@ -50,7 +53,7 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
     let (begun, wire) = (Begun::default(), Corked::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
     let connection = Box::pin(watcher.watch(connection));
-    Multiplexed { connection, begun, streams: FuturesUnordered::new(), wire }.await
+    Multiplexed { connection, begun, streams: Streams::default(), wire }.await
 }
 
 fn http(begun: Begun) -> http2::Builder<Begun> {
@@ -95,10 +98,52 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begun {
     }
 }
 
+/// Wakes the connection's task, and leaves word that it did.
+#[derive(Default)]
+struct Bell {
+    has_rung: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.wake();
+    }
+}
+
+/// The streams under way.
+#[derive(Default)]
+struct Streams {
+    all: FuturesUnordered<Stream>,
+    bell: Arc<Bell>,
+}
+
+impl Streams {
+    /// Lets all of them move that can. h2 wakes a stream in the midst of its own turn, and of such the set moves two and
+    /// leaves the others for another time: then each two would have a write of their own.
+    fn poll(&mut self, cx: &Context<'_>) {
+        self.bell.task.register(cx.waker());
+        let waker = Waker::from(self.bell.clone());
+        let mut cx = Context::from_waker(&waker);
+        for _ in 0..=self.all.len() {
+            self.bell.has_rung.store(false, Ordering::Release);
+            while let Poll::Ready(Some(())) = self.all.poll_next_unpin(&mut cx) {}
+            if !self.bell.has_rung.load(Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+}
+
 struct Multiplexed<C> {
     connection: Pin<Box<C>>,
     begun: Begun,
-    streams: FuturesUnordered<Stream>,
+    streams: Streams,
     wire: Corked,
 }
 
@@ -112,7 +157,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         loop {
-            while let Poll::Ready(Some(())) = this.streams.poll_next_unpin(cx) {}
+            this.streams.poll(cx);
             if let Poll::Ready(ended) = this.connection.as_mut().poll(cx) {
                 return Poll::Ready(ended.map_err(Into::into));
             }
@@ -120,7 +165,7 @@ where
             if begun.is_empty() {
                 break;
             }
-            this.streams.extend(begun);
+            this.streams.all.extend(begun);
         }
         match this.wire.0.lock().drain(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error.into())),
@@ -202,5 +247,48 @@ impl AsyncWrite for Corked {
         let mut cork = self.0.lock();
         std::task::ready!(cork.drain(cx))?;
         Pin::new(&mut cork.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        future::poll_fn,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+        task::{Context, Poll, Waker},
+    };
+
+    use super::Streams;
+
+    #[test]
+    fn all_streams_move_in_one_turn_even_such_as_wake_themselves() {
+        let (n_streams, n_moved) = (100, Arc::new(AtomicUsize::new(0)));
+        let mut streams = Streams::default();
+        for _ in 0..n_streams {
+            let (n_moved, mut has_moved) = (n_moved.clone(), false);
+            let stream = poll_fn(move |cx| {
+                if !std::mem::replace(&mut has_moved, true) {
+                    n_moved.fetch_add(1, Ordering::Relaxed);
+                    cx.waker().wake_by_ref();
+                }
+                Poll::Pending
+            });
+            streams.all.push(Box::pin(stream));
+        }
+        streams.poll(&Context::from_waker(Waker::noop()));
+        assert_eq!(n_moved.load(Ordering::Relaxed), n_streams);
+    }
+
+    #[test]
+    fn a_stream_that_never_rests_ends_the_turn() {
+        let mut streams = Streams::default();
+        streams.all.push(Box::pin(poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })));
+        streams.poll(&Context::from_waker(Waker::noop()));
     }
 }

@@ -40,6 +40,12 @@ impl Error {
         self.status().is_some_and(Status::is_already_exists)
     }
 
+    /// Is it refused because its namespace is being deleted? It goes with the namespace, and nothing is missed by it.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let details = self.status().and_then(|it| it.details.as_ref());
+        details.is_some_and(|it| it.causes.iter().any(|it| it.reason == "NamespaceTerminating"))
+    }
+
     /// The revision asked for is no longer kept: list again.
     pub fn is_expired(&self) -> bool {
         self.status().is_some_and(|it| it.code == 410)

@@ -26,6 +26,10 @@ impl Controller for Disruption {
         "disruption"
     }
 
+    fn component(&self) -> String {
+        "controllermanager".into()
+    }
+
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::new::<DisruptionBudget>(Wake::Itself),

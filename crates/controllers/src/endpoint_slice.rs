@@ -27,6 +27,10 @@ impl Controller for EndpointSlices {
         "endpointslice"
     }
 
+    fn component(&self) -> String {
+        "endpoint-slice-controller".into()
+    }
+
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::new::<Service>(Wake::Itself),

@@ -30,6 +30,10 @@ impl Controller for EndpointSliceMirroring {
         "endpointslicemirroring"
     }
 
+    fn component(&self) -> String {
+        "endpoint-slice-mirroring-controller".into()
+    }
+
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::new::<Endpoints>(Wake::Itself),

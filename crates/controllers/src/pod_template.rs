@@ -43,21 +43,18 @@ pub(crate) fn are_equal(a: &Value, b: &Value) -> bool {
     canonical(a) == canonical(b)
 }
 
-/// The name of a template: ten letters that depend on nothing but its content and the number of past collisions.
+/// The name of a template, which depends on nothing but its content and the number of past collisions.
+///
+/// As upstream: the decimal digits of a 32-bit number, written in the characters names are made of.
 pub(crate) fn hash(template: &Value, collision_count: i64) -> String {
     let text = format!("{}#{collision_count}", canonical(template));
-    let mut hash = text
+    let hash = text
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     // FNV's low bits change most evenly; folding keeps the high ones from being lost.
-    hash ^= hash >> 32;
-    const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let mut letter = || {
-        let idx = usize::try_from(hash % 27).expect("below 27");
-        hash /= 27;
-        char::from(ALPHABET[idx])
-    };
-    (0..10).map(|_| letter()).collect()
+    let folded = (hash ^ (hash >> 32)) & u64::from(u32::MAX);
+    const DIGITS: &[u8; 10] = b"456789bcdf";
+    folded.to_string().bytes().map(|it| char::from(DIGITS[usize::from(it - b'0')])).collect()
 }
 
 /// With members in name order, without nulls (which mean absent) and without the hash label.

@@ -2,6 +2,9 @@
 //!
 //! Containers are children of their shims, not of containerd: neither its end nor ours touches them.
 
+mod blobs;
+mod records;
+
 use std::{
     fmt::Write as _,
     fs, io,
@@ -16,6 +19,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni, command,
+    cri::CriError,
     error::Doing,
     logs::{self, RotateLimits},
     oci_runtime::OciRuntime,
@@ -26,6 +30,8 @@ use crate::{
 /// The image every sandbox holds its namespaces with; made by `images/build`.
 pub const PAUSE_IMAGE: &str = "localhost/corten/pause:1";
 const PAUSE_ARCHIVE: &str = "pause.tar";
+/// What the record of an import says where it went well.
+const IMPORTED: &str = "imported";
 /// Used where our own was never brought to the node.
 const PUBLIC_PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
 
@@ -69,8 +75,15 @@ pub struct Containerd {
     options: Options,
     mounts: NodeMounts,
     cri: Cri,
-    /// The process where we started it ourselves: it has to be waited for when it ends.
-    child: Mutex<Option<Child>>,
+    /// The process where we started it ourselves.
+    life: Mutex<Option<Life>>,
+}
+
+/// A containerd that we started: it has to be waited for when it ends.
+struct Life {
+    child: Child,
+    /// Where its log begins in the file.
+    log_begin: u64,
 }
 
 impl Containerd {
@@ -85,7 +98,7 @@ impl Containerd {
         let cgroups = Cgroups::detect(&layout.cgroup_root);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidrs).await?;
-        let this = Self { layout, options, mounts, cri, child: Mutex::new(None) };
+        let this = Self { layout, options, mounts, cri, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -171,15 +184,54 @@ impl Containerd {
     }
 
     async fn restart(&self) -> Result<(), HostError> {
-        if let Some(mut child) = self.child.lock().await.take() {
-            let _ = child.try_wait();
+        match self.damage_it_ended_by().await {
+            Some(what) => self.begin_anew(&what).await,
+            None => self.make_it_run().await,
         }
-        self.make_it_run().await
     }
 
-    /// Starts containerd where none runs, and returns when it answers.
+    /// Starts containerd where none runs, and returns when it answers; without its records where they are damaged.
     async fn make_it_run(&self) -> Result<(), HostError> {
+        match self.begin().await {
+            Err(HostError::Damaged(what)) => self.begin_anew(&what).await,
+            other => other,
+        }
+    }
+
+    /// Takes the records of containerd away, and with them every container: the node makes them again.
+    async fn begin_anew(&self, what: &str) -> Result<(), HostError> {
+        let kept_in = records::kept_in(&self.layout);
+        tracing::error!(what, kept_in = %kept_in.display(), "the records of containerd are damaged and begun anew: all containers are started again");
+        self.life.lock().await.take();
+        records::forget(&self.layout, &self.mounts).await?;
+        self.begin().await?;
+        // Without it no Pod starts.
+        self.import_images(|it| it.ends_with(PAUSE_ARCHIVE)).await;
+        Ok(())
+    }
+
+    async fn remove_damaged(&self, bytes_max: u64) -> Vec<PathBuf> {
+        let root = self.layout.containerd_root();
+        tokio::task::spawn_blocking(move || blobs::remove_damaged(&root, bytes_max)).await.unwrap_or_default()
+    }
+
+    /// Where it has ended, and damaged records are why.
+    async fn damage_it_ended_by(&self) -> Option<String> {
+        let mut life = self.life.lock().await;
+        let life = life.as_mut()?;
+        life.child.try_wait().ok()??;
+        records::damage(&life.log(&self.layout))
+    }
+
+    async fn begin(&self) -> Result<(), HostError> {
         let layout = self.layout.clone();
+        // One that could not open its records serves all the same, without what matters.
+        let is_crippled = running(&layout).is_some() && self.cri.version().await.is_err_and(|it| it.is_unimplemented());
+        if is_crippled {
+            let layout = layout.clone();
+            let ended = tokio::task::spawn_blocking(move || end(&layout)).await.map_err(io::Error::other);
+            ended.doing("end the containerd of", &self.layout.run)?;
+        }
         let is_there = running(&layout).is_some();
         // Looked at before anything new is made: what is there and nobody knows of was left behind.
         let look = move || (shims::of(&layout.containerd_socket()), cni::taken(&layout));
@@ -189,6 +241,13 @@ impl Containerd {
             self.spawn().await?;
         }
         self.wait_until_it_answers().await?;
+        if !is_there {
+            let checked = records::check(&self.layout, &self.cri).await;
+            if let Some(what) = self.damage_it_ended_by().await {
+                return Err(HostError::Damaged(what));
+            }
+            checked?;
+        }
         // One that goes on may just be making them.
         let shims = if is_there { Vec::new() } else { shims };
         self.end_forgotten(shims, addresses).await
@@ -220,11 +279,15 @@ impl Containerd {
     }
 
     async fn spawn(&self) -> Result<(), HostError> {
+        if !self.remove_damaged(blobs::SMALL).await.is_empty() {
+            records::forget_imports(&self.layout)?;
+        }
         let path = self.layout.containerd_config();
         let runtime = self.mounts.run(OciRuntime::choose).await.doing("look for a runtime for", &self.layout.run)?;
         fs::write(&path, config(&self.layout, &runtime)?).doing("write", &path)?;
         let log_path = self.layout.containerd_log();
         let log = open_log(&log_path).doing("open", &log_path)?;
+        let log_begin = log.metadata().doing("read", &log_path)?.len();
         let errors = log.try_clone().doing("open", &log_path)?;
         let mut program = Command::new(&self.options.containerd);
         program.arg("--config").arg(&path).stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
@@ -241,7 +304,7 @@ impl Containerd {
         if let Err(error) = Cgroups::detect(&self.layout.cgroup_root).isolate(child.id(), &cgroup(&self.layout)) {
             tracing::warn!(%error, "containerd stays in the cgroup of corten");
         }
-        *self.child.lock().await = Some(child);
+        *self.life.lock().await = Some(Life { child, log_begin });
         Ok(())
     }
 
@@ -252,20 +315,32 @@ impl Containerd {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
-            let ended = match self.child.lock().await.as_mut() {
-                Some(child) => child.try_wait().ok().flatten(),
-                None => None,
-            };
-            if let Some(status) = ended {
-                let log = self.layout.containerd_log();
-                let last = last_line(&log);
-                return Err(HostError::Missing(format!("containerd ended ({status}); see {}: {last}", log.display())));
+            if let Some(failure) = self.failure(&error).await {
+                return Err(failure);
             }
             if Instant::now() > end {
                 return Err(error.into());
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Why it will not answer, where that is known.
+    async fn failure(&self, error: &CriError) -> Option<HostError> {
+        let mut life = self.life.lock().await;
+        let life = life.as_mut()?;
+        let how = match life.child.try_wait() {
+            Ok(Some(status)) => format!("ended ({status})"),
+            // Its other services answer: this one failed, and will not come.
+            _ if error.is_unimplemented() => "runs without the service for containers".to_owned(),
+            _ => return None,
+        };
+        let told = life.log(&self.layout);
+        if let Some(what) = records::damage(&told) {
+            return Some(HostError::Damaged(what));
+        }
+        let (log, last) = (self.layout.containerd_log(), records::last_complaint(&told));
+        Some(HostError::Missing(format!("containerd {how}; see {}: {last}", log.display())))
     }
 
     /// Imports each wanted archive of the image folders that is new or has changed.
@@ -277,8 +352,12 @@ impl Containerd {
                 continue;
             }
             // A failure is recorded too: trying again every period would help nobody. A new archive is a new try.
-            let outcome = match self.import(&archive).await {
-                Ok(()) => "imported".to_owned(),
+            let mut imported = self.import(&archive).await;
+            if imported.is_err() && !self.remove_damaged(blobs::ANY).await.is_empty() {
+                imported = self.import(&archive).await;
+            }
+            let outcome = match imported {
+                Ok(()) => IMPORTED.to_owned(),
                 Err(error) => {
                     tracing::error!(%error, "cannot import images");
                     error.to_string()
@@ -356,10 +435,13 @@ pub(crate) fn end(layout: &Layout) {
     }
 }
 
-fn last_line(log: &Path) -> String {
-    let text = fs::read(log).unwrap_or_default();
-    let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
-    tail.lines().last().unwrap_or_default().to_owned()
+impl Life {
+    /// What it has told so far; more than that where the file was begun anew meanwhile.
+    fn log(&self, layout: &Layout) -> String {
+        let text = fs::read(layout.containerd_log()).unwrap_or_default();
+        let begin = usize::try_from(self.log_begin).ok().filter(|it| *it <= text.len()).unwrap_or(0);
+        String::from_utf8_lossy(&text[begin..]).into_owned()
+    }
 }
 
 /// CAP_SYS_RESOURCE: without it no process may be shielded from the kernel's out-of-memory killer.

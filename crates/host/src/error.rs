@@ -13,6 +13,9 @@ pub enum HostError {
     Command { program: String, message: String },
     #[error(transparent)]
     Cri(#[from] CriError),
+    /// What the runtime has written down cannot be read any more.
+    #[error("the records of containerd are damaged: {0}")]
+    Damaged(String),
     /// Something this node needs is not there.
     #[error("{0}")]
     Missing(String),

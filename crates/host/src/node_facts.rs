@@ -57,7 +57,7 @@ pub fn gather(layout: &Layout) -> NodeFacts {
     }
 }
 
-/// Each folder is named `hugepages-2048kB`.
+/// Each folder is named `hugepages-2048kB`. As upstream: a size of which there are none is one, too.
 fn hugepages() -> BTreeMap<String, i64> {
     let entries = fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
     let one = |entry: fs::DirEntry| {
@@ -67,8 +67,7 @@ fn hugepages() -> BTreeMap<String, i64> {
         let size = if kib % (1 << 20) == 0 { format!("{}Gi", kib >> 20) } else { format!("{}Mi", kib >> 10) };
         Some((size, count * kib * 1024))
     };
-    // Sizes of which there are none are passed over: few machines have any, and nobody is to read of them.
-    entries.filter_map(one).filter(|it| it.1 > 0).collect()
+    entries.filter_map(one).collect()
 }
 
 /// All memory of the machine.

@@ -16,8 +16,9 @@ use std::{
 };
 
 use corten_kubelet::{
-    Action, ContainerSpec, Credential, Event, Failure, HostEffect, HostPathKind, Image, MountSource, ObservedSandbox,
-    Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
+    Action, ContainerSpec, Credential, Event, Failure, HookAnswer, HostEffect, HostPathKind, Image, MountSource,
+    ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
+    VolumeSource,
 };
 use tokio::sync::{Mutex, Notify, watch};
 
@@ -362,7 +363,8 @@ impl Inner {
     }
 
     async fn look_at(&self, id: &str, spec: &ContainerSpec) -> Option<corten_kubelet::ObservedContainer> {
-        let status = self.cri.container_status(id).await.ok()?;
+        let mut status = self.cri.container_status(id).await.ok()?;
+        observe::correct_reason(&mut status).await;
         let message = self.last_words(&status).await;
         Some(observe::container_of(&status, &spec.sandbox_id, message))
     }
@@ -427,10 +429,10 @@ impl Inner {
         }
     }
 
-    async fn hook(&self, id: &str, action: &Action, timeout: Duration) -> Result<(), String> {
+    async fn hook(&self, id: &str, action: &Action, timeout: Duration) -> Result<HookAnswer, String> {
         let Action::Exec { command } = action else { return health::hook(action, timeout).await };
         match self.cri.exec_sync(id, command.clone(), timeout).await {
-            Ok(it) if it.exit_code == 0 => Ok(()),
+            Ok(it) if it.exit_code == 0 => Ok(HookAnswer::Ran),
             Ok(it) => {
                 let (command, code) = (command.join(" "), it.exit_code);
                 Err(format!("command '{command}' exited with {code}: {}", output_of(&it)))

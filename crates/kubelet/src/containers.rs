@@ -16,7 +16,8 @@ use corten_meta::Time;
 use corten_reconcile::EventType::{Normal, Warning};
 
 use crate::{
-    Exit, Hook, HostEffect, Observed, ObservedContainer, ObservedSandbox, PodRef, ProbeKind, StartFailure, StartStage,
+    Exit, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, PodRef, ProbeKind, StartFailure,
+    StartStage,
     backoff::{BackOff, go_seconds},
     context::Context,
     env::ConfigError,
@@ -60,6 +61,8 @@ pub(crate) struct Track {
     pub(crate) stopping: Option<Stopping>,
     /// The id of the container whose postStart hook is under way.
     post_start: Option<String>,
+    /// The id of the container whose postStart hook failed, and how.
+    pub(crate) hook_failure: Option<(String, String)>,
     pub(crate) removing: BTreeSet<String>,
     pub(crate) retry_at: Option<Time>,
     /// Of the files its environment names: being read, or what they hold.
@@ -552,9 +555,13 @@ pub(crate) fn hooked(
     frame: &Frame<'_>,
     id: &str,
     hook: Hook,
-    result: Result<(), String>,
+    result: Result<HookAnswer, String>,
     cx: &mut Context<'_>,
 ) {
+    if let Ok(HookAnswer::WithoutTls { server }) = &result {
+        let message = format!("request to HTTPS lifecycle hook {server} got HTTP response, retry with HTTP succeeded");
+        cx.event(frame.who, "", Warning, "LifecycleHTTPFallback", message);
+    }
     match hook {
         Hook::PostStart => {
             if track.post_start.as_deref() != Some(id) {
@@ -564,6 +571,7 @@ pub(crate) fn hooked(
                 // As upstream: what a hook said may hold secrets, so no event repeats it.
                 let event = "PostStartHook failed".to_owned();
                 cx.event(frame.who, frame.field, Warning, HOOK_FAILED, event);
+                track.hook_failure = Some((id.to_owned(), message.clone()));
                 track.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
                 stop(track, frame, Some(HOOK_FAILED), None, cx);
             } else {

@@ -260,6 +260,8 @@ pub struct Mount {
     pub container_path: String,
     pub source: MountSource,
     pub read_only: bool,
+    /// So is what is mounted beneath it.
+    pub recursive_read_only: bool,
     pub propagation: Propagation,
 }
 

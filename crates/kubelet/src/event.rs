@@ -140,7 +140,7 @@ pub enum Outcome {
         container: String,
         id: String,
         hook: Hook,
-        result: Result<(), Failure>,
+        result: Result<HookAnswer, Failure>,
     },
     LogTail {
         container: String,
@@ -270,10 +270,23 @@ pub struct Image {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbeVerdict {
     Success,
+    /// Good enough, and worth an event: the text stands after `Readiness probe warning: `.
+    Warning(String),
     /// The answer was bad: the text stands after `Readiness probe failed: `.
     Failure(String),
     /// Nothing was learned; counts neither way.
     Unknown(String),
+}
+
+/// How a lifecycle hook went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookAnswer {
+    Ran,
+    /// A server that was to be asked over TLS has none, and was asked without.
+    WithoutTls {
+        /// `HOST:PORT`
+        server: String,
+    },
 }
 
 /// What the machine is and how it does.

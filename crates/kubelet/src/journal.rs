@@ -338,6 +338,9 @@ fn how_it_ended(track: &Track, ended: &ObservedContainer, exit: &Exit) -> String
             return format!("it is stopped because its {kind} probe fails{why}");
         }
     }
+    if let Some((_, why)) = track.hook_failure.as_ref().filter(|it| it.0 == ended.id) {
+        return format!("it is stopped because its postStart hook fails: {why}");
+    }
     let said = exit.message.lines().next().filter(|it| !it.is_empty());
     match (&*exit.reason, said) {
         ("OOMKilled", _) => "it is killed for using more memory than it may".into(),

@@ -25,6 +25,7 @@ mod local_storage;
 mod measure;
 mod pressure;
 mod rank;
+mod read_only;
 mod shutdown;
 mod thresholds;
 
@@ -73,7 +74,7 @@ pub use effect::{
 };
 pub use env_file::EnvFile;
 pub use event::{
-    ApiFailure, Config, Event, Exit, Failure, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
+    ApiFailure, Config, Event, Exit, Failure, HookAnswer, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage,
 };
 pub use garbage::ImageGcConfig;

@@ -34,6 +34,8 @@ pub(crate) struct NodeMachine {
     /// The conditions of shortage that are the case.
     pressed: Vec<&'static str>,
     is_shutting_down: bool,
+    /// Until when the Node is known to be as it should, if nothing is heard: this is asked at each step.
+    right_until: Option<Time>,
 }
 
 impl NodeMachine {
@@ -47,7 +49,10 @@ impl NodeMachine {
 
     /// What the conditions are to say.
     pub(crate) fn set_state(&mut self, pressed: Vec<&'static str>, is_shutting_down: bool) {
-        (self.pressed, self.is_shutting_down) = (pressed, is_shutting_down);
+        if (&self.pressed, self.is_shutting_down) != (&pressed, is_shutting_down) {
+            (self.pressed, self.is_shutting_down) = (pressed, is_shutting_down);
+            self.right_until = None;
+        }
     }
 
     fn state(&self) -> State<'_> {
@@ -56,11 +61,13 @@ impl NodeMachine {
 
     pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
         self.facts = Some(facts);
+        self.right_until = None;
     }
 
     pub(crate) fn set_node(&mut self, node: Option<Box<Node>>) {
         if version(self.node.as_ref().and_then(|it| it.as_deref())) <= version(node.as_deref()) || node.is_none() {
             self.node = Some(node);
+            self.right_until = None;
         }
     }
 
@@ -121,6 +128,7 @@ impl NodeMachine {
         if !self.announced {
             self.announced = true;
             effects.push(event(config, "Starting", "Starting kubelet.".into()));
+            effects.extend(standing(config, facts, self.state(), node, now));
         }
         let mut wake = Vec::new();
         if !self.lease_in_flight {
@@ -139,15 +147,20 @@ impl NodeMachine {
             wake.push(retry_at);
             return wake.into_iter().min();
         }
-        let node = node.clone();
-        let (changes, heartbeat_at) = changes(config, facts, self.state(), &node, now);
+        if let Some(right_until) = self.right_until.filter(|it| *it > now) {
+            wake.push(right_until);
+            return wake.into_iter().min();
+        }
+        let (changes, heartbeat_at) = changes(config, facts, self.state(), node, now);
         wake.push(heartbeat_at);
-        let unheard = |patch: &Value| self.made == version(Some(&node)) && self.sent == *patch;
+        let unheard = |patch: &Value| self.made == version(Some(node)) && self.sent == *patch;
         if let Some((status, patch, events)) = changes.filter(|it| !unheard(&it.1)) {
             self.sent = patch.clone();
             self.write_in_flight = true;
             effects.push(Effect::Api(ApiEffect::PatchNode { name: config.node_name.clone(), status, patch }));
             effects.extend(events);
+        } else {
+            self.right_until = Some(heartbeat_at);
         }
         wake.into_iter().min()
     }
@@ -446,6 +459,14 @@ fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> V
     };
     let message = |reason: &str| format!("Node {} status is now: {reason}", config.node_name);
     turned.filter_map(reason).map(|it| event(config, it, message(it))).collect()
+}
+
+/// As upstream: each start tells how the node does, as if nothing had been known of it. What turns tells of itself.
+fn standing(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> Vec<Effect> {
+    let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
+    let mut conditions = conditions(facts, state, &old, now);
+    conditions.retain(|it| old.iter().any(|old| it["type"] == *old.type_ && it["status"] == *old.status));
+    transitions(config, &[], Some(&conditions.into()))
 }
 
 fn event(config: &Config, reason: &'static str, message: String) -> Effect {

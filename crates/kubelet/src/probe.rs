@@ -31,11 +31,14 @@ pub(crate) struct ProbeState {
 
 impl ProbeState {
     /// Starts anew for another container.
-    pub(crate) fn attach(&mut self, id: &str, probe: &Probe, started: Time) {
+    ///
+    /// As upstream: readiness is asked for at once, the others a period later. A startup probe so gives its container
+    /// `failureThreshold` whole periods, and no program is called ill for not listening the moment it is begun.
+    pub(crate) fn attach(&mut self, id: &str, kind: ProbeKind, probe: &Probe, started: Time) {
         if self.id != id {
-            let delay = u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0);
-            let next_at = Some(started.after(Duration::from_secs(delay)));
-            *self = Self { id: id.into(), next_at, ..Self::default() };
+            let delay = Duration::from_secs(u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0));
+            let delay = if kind == ProbeKind::Readiness { delay } else { delay.max(period(probe)) };
+            *self = Self { id: id.into(), next_at: Some(started.after(delay)), ..Self::default() };
         }
     }
 
@@ -54,10 +57,9 @@ impl ProbeState {
     /// Takes an answer in.
     pub(crate) fn answer(&mut self, probe: &Probe, verdict: &ProbeVerdict, now: Time) {
         self.in_flight = false;
-        let period = u64::try_from(probe.period_seconds.unwrap_or(10)).unwrap_or(10).max(1);
-        self.next_at = Some(now.after(Duration::from_secs(period)));
+        self.next_at = Some(now.after(period(probe)));
         match verdict {
-            ProbeVerdict::Success => {
+            ProbeVerdict::Success | ProbeVerdict::Warning(_) => {
                 self.failures = 0;
                 self.last_failure.clear();
                 self.successes = self.successes.saturating_add(1);
@@ -97,7 +99,7 @@ pub(crate) fn drive(track: &mut Track, frame: &Frame<'_>, is_ending: bool, cx: &
     for kind in kinds {
         let Some(probe) = of(frame.container, *kind) else { continue };
         let state = track.probes.entry(*kind).or_default();
-        state.attach(&id, probe, started);
+        state.attach(&id, *kind, probe, started);
         if !state.begin(cx.now) {
             if let Some(next_at) = state.next_at() {
                 cx.wake_at(next_at);
@@ -135,6 +137,9 @@ pub(crate) fn answered(
     let kind = name(kind);
     match verdict {
         ProbeVerdict::Success => {}
+        ProbeVerdict::Warning(message) => {
+            cx.event(frame.who, frame.field, Warning, "ProbeWarning", format!("{kind} probe warning: {message}"));
+        }
         ProbeVerdict::Failure(message) => {
             cx.event(frame.who, frame.field, Warning, "Unhealthy", format!("{kind} probe failed: {message}"));
         }
@@ -159,6 +164,10 @@ pub(crate) fn name(kind: ProbeKind) -> &'static str {
         ProbeKind::Liveness => "Liveness",
         ProbeKind::Readiness => "Readiness",
     }
+}
+
+fn period(probe: &Probe) -> Duration {
+    Duration::from_secs(u64::try_from(probe.period_seconds.unwrap_or(10)).unwrap_or(10).max(1))
 }
 
 pub(crate) fn timeout_seconds(probe: &Probe) -> u32 {

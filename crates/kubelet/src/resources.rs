@@ -82,7 +82,7 @@ fn unclaimed_memory(pod: &Pod) -> i64 {
 
 /// Of each size of huge pages that the machine has, how much: nothing where the container asks for nothing.
 pub(crate) fn hugepages(container: &Container, facts: Option<&NodeFacts>) -> Vec<(String, u64)> {
-    let sizes = facts.into_iter().flat_map(|it| it.hugepages.keys());
+    let sizes = facts.into_iter().flat_map(|it| &it.hugepages).filter(|it| *it.1 > 0).map(|it| it.0);
     let limit = |size: &String| {
         let bytes = quantity(container, true, &format!("hugepages-{size}")).map_or(0, Quantity::value);
         // The kernel's word has no `i`: 2MB.

@@ -8,7 +8,7 @@ use crate::{
     downward::Surroundings,
     env::{self, ConfigError, environment, expand},
     pod::spec_of,
-    resources,
+    read_only, resources,
     sandbox::{self, hosts, identity, seccomp},
     sources::Sources,
     volumes,
@@ -127,6 +127,7 @@ fn mounts(
             container_path: absolute(&mount.mount_path),
             source,
             read_only: mount.read_only == Some(true) || is_made,
+            recursive_read_only: read_only::is_recursive(mount, from.around.facts).map_err(ConfigError::Broken)?,
             propagation: match mount.mount_propagation.as_deref() {
                 Some("HostToContainer") => Propagation::HostToContainer,
                 Some("Bidirectional") => Propagation::Bidirectional,
@@ -161,7 +162,9 @@ fn unset(expr: &str, value: impl Fn(&str) -> Option<String>) -> Vec<String> {
 }
 
 fn own_mount(path: &str, source: MountSource) -> Mount {
-    Mount { container_path: path.into(), source, read_only: false, propagation: Propagation::Private }
+    let (read_only, recursive_read_only) = (false, false);
+    let propagation = Propagation::Private;
+    Mount { container_path: path.into(), source, read_only, recursive_read_only, propagation }
 }
 
 fn absolute(path: &str) -> String {

@@ -1,5 +1,7 @@
 //! A pod's status, from what is known of it; and the patch that makes the API's the same.
 
+use std::time::Duration;
+
 use corten_api::apimachinery::pkg::apis::meta::v1::Time as ApiTime;
 use corten_api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
@@ -13,15 +15,30 @@ use crate::{
     containers::{Track, exit_of},
     context::{Context, pause},
     ending::{DEADLINE_MESSAGE, Why},
-    pod::{PodMachine, as_container, ephemeral_containers, is_init, is_sidecar, restarts, spec_of},
-    restart_all, sandbox,
+    pod::{
+        PodMachine, any_container_named, as_container, ephemeral_containers, is_init, is_sidecar, restarts, spec_of,
+    },
+    read_only, restart_all, sandbox,
 };
 
 pub(crate) const RUNTIME: &str = "containerd://";
 
+/// How long a container that somebody may attach to has run before it is shown to run.
+///
+/// As upstream, whose kubelet looks at the runtime once a second: what `kubectl run -i` or `kubectl debug -i` began and
+/// is over by then is read from its log. Attached to amid its short life, it would have spoken to nobody.
+const ATTACHABLE_AFTER: Duration = Duration::from_secs(1);
+
 impl PodMachine {
     /// Sends what differs from the API's status; once nothing does, a pod that is over is deleted there.
     pub(crate) fn publish(&mut self, cx: &mut Context<'_>) {
+        let hidden = self.tracks.iter().filter_map(|(name, track)| {
+            let container = any_container_named(&self.pod, name)?;
+            hidden_until(&container, track.latest()?, cx.now)
+        });
+        if let Some(until) = hidden.min() {
+            cx.wake_at(until);
+        }
         let current =
             self.pod.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
         let wanted = serde_json::to_value(self.status(cx)).expect("a status has only string keys");
@@ -92,12 +109,12 @@ impl PodMachine {
             status.observed_generation = Some(generation);
         }
         let init = spec.init_containers.as_deref().unwrap_or_default();
-        let init_statuses = self.container_statuses(init, status.init_container_statuses.as_deref());
+        let init_statuses = self.container_statuses(cx.now, init, status.init_container_statuses.as_deref());
         status.init_container_statuses = Some(init_statuses).filter(|it| !it.is_empty());
         status.container_statuses =
-            Some(self.container_statuses(&spec.containers, status.container_statuses.as_deref()));
+            Some(self.container_statuses(cx.now, &spec.containers, status.container_statuses.as_deref()));
         let looking: Vec<Container> = ephemeral_containers(pod).map(as_container).collect();
-        let statuses = self.container_statuses(&looking, status.ephemeral_container_statuses.as_deref());
+        let statuses = self.container_statuses(cx.now, &looking, status.ephemeral_container_statuses.as_deref());
         // As upstream: whether they are ready is nobody's question.
         let plain = |it| ContainerStatus { ready: false, started: None, ..it };
         status.ephemeral_container_statuses =
@@ -125,6 +142,7 @@ impl PodMachine {
         if let Some(of_pod) = &spec.resources {
             (status.resources, status.allocated_resources) = (Some(of_pod.clone()), of_pod.requests.clone());
         }
+        read_only::show(pod, &mut status, cx.facts);
         status
     }
 
@@ -132,10 +150,21 @@ impl PodMachine {
         self.tracks.values().any(|it| it.is_alive() || it.starting.is_some())
     }
 
-    fn container_statuses(&self, containers: &[Container], old: Option<&[ContainerStatus]>) -> Vec<ContainerStatus> {
+    fn container_statuses(
+        &self,
+        now: Time,
+        containers: &[Container],
+        old: Option<&[ContainerStatus]>,
+    ) -> Vec<ContainerStatus> {
         let one = |container: &Container| {
             let old = old.into_iter().flatten().find(|it| it.name == container.name);
-            self.container_status(container, self.tracks.get(&container.name), old)
+            let track = self.tracks.get(&container.name);
+            let is_hidden = track.and_then(|it| hidden_until(container, it.latest()?, now)).is_some();
+            let was_shown = old.is_some_and(|it| it.container_id.is_some());
+            if is_hidden && !was_shown && self.ending.is_none() {
+                return self.unseen(container, track, old);
+            }
+            self.container_status(container, track, old)
         };
         containers.iter().map(one).collect()
     }
@@ -342,9 +371,21 @@ impl PodMachine {
     }
 }
 
+/// Until when a container that began a moment ago is not shown to run.
+fn hidden_until(container: &Container, latest: &ObservedContainer, now: Time) -> Option<Time> {
+    let is_first = latest.attempt == 0 && container.stdin == Some(true);
+    match &latest.state {
+        Observed::Running { started_at: Some(started_at) } if is_first => {
+            Some(started_at.after(ATTACHABLE_AFTER)).filter(|it| *it > now)
+        }
+        _ => None,
+    }
+}
+
 fn terminated(container: &ObservedContainer, exit: &Exit) -> ContainerState {
     let text = |it: &str| Some(it.to_owned()).filter(|it| !it.is_empty());
-    let time = |it: Option<Time>| it.map(|it| ApiTime(it.0));
+    // As upstream: one that could not be started did so at the beginning of time.
+    let time = |it: Option<Time>| Some(ApiTime(it.unwrap_or(Time::from_unix_seconds(0)).0));
     let plain = if exit.code == 0 { "Completed" } else { "Error" };
     ContainerState {
         terminated: Some(ContainerStateTerminated {

@@ -2,8 +2,7 @@
 //! walls; so the pod stays Pending and says which field stands in the way.
 //!
 //! Not here, because leaving it out does no harm: `fsGroupChangePolicy: OnRootMismatch` is, as upstream, about volumes that
-//! outlive their pod, of which there are none; `recursiveReadOnly: IfPossible` and preferences of every kind ask for nothing
-//! that must be.
+//! outlive their pod, of which there are none; preferences of every kind ask for nothing that must be.
 
 use std::collections::BTreeSet;
 
@@ -136,10 +135,5 @@ impl Found {
         }
         let devices = container.volume_devices.as_ref().is_some_and(|it| !it.is_empty());
         self.add(devices, format!("{at}.volumeDevices"), "use volumeMounts");
-        for (idx, mount) in container.volume_mounts.iter().flatten().enumerate() {
-            let is_enabled = mount.recursive_read_only.as_deref() == Some("Enabled");
-            let field = format!("{at}.volumeMounts[{idx}].recursiveReadOnly: Enabled");
-            self.add(is_enabled, field, "use IfPossible or Disabled");
-        }
     }
 }

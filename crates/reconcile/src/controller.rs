@@ -15,6 +15,11 @@ pub trait Controller: Send + Sync + 'static {
     /// `system:serviceaccount:kube-system:<name>-controller`.
     fn name(&self) -> &'static str;
 
+    /// What its events name as their source.
+    fn component(&self) -> String {
+        format!("{}-controller", self.name())
+    }
+
     fn watches(&self) -> Vec<Watch>;
 
     /// What its plans may do; the runner refuses anything else.

@@ -119,7 +119,7 @@ impl Running {
     ) -> Self {
         let mut feeds = Feeds::new(sight, &*controller);
         feeds.view.begin(clock());
-        let events = EventRecorder::new(client.clone(), format!("{}-controller", controller.name()));
+        let events = EventRecorder::new(client.clone(), controller.component());
         let next_resync = Instant::now() + RESYNC;
         let queue = Queue::counted(journal.queue(controller.name()));
         Self {
@@ -270,6 +270,9 @@ impl Running {
         match outcome.failures.into_iter().next() {
             None => {
                 self.succeeded(&key);
+                if let Some(moot) = outcome.moot.first() {
+                    self.record_failure(&key, moot);
+                }
                 if has_answers {
                     self.queue.wake(key.clone());
                 }
@@ -342,8 +345,11 @@ impl Running {
 
     fn record_failure(&self, key: &Key, failure: &Failure) {
         let (name, error) = (self.controller.name(), &failure.error);
-        // Conflicts are how optimistic writers meet; anything else is worth a line.
-        if error.retry() == Retry::Now {
+        // Conflicts are how optimistic writers meet, as are writes to what has gone and creates in a namespace that goes;
+        // anything else is worth a line.
+        let is_patch = matches!(failure.effect, Effect::Patch { .. } | Effect::StrategicPatch { .. });
+        let is_gone = is_patch && error.is_not_found() || error.is_namespace_terminating();
+        if error.retry() == Retry::Now || is_gone {
             tracing::debug!(controller = name, %key, %error, "cannot {}", failure.effect);
         } else {
             tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);

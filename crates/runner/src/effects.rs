@@ -25,6 +25,9 @@ pub(crate) struct Outcome {
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
     /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
     pub(crate) failures: Vec<Failure>,
+    /// Creates that a namespace which is being deleted did not take. As upstream they are no failures: nothing is tried
+    /// again, and what else was planned is done.
+    pub(crate) moot: Vec<Failure>,
 }
 
 pub(crate) struct Failure {
@@ -65,7 +68,7 @@ pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
         }
         match one(client, &step.effect, &mut outcome).await {
             Ok(()) => outcome.told.extend(step.events),
-            Err(error) => outcome.failed(step.effect, error),
+            Err(error) => outcome.refused(step.effect, error),
         }
     }
     outcome
@@ -132,15 +135,16 @@ async fn all(client: &Client, steps: Vec<Step>, outcome: &mut Outcome) {
                 room = CONCURRENT_ALIKE.min(room + 1);
                 outcome.told.extend(step.events);
             }
-            Err(error) => outcome.failed(step.effect, error),
+            Err(error) => outcome.refused(step.effect, error),
         }
     }
 }
 
 impl Outcome {
-    fn failed(&mut self, effect: Effect, error: Error) {
+    fn refused(&mut self, effect: Effect, error: Error) {
         let what_now = what_now(&effect, &error);
-        self.failures.push(Failure { effect, error, what_now });
+        let refusals = if error.is_namespace_terminating() { &mut self.moot } else { &mut self.failures };
+        refusals.push(Failure { effect, error, what_now });
     }
 }
 

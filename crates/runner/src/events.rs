@@ -2,6 +2,9 @@
 //!
 //! Telling is best effort: it never holds up what it tells of, and what cannot be told in a few tries is dropped.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     task::{Context, Poll},
@@ -21,11 +24,15 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// As upstream: a source may tell this much of one object at once, and then one more every five minutes.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
+/// As upstream: the tenth message for one reason about one object stands for itself and all that follow, until nothing
+/// was told for this reason for so long.
+const SIMILAR_MAX: usize = 10;
+const SIMILAR_FOR: Duration = Duration::from_secs(600);
 
 /// One component's way to tell. It sends only while it is polled.
 pub struct EventRecorder {
     client: Client,
-    component: String,
+    source: Source,
     queue: VecDeque<Told>,
     sending: Option<BoxFuture<'static, Sent>>,
     /// What has been told, to be counted on: the oldest are forgotten first.
@@ -35,13 +42,22 @@ pub struct EventRecorder {
     n_told: i64,
 }
 
+/// Who tells.
+#[derive(Clone, Debug)]
+struct Source {
+    component: String,
+    /// Empty for what is not of one node.
+    host: String,
+}
+
 /// What makes two events the same one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     about: ObjectReference,
     event_type: &'static str,
     reason: String,
-    message: String,
+    /// `None`: whatever is told for that reason, as there is too much of it.
+    message: Option<String>,
 }
 
 struct Told {
@@ -52,6 +68,7 @@ struct Told {
 struct Count {
     key: Key,
     count: u32,
+    last: Time,
 }
 
 struct Bucket {
@@ -68,9 +85,14 @@ struct Sent {
 impl EventRecorder {
     /// `component` is what users see as the source: `deployment-controller`, `default-scheduler`, `kubelet`.
     pub fn new(client: Client, component: impl Into<String>) -> Self {
+        Self::on_node(client, component, "")
+    }
+
+    /// As [`EventRecorder::new`], for a component of one node.
+    pub fn on_node(client: Client, component: impl Into<String>, node: &str) -> Self {
         Self {
             client,
-            component: component.into(),
+            source: Source { component: component.into(), host: node.to_owned() },
             queue: VecDeque::new(),
             sending: None,
             told: BTreeMap::new(),
@@ -87,7 +109,7 @@ impl EventRecorder {
             return;
         }
         let about = ObjectReference { resource_version: String::new(), ..about.clone() };
-        let (reason, message) = (reason.to_owned(), message.to_owned());
+        let (reason, message) = (reason.to_owned(), Some(message.to_owned()));
         let identity = Identity { about, event_type: event_type.as_str(), reason, message };
         self.queue.push_back(Told { identity, at });
     }
@@ -133,13 +155,18 @@ impl EventRecorder {
 
     fn send(&mut self, told: Told) -> BoxFuture<'static, Sent> {
         let client = self.client.clone();
-        let Told { identity, at } = told;
+        let Told { mut identity, at } = told;
+        let mut message = identity.message.clone().unwrap_or_default();
+        if self.is_one_too_many(&identity, at) {
+            identity.message = None;
+            message = format!("(combined from similar events): {message}");
+        }
         let again = self.told.get(&identity).map(|it| (it.key.clone(), it.count + 1));
         self.n_told += 1;
         // Two events of one moment still need two names.
         let moment = at.0.as_nanosecond() + i128::from(self.n_told);
         let name = event_name(&identity.about.name, moment);
-        let event = event_object(&self.component, &identity, &name, at);
+        let event = event_object(&self.source, &identity, &message, &name, at);
         Box::pin(async move {
             let mut count = None;
             for attempt in 1..=TRIES {
@@ -161,6 +188,15 @@ impl EventRecorder {
         })
     }
 
+    /// Was enough told for its reason that its own words are not worth an event?
+    fn is_one_too_many(&self, identity: &Identity, at: Time) -> bool {
+        let first = Identity { message: None, ..identity.clone() };
+        let similar =
+            self.told.range(&first..).take_while(|(it, _)| Identity { message: None, ..(*it).clone() } == first);
+        let recent = similar.filter(|(it, count)| it.message.is_some() && at.since(count.last) <= SIMILAR_FOR);
+        !self.told.contains_key(identity) && recent.count() + 1 >= SIMILAR_MAX
+    }
+
     fn remember(&mut self, Sent { identity, count }: Sent) {
         let Some(count) = count else {
             return;
@@ -179,9 +215,9 @@ impl EventRecorder {
 /// Counts an event that has been told before; tells it anew where it is gone meanwhile.
 async fn tell(client: &Client, event: &Value, again: Option<&(Key, u32)>, at: Time) -> Result<Count, Error> {
     if let Some((key, count)) = again {
-        let patch = json!({"count": count, "lastTimestamp": at});
+        let patch = json!({"count": count, "lastTimestamp": at, "message": event["message"]});
         match client.patch(&EVENTS, key, "", &PatchType::Merge, &patch).await {
-            Ok(_) => return Ok(Count { key: key.clone(), count: *count }),
+            Ok(_) => return Ok(Count { key: key.clone(), count: *count, last: at }),
             Err(error) if !error.is_not_found() => return Err(error),
             Err(_) => {}
         }
@@ -191,7 +227,7 @@ async fn tell(client: &Client, event: &Value, again: Option<&(Key, u32)>, at: Ti
     match client.create(&EVENTS, &key.namespace, event).await {
         // The answer to an earlier try was lost.
         Err(error) if !error.is_already_exists() => Err(error),
-        _ => Ok(Count { key, count: 1 }),
+        _ => Ok(Count { key, count: 1, last: at }),
     }
 }
 
@@ -204,8 +240,12 @@ fn event_name(about: &str, moment: i128) -> String {
     format!("{about}.{suffix}")
 }
 
-fn event_object(component: &str, identity: &Identity, name: &str, at: Time) -> Value {
+fn event_object(from: &Source, identity: &Identity, message: &str, name: &str, at: Time) -> Value {
     let about = &identity.about;
+    let mut source = json!({"component": from.component});
+    if !from.host.is_empty() {
+        source["host"] = from.host.as_str().into();
+    }
     // As upstream: what is about a cluster-scoped object stands in the default namespace.
     let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
     json!({
@@ -214,14 +254,14 @@ fn event_object(component: &str, identity: &Identity, name: &str, at: Time) -> V
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": about,
         "reason": identity.reason,
-        "message": identity.message,
-        "source": {"component": component},
+        "message": message,
+        "source": source,
         "firstTimestamp": at,
         "lastTimestamp": at,
         "count": 1,
         "type": identity.event_type,
         "eventTime": null,
-        "reportingComponent": component,
-        "reportingInstance": "",
+        "reportingComponent": from.component,
+        "reportingInstance": from.host,
     })
 }

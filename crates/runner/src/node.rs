@@ -176,7 +176,7 @@ impl Running {
             lanes: [Lane::new(4), Lane::new(16), Lane::new(8), Lane::new(512)],
             of_node: Lane::new(4),
             writes: Lane::new(API_WRITES),
-            recorder: EventRecorder::new(client.clone(), "kubelet"),
+            recorder: EventRecorder::on_node(client.clone(), "kubelet", &name),
             rewind: Rewind::default(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),

@@ -106,7 +106,7 @@ impl Running {
             slices: informer(&client, proxied(ENDPOINT_SLICES)),
             node: informer(&client, of_node),
             counts: journal.queue(corten_proxy::NAME),
-            recorder: EventRecorder::new(client, corten_proxy::NAME),
+            recorder: EventRecorder::on_node(client, corten_proxy::NAME, &node_name),
             backoff: Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 0),
             is_unsure: true,
             look_at: Instant::now() + LOOK,

@@ -78,10 +78,9 @@ async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
         let full = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
         Status::not_found(&resource, &full)
     };
-    let mut object = used(ctx, stored, &pairs, kind).ok_or_else(unknown)?;
-    let fields = object.as_object_mut().expect("made as an object");
-    fields.insert("kind".into(), json!(kind.resource.kind));
-    fields.insert("apiVersion".into(), json!(kind.resource.api_version()));
+    let mut object = json!({ "kind": kind.resource.kind, "apiVersion": kind.resource.api_version() });
+    let mut fields = used(ctx, stored, &pairs, kind).ok_or_else(unknown)?;
+    object.as_object_mut().expect("made as an object").append(fields.as_object_mut().expect("made as an object"));
     Ok(object)
 }
 
@@ -109,20 +108,19 @@ fn used(ctx: &Context, stored: &Stored, pairs: &Pairs, kind: &Kind) -> Option<Va
     let mut object = json!({ "metadata": metadata });
     let pruned = object["metadata"].as_object_mut().expect("made as an object");
     pruned.retain(|_, it| *it != json!("") && *it != json!({}));
-    let window = if kind.resource.namespaced {
+    let (field, usage, window) = if kind.resource.namespaced {
         let pair = pairs.get(&node_of(stored))?;
         let (uses, window) = pair.pod(stored.namespace(), stored.name())?;
         let one = |(name, it): (&str, Use)| json!({ "name": name, "usage": usage(it) });
-        object["containers"] = uses.into_iter().map(one).collect();
-        window
+        ("containers", uses.into_iter().map(one).collect(), window)
     } else {
         let (it, window) = pairs.get(stored.name())?.node()?;
-        object["usage"] = usage(it);
-        window
+        ("usage", usage(it), window)
     };
     let Window { end, length } = window;
     object["timestamp"] = json!(end.whole_seconds());
     object["window"] = json!(duration(length));
+    object[field] = usage;
     Some(object)
 }
 

@@ -11,7 +11,6 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use serde_json::Value;
-use tokio::net::TcpStream;
 
 use crate::{
     Verb, node_options,
@@ -33,7 +32,7 @@ pub(crate) const VERB: Verb = Verb {
 
 /// How often the cluster is asked.
 const PERIOD: Duration = Duration::from_millis(50);
-const KUBELET_DEADLINE: Duration = Duration::from_secs(5);
+const KUBELET_DEADLINE: Duration = Duration::from_secs(1);
 
 fn args(command: Command) -> Command {
     node_options::args(node_process::args(command))
@@ -183,18 +182,9 @@ async fn ask_node(client: &Client, name: &str) -> Result<()> {
     let object = serde_json::from_slice(&object).context("reading the node")?;
     readiness(&object).map_err(anyhow::Error::msg)?;
     // What the Node says may be from before this start: its kubelet answers once the runtime does.
-    let (address, port) = kubelet(&object).context("it has not said yet where its kubelet is")?;
-    let connect = tokio::time::timeout(KUBELET_DEADLINE, TcpStream::connect((address, port)));
-    let answer = connect.await.context("too late").and_then(|it| Ok(it?));
-    answer.map(drop).with_context(|| format!("its kubelet does not answer at {address}:{port}"))
-}
-
-/// Where a Node's kubelet serves.
-fn kubelet(object: &Value) -> Option<(&str, u16)> {
-    let mut addresses = object["status"]["addresses"].as_array()?.iter();
-    let address = addresses.find(|it| it["type"] == "InternalIP")?["address"].as_str()?;
-    let port = object["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"].as_u64()?;
-    Some((address, u16::try_from(port).ok()?))
+    let path = format!("/api/v1/nodes/{name}/proxy/healthz");
+    let answer = tokio::time::timeout(KUBELET_DEADLINE, client.get_path(&path)).await;
+    answer.context("too late").and_then(|it| Ok(it?)).map(drop).context("its kubelet does not answer")
 }
 
 /// Why the node is not Ready.
@@ -280,16 +270,6 @@ mod tests {
         assert_eq!(readiness(&node("True")), Ok(()));
         assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
         assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
-    }
-
-    #[test]
-    fn finds_the_kubelet_of_a_node() {
-        let addresses =
-            json!([{ "type": "Hostname", "address": "n1" }, { "type": "InternalIP", "address": "10.0.0.1" }]);
-        let endpoints = json!({ "kubeletEndpoint": { "Port": 10250 } });
-        let node = json!({ "status": { "addresses": addresses, "daemonEndpoints": endpoints } });
-        assert_eq!(kubelet(&node), Some(("10.0.0.1", 10250)));
-        assert_eq!(kubelet(&json!({ "status": { "addresses": [] } })), None);
     }
 
     #[test]

@@ -31,6 +31,10 @@ impl Controller for DaemonSets {
         "daemon-set"
     }
 
+    fn component(&self) -> String {
+        "daemonset-controller".into()
+    }
+
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::new::<DaemonSet>(Wake::Itself),

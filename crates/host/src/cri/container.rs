@@ -33,6 +33,8 @@ pub struct Mount {
     pub selinux_relabel: bool,
     #[prost(enumeration = "MountPropagation", tag = "5")]
     pub propagation: i32,
+    #[prost(bool, tag = "8")]
+    pub recursive_read_only: bool,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -50,6 +50,11 @@ impl CriError {
         self.code == Code::Unavailable
     }
 
+    /// Something answers, which has no such service.
+    pub fn is_unimplemented(&self) -> bool {
+        self.code == Code::Unimplemented
+    }
+
     pub fn is_deadline(&self) -> bool {
         self.code == Code::DeadlineExceeded
     }

@@ -117,6 +117,7 @@ pub(super) fn mount(mount: &Mount, path: &Path) -> cri::Mount {
         container_path: mount.container_path.clone(),
         host_path: path.to_string_lossy().into_owned(),
         readonly: mount.read_only,
+        recursive_read_only: mount.recursive_read_only,
         propagation: propagation.into(),
         ..cri::Mount::default()
     }

@@ -1,37 +1,31 @@
 //! Probes and hooks that go over the network: HTTP, TCP and gRPC's health service, with upstream's words for what is wrong.
 
-use std::{io, sync::Arc, time::Duration};
+mod first_bytes;
+mod http;
 
-use bytes::Bytes;
-use corten_kubelet::{Action, ProbeVerdict};
-use corten_stream::AnyServer;
-use http::{HeaderName, HeaderValue, Request, Response, Uri, header};
-use http_body_util::{BodyExt, Empty};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use rustls_pki_types::ServerName;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use std::{io, time::Duration};
+
+use corten_kubelet::{Action, HookAnswer, ProbeVerdict};
+use tokio::{net::TcpStream, time::timeout};
 use tonic::{Code, client::Grpc, transport::Endpoint};
 use tonic_prost::ProstCodec;
 
-const REDIRECTS: usize = 10;
-const AGENT: &str = "kube-probe/1.37";
+use self::http::Get;
 
 pub(super) async fn probe(action: &Action, within: Duration) -> ProbeVerdict {
     match action {
         Action::Http { https, host, port, path, headers } => {
-            let target = Target { https: *https, host, port: *port };
-            match timeout(within, get(&target, path, headers, within)).await {
-                Ok(Ok(status)) if (200..400).contains(&status) => ProbeVerdict::Success,
-                Ok(Ok(status)) => ProbeVerdict::Failure(format!("HTTP probe failed with statuscode: {status}")),
-                Ok(Err(reason)) => ProbeVerdict::Failure(format!("Get {:?}: {reason}", target.url(path))),
+            let get = Get { https: *https, host, port: *port, path, headers, purpose: "probe" };
+            match timeout(within, get.ask(within)).await {
+                Ok(Ok(it)) if (200..300).contains(&it.status) => ProbeVerdict::Success,
+                Ok(Ok(it)) if (300..400).contains(&it.status) => {
+                    ProbeVerdict::Warning(format!("Probe terminated redirects, Response body: {}", it.body))
+                }
+                Ok(Ok(it)) => ProbeVerdict::Failure(format!("HTTP probe failed with statuscode: {}", it.status)),
+                Ok(Err(it)) => ProbeVerdict::Failure(it.reason),
                 Err(_) => {
                     let reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
-                    ProbeVerdict::Failure(format!("Get {:?}: {reason}", target.url(path)))
+                    ProbeVerdict::Failure(format!("Get {:?}: {reason}", get.url()))
                 }
             }
         }
@@ -44,37 +38,34 @@ pub(super) async fn probe(action: &Action, within: Duration) -> ProbeVerdict {
     }
 }
 
-pub(super) async fn hook(action: &Action, within: Duration) -> Result<(), String> {
+pub(super) async fn hook(action: &Action, within: Duration) -> Result<HookAnswer, String> {
     match action {
         Action::Http { https, host, port, path, headers } => {
-            let target = Target { https: *https, host, port: *port };
-            let answer = timeout(within, get(&target, path, headers, within)).await;
-            let reason = match answer {
-                // As upstream: any answer will do.
-                Ok(Ok(_)) => return Ok(()),
-                Ok(Err(reason)) => reason,
-                Err(_) => "context deadline exceeded".to_owned(),
-            };
-            Err(format!("Get {:?}: {reason}", target.url(path)))
+            let get = Get { https: *https, host, port: *port, path, headers, purpose: "lifecycle" };
+            let answer = timeout(within, called(&get, within)).await;
+            answer.unwrap_or_else(|_| Err(format!("Get {:?}: context deadline exceeded", get.url())))
         }
         Action::Sleep { seconds } => {
             let wished = Duration::from_secs(u64::try_from(*seconds).unwrap_or(0));
             tokio::time::sleep(wished.min(within)).await;
-            Ok(())
+            Ok(HookAnswer::Ran)
         }
         Action::Exec { .. } | Action::Tcp { .. } | Action::Grpc { .. } => Err("no such hook".into()),
     }
 }
 
-struct Target<'a> {
-    https: bool,
-    host: &'a str,
-    port: u16,
-}
-
-impl Target<'_> {
-    fn url(&self, path: &str) -> String {
-        format!("{}://{}{path}", if self.https { "https" } else { "http" }, address(self.host, self.port))
+/// As upstream: any answer will do, and a server that has no TLS is asked without, and without what only TLS would hide.
+async fn called(get: &Get<'_>, within: Duration) -> Result<HookAnswer, String> {
+    let no_tls = match get.ask(within).await {
+        Ok(_) => return Ok(HookAnswer::Ran),
+        Err(it) if it.is_plain => it,
+        Err(it) => return Err(it.reason),
+    };
+    let open = |it: &&(String, String)| !it.0.eq_ignore_ascii_case("authorization");
+    let headers: Vec<_> = get.headers.iter().filter(open).cloned().collect();
+    match (Get { https: false, headers: &headers, ..*get }).ask(within).await {
+        Ok(_) => Ok(HookAnswer::WithoutTls { server: address(get.host, get.port) }),
+        Err(_) => Err(no_tls.reason),
     }
 }
 
@@ -95,102 +86,6 @@ async fn connect(host: &str, port: u16, within: Duration) -> Result<TcpStream, S
         Err(_) => "i/o timeout".to_owned(),
     };
     Err(format!("dial tcp {address}: {reason}"))
-}
-
-/// The status of the answer, after redirects on the same host. A redirect elsewhere is an answer like any other.
-async fn get(target: &Target<'_>, path: &str, headers: &[(String, String)], within: Duration) -> Result<u16, String> {
-    let mut path = path.to_owned();
-    for _ in 0..REDIRECTS {
-        let stream = connect(target.host, target.port, within).await?;
-        let response = if target.https {
-            let name = ServerName::try_from(target.host.to_owned()).map_err(|it| it.to_string())?;
-            let tls = tokio_rustls::TlsConnector::from(trusting()?).connect(name, stream).await;
-            exchange(tls.map_err(|it| it.to_string())?, request(target, &path, headers)?).await?
-        } else {
-            exchange(stream, request(target, &path, headers)?).await?
-        };
-        let status = response.status().as_u16();
-        let location = response.headers().get(header::LOCATION).and_then(|it| it.to_str().ok());
-        let next = location.filter(|_| (300..400).contains(&status)).and_then(|it| same_host(target, it));
-        match next {
-            Some(next) => path = next,
-            None => return Ok(status),
-        }
-    }
-    Err(format!("stopped after {REDIRECTS} redirects"))
-}
-
-/// The path a redirect leads to, where it stays on this host, port and scheme.
-fn same_host(target: &Target<'_>, location: &str) -> Option<String> {
-    let uri: Uri = location.parse().ok()?;
-    let path = uri.path_and_query().map_or("/", |it| it.as_str()).to_owned();
-    let Some(host) = uri.host() else { return Some(path) };
-    let https = uri.scheme_str() == Some("https");
-    let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
-    (host == target.host && port == target.port && https == target.https).then_some(path)
-}
-
-fn request(target: &Target<'_>, path: &str, headers: &[(String, String)]) -> Result<Request<Empty<Bytes>>, String> {
-    let mut request = Request::get(path).body(Empty::new()).map_err(|it| it.to_string())?;
-    let map = request.headers_mut();
-    for (name, value) in headers {
-        let name: HeaderName = name.parse().map_err(|_| format!("invalid header name {name:?}"))?;
-        let value: HeaderValue = value.parse().map_err(|_| format!("invalid value of header {name}"))?;
-        map.append(name, value);
-    }
-    let host = address(target.host, target.port);
-    for (name, value) in [(header::HOST, host.as_str()), (header::USER_AGENT, AGENT), (header::ACCEPT, "*/*")] {
-        if !map.contains_key(&name) {
-            map.insert(name, value.parse().map_err(|_| format!("invalid host {value:?}"))?);
-        }
-    }
-    map.insert(header::CONNECTION, HeaderValue::from_static("close"));
-    Ok(request)
-}
-
-async fn exchange<T>(stream: T, request: Request<Empty<Bytes>>) -> Result<Response<()>, String>
-where
-    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|it| it.to_string())?;
-    let answer = async move {
-        let response: Response<Incoming> = sender.send_request(request).await.map_err(|it| it.to_string())?;
-        let (head, mut body) = response.into_parts();
-        // A little of the body is read, so that a server need not see its connection reset while it writes.
-        let mut left = 10_usize << 10;
-        while left > 0
-            && let Some(Ok(frame)) = body.frame().await
-        {
-            left = left.saturating_sub(frame.data_ref().map_or(1, Bytes::len).max(1));
-        }
-        Ok(Response::from_parts(head, ()))
-    };
-    tokio::pin!(answer);
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        biased;
-        answer = &mut answer => answer,
-        ended = &mut connection => {
-            // The connection may end right after it has handed over the answer.
-            match (timeout(Duration::from_millis(100), answer).await, ended) {
-                (Ok(answer), _) => answer,
-                (Err(_), Err(error)) => Err(error.to_string()),
-                (Err(_), Ok(())) => Err("EOF".into()),
-            }
-        }
-    }
-}
-
-/// As upstream: a probe asks whether a server is well, not who it is.
-fn trusting() -> Result<Arc<rustls::ClientConfig>, String> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(|it| it.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
-        .with_no_client_auth();
-    Ok(Arc::new(config))
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -220,7 +115,7 @@ async fn grpc(host: &str, port: u16, service: &str, within: Duration) -> ProbeVe
     if grpc.ready().await.is_err() {
         return no_connection();
     }
-    let path = http::uri::PathAndQuery::from_static("/grpc.health.v1.Health/Check");
+    let path = ::http::uri::PathAndQuery::from_static("/grpc.health.v1.Health/Check");
     let codec = ProstCodec::<HealthCheckRequest, HealthCheckResponse>::default();
     let request = tonic::Request::new(HealthCheckRequest { service: service.into() });
     match timeout(within, grpc.unary(request, path, codec)).await {

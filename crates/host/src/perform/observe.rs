@@ -315,7 +315,7 @@ impl Observer {
 }
 
 /// The runtime may not have heard why the kernel killed it.
-async fn correct_reason(status: &mut cri::ContainerStatus) {
+pub(super) async fn correct_reason(status: &mut cri::ContainerStatus) {
     let is_ended = status.state == i32::from(cri::ContainerState::Exited);
     if is_ended && status.exit_code == KILLED && status.reason != OOM_KILLED {
         let id = status.id.clone();

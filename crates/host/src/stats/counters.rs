@@ -118,7 +118,7 @@ fn kind(probe: ProbeKind) -> &'static str {
 
 fn result(verdict: &ProbeVerdict) -> &'static str {
     match verdict {
-        ProbeVerdict::Success => "successful",
+        ProbeVerdict::Success | ProbeVerdict::Warning(_) => "successful",
         ProbeVerdict::Failure(_) => "failed",
         ProbeVerdict::Unknown(_) => "unknown",
     }

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::{
-    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, Exit, Failure, HostEffect, Image,
-    Kubelet, LocalImage, Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, Outcome, PodRef,
-    PodUse, ProbeVerdict, Signal, Signals, Snapshot, Source, SourceKind, StartFailure, StartStage, Token, VolumeUse,
+    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, Exit, Failure, HookAnswer, HostEffect,
+    Image, Kubelet, LocalImage, Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, Outcome,
+    PodRef, PodUse, ProbeVerdict, Signal, Signals, Snapshot, Source, SourceKind, StartFailure, StartStage, Token,
+    VolumeUse,
 };
 
 pub(super) struct World {
@@ -494,7 +495,9 @@ impl World {
             HostEffect::Probe { container, id, probe, .. } => {
                 Outcome::Probed { container, id, probe, verdict: ProbeVerdict::Success }
             }
-            HostEffect::RunHook { container, id, hook, .. } => Outcome::Hooked { container, id, hook, result: Ok(()) },
+            HostEffect::RunHook { container, id, hook, .. } => {
+                Outcome::Hooked { container, id, hook, result: Ok(HookAnswer::Ran) }
+            }
             HostEffect::Resize { .. } => Outcome::Resized(Ok(())),
             HostEffect::ReadFiles { container, files, .. } => {
                 let content = |path: &str| self.files.get(path).map(|it| it.as_bytes().to_vec());

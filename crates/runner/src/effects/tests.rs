@@ -16,7 +16,7 @@ use super::*;
 
 const TAKES: Duration = Duration::from_millis(10);
 
-/// Takes its time for each request, and refuses what is named `bad`.
+/// Takes its time for each request, and refuses what is named `bad`, or `late`: into a namespace that is being deleted.
 #[derive(Default)]
 struct Slow(Mutex<Seen>);
 
@@ -43,6 +43,9 @@ impl Transport for Slow {
             self.0.lock().n_under_way -= 1;
             let (code, body) = if name.starts_with("bad") {
                 (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": name}))
+            } else if name.starts_with("late") {
+                let causes = json!([{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]);
+                (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "details": {"causes": causes}}))
             } else {
                 (201, json!({"metadata": {"name": name, "resourceVersion": version.to_string()}}))
             };
@@ -151,4 +154,16 @@ async fn events_tell_of_what_was_done() {
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].ends_with("Said: first") && told[1].ends_with("Created: created a"), "{told:?}");
     assert_eq!(outcome.failures.len(), 1);
+}
+
+/// As upstream: nothing is made in a namespace that goes, and nothing is missed. The rest of the plan is done.
+#[tokio::test(start_paused = true)]
+async fn what_comes_too_late_for_a_namespace_is_no_failure() {
+    let mut effects: Vec<Effect> = ["late-0", "late-1", "late-2"].iter().flat_map(|it| create(&PODS, it)).collect();
+    effects.extend(create(&CONFIG_MAPS, "c"));
+    let (outcome, seen, _) = carried_out(effects).await;
+    assert_eq!(seen.begun, ["POST late-0", "POST late-1", "POST late-2", "POST c"]);
+    assert_eq!((outcome.failures.len(), outcome.moot.len(), outcome.needs.len()), (0, 3, 1));
+    let told: Vec<String> = outcome.told.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 1 && told[0].ends_with("created c"), "{told:?}");
 }

@@ -1,7 +1,7 @@
 //! The default engine: all live keys in memory, and on disk a log of what changed since the last checkpoint.
 //!
 //! ```text
-//! DIR/lock                            held while open
+//! DIR/lock                            held while open; not empty once there is a log: one that is lost is missed
 //! DIR/<revision>.checkpoint           every live key at that revision
 //! DIR/<revision>.log                  every change after that revision, in order
 //! ```
@@ -23,7 +23,7 @@ mod writer;
 
 use std::{
     fs::File,
-    io,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -40,6 +40,8 @@ use self::{
 };
 use crate::{BoxFuture, Changes, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc};
 
+/// Stands in the lock of a store that has a log.
+const BEGUN: &[u8] = b"begun\n";
 /// A lock may outlive its holder for a moment: a process that is just being forked has a copy of every open file until it
 /// runs its own program.
 const LOCK_TRIES: u32 = 20;
@@ -96,7 +98,13 @@ impl Embedded {
 
     fn open_on(disk: Disk, options: Options) -> Result<Self, OpenError> {
         let lock = lock(&disk)?;
-        let recovered = recover::recover(&disk, options.history, options.log_ahead)?;
+        let failed = |source| OpenError::Io { path: disk.dir().into(), source };
+        let has_begun = lock.metadata().map_err(failed)?.len() > 0;
+        let recovered = recover::recover(&disk, has_begun, options.history, options.log_ahead)?;
+        if !has_begun {
+            // A full disk must not keep what is there from being read: the next start notes it.
+            let _ = (&lock).write_all(BEGUN).and_then(|()| lock.sync_all());
+        }
         let mvcc = Arc::new(Mvcc::resume(recovered.newest, recovered.window));
 
         let (requests, queue) = mpsc::channel(options.queue);

@@ -156,6 +156,23 @@ fn mounts(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
                 propagation.forbidden("Bidirectional mount propagation is available only to privileged containers");
             }
         }
+        recursive_read_only(mount);
+    }
+}
+
+fn recursive_read_only(mount: Cursor<'_>) {
+    let recursive = mount.at("recursiveReadOnly");
+    if !recursive.exists() {
+        return;
+    }
+    recursive.one_of(&["Disabled", "Enabled", "IfPossible"]);
+    if matches!(recursive.str(), "Enabled" | "IfPossible") {
+        if !mount.at("readOnly").bool() {
+            recursive.forbidden("may only be specified when readOnly is true");
+        }
+        if !matches!(mount.at("mountPropagation").str(), "" | "None") {
+            recursive.forbidden("may only be specified when mountPropagation is None or not specified");
+        }
     }
 }
 

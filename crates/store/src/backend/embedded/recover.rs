@@ -23,7 +23,7 @@ pub(super) struct Recovered {
     pub(super) log: Log,
 }
 
-pub(super) fn recover(disk: &Disk, history: Limits, ahead: u64) -> Result<Recovered, OpenError> {
+pub(super) fn recover(disk: &Disk, has_begun: bool, history: Limits, ahead: u64) -> Result<Recovered, OpenError> {
     let failed = |source| OpenError::Io { path: disk.dir().into(), source };
     let checkpoints = disk.list(CHECKPOINT).map_err(failed)?;
     let newest = match checkpoints.last() {
@@ -37,7 +37,7 @@ pub(super) fn recover(disk: &Disk, history: Limits, ahead: u64) -> Result<Recove
     delete_older(disk, begin).map_err(failed)?;
     let logs = used_logs(disk).map_err(failed)?;
     match logs.first() {
-        None if checkpoints.is_empty() => {
+        None if checkpoints.is_empty() && !has_begun => {
             let log = Log::create(disk, begin, ahead).map_err(failed)?;
             return Ok(Recovered { newest: replay.newest, window: replay.window, log });
         }

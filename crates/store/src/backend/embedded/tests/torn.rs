@@ -129,4 +129,20 @@ fn missing_and_damaged_files_are_told() {
     let logs = names("log");
     fs::remove_file(&logs[0]).expect("it can be deleted");
     assert!(damaged());
+    // Without anything at all it is no new store either.
+    names("log").iter().chain(&names("checkpoint")).for_each(|it| fs::remove_file(it).expect("it can be deleted"));
+    assert!(damaged());
+}
+
+#[test]
+fn a_start_that_came_to_nothing_is_no_damage() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("lock"), "").expect("the directory is writable");
+    runtime().block_on(async {
+        commit(&open(dir.path()), put("/a", "one")).await.expect("the store writes");
+    });
+    let log = fs::read_dir(dir.path()).expect("a directory").map(|it| it.expect("a file").path());
+    let log = log.filter(|it| it.extension().is_some_and(|it| it == "log")).last().expect("there is a log");
+    fs::remove_file(log).expect("it can be deleted");
+    assert!(matches!(Embedded::open(dir.path(), busy()), Err(OpenError::Damaged { .. })));
 }

@@ -49,7 +49,7 @@ impl Name {
     }
 
     /// Reads the name at `at` of a packet, following pointers; gives where it ends there.
-    pub(crate) fn read(packet: &[u8], at: usize) -> Option<(Self, usize)> {
+    pub(crate) fn read(mut packet: &[u8], at: usize) -> Option<(Self, usize)> {
         let mut name = Self::ROOT;
         let (mut from, mut len, mut end, mut barrier) = (at, 0, None, at);
         loop {
@@ -79,6 +79,8 @@ impl Name {
                     if to >= barrier || to < HEADER {
                         return None;
                     }
+                    // What is pointed to is whole before what points to it: else it would change with what comes later.
+                    packet = &packet[..barrier];
                     (from, barrier) = (to, to);
                 }
                 _ => return None,
@@ -204,6 +206,9 @@ mod tests {
             (b"\x01a\xc0\x0c", 2, None),
             (b"\x01a\xc0\x0c", 0, None),
             (b"\x01a\x00\x01B\xc0\x00", 3, None),
+            // Through itself to what comes after.
+            (b"\x03a\xc0\x0c\x00", 2, None),
+            (b"\x03ab\xc0\x0c\x01c\x00", 3, None),
             (b"\x05a", 0, None),
             (b"\xc0", 0, None),
             (b"\x80\x00", 0, None),

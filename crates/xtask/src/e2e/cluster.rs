@@ -112,14 +112,19 @@ impl Cluster {
         fs::create_dir_all(&folder)?;
         let cache =
             env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from);
-        let names: &[&str] = if suite == "pods" { &["pause", "suite"] } else { &["pause", "demo"] };
-        for name in names {
+        // The node takes them in the order of these names: what hardly any case needs comes last.
+        let names: &[(&str, &str)] = if suite == "pods" {
+            &[("pause", "pause.tar"), ("suite", "suite.tar"), ("demo", "with-demo.tar")]
+        } else {
+            &[("pause", "pause.tar"), ("demo", "demo.tar")]
+        };
+        for (name, place) in names {
             let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
             if !status.success() {
                 bail!("images/build {name}: {status}");
             }
             let archive = format!("{name}.tar");
-            fs::copy(cache.join(&archive), folder.join(&archive)).with_context(|| format!("taking {archive}"))?;
+            fs::copy(cache.join(&archive), folder.join(place)).with_context(|| format!("taking {archive}"))?;
         }
         Ok(())
     }

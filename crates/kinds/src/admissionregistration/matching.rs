@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
+use serde_json::Value;
 
 use crate::{
     core::pod_spec::label_selector,
-    fill::{Object, each, fill, made},
+    fill::{Object, each, fill, inner, made},
 };
 
 const CONDITIONS_MAX: usize = 64;
@@ -21,6 +22,15 @@ pub(super) fn default_selectors(object: &mut Object) {
     fill(object, "matchPolicy", "Equivalent");
     made(object, "namespaceSelector");
     made(object, "objectSelector");
+}
+
+/// What a policy's spec says of requests unless told otherwise.
+pub(super) fn default_policy(object: &mut Value) {
+    let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
+    fill(spec, "failurePolicy", "Fail");
+    if let Some(matched) = inner(spec, "matchConstraints") {
+        default_resources(matched);
+    }
 }
 
 pub(super) fn default_resources(object: &mut Object) {

@@ -12,7 +12,6 @@ use super::{matching, not_enforced, params::param_kind, validating_admission_pol
 use crate::{
     Kind, Policy, Verb, ViewOf,
     columns::{AGE, column, integer, items},
-    fill::{fill, inner, made},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -51,11 +50,7 @@ struct MutatingAdmissionPolicy;
 
 impl Policy for MutatingAdmissionPolicy {
     fn default(&self, object: &mut Value) {
-        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
-        fill(spec, "failurePolicy", "Fail");
-        if let Some(matched) = inner(spec, "matchConstraints") {
-            matching::default_resources(matched);
-        }
+        matching::default_policy(object);
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

@@ -10,7 +10,6 @@ use super::{matching, not_enforced, params, params::param_kind, variables};
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, column, integer, items},
-    fill::{fill, inner, made},
     rules,
 };
 
@@ -41,11 +40,7 @@ const VALUE_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
 
 impl Policy for ValidatingAdmissionPolicy {
     fn default(&self, object: &mut Value) {
-        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
-        fill(spec, "failurePolicy", "Fail");
-        if let Some(matched) = inner(spec, "matchConstraints") {
-            matching::default_resources(matched);
-        }
+        matching::default_policy(object);
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

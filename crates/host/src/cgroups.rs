@@ -216,14 +216,7 @@ impl Cgroups {
             }
             Hierarchy::PerController(trees) => {
                 for (controller, mount) in trees {
-                    let mut above = mount.clone();
-                    for name in cgroup.split('/') {
-                        above.push(name);
-                        make_dir(&above)?;
-                        if controller == "cpuset" {
-                            inherit_cpuset(&above);
-                        }
-                    }
+                    create_beneath(mount, cgroup, controller == "cpuset")?;
                 }
                 Ok(())
             }
@@ -235,11 +228,30 @@ fn join(above: &str, name: &str) -> String {
     if name.is_empty() { above.to_owned() } else { format!("{above}/{name}") }
 }
 
+/// Those above are there for all Pods but the first.
+fn create_beneath(mount: &Path, cgroup: &str, is_cpuset: bool) -> io::Result<()> {
+    let path = mount.join(cgroup);
+    match (fs::create_dir(&path), cgroup.rsplit_once('/')) {
+        (Err(error), Some((above, _))) if error.kind() == io::ErrorKind::NotFound => {
+            create_beneath(mount, above, is_cpuset)?;
+            make_dir(&path)?;
+        }
+        (Err(error), _) if error.kind() != io::ErrorKind::AlreadyExists => return Err(not_created(&path, &error)),
+        _ => {}
+    }
+    if is_cpuset {
+        inherit_cpuset(&path);
+    }
+    Ok(())
+}
+
+fn not_created(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("create {}: {error}", path.display()))
+}
+
 fn make_dir(path: &Path) -> io::Result<()> {
     match fs::create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(io::Error::new(error.kind(), format!("create {}: {error}", path.display())))
-        }
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(not_created(path, &error)),
         _ => Ok(()),
     }
 }

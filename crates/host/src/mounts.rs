@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::{
+    fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx},
     mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount},
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
@@ -121,9 +122,10 @@ fn holds_namespace(file: &Path) -> bool {
     rustix::fs::statfs(file).is_ok_and(|it| it.f_type == NSFS_MAGIC)
 }
 
-/// Is something mounted at exactly this path?
+/// Is something mounted at exactly this path? The kernel is asked about it alone: its table grows with every Pod.
 pub(crate) fn is_mount_point(path: &Path) -> bool {
-    fs::read_to_string("/proc/thread-self/mountinfo").is_ok_and(|it| mount_points(&it).iter().any(|it| it == path))
+    let status = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    status.is_ok_and(|it| it.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
 /// The mount points of this thread's namespace beneath `path`, the innermost first. What is mounted at `path` itself is not

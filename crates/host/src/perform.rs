@@ -25,6 +25,7 @@ use tokio::sync::{Mutex, Notify, watch};
 use crate::{
     Cgroups, Containerd, Cri, CriError, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits, VolumeError,
     VolumeFile, Volumes, cgroups, cri, logs,
+    oom::Kills,
     stats::{
         Stats,
         counters::{self, Counters},
@@ -51,6 +52,7 @@ struct Inner {
     nudge: Notify,
     observer: Mutex<observe::Observer>,
     care: Mutex<care::Care>,
+    kills: Arc<std::sync::Mutex<Kills>>,
     /// The machine is about to end.
     is_ending: watch::Sender<bool>,
     /// The pods that were to end before it have.
@@ -68,6 +70,7 @@ impl NodeHands {
         let inner = Inner {
             care: Mutex::new(care::Care::new(is_ending.subscribe())),
             is_ending,
+            kills: Arc::new(std::sync::Mutex::new(Kills::open())),
             is_drained: watch::Sender::new(false),
             cri: containerd.cri(),
             cgroups: Cgroups::detect(&layout.cgroup_root),
@@ -156,6 +159,7 @@ impl Inner {
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&other.layout)),
             care: Mutex::new(care::Care::new(other.is_ending.subscribe())),
+            kills: other.kills.clone(),
             is_ending: watch::Sender::new(false),
             is_drained: watch::Sender::new(false),
             mounts: other.mounts.clone(),
@@ -302,11 +306,14 @@ impl Inner {
     async fn prepare_pod(&self, spec: &SandboxSpec) -> std::io::Result<()> {
         let who = &spec.pod;
         let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
-        let named = |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
-        tokio::fs::create_dir_all(&logs).await.map_err(named)?;
         let limits = limits_of(&spec.resources);
         let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(spec.qos), who.uid.clone());
-        let work = tokio::task::spawn_blocking(move || cgroups.create_pod(qos, &uid, &limits));
+        let work = tokio::task::spawn_blocking(move || {
+            let named =
+                |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
+            std::fs::create_dir_all(&logs).map_err(named)?;
+            cgroups.create_pod(qos, &uid, &limits)
+        });
         work.await.map_err(std::io::Error::other)?
     }
 
@@ -364,7 +371,7 @@ impl Inner {
 
     async fn look_at(&self, id: &str, spec: &ContainerSpec) -> Option<corten_kubelet::ObservedContainer> {
         let mut status = self.cri.container_status(id).await.ok()?;
-        observe::correct_reason(&mut status).await;
+        observe::correct_reason(self, &mut status).await;
         let message = self.last_words(&status).await;
         Some(observe::container_of(&status, &spec.sandbox_id, message))
     }

@@ -39,19 +39,17 @@ impl PodMachine {
         if let Some(until) = hidden.min() {
             cx.wake_at(until);
         }
-        let current =
-            self.pod.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
-        let wanted = serde_json::to_value(self.status(cx)).expect("a status has only string keys");
-        let patch = difference(&current, &wanted);
+        if self.patch.in_flight {
+            return;
+        }
+        let patch = self.untold(cx);
         let version = self.pod.metadata.resource_version.as_ref();
         let was_sent = self.patch.made.is_some() && self.patch.made.as_ref() == version && self.patch.sent == patch;
         if patch.is_empty() || was_sent {
-            if !self.patch.in_flight {
-                self.delete_from_api(cx);
-            }
+            self.delete_from_api(cx);
             return;
         }
-        if self.patch.in_flight || !cx.is_due(self.patch.retry_at) {
+        if !cx.is_due(self.patch.retry_at) {
             return;
         }
         (self.patch.in_flight, self.patch.sent, self.patch.made) = (true, patch.clone(), None);
@@ -61,6 +59,18 @@ impl PodMachine {
         }
         let patch = json!({"metadata": metadata, "status": patch});
         cx.api(ApiEffect::PatchPodStatus { pod: self.who.clone(), patch });
+    }
+
+    /// What the API's status must become where it is not so yet.
+    fn untold(&self, cx: &Context<'_>) -> Map<String, Value> {
+        let wanted = self.status(cx);
+        // Most looks at a pod find nothing new; as JSON it would cost more to see that.
+        if self.pod.status.as_ref() == Some(&wanted) {
+            return Map::new();
+        }
+        let json = |it: &PodStatus| serde_json::to_value(it).expect("a status has only string keys");
+        let told = self.pod.status.as_ref().map_or_else(|| json!({}), json);
+        difference(&told, &json(&wanted))
     }
 
     pub(crate) fn patch_failed(&mut self, failure: &ApiFailure, cx: &mut Context<'_>) {

@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::Pin,
+    sync::PoisonError,
     time::Duration,
 };
 
@@ -18,7 +19,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs, oom};
+use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs};
 
 /// Without any event the runtime is read this often.
 const RELIST: Duration = Duration::from_secs(2);
@@ -224,7 +225,7 @@ impl Observer {
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error),
         };
-        correct_reason(&mut status).await;
+        correct_reason(inner, &mut status).await;
         let message = inner.last_words(&status).await;
         let container = container_of(&status, &it.pod_sandbox_id, message);
         match container.state {
@@ -315,11 +316,12 @@ impl Observer {
 }
 
 /// The runtime may not have heard why the kernel killed it.
-pub(super) async fn correct_reason(status: &mut cri::ContainerStatus) {
+pub(super) async fn correct_reason(inner: &Inner, status: &mut cri::ContainerStatus) {
     let is_ended = status.state == i32::from(cri::ContainerState::Exited);
     if is_ended && status.exit_code == KILLED && status.reason != OOM_KILLED {
-        let id = status.id.clone();
-        if tokio::task::spawn_blocking(move || oom::was_killed_for_memory(&id)).await.unwrap_or(false) {
+        let (id, kills) = (status.id.clone(), inner.kills.clone());
+        let asked = move || kills.lock().unwrap_or_else(PoisonError::into_inner).has(&id);
+        if tokio::task::spawn_blocking(asked).await.unwrap_or(false) {
             OOM_KILLED.clone_into(&mut status.reason);
         }
     }

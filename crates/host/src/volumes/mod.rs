@@ -156,7 +156,7 @@ impl Volumes {
     /// The Pod's `/etc/hosts`.
     pub async fn hosts_file(&self, uid: &str, hosts: &HostsFile) -> Result<PathBuf, VolumeError> {
         let (path, text) = (self.pod(uid)?.join("etc-hosts"), hosts.to_string());
-        self.there(move || {
+        beside(move || {
             make_parent(&path)?;
             // In place: containers have this very file mounted.
             fs::write(&path, text).doing("write", &path)?;
@@ -169,7 +169,7 @@ impl Volumes {
     /// The file a container may leave its last words in.
     pub async fn termination_log(&self, uid: &str, container: &str, attempt: u32) -> Result<PathBuf, VolumeError> {
         let path = self.pod(uid)?.join("containers").join(name_of(container)?).join(attempt.to_string());
-        self.there(move || {
+        beside(move || {
             make_parent(&path)?;
             fs::write(&path, "").doing("create", &path)?;
             set_mode(&path, 0o666)?;
@@ -238,6 +238,13 @@ impl Volumes {
         let entered = self.mounts.run(work).await;
         entered.map_err(|source| VolumeError::Io { doing: "enter the node's mount namespace".to_owned(), source })?
     }
+}
+
+/// Work on plain files, which look the same from every mount namespace: a new thread to enter one is spared.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, VolumeError> + Send + 'static,
+) -> Result<T, VolumeError> {
+    tokio::task::spawn_blocking(work).await.doing("work on", Path::new("a Pod's files"))?
 }
 
 /// Adds what was being done to what.

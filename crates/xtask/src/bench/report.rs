@@ -95,10 +95,11 @@ const NODE: (&str, &str, &str) = (
     "cargo xtask bench node --write docs/benchmarks-node.md",
     "A release build of `corten node`, the whole cluster in one process, with real containers. `The runtime by itself` is \
      the same containerd asked by three plain calls (RunPodSandbox, CreateContainer, StartContainer) for the same image in \
-     the same network, by turns with Corten and while Corten stands still; a Pod has more to it (a token, files, the API's \
-     durable writes) and is timed from before its create until a watcher is told that it runs. The column Kubernetes is \
-     kubelet 1.36 with a whole control plane on a machine of 2 cores (memory: kubelet and kube-proxy alone); it stays empty \
-     where nothing comparable was measured.",
+     the same network, by turns with Corten and while Corten stands still. They are asked for the least that makes a container \
+     run, and for all that every kubelet asks for the shortest Pod (a seccomp filter, a log, resolv.conf, three mounts, hidden \
+     paths). A Pod has still more to it (its cgroup, a token, the API's durable writes) and is timed from before its create until \
+     a watcher is told that it runs. The column Kubernetes is kubelet 1.36 with a whole control plane on a machine of 2 cores \
+     (memory: kubelet and kube-proxy alone); it stays empty where nothing comparable was measured.",
 );
 
 const HEADS: [&str; 5] = ["measured", "Corten", "Kubernetes", "better", "detail"];

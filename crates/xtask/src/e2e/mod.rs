@@ -54,18 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             tally.skipped += scripts.len();
             continue;
         }
-        let cluster =
-            if suite == "node" { Cluster::node(&corten, suite) } else { Cluster::control_plane(&corten, suite) };
-        let mut cluster = cluster.with_context(|| format!("starting the cluster for e2e/{suite}"))?;
-        for script in scripts {
-            if let Some(lack) = script.lacks(cluster::kubectl_minor()?) {
-                println!("skipped {lack}");
-                tally.skipped += 1;
-                continue;
-            }
-            tally.count(script.play(&mut cluster));
-        }
-        cluster.stop().with_context(|| format!("stopping the cluster of e2e/{suite}"))?;
+        play(&corten, suite, scripts, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
     }
     pods(&root, &corten, args, &mut tally)?;
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
@@ -73,6 +62,31 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("{} scripts or cases failed", tally.failed);
     }
     Ok(())
+}
+
+/// One suite's scripts share a cluster. One that fails leaves behind what the next would stumble over: these get a new one.
+fn play(corten: &Path, suite: &str, scripts: Vec<Script>, tally: &mut Tally) -> Result<()> {
+    let mut running = None;
+    for script in scripts {
+        if let Some(lack) = script.lacks(cluster::kubectl_minor()?) {
+            println!("skipped {lack}");
+            tally.skipped += 1;
+            continue;
+        }
+        let mut cluster = match running.take() {
+            Some(cluster) => cluster,
+            None if suite == "node" => Cluster::node(corten, suite).context("starting the cluster")?,
+            None => Cluster::control_plane(corten, suite).context("starting the cluster")?,
+        };
+        let has_passed = script.play(&mut cluster);
+        tally.count(has_passed);
+        if has_passed {
+            running = Some(cluster);
+        } else {
+            cluster.stop().context("stopping the cluster after a failure")?;
+        }
+    }
+    running.map_or(Ok(()), Cluster::stop).context("stopping the cluster")
 }
 
 /// The suite of data: on a cluster of its own, all at once.

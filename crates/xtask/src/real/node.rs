@@ -64,6 +64,11 @@ impl RealNode {
         self.run.path().join("containerd.sock")
     }
 
+    /// Where what it keeps is.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

@@ -10,7 +10,7 @@ use super::{
         report::{Row, Unit},
     },
     Scale,
-    floor::Floor,
+    floor::{Asked, Floor},
     pods::Pods,
 };
 use crate::real::RealNode;
@@ -21,58 +21,92 @@ const QUIET: Duration = Duration::from_millis(700);
 pub(super) async fn measure(node: &RealNode, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let (mut floor, mut pods) = (Floor::new(node)?, Pods::begin(node).await?);
     // The first of each finds everything cold.
-    turn(node, &mut floor, &mut pods, 1).await?;
-    let (mut alone, mut ours) = (Vec::new(), Vec::new());
+    turn(node, &mut floor, &mut pods, 1, &mut Times::default()).await?;
+    let mut one = Times::default();
     for _ in 0..scale.starts {
-        let (by_itself, pod) = turn(node, &mut floor, &mut pods, 1).await?;
-        alone.extend(by_itself);
-        ours.extend(pod);
+        turn(node, &mut floor, &mut pods, 1, &mut one).await?;
     }
-    report("a Pod runs", alone, ours, 500.0, rows);
+    report("a Pod runs", one, 500.0, rows);
 
     let n = scale.at_once;
-    let (mut alone, mut ours, mut last) = (Vec::new(), Vec::new(), [Vec::new(), Vec::new()]);
+    let (mut each, mut last) = (Times::default(), Times::default());
     for _ in 0..scale.rounds {
-        let (by_itself, pod) = turn(node, &mut floor, &mut pods, n).await?;
-        last[0].extend(by_itself.last());
-        last[1].extend(pod.last());
-        alone.extend(by_itself);
-        ours.extend(pod);
+        let mut round = Times::default();
+        turn(node, &mut floor, &mut pods, n, &mut round).await?;
+        last.extend(round.last());
+        each.extend(round);
     }
-    let [alone_last, ours_last] = last;
-    report(&format!("the last of {n} Pods at once runs"), alone_last, ours_last, 4_900.0, rows);
-    let row = between(&format!("each of {n} Pods at once runs"), &mut alone, &mut ours);
-    rows.push(row);
+    report(&format!("the last of {n} Pods at once runs"), last, 4_900.0, rows);
+    each.sort();
+    rows.push(each.row(&format!("each of {n} Pods at once runs")));
     Ok(())
 }
 
+/// Ours, and the runtime's by itself, asked for the least and for all that a Pod has.
+#[derive(Default)]
+struct Times {
+    ours: Vec<Duration>,
+    least: Vec<Duration>,
+    same: Vec<Duration>,
+}
+
+impl Times {
+    fn all(&mut self) -> [&mut Vec<Duration>; 3] {
+        [&mut self.ours, &mut self.least, &mut self.same]
+    }
+
+    fn extend(&mut self, other: Self) {
+        let Self { ours, least, same } = other;
+        for (all, more) in self.all().into_iter().zip([ours, least, same]) {
+            all.extend(more);
+        }
+    }
+
+    /// The longest of each.
+    fn last(&self) -> Self {
+        let longest = |it: &[Duration]| it.iter().max().copied().into_iter().collect();
+        Self { ours: longest(&self.ours), least: longest(&self.least), same: longest(&self.same) }
+    }
+
+    fn sort(&mut self) {
+        for times in self.all() {
+            times.sort();
+        }
+    }
+
+    /// Ours, and how many times the runtime's own it is.
+    fn row(&self, what: &str) -> Row {
+        let [ours, least, same] = [&self.ours, &self.least, &self.same].map(|it| quantile(it, 0.5).as_secs_f64() * 1e3);
+        let note = format!(
+            "{:.2} times the runtime by itself, {:.2} times where it is asked for all that a Pod has; {}",
+            ours / least,
+            ours / same,
+            spread(&self.ours)
+        );
+        Row::new(what, ours, Unit::Milliseconds).note(note)
+    }
+}
+
 /// The runtime by itself, then Corten: by turns, so that whatever else the machine does meets both.
-async fn turn(node: &RealNode, floor: &mut Floor, pods: &mut Pods, n: usize) -> Result<(Vec<Duration>, Vec<Duration>)> {
+async fn turn(node: &RealNode, floor: &mut Floor, pods: &mut Pods, n: usize, times: &mut Times) -> Result<()> {
     node.pause()?;
-    let by_itself = floor.start(n).await;
+    let (least, same) = (floor.start(n, Asked::Least).await, floor.start(n, Asked::AsForAPod).await);
     node.go_on()?;
     tokio::time::sleep(QUIET).await;
-    let (times, names) = pods.start(n).await?;
+    let (ours, names) = pods.start(n).await?;
     pods.delete(&names).await?;
     tokio::time::sleep(QUIET).await;
-    Ok((by_itself?, times))
+    times.extend(Times { ours, least: least?, same: same? });
+    Ok(())
 }
 
-fn report(what: &str, mut alone: Vec<Duration>, mut ours: Vec<Duration>, kubernetes: f64, rows: &mut Vec<Row>) {
-    rows.push(between(what, &mut alone, &mut ours).kubernetes(kubernetes));
-    let floor = quantile(&alone, 0.5).as_secs_f64() * 1e3;
-    rows.push(Row::new(format!("{what}: the runtime by itself"), floor, Unit::Milliseconds).note(spread(&alone)));
-}
-
-/// Ours, and how many times the runtime's own it is.
-fn between(what: &str, alone: &mut [Duration], ours: &mut [Duration]) -> Row {
-    alone.sort();
-    ours.sort();
-    let [floor, median] = [&*alone, &*ours].map(|it| quantile(it, 0.5).as_secs_f64() * 1e3);
-    let best = ours[0].as_secs_f64() / alone[0].as_secs_f64();
-    let note =
-        format!("{:.2} times the runtime by itself (best against best {best:.2}); {}", median / floor, spread(ours));
-    Row::new(what, median, Unit::Milliseconds).note(note)
+fn report(what: &str, mut times: Times, kubernetes: f64, rows: &mut Vec<Row>) {
+    times.sort();
+    rows.push(times.row(what).kubernetes(kubernetes));
+    for (which, floor) in [("by itself", &times.least), ("asked for all that a Pod has", &times.same)] {
+        let median = quantile(floor, 0.5).as_secs_f64() * 1e3;
+        rows.push(Row::new(format!("{what}: the runtime {which}"), median, Unit::Milliseconds).note(spread(floor)));
+    }
 }
 
 fn spread(times: &[Duration]) -> String {

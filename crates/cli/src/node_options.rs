@@ -1,7 +1,9 @@
-//! What the kubelet can be told, under upstream's names: when the node is short of something, which images go, what is kept
+//! What the kubelet can be told, under upstream's names: who it is, when the node is short of something, which images go, what is kept
 //! for the system, how long pods have when the machine ends. `corten node` reads them, `corten up` passes them on.
 
-use clap::{Arg, ArgMatches, Command, parser::ValueSource};
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 
 /// One option: its name, what stands for its value, the default, and what it does.
 type Row = (&'static str, &'static str, &'static str, &'static str);
@@ -61,6 +63,25 @@ const ROWS: &[Row] = &[
 
 /// Adds the options.
 pub fn args(command: Command) -> Command {
+    let command = command
+        .arg(
+            Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
+        )
+        .arg(
+            Arg::new("kubelet-port")
+                .long("kubelet-port")
+                .value_name("PORT")
+                .value_parser(value_parser!(u16).range(1..))
+                .default_value("10250")
+                .help("The port of the kubelet's API, for logs and exec"),
+        )
+        .arg(
+            Arg::new("pod-manifest-path")
+                .long("pod-manifest-path")
+                .value_name("PATH")
+                .value_parser(value_parser!(PathBuf))
+                .help("The folder (or file) of static Pods' manifests [default: DATA-DIR/manifests]"),
+        );
     ROWS.iter().fold(command, |command, (name, value, default, help)| {
         let arg = Arg::new(*name).long(*name).value_name(*value).help(*help).help_heading("Resources of the node");
         command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    seen::reference,
+    seen::{ControllerRevision, Pod, reference},
     status::{exact_patch, status_patch},
 };
 
@@ -58,6 +58,29 @@ pub(crate) fn claim<'a, O: Seen, T: Seen>(
         claim.effects.extend(adoptable.filter(|it| candidate(it)).map(|it| adopt::<O, T>(meta, it.meta())));
     }
     claim
+}
+
+/// The pods and the revisions of a set that keeps both.
+pub(crate) struct Kept<'a> {
+    pub(crate) pods: Vec<&'a Pod>,
+    pub(crate) revisions: Vec<&'a ControllerRevision>,
+}
+
+/// Or a plan that says first who belongs here: everything else begins when the view shows it.
+pub(crate) fn claim_pods_and_revisions<'a, O: Seen>(
+    view: &'a View,
+    owner: &'a O,
+    selector: &Selector,
+    candidate: impl Fn(&Pod) -> bool,
+) -> Result<Kept<'a>, Plan> {
+    let pods = claim::<O, Pod>(view, owner, selector, candidate);
+    let revisions = claim::<O, ControllerRevision>(view, owner, selector, |_| true);
+    let effects: Vec<Effect> = pods.effects.into_iter().chain(revisions.effects).collect();
+    if effects.is_empty() {
+        Ok(Kept { pods: pods.owned, revisions: revisions.owned })
+    } else {
+        Err(Plan { effects, ..Plan::default() })
+    }
 }
 
 fn controls(owner: &ObjectMeta, object: &ObjectMeta) -> bool {

@@ -4,11 +4,14 @@ use std::{
     net::{IpAddr, Ipv4Addr},
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
-use corten_host::{Containerd, KubeletServer, Layout, Manifests, NodeHands, Options, Serving, ServingKey, gather};
+use corten_host::{
+    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, Serving, ServingKey, gather,
+};
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect};
 use corten_runner::{Hands, NodeInquiries};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -96,6 +99,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     settings.options.apply(&mut config);
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
+    tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
@@ -120,6 +124,17 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     Ok(())
 }
 
+/// Where the machine has a logind, its end waits for the pods.
+async fn wait_with_machine(hands: NodeHands, grace: Duration, stopping: impl Future<Output = ()> + Send) {
+    if grace.is_zero() {
+        return;
+    }
+    tokio::select! {
+        () = stopping => {}
+        () = Logind::new(hands.end_of_machine(), grace).run() => {}
+    }
+}
+
 /// Told to drain, has the pods ended and then all else.
 async fn end_pods(hands: NodeHands, mut drain: watch::Receiver<bool>, stop: watch::Sender<bool>) {
     let mut stopping = stop.subscribe();
@@ -129,8 +144,9 @@ async fn end_pods(hands: NodeHands, mut drain: watch::Receiver<bool>, stop: watc
             std::future::pending::<()>().await;
         }
         tracing::info!("pods are ended, the node will end after them");
-        hands.begin_shutdown();
-        hands.drained().await;
+        let end = hands.end_of_machine();
+        end.begin();
+        end.drained().await;
     };
     tokio::select! {
         _ = stopping.wait_for(|it| *it) => {}

@@ -20,11 +20,11 @@ use corten_kubelet::{
     ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
     VolumeSource,
 };
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, Notify};
 
 use crate::{
-    Cgroups, Containerd, Cri, CriError, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits, VolumeError,
-    VolumeFile, Volumes, cgroups, cri, logs,
+    Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
+    VolumeError, VolumeFile, Volumes, cgroups, cri, logs,
     oom::Kills,
     stats::{
         Stats,
@@ -53,10 +53,7 @@ struct Inner {
     observer: Mutex<observe::Observer>,
     care: Mutex<care::Care>,
     kills: Arc<std::sync::Mutex<Kills>>,
-    /// The machine is about to end.
-    is_ending: watch::Sender<bool>,
-    /// The pods that were to end before it have.
-    is_drained: watch::Sender<bool>,
+    end: EndOfMachine,
     mounts: NodeMounts,
     stats: Stats,
     counters: Counters,
@@ -66,12 +63,11 @@ struct Inner {
 impl NodeHands {
     pub fn new(containerd: &Containerd) -> Self {
         let layout = containerd.layout().clone();
-        let is_ending = watch::Sender::new(false);
+        let end = EndOfMachine::default();
         let inner = Inner {
-            care: Mutex::new(care::Care::new(is_ending.subscribe())),
-            is_ending,
+            care: Mutex::new(care::Care::new(end.news())),
+            end,
             kills: Arc::new(std::sync::Mutex::new(Kills::open())),
-            is_drained: watch::Sender::new(false),
             cri: containerd.cri(),
             cgroups: Cgroups::detect(&layout.cgroup_root),
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
@@ -158,10 +154,9 @@ impl Inner {
             volumes: other.volumes.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&other.layout)),
-            care: Mutex::new(care::Care::new(other.is_ending.subscribe())),
+            care: Mutex::new(care::Care::new(other.end.news())),
+            end: EndOfMachine::default(),
             kills: other.kills.clone(),
-            is_ending: watch::Sender::new(false),
-            is_drained: watch::Sender::new(false),
             mounts: other.mounts.clone(),
             stats: Stats::default(),
             counters: Counters::default(),

@@ -3,7 +3,8 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, mounts, shims,
+    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, logind, mounts,
+    shims,
 };
 use futures_util::future::join_all;
 
@@ -40,6 +41,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
         unmounted.and_then(|it| it).doing("unmount what is beneath", &layout.data)?;
     }
     NodeMounts::release(layout);
+    logind::forget();
     // The rest of the data may hold disks that the machine's owner mounted there.
     for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {
         mounts::unmount_beneath(&place).doing("unmount what is beneath", &place)?;

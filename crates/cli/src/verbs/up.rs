@@ -35,7 +35,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 const KUBELET_DEADLINE: Duration = Duration::from_secs(1);
 
 fn args(command: Command) -> Command {
-    node_options::args(node_process::args(command))
+    let command = node_process::args(command)
         .arg(
             Arg::new("bind")
                 .long("bind")
@@ -52,30 +52,14 @@ fn args(command: Command) -> Command {
                 .help("The port the API is served at"),
         )
         .arg(
-            Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
-        )
-        .arg(
-            Arg::new("kubelet-port")
-                .long("kubelet-port")
-                .value_name("PORT")
-                .value_parser(value_parser!(u16).range(1..))
-                .default_value("10250")
-                .help("The port of the kubelet's API, for logs and exec"),
-        )
-        .arg(
-            Arg::new("pod-manifest-path")
-                .long("pod-manifest-path")
-                .value_name("PATH")
-                .help("The folder (or file) of static Pods' manifests [default: DATA-DIR/manifests]"),
-        )
-        .arg(
             Arg::new("timeout")
                 .long("timeout")
                 .value_name("SECONDS")
                 .value_parser(value_parser!(u64))
                 .default_value("180")
                 .help("How long to wait until the node is Ready"),
-        )
+        );
+    node_options::args(command)
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -94,7 +78,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         ("--node-name", name.clone()),
         ("--kubelet-port", port("kubelet-port")),
     ];
-    let manifests = matches.get_one::<String>("pod-manifest-path").map(std::path::absolute).transpose()?;
+    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(std::path::absolute).transpose()?;
     let manifests = manifests.map(|it| ("--pod-manifest-path", it.to_string_lossy().into_owned()));
     let settings = settings.into_iter().chain(manifests);
     let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();

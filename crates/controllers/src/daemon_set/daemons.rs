@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     EFFECTS_MAX, names,
+    ownership::Kept,
     pod_template::delete_pod,
     revision_history::{self, Newest, Owner},
     seen::{ControllerRevision, DaemonNode, DaemonSet, Pod, reference},
@@ -38,8 +39,7 @@ impl<'a> Daemons<'a> {
     pub(super) fn new(
         view: &'a View,
         set: &'a DaemonSet,
-        pods: Vec<&'a Pod>,
-        revisions: Vec<&'a ControllerRevision>,
+        Kept { pods, revisions }: Kept<'a>,
         now: Time,
     ) -> Result<Self, Plan> {
         let revisions = revision_history::sorted(revisions);

@@ -20,7 +20,7 @@ use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 use daemons::Daemons;
 
 use crate::{
-    ownership::{claim, controlled_by, selects_all},
+    ownership::{claim_pods_and_revisions, controlled_by, selects_all},
     seen::{ControllerRevision, DaemonNode, DaemonSet, DaemonSetStatus, Pod},
 };
 
@@ -73,14 +73,11 @@ impl Controller for DaemonSets {
         if set.metadata.is_deleting() {
             return Plan::default();
         }
-        let mut pods = claim::<DaemonSet, Pod>(view, set, &selector, |_| true);
-        let revisions = claim::<DaemonSet, ControllerRevision>(view, set, &selector, |_| true);
-        pods.effects.extend(revisions.effects);
-        if !pods.effects.is_empty() {
-            // Everything else begins when the view shows who belongs here.
-            return Plan { effects: pods.effects, ..Plan::default() };
-        }
-        match Daemons::new(view, set, pods.owned, revisions.owned, now) {
+        let kept = match claim_pods_and_revisions(view, set, &selector, |_| true) {
+            Ok(kept) => kept,
+            Err(first) => return first,
+        };
+        match Daemons::new(view, set, kept, now) {
             Ok(daemons) => daemons.run(),
             Err(collided) => collided,
         }

@@ -19,7 +19,7 @@ use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 use rollout::Rollout;
 
 use crate::{
-    ownership::{claim, controlled_by},
+    ownership::{claim_pods_and_revisions, controlled_by},
     seen::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet},
 };
 
@@ -71,14 +71,11 @@ impl Controller for StatefulSets {
         let Some(set) = view.get::<StatefulSet>(key) else { return Plan::default() };
         let selector = set.spec.selector.selector();
         let is_named_so = |it: &Pod| identity::ordinal(&set.metadata.name, &it.metadata.name).is_some();
-        let mut pods = claim::<StatefulSet, Pod>(view, set, &selector, is_named_so);
-        let revisions = claim::<StatefulSet, ControllerRevision>(view, set, &selector, |_| true);
-        pods.effects.extend(revisions.effects);
-        if !pods.effects.is_empty() {
-            // Everything else begins when the view shows who belongs here.
-            return Plan { effects: pods.effects, ..Plan::default() };
-        }
-        match Rollout::new(view, set, pods.owned, revisions.owned, now) {
+        let kept = match claim_pods_and_revisions(view, set, &selector, is_named_so) {
+            Ok(kept) => kept,
+            Err(first) => return first,
+        };
+        match Rollout::new(view, set, kept, now) {
             Ok(rollout) => rollout.run(),
             Err(collided) => collided,
         }

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     EFFECTS_MAX,
+    ownership::Kept,
     pod_template::delete_pod,
     revision_history::{self, Newest, Owner},
     seen::{ControllerRevision, Pod, StatefulSet, reference},
@@ -53,8 +54,7 @@ impl<'a> Rollout<'a> {
     pub(super) fn new(
         view: &'a View,
         set: &'a StatefulSet,
-        pods: Vec<&'a Pod>,
-        revisions: Vec<&'a ControllerRevision>,
+        Kept { pods, revisions }: Kept<'a>,
         now: Time,
     ) -> Result<Self, Plan> {
         let revisions = revision_history::sorted(revisions);

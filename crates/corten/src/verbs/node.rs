@@ -27,33 +27,15 @@ pub(crate) const VERB: Verb = Verb {
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 fn args(command: Command) -> Command {
-    corten_cli::node_options::args(server::settings_args(command))
-        .arg(
-            Arg::new("run-dir")
-                .long("run-dir")
-                .value_name("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .default_value("/run/corten")
-                .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),
-        )
-        .arg(
-            Arg::new("node-name").long("node-name").value_name("NAME").help("The node's name [default: the host name]"),
-        )
-        .arg(
-            Arg::new("kubelet-port")
-                .long("kubelet-port")
-                .value_name("PORT")
-                .value_parser(value_parser!(u16).range(1..))
-                .default_value("10250")
-                .help("The port of the kubelet's API, for logs and exec"),
-        )
-        .arg(
-            Arg::new("pod-manifest-path")
-                .long("pod-manifest-path")
-                .value_name("PATH")
-                .value_parser(value_parser!(PathBuf))
-                .help("The folder (or file) of static Pods' manifests [default: DATA-DIR/manifests]"),
-        )
+    let command = server::settings_args(command).arg(
+        Arg::new("run-dir")
+            .long("run-dir")
+            .value_name("DIR")
+            .value_parser(value_parser!(PathBuf))
+            .default_value("/run/corten")
+            .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),
+    );
+    corten_cli::node_options::args(command)
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {

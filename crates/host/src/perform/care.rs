@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::NodeHands;
 use crate::{
-    Cgroups, Layout, cri, node_facts,
+    Cgroups, EndOfMachine, Layout, cri, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
 };
 
@@ -77,29 +77,16 @@ impl NodeHands {
                 return Vec::new();
             }
             NodeEffect::ReadyToShutDown => {
-                self.inner.is_drained.send_replace(true);
+                self.inner.end.pods_have_ended();
                 return Vec::new();
             }
         };
         vec![Event::OfNode(news)]
     }
 
-    /// Tells the kubelet that the machine will end: it ends the pods first.
-    pub fn begin_shutdown(&self) {
-        self.inner.is_drained.send_replace(false);
-        self.inner.is_ending.send_replace(true);
-    }
-
-    /// The machine will not end after all.
-    pub fn cancel_shutdown(&self) {
-        self.inner.is_ending.send_replace(false);
-    }
-
-    /// Becomes ready when all pods have ended that were to end before the machine.
-    pub async fn drained(&self) {
-        let mut drained = self.inner.is_drained.subscribe();
-        // An error would say that these hands are gone; they are not, while this holds them.
-        let _ = drained.wait_for(|it| *it).await;
+    /// What becomes of the machine.
+    pub fn end_of_machine(&self) -> EndOfMachine {
+        self.inner.end.clone()
     }
 
     /// Waits for what the node as a whole has to tell.

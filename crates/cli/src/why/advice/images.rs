@@ -26,7 +26,7 @@ pub(super) async fn pull(case: &Case<'_>) -> Advice {
     let registry = registry(&image);
     let message = &case.wait.message;
     if case.wait.actor == Actor::Operator {
-        let url = format!("https://{registry}/v2/");
+        let url = format!("https://{}/v2/", address(&registry));
         return Advice::run(format!("curl -sS -m 5 {}", super::shell(&url)))
             .headline(format!("the registry {registry} cannot be spoken to: {}", last_part(message)))
             .who("whoever runs the cluster, or the registry: the node must reach it; or its author, if another was meant")
@@ -101,6 +101,11 @@ fn registry(image: &str) -> String {
         Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => host.to_owned(),
         _ => "docker.io".to_owned(),
     }
+}
+
+/// Where runtimes look for it.
+fn address(registry: &str) -> &str {
+    if registry == "docker.io" { "registry-1.docker.io" } else { registry }
 }
 
 /// A new version that does not come up is best taken back; else its image must be changed.

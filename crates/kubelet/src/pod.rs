@@ -516,7 +516,8 @@ impl PodMachine {
             let restarts = |exit: &Exit| restarts(&pod, container, exit);
             // Unlike init containers, one that is done stays done in a new sandbox.
             let track = self.tracks.get(&container.name);
-            // As upstream: until a container's postStart hook is over none that comes after it is begun.
+            // As upstream: one after the other, and until a container's postStart hook is over none that comes after it is
+            // begun. All starts of a pod go through one shim, which with many at once does not even say how it is.
             if is_held && !track.is_some_and(Track::is_alive) {
                 continue;
             }
@@ -525,7 +526,8 @@ impl PodMachine {
                 self.advance(container, sandbox, &restarts, cx);
             }
             let has_hook = container.lifecycle.as_ref().is_some_and(|it| it.post_start.is_some());
-            is_held |= has_hook && self.tracks.get(&container.name).is_some_and(Track::is_beginning);
+            let track = self.tracks.get(&container.name);
+            is_held |= track.is_some_and(|it| it.starting.is_some() || has_hook && it.is_beginning());
         }
     }
 

@@ -1,5 +1,6 @@
-//! What the kubelet can be told, under upstream's names: who it is, when the node is short of something, which images go, what is kept
-//! for the system, how long pods have when the machine ends. `corten node` reads them, `corten up` passes them on.
+//! What the kubelet can be told, under upstream's names: who it is, when the node is short of something, which images go,
+//! what is kept for the system, how long pods have when the machine ends. `corten node` reads them, `corten up` passes them
+//! on.
 
 use std::path::PathBuf;
 

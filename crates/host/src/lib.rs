@@ -44,7 +44,7 @@ pub use manifests::Manifests;
 pub use mounts::NodeMounts;
 pub use nft::ServiceRules;
 pub use node_facts::{NodeFacts, addresses, gather};
-pub use perform::NodeHands;
+pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
 pub use pod_files::{DnsConfig, HostsFile};
 pub use process::{Process, detach, open_log};
 pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};

@@ -4,6 +4,7 @@
 //! machine ends; the lock is let go once the pods have ended, or logind's patience is over.
 
 use std::{
+    convert::Infallible,
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -35,6 +36,9 @@ trait Manager {
     #[zbus(property(emits_changed_signal = "false"), name = "InhibitDelayMaxUSec")]
     fn inhibit_delay_max(&self) -> zbus::Result<u64>;
 
+    #[zbus(property(emits_changed_signal = "false"))]
+    fn preparing_for_shutdown(&self) -> zbus::Result<bool>;
+
     #[zbus(signal)]
     fn prepare_for_shutdown(&self, start: bool) -> zbus::Result<()>;
 }
@@ -56,6 +60,10 @@ pub struct Logind {
     /// Instead of the machine's bus.
     bus: Option<String>,
     patience: Override,
+    /// The pods were told of an end, and not yet that it is off.
+    is_ending: bool,
+    /// Nobody holds the machine, and the log says so.
+    is_told: bool,
 }
 
 /// A file that makes logind more patient; it goes with this.
@@ -75,7 +83,7 @@ pub(crate) fn forget() {
 
 impl Logind {
     pub fn new(end: EndOfMachine, grace: Duration) -> Self {
-        Self { end, grace, bus: None, patience: Override(OVERRIDE.into()) }
+        Self { end, grace, bus: None, patience: Override(OVERRIDE.into()), is_ending: false, is_told: false }
     }
 
     /// Another bus than the machine's, and another place for what logind shall read.
@@ -86,53 +94,50 @@ impl Logind {
     }
 
     /// For as long as it is polled.
-    pub async fn run(self) {
-        let mut was_told = false;
+    pub async fn run(mut self) {
         loop {
-            let ended = match self.connect().await {
-                Ok(bus) => self.session(&bus).await,
-                Err(error) => Err(error),
-            };
-            if let Err(error) = ended
-                && !std::mem::replace(&mut was_told, true)
-            {
-                tracing::info!(%error, "no logind to hold the machine for pods: `corten down --drain` ends them in order");
+            let Err(error) = self.session().await;
+            if !std::mem::replace(&mut self.is_told, true) {
+                tracing::info!(%error, "no logind holds the machine for pods: `corten down --drain` ends them in order");
             }
             tokio::time::sleep(RETRY).await;
         }
     }
 
-    async fn connect(&self) -> zbus::Result<Connection> {
-        let builder = self.bus.as_deref().map_or_else(Builder::system, Builder::address);
-        builder.build().await
-    }
-
     /// Until the bus or logind is gone.
-    async fn session(&self, bus: &Connection) -> zbus::Result<()> {
-        let logind = ManagerProxy::new(bus).await?;
+    async fn session(&mut self) -> zbus::Result<Infallible> {
+        let bus = self.bus.as_deref().map_or_else(Builder::system, Builder::address).build().await?;
+        let logind = ManagerProxy::new(&bus).await?;
         let mut told = logind.receive_prepare_for_shutdown().await?;
-        self.make_patient(bus, &logind).await?;
+        // What was told while nobody listened.
+        if self.is_ending && !logind.preparing_for_shutdown().await? {
+            self.call_off();
+        }
+        self.make_patient(&bus, &logind).await?;
         loop {
             let lock = logind.inhibit("shutdown", "corten", "Pods end before the machine", "delay").await?;
-            if !is_told(&mut told, true).await {
-                return Ok(());
-            }
+            self.is_told = false;
+            until(&mut told, true).await?;
             tracing::info!("the machine is about to end: pods are ended first");
+            self.is_ending = true;
             self.end.begin();
             let is_off = tokio::select! {
                 () = self.end.drained() => false,
-                is_told = is_told(&mut told, false) => is_told,
+                it = until(&mut told, false) => it.map(|()| true)?,
             };
             drop(lock);
             if !is_off {
                 tracing::info!("pods have ended: the machine may");
-                if !is_told(&mut told, false).await {
-                    return Ok(());
-                }
+                until(&mut told, false).await?;
             }
-            tracing::info!("the machine does not end after all");
-            self.end.cancel();
+            self.call_off();
         }
+    }
+
+    fn call_off(&mut self) {
+        tracing::info!("the machine does not end after all");
+        self.is_ending = false;
+        self.end.cancel();
     }
 
     /// Where nobody has set anything else, logind waits 5 s.
@@ -172,14 +177,14 @@ fn write(file: &Path, text: &str) -> std::io::Result<()> {
     fs::write(file, text)
 }
 
-/// Waits until this is told; false where nobody tells any more.
-async fn is_told(told: &mut PrepareForShutdownStream, start: bool) -> bool {
+/// Waits until this is told; an error where nobody tells any more.
+async fn until(told: &mut PrepareForShutdownStream, start: bool) -> zbus::Result<()> {
     while let Some(signal) = told.next().await {
-        if signal.args().is_ok_and(|it| it.start == start) {
-            return true;
+        if signal.args()?.start == start {
+            return Ok(());
         }
     }
-    false
+    Err(zbus::Error::Failure("the bus is gone".to_owned()))
 }
 
 #[cfg(test)]

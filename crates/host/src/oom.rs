@@ -40,7 +40,7 @@ impl<L: Read> Kills<L> {
     /// Whether a process of the container was killed so.
     pub(crate) fn has(&mut self, container: &str) -> bool {
         self.read_on();
-        self.cgroups.iter().any(|it| it.split('/').any(|it| it.contains(container)))
+        self.cgroups.iter().any(|it| it.contains(container))
     }
 
     /// Each read gives one record; the oldest may have been overwritten before it was read.

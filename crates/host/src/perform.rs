@@ -9,6 +9,7 @@ mod observe;
 mod resize;
 mod stop;
 
+pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
 use std::{
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -155,7 +156,7 @@ impl Inner {
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&other.layout)),
             care: Mutex::new(care::Care::new(other.end.news())),
-            end: EndOfMachine::default(),
+            end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
             stats: Stats::default(),

@@ -8,7 +8,7 @@ use super::qos_of;
 use crate::{Cgroups, Layout, cri};
 
 /// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
-const MASKED_PATHS: [&str; 11] = [
+pub const MASKED_PATHS: [&str; 11] = [
     "/proc/asound",
     "/proc/acpi",
     "/proc/interrupts",
@@ -21,7 +21,8 @@ const MASKED_PATHS: [&str; 11] = [
     "/proc/scsi",
     "/sys/firmware",
 ];
-const READ_ONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+/// See [`MASKED_PATHS`].
+pub const READ_ONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
     let who = &spec.pod;

@@ -7,20 +7,19 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_host::cri::{
-    Capability, ContainerConfig, ContainerMetadata, Cri, DnsConfig, ImageSpec, KeyValue, LinuxContainerConfig,
-    LinuxContainerResources, LinuxContainerSecurityContext, LinuxPodSandboxConfig, LinuxSandboxSecurityContext, Mount,
-    NamespaceMode, NamespaceOption, PodSandboxConfig, PodSandboxMetadata, ProfileType, SecurityProfile,
+use corten_host::{
+    MASKED_PATHS, READ_ONLY_PATHS,
+    cri::{
+        Capability, ContainerConfig, ContainerMetadata, Cri, DnsConfig, ImageSpec, KeyValue, LinuxContainerConfig,
+        LinuxContainerResources, LinuxContainerSecurityContext, LinuxPodSandboxConfig, LinuxSandboxSecurityContext,
+        Mount, NamespaceMode, NamespaceOption, PodSandboxConfig, PodSandboxMetadata, ProfileType, SecurityProfile,
+    },
 };
 use tokio::task::JoinSet;
 
 use super::pods::{COMMAND, IMAGE};
 use crate::real::RealNode;
 
-/// As upstream's kubelet asks for every container.
-const MASKED_PATHS: [&str; 6] =
-    ["/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/timer_list", "/sys/firmware"];
-const READ_ONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 /// What the shortest Pod is given: `KUBERNETES_SERVICE_HOST` and its like.
 const N_VARIABLES: usize = 7;
 

@@ -170,8 +170,8 @@ impl PodMachine {
             let old = old.into_iter().flatten().find(|it| it.name == container.name);
             let track = self.tracks.get(&container.name);
             let is_hidden = track.and_then(|it| hidden_until(container, it.latest()?, now)).is_some();
-            let was_shown = old.is_some_and(|it| it.container_id.is_some());
-            if is_hidden && !was_shown && self.ending.is_none() {
+            let ran = old.and_then(|it| it.state.as_ref()).is_some_and(|it| it.running.is_some());
+            if is_hidden && !ran && self.ending.is_none() {
                 return self.unseen(container, track, old);
             }
             self.container_status(container, track, old)

@@ -170,7 +170,8 @@ impl World {
                 self.snapshot();
             }
             "snapshot" => self.snapshot(),
-            "runs" => self.run(name),
+            "makes" => self.show_early(name, Observed::Created),
+            "runs" => self.show_early(name, Observed::Running { started_at: Some(self.now) }),
             "restart" => {
                 (self.kubelet, self.wake) = (Kubelet::new(self.kubelet.config().clone()), None);
                 self.pending.clear();
@@ -543,23 +544,31 @@ impl World {
         }
     }
 
-    /// `runs web/app`: the machine shows the container running before whoever starts it has his answer.
-    fn run(&mut self, path: &str) {
-        let is_meant = |it: &&HostEffect| match it {
-            HostEffect::StartContainer(spec) => format!("{}/{}", spec.pod.key.name, spec.name) == path,
-            _ => false,
+    /// `makes web/app`, `runs web/app`: the machine shows the container before whoever starts it has his answer.
+    fn show_early(&mut self, path: &str, state: Observed) {
+        let meant = |it: &HostEffect| match it {
+            HostEffect::StartContainer(spec) => {
+                Some(spec.clone()).filter(|it| format!("{}/{}", it.pod.key.name, it.name) == path)
+            }
+            _ => None,
         };
-        let start = self.pending.iter().find(is_meant).cloned();
-        self.succeed(start.unwrap_or_else(|| panic!("{path} is not about to start: {:?}", self.pending_text())));
+        let spec = self.pending.iter().find_map(meant);
+        self.container(
+            &spec.unwrap_or_else(|| panic!("{path} is not about to start: {:?}", self.pending_text())),
+            state,
+        );
         self.snapshot();
     }
 
-    /// The one that the machine shows already, or a new one.
+    /// The one that the machine shows already, or a new one. What was only made may run now.
     fn container(&mut self, spec: &crate::ContainerSpec, state: Observed) -> ObservedContainer {
-        let is_it = |it: &&ObservedContainer| {
+        let is_it = |it: &&mut ObservedContainer| {
             (&it.pod, &it.name, it.attempt, &it.sandbox_id) == (&spec.pod, &spec.name, spec.attempt, &spec.sandbox_id)
         };
-        if let Some(known) = self.containers.iter().find(is_it) {
+        if let Some(known) = self.containers.iter_mut().find(is_it) {
+            if known.state == Observed::Created {
+                known.state = state;
+            }
             return known.clone();
         }
         self.n_made += 1;

@@ -2,6 +2,8 @@
 //!
 //! containerd tells at once that something happened; what it is, is read afresh. Now and then all is read in any case.
 
+mod departures;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     pin::Pin,
@@ -20,6 +22,7 @@ use tokio::time::Instant;
 
 use super::Inner;
 use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs};
+use departures::{Departures, FIRST_LOOK};
 
 /// Without any event the runtime is read this often.
 const RELIST: Duration = Duration::from_secs(2);
@@ -72,6 +75,7 @@ pub(super) struct Observer {
     ended: BTreeMap<String, ObservedContainer>,
     running: BTreeMap<String, ObservedContainer>,
     networks: BTreeMap<String, Vec<String>>,
+    departures: Departures,
 }
 
 impl Observer {
@@ -86,6 +90,7 @@ impl Observer {
             ended: BTreeMap::new(),
             running: BTreeMap::new(),
             networks: BTreeMap::new(),
+            departures: Departures::default(),
         }
     }
 
@@ -128,7 +133,7 @@ impl Observer {
     /// Until something may have changed that nobody has told the kubelet.
     async fn wait_for_news(&mut self, inner: &Inner) {
         let pause = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { RELIST };
-        let pause = tokio::time::sleep(pause);
+        let pause = tokio::time::sleep(self.departures.pause(pause));
         tokio::pin!(pause);
         loop {
             tokio::select! {
@@ -138,6 +143,13 @@ impl Observer {
                     // Whoever started it is told by the answer: with many starts at once, reading all for each is most
                     // of the work.
                     Some(RuntimeEvent::Started { .. }) => {}
+                    Some(RuntimeEvent::Exited { container } | RuntimeEvent::Deleted { container }) => {
+                        self.departures.add(container);
+                        let soon = Instant::now() + FIRST_LOOK;
+                        if soon < pause.deadline() {
+                            pause.as_mut().reset(soon);
+                        }
+                    }
                     // A runtime that has come back has something to say of itself, too.
                     Some(RuntimeEvent::Connected) => {
                         self.facts_at = None;
@@ -182,6 +194,8 @@ impl Observer {
         }
         let ids: BTreeSet<&String> =
             sandboxes.iter().map(|it| &it.id).chain(containers.iter().map(|it| &it.id)).collect();
+        let alive = alive(&sandboxes, &containers);
+        self.departures.retain(|id| alive.contains(id));
         self.ended.retain(|id, _| ids.contains(id));
         self.running.retain(|id, _| ids.contains(id));
         self.networks.retain(|id, _| ids.contains(id));
@@ -313,6 +327,13 @@ impl Observer {
             images,
         }
     }
+}
+
+/// The ids of what is shown running.
+fn alive<'a>(sandboxes: &'a [cri::PodSandbox], containers: &'a [cri::Container]) -> BTreeSet<&'a str> {
+    let (ready, running) = (i32::from(cri::PodSandboxState::Ready), i32::from(cri::ContainerState::Running));
+    let sandboxes = sandboxes.iter().filter(|it| it.state == ready).map(|it| it.id.as_str());
+    sandboxes.chain(containers.iter().filter(|it| it.state == running).map(|it| it.id.as_str())).collect()
 }
 
 /// The runtime may not have heard why the kernel killed it.

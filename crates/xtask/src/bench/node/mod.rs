@@ -3,6 +3,7 @@
 //! What the runtime needs by itself is measured in the same minutes, by turns, while Corten stands still.
 
 mod dns;
+mod ends;
 mod floor;
 mod memory;
 mod pods;
@@ -46,6 +47,7 @@ type Part =
 
 pub(super) const PARTS: &[(&str, Part)] = &[
     ("starts", |node, scale, rows| Box::pin(starts::measure(node, scale, rows))),
+    ("ends", |node, scale, rows| Box::pin(ends::measure(node, scale, rows))),
     ("memory", |node, scale, rows| Box::pin(memory::measure(node, scale, rows))),
     ("services", |node, scale, rows| Box::pin(services::measure(node, scale, rows))),
     ("dns", |node, scale, rows| Box::pin(dns::measure(node, scale, rows))),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode, body::Incoming};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use crate::real::{Connection, RealNode, text_field};
@@ -32,7 +32,7 @@ struct News {
     at: Instant,
     name: String,
     is_gone: bool,
-    runs: bool,
+    phase: String,
 }
 
 impl Drop for Pods {
@@ -66,18 +66,32 @@ impl Pods {
         self.n_made += n;
         let begin = Instant::now();
         for name in &names {
-            self.connection.create(PATH, pod(name)).await?;
+            self.connection.create(PATH, pod(name, &json!({"containers": [container("main", &COMMAND)]}))).await?;
         }
         let mut ran = BTreeMap::new();
         while ran.len() < n {
             let news = self.next().await.context("waiting for Pods to run")?;
-            if news.runs && names.contains(&news.name) {
+            if news.phase == "Running" && names.contains(&news.name) {
                 ran.entry(news.name).or_insert(news.at);
             }
         }
         let mut times: Vec<Duration> = ran.into_values().map(|it| it - begin).collect();
         times.sort();
         Ok((times, names))
+    }
+
+    /// Makes a Pod. From before that until it was heard to be in that phase; and its name.
+    pub(super) async fn until(&mut self, phase: &str, spec: &Value) -> Result<(Duration, String)> {
+        let name = format!("bench-{}", self.n_made);
+        self.n_made += 1;
+        let begin = Instant::now();
+        self.connection.create(PATH, pod(&name, spec)).await?;
+        loop {
+            let news = self.next().await.with_context(|| format!("waiting for a Pod to be {phase}"))?;
+            if news.name == name && news.phase == phase {
+                return Ok((news.at - begin, name));
+            }
+        }
     }
 
     /// Takes Pods away and waits until they are gone.
@@ -117,7 +131,7 @@ async fn listen(mut body: Incoming, news: mpsc::Sender<News>) -> Result<()> {
                 at,
                 name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
                 is_gone: event["type"] == "DELETED",
-                runs: object["status"]["phase"] == "Running",
+                phase: object["status"]["phase"].as_str().unwrap_or_default().to_owned(),
             })
             .await?;
         }
@@ -125,12 +139,13 @@ async fn listen(mut body: Incoming, news: mpsc::Sender<News>) -> Result<()> {
     Ok(())
 }
 
+/// A container of a Pod's spec.
+pub(super) fn container(name: &str, command: &[&str]) -> Value {
+    json!({"name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "command": command})
+}
+
 /// With all that a Pod gets by default: a token, the cluster's certificate, its own /etc/hosts.
-fn pod(name: &str) -> Bytes {
-    let object = json!({
-        "kind": "Pod", "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "command": COMMAND}]},
-    });
-    object.to_string().into()
+fn pod(name: &str, spec: &Value) -> Bytes {
+    let metadata = json!({"name": name, "namespace": "default"});
+    json!({"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": spec}).to_string().into()
 }

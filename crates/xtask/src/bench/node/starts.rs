@@ -109,7 +109,7 @@ fn report(what: &str, mut times: Times, kubernetes: f64, rows: &mut Vec<Row>) {
     }
 }
 
-fn spread(times: &[Duration]) -> String {
+pub(super) fn spread(times: &[Duration]) -> String {
     let [best, p99] = [0.0, 0.99].map(|it| millis(quantile(times, it)));
     format!("median of {}, best {best} ms, p99 {p99} ms", times.len())
 }

@@ -3,10 +3,12 @@
 //! Kubelets are asked for SPDY on behalf of clients that speak the newest WebSocket protocols; others talk to them themselves.
 
 mod kubelet;
+mod messages;
 mod options;
 mod proxy;
 mod scrape;
 mod target;
+mod tunnels;
 
 use corten_kinds::Subresource;
 use corten_meta::Status;
@@ -15,8 +17,10 @@ use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
 
 pub use kubelet::KubeletClient;
+pub(crate) use messages::instead as messages;
 pub(crate) use proxy::answer as proxy;
 pub(crate) use scrape::{no_way, scrape};
+pub(crate) use tunnels::Tunnels;
 
 use crate::{
     access::{Attributes, Target as Asked},
@@ -80,14 +84,14 @@ async fn tunnel(
         let (kubelet_client, headers) = (kubelet.clone(), upgrade.headers().clone());
         let (response, accepted) = upgrade.accept_at_once();
         let dialing = async move { switched(&kubelet_client, &node, &path, &headers).await };
-        kubelet.keep_when(ctx.server.stopping(), accepted, dialing);
+        ctx.server.tunnels().keep_when(ctx.server.stopping(), accepted, dialing);
         return Ok(response.map(|()| whole("")));
     }
     let dialed = kubelet.dial(&node, &ctx.method, &path, Some(upgrade.headers())).await;
     match dialed.map_err(|it| Status::internal(format!("error dialing backend: {it}")))? {
         Dialed::Switched(head, io) => {
             let (response, accepted) = upgrade.accept(&head);
-            kubelet.keep(ctx.server.stopping(), accepted, io);
+            ctx.server.tunnels().keep(ctx.server.stopping(), accepted, io);
             Ok(response.map(|()| whole("")))
         }
         // As upstream: the kubelet's own words, for the client that would have talked to it.

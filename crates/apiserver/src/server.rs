@@ -96,6 +96,7 @@ struct State {
     turns: Turns,
     ranges: Ranges,
     usages: Usages,
+    tunnels: crate::connect::Tunnels,
     started: Time,
     /// True from the moment the server begins to stop.
     stopping: watch::Sender<bool>,
@@ -131,6 +132,7 @@ impl Server {
             turns: Turns::default(),
             ranges,
             usages: Usages::default(),
+            tunnels: crate::connect::Tunnels::default(),
             started: (config.clock)(),
             config,
             caches,
@@ -165,9 +167,7 @@ impl Server {
         if tokio::time::timeout(STOP_DEADLINE, self.idle()).await.is_err() {
             tracing::warn!("requests did not finish in time");
         }
-        if let Some(kubelets) = &self.0.config.kubelet_dial {
-            kubelets.stop().await;
-        }
+        self.0.tunnels.stop().await;
         self.0.ended.send_replace(true);
         let fed = self.0.fed.lock().take();
         if let Some(fed) = fed
@@ -232,6 +232,11 @@ impl Server {
     /// What nodes and pods use.
     pub(crate) fn usages(&self) -> &Usages {
         &self.0.usages
+    }
+
+    /// Connections that have left HTTP.
+    pub(crate) fn tunnels(&self) -> &crate::connect::Tunnels {
+        &self.0.tunnels
     }
 
     pub(crate) fn room(&self) -> &Room {

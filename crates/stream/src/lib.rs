@@ -6,6 +6,7 @@
 
 mod any_server;
 mod dial;
+mod messages;
 pub mod spdy;
 mod translate;
 mod tunnel;
@@ -14,6 +15,7 @@ pub mod websocket;
 
 pub use any_server::AnyServer;
 pub use dial::{Answer, Dialed, Error, dial};
+pub use messages::Messages;
 pub use translate::Streams;
 pub use tunnel::{Copied, Limits, copy_both};
 pub use upgrade::{Accepted, Protocol, Purpose, Refusal, Upgrade};

@@ -149,7 +149,7 @@ impl Upgrade {
                 Self { protocol, headers, translation: None, handshake: HeaderMap::new(), connection }
             }
             Wish::Translated(translation) => {
-                let handshake = handshake(headers, translation)?;
+                let handshake = handshake(headers, Some(translation.client_protocol()))?;
                 let mut asked = to("SPDY/3.1");
                 let spoken = HeaderValue::from_static(translation.server_protocol());
                 asked.insert(HeaderName::from_static("x-stream-protocol-version"), spoken);
@@ -190,7 +190,7 @@ impl Upgrade {
     }
 }
 
-fn switching(headers: HeaderMap) -> http::Response<()> {
+pub(crate) fn switching(headers: HeaderMap) -> http::Response<()> {
     let mut response = http::Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     *response.headers_mut() = headers;
@@ -240,14 +240,14 @@ impl Accepted {
         tokio::time::timeout(limits.switch, said).await.map_err(|_| io::ErrorKind::TimedOut)?
     }
 
-    async fn switched(self, limits: Limits) -> io::Result<TokioIo<Upgraded>> {
+    pub(crate) async fn switched(self, limits: Limits) -> io::Result<TokioIo<Upgraded>> {
         let client = tokio::time::timeout(limits.switch, self.connection).await;
         let client = client.map_err(|_| io::ErrorKind::TimedOut)?.map_err(io::Error::other)?;
         Ok(TokioIo::new(client))
     }
 }
 
-fn protocol(headers: &HeaderMap) -> Result<Protocol, Refusal> {
+pub(crate) fn protocol(headers: &HeaderMap) -> Result<Protocol, Refusal> {
     let wants = headers.get_all(CONNECTION).iter().filter_map(|it| it.to_str().ok());
     let wants = wants.flat_map(|it| it.split(',')).any(|it| it.trim().eq_ignore_ascii_case("upgrade"));
     let to = headers.get(UPGRADE).and_then(|it| it.to_str().ok()).unwrap_or_default();
@@ -268,9 +268,14 @@ enum Wish {
     Translated(Translation),
 }
 
-fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<Wish, Refusal> {
+/// The subprotocols that a client speaks.
+pub(crate) fn offered(headers: &HeaderMap) -> Vec<&str> {
     let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|it| it.to_str().ok());
-    let offered: Vec<&str> = offered.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty()).collect();
+    offered.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty()).collect()
+}
+
+fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<Wish, Refusal> {
+    let offered = offered(headers);
     let translation = match purpose {
         Purpose::RemoteCommand(streams) => Translation::RemoteCommand(streams),
         Purpose::PortForward => Translation::PortForward,
@@ -290,7 +295,7 @@ fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<Wish, Refusal> {
 }
 
 /// The answer to a handshake that we take ourselves.
-fn handshake(headers: &HeaderMap, translation: Translation) -> Result<HeaderMap, Refusal> {
+pub(crate) fn handshake(headers: &HeaderMap, subprotocol: Option<&str>) -> Result<HeaderMap, Refusal> {
     let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok()).map(str::trim).unwrap_or_default();
     let key = text(SEC_WEBSOCKET_KEY);
     if text(SEC_WEBSOCKET_VERSION) != "13" || key.is_empty() {
@@ -299,7 +304,10 @@ fn handshake(headers: &HeaderMap, translation: Translation) -> Result<HeaderMap,
     let mut answer = to("websocket");
     let proof = HeaderValue::from_str(&websocket::accept(key)).expect("base64 is plain text");
     answer.insert(SEC_WEBSOCKET_ACCEPT, proof);
-    answer.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(translation.client_protocol()));
+    if let Some(subprotocol) = subprotocol {
+        let agreed = HeaderValue::from_str(subprotocol).expect("it came in a header");
+        answer.insert(SEC_WEBSOCKET_PROTOCOL, agreed);
+    }
     Ok(answer)
 }
 

@@ -177,6 +177,12 @@ pub(crate) fn put_message(bytes: &[u8], out: &mut BytesMut) {
     out.put_slice(bytes);
 }
 
+/// A message that is text.
+pub(crate) fn put_text(text: &[u8], out: &mut BytesMut) {
+    put_head(TEXT, text.len(), out);
+    out.put_slice(text);
+}
+
 /// A message of a multiplexed protocol: the channel's number, then what is sent on it.
 pub(crate) fn put_channel_message(channel: u8, bytes: &[u8], out: &mut BytesMut) {
     put_head(BINARY, bytes.len() + 1, out);

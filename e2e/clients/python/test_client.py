@@ -1,9 +1,11 @@
 """What a program written with the Python client relies on."""
 
+import json
 import threading
 import unittest
 import uuid
 
+import websocket
 import yaml
 from kubernetes import client, config, dynamic, utils, watch
 from kubernetes.client.exceptions import ApiException
@@ -144,6 +146,21 @@ class Watches(InNamespace):
                 break
         self.assertEqual(seen, expected)
         return version
+
+    def test_a_watch_may_be_a_websocket(self):
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps?watch=true&fieldSelector=metadata.name%3Da"
+        ours = client.Configuration.get_default_copy()
+        socket = websocket.create_connection(
+            ours.host.replace("https", "wss", 1) + path,
+            sslopt={"ca_certs": ours.ssl_ca_cert, "certfile": ours.cert_file, "keyfile": ours.key_file},
+            timeout=SECONDS_MAX,
+        )
+        self.addCleanup(socket.close)
+        self.create("a", k="1")
+        self.core.delete_namespaced_config_map("a", self.namespace)
+        events = [json.loads(socket.recv()) for _ in range(2)]
+        seen = [(event["type"], event["object"]["data"]) for event in events]
+        self.assertEqual(seen, [("ADDED", {"k": "1"}), ("DELETED", {"k": "1"})])
 
     def test_an_informer_keeps_a_copy(self):
         seen = {kind: threading.Event() for kind in ["ADDED", "MODIFIED", "DELETED"]}

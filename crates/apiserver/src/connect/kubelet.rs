@@ -1,17 +1,14 @@
-//! Dials kubelets over TLS, proving who we are and checking who they are, and owns the tunnels that come of it.
+//! Dials kubelets over TLS, proving who we are and checking who they are.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, time::Duration};
 
 use bytes::Bytes;
-use corten_meta::Status;
-use corten_stream::{Accepted, Copied, Dialed, Limits, dial};
+use corten_stream::{Dialed, dial};
 use http::{HeaderMap, Method, Request, header};
 use http_body::Body;
 use http_body_util::Empty;
-use hyper::upgrade::Upgraded;
-use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
-use tokio::{net::TcpStream, sync::watch, task::JoinSet};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::target::Node;
@@ -21,9 +18,8 @@ use crate::{pki, request::BoxError};
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// Until the head of the kubelet's answer: it may have to wait for the container runtime.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
-const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How to reach the kubelets. Clones share their tunnels.
+/// How to reach the kubelets.
 #[derive(Clone)]
 pub struct KubeletClient {
     tls: TlsConnector,
@@ -31,8 +27,6 @@ pub struct KubeletClient {
     unverified: TlsConnector,
     /// To anybody, who is shown nothing.
     strangers: TlsConnector,
-    limits: Limits,
-    tunnels: Arc<Mutex<JoinSet<()>>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,8 +72,6 @@ impl KubeletClient {
             tls: authority.client_config(&own)?.into(),
             unverified: pki::unverified_client_config(Some(&own))?.into(),
             strangers: pki::unverified_client_config(None)?.into(),
-            limits: Limits::default(),
-            tunnels: Arc::default(),
         })
     }
 
@@ -133,58 +125,5 @@ impl KubeletClient {
         let connecting = async { self.strangers.connect(name, connected(authority).await?).await };
         let stream = in_time(authority, connecting).await?;
         Ok(dial(stream, request, deadline).await?)
-    }
-
-    /// Runs a tunnel until it ends or the server stops.
-    pub(super) fn keep(&self, stopping: watch::Receiver<bool>, client: Accepted, other: Upgraded) {
-        self.own(stopping, client.tunnel(other, self.limits));
-    }
-
-    /// As [`KubeletClient::keep`], as soon as the other side is there; the client hears why it is not.
-    pub(super) fn keep_when(
-        &self,
-        stopping: watch::Receiver<bool>,
-        client: Accepted,
-        dialing: impl Future<Output = Result<Upgraded, Status>> + Send + 'static,
-    ) {
-        let limits = self.limits;
-        self.own(stopping, async move {
-            match dialing.await {
-                Ok(other) => client.tunnel(other, limits).await,
-                Err(status) => {
-                    let status = serde_json::to_vec(&status).map_err(io::Error::other)?;
-                    client.fail(&status, limits).await.map(|()| Copied::default())
-                }
-            }
-        });
-    }
-
-    fn own(
-        &self,
-        mut stopping: watch::Receiver<bool>,
-        work: impl Future<Output = io::Result<Copied>> + Send + 'static,
-    ) {
-        let tunnel = async move {
-            tokio::select! {
-                biased;
-                _ = stopping.wait_for(|it| *it) => {}
-                ended = work => match ended {
-                    Ok(copied) => tracing::debug!(?copied, "a tunnel to a kubelet has ended"),
-                    Err(error) => tracing::debug!(%error, "a tunnel to a kubelet broke"),
-                }
-            }
-        };
-        let mut tunnels = self.tunnels.lock();
-        while tunnels.try_join_next().is_some() {}
-        tunnels.spawn(tunnel);
-    }
-
-    /// Waits for the tunnels, which end by themselves once the server stops.
-    pub(crate) async fn stop(&self) {
-        let mut tunnels = std::mem::take(&mut *self.tunnels.lock());
-        let all = async { while tunnels.join_next().await.is_some() {} };
-        if tokio::time::timeout(STOP_DEADLINE, all).await.is_err() {
-            tracing::warn!("tunnels to kubelets did not end in time");
-        }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         Dialed::Answered(response) => Ok(answered(response, &links)),
         Dialed::Switched(head, other) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-            client.keep(ctx.server.stopping(), Accepted::plain(connection), other);
+            ctx.server.tunnels().keep(ctx.server.stopping(), Accepted::plain(connection), other);
             let mut response = http::Response::new(whole(""));
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.headers_mut() = head.headers.clone();

@@ -237,6 +237,25 @@ async fn tunnels_go_through_to_the_container() {
         "{heard}"
     );
 
+    // A log as messages; whoever asks for one wrongly is refused as ever.
+    let messages =
+        |offer| [&websocket(offer)[..], &[("sec-websocket-version", "13"), ("sec-websocket-key", "x")]].concat();
+    let log = "web/log?follow=true&tailLines=2";
+    let (head, mut io) =
+        switched(ask(&server, address, "admin", "GET", log, &messages("x, base64.binary.k8s.io")).await);
+    assert_eq!(head.headers["sec-websocket-protocol"], "base64.binary.k8s.io");
+    let mut heard = Vec::new();
+    io.read_to_end(&mut heard).await.expect("an end");
+    assert_eq!(heard, b"\x81\x00\x81\x0cYSBsaW5lCg==\x88\x02\x03\xe8");
+    for (path, offer, code, text) in [
+        (log, "x", 403, "x"),
+        ("web/log", "binary.k8s.io", 404, "nothing at /containerLogs/default/web/a"),
+        ("?watch=true&resourceVersion=x", "", 422, "resourceVersion"),
+    ] {
+        let (found, body) = refused(ask(&server, address, "admin", "GET", path, &messages(offer)).await).await;
+        assert!(found == code && body.contains(text), "{path}: {found} {body}");
+    }
+
     for (user, method, path, code, text) in [
         ("jane", "POST", exec, 403, r#"User \"jane\" cannot create resource \"pods/exec\""#),
         ("admin", "POST", "web/exec?command=other", 404, "nothing at /exec/default/web/a?command=other"),

@@ -82,10 +82,12 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         return unstored(ctx, kind).await;
     }
     let target = Target::of(ctx, kind)?;
-    match target.subresource {
+    let subresource = target.subresource;
+    let response = match subresource {
         None => object(ctx, target).await,
         Some(subresource) => below_object(ctx, target, subresource).await,
-    }
+    }?;
+    connect::messages(ctx, subresource, response)
 }
 
 /// Paths that are no resource.

@@ -60,10 +60,10 @@ fn http_2_cannot_be_left() {
 #[test]
 fn a_handshake_of_ours_is_proven() {
     let asked = "Sec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
-    let answer = handshake(&headers(asked), Translation::PortForward).expect("a handshake");
+    let answer = handshake(&headers(asked), Some(TUNNELLED)).expect("a handshake");
     assert_eq!(answer["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     assert_eq!(answer["sec-websocket-protocol"], "SPDY/3.1+portforward.k8s.io");
     for wrong in [asked.replace("13", "8"), asked.replace("dGhlIHNhbXBsZSBub25jZQ==", " ")] {
-        assert_eq!(handshake(&headers(&wrong), Translation::PortForward), Err(Refusal::NotAHandshake));
+        assert_eq!(handshake(&headers(&wrong), Some(TUNNELLED)), Err(Refusal::NotAHandshake));
     }
 }

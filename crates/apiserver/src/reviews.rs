@@ -24,6 +24,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     if kind.resource.namespaced && ctx.info.namespace.is_empty() {
         return Err(Status::no_such_path());
     }
+    codec::Form::without_table(ctx)?;
     let mut review = codec::object(ctx, kind).await?;
     let who = ctx.who();
     let resource = &kind.resource;

@@ -7,6 +7,7 @@
 //! dependent of gone owners only    -> deleted
 //! of gone and of living owners     -> the references to the gone are removed
 //! owner in foreground deletion     -> dependents deleted; the finalizer goes when none blocks it any more
+//! and waits so for itself          -> those it waits for block it no longer
 //! owner in orphan deletion         -> references to it removed, then the finalizer
 //! ```
 
@@ -115,16 +116,43 @@ fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan:
 }
 
 fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
-    let blocks = |it: &&OwnerReference| it.uid == owner.uid && it.block_owner_deletion == Some(true);
-    let mut blocking = view.dependents(&owner.uid).filter(|it| it.1.owner_references.iter().any(|it| blocks(&it)));
-    match blocking.next() {
-        None => plan.effects.push(without_finalizer(resource, owner, FOREGROUND)),
-        Some((kind, first)) => {
-            let message = format!("{} dependents must be deleted first", 1 + blocking.count());
-            let wait = Wait::new("DependentsRemain", message, Actor::Cluster);
-            plan.waits.push(wait.on(&kind.kind, &first.name));
+    let mut dependents = blocking(view, &owner.uid);
+    let Some((kind, first)) = dependents.next() else {
+        plan.effects.push(without_finalizer(resource, owner, FOREGROUND));
+        return;
+    };
+    let message = format!("{} dependents must be deleted first", 1 + dependents.count());
+    plan.waits.push(Wait::new("DependentsRemain", message, Actor::Cluster).on(&kind.kind, &first.name));
+    if waits_for_itself(view, owner) {
+        let waiting = blocking(view, &owner.uid).filter(|it| is_waiting(it.1)).take(EFFECTS_MAX);
+        plan.effects.extend(waiting.map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid)));
+    }
+}
+
+/// The dependents that an owner in foreground deletion waits for.
+fn blocking<'a>(view: &'a View, uid: &'a str) -> impl Iterator<Item = (&'a Resource, &'a ObjectMeta)> {
+    let blocks = move |it: &OwnerReference| it.uid == uid && it.block_owner_deletion == Some(true);
+    view.dependents(uid).filter(move |it| it.1.owner_references.iter().any(blocks))
+}
+
+fn is_waiting(object: &ObjectMeta) -> bool {
+    object.is_deleting() && has(object, FOREGROUND)
+}
+
+/// By way of dependents that wait themselves: so none of them would ever go.
+fn waits_for_itself(view: &View, owner: &ObjectMeta) -> bool {
+    let (mut seen, mut to_see) = (BTreeSet::new(), vec![&*owner.uid]);
+    while let Some(uid) = to_see.pop() {
+        for (_, dependent) in blocking(view, uid).filter(|it| is_waiting(it.1)) {
+            if dependent.uid == owner.uid {
+                return true;
+            }
+            if seen.insert(&*dependent.uid) {
+                to_see.push(&dependent.uid);
+            }
         }
     }
+    false
 }
 
 /// What is known of one owner of a dependent.
@@ -173,7 +201,7 @@ fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owne
     };
     match view.meta(&resource, &key) {
         Some(owner) if owner.uid == reference.uid => {
-            if owner.is_deleting() && has(owner, FOREGROUND) {
+            if is_waiting(owner) {
                 Owner::Waiting
             } else {
                 Owner::Living
@@ -223,6 +251,12 @@ fn without_owners(resource: &Resource, object: &ObjectMeta, lost: impl Fn(&str) 
     let left: Vec<_> = object.owner_references.iter().filter(|it| !lost(&it.uid)).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
     exact_patch(resource.clone(), object, json!({ "metadata": { "ownerReferences": left } }))
+}
+
+fn no_longer_blocking(resource: &Resource, object: &ObjectMeta, owner: &str) -> Effect {
+    let mut references = object.owner_references.clone();
+    references.iter_mut().filter(|it| it.uid == owner).for_each(|it| it.block_owner_deletion = Some(false));
+    exact_patch(resource.clone(), object, json!({ "metadata": { "ownerReferences": references } }))
 }
 
 fn without_finalizer(resource: &Resource, object: &ObjectMeta, finalizer: &str) -> Effect {

@@ -4,6 +4,7 @@
 
 pub mod apply;
 mod check;
+mod complete;
 mod cursor;
 mod duplicates;
 pub mod patch;
@@ -13,6 +14,7 @@ mod shape;
 mod table;
 
 pub use check::{Findings, WrongType, check};
+pub use complete::complete;
 pub use cursor::{Cursor, violations};
 pub use duplicates::{duplicates, read};
 pub use prune::prune;

@@ -37,6 +37,17 @@ impl Form {
         form.unwrap_or_else(|| Err(Status::not_acceptable(SUPPORTED)))
     }
 
+    /// Of what has no table.
+    ///
+    /// # Errors
+    /// 406 where nothing else is wanted.
+    pub(crate) fn without_table(ctx: &Context) -> Result<(), Status> {
+        match Self::of(ctx)? {
+            Self::Table(_) => Err(Status::not_acceptable(SUPPORTED)),
+            Self::Object | Self::Partial => Ok(()),
+        }
+    }
+
     fn of_range(range: &str, ctx: &Context) -> Option<Result<Self, Status>> {
         let mut parts = range.split(';').map(str::trim);
         let media_type = parts.next()?;

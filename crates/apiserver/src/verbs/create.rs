@@ -62,6 +62,7 @@ pub(super) async fn prepared(
     // As upstream: what the server itself adds from here on nobody owns.
     let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
     kind.policy.prepare_create(&mut object);
+    corten_schema::complete(kind.schema, &mut object);
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
     services::allot(ctx, kind, &mut object, None)?;

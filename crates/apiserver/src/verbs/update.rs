@@ -165,6 +165,7 @@ async fn prepared(
         let tracked = tracked.unwrap_or_else(|| track(&new));
         (new, tracked)
     };
+    corten_schema::complete(kind.schema, &mut new);
     let mut violations = metadata::carry_over(&mut new, old);
     violations.extend(managed::violations(&sent));
     let owners = if tracked.same {

@@ -20,6 +20,7 @@ pub(crate) fn to_stored(asked: &Kind, object: &mut Value) {
 pub(crate) fn from_stored(asked: &Kind, object: &mut Value) {
     let Some(view) = &asked.view_of else { return };
     (view.from_stored)(object);
+    corten_schema::complete(asked.schema, object);
     identify(object, &asked.resource.kind, asked.resource.api_version());
 }
 

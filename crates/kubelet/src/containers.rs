@@ -336,6 +336,7 @@ fn backs_off(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool
 }
 
 pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
+pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
 /// As upstream, what fails for its configuration is tried again at this pace.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -435,7 +436,7 @@ pub(crate) fn started(
         Err(failure) => {
             let reason = match failure.stage {
                 StartStage::Config => "CreateContainerConfigError",
-                StartStage::Create => "CreateContainerError",
+                StartStage::Create => CREATE_ERROR,
                 StartStage::Start => "RunContainerError",
             };
             if failure.stage == StartStage::Start {

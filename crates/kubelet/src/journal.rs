@@ -8,7 +8,7 @@ use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 
 use crate::{
     Effect, Exit, Observed, ObservedContainer, ProbeKind,
-    containers::{CRASH_LOOP, Track, Waiting, exit_of},
+    containers::{CRASH_LOOP, CREATE_ERROR, Track, Waiting, exit_of},
     context::Context,
     ending::Why,
     image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
@@ -268,9 +268,13 @@ const UNREACHABLE: [&str; 8] = [
     "server gave HTTP response to HTTPS client",
 ];
 
+/// What containerd says of an image whose parts are on the node, and not what they were.
+const DAMAGED: &str = "error unpacking image";
+
 fn wait_of(waiting: &Waiting) -> Wait {
     let is_unreachable = is_about_image(waiting) && UNREACHABLE.iter().any(|it| waiting.message.contains(it));
-    let actor = if is_unreachable { Actor::Operator } else { Actor::Author };
+    let is_damaged = waiting.reason == CREATE_ERROR && waiting.message.contains(DAMAGED);
+    let actor = if is_unreachable || is_damaged { Actor::Operator } else { Actor::Author };
     let mut wait = Wait::new(waiting.reason, waiting.message.clone(), actor);
     wait.since = Some(waiting.since);
     wait
@@ -355,13 +359,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whose_fault_a_failed_pull_is() {
+    fn whose_fault_it_is() {
         for (reason, message, actor) in [
             (ERR_IMAGE_PULL, "web:9: not found", Actor::Author),
             (ERR_IMAGE_PULL, "failed to authorize: 401 Unauthorized", Actor::Author),
             (IMAGE_PULL_BACK_OFF, "dial tcp 10.0.0.1:443: connect: connection refused", Actor::Operator),
             (IMAGE_PULL_BACK_OFF, "lookup registry.example: no such host", Actor::Operator),
             (ERR_IMAGE_PULL, "tls: failed to verify certificate: x509: unknown authority", Actor::Operator),
+            (CREATE_ERROR, "error unpacking image: failed to extract layer sha256:ab: invalid", Actor::Operator),
+            (CREATE_ERROR, "no command specified", Actor::Author),
             // What a container says of its own network is its author's.
             (CRASH_LOOP, "it ends with exit code 1: dial tcp: connection refused", Actor::Author),
         ] {

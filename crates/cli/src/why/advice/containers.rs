@@ -1,5 +1,6 @@
 //! Containers that end, do not start, or do not answer.
 
+use corten_reconcile::Actor;
 use serde_json::json;
 
 use super::{Advice, Case, images, last_part, logs};
@@ -91,6 +92,9 @@ fn out_of_memory(case: &Case<'_>, name: &str) -> Advice {
 pub(super) fn start(case: &Case<'_>) -> Advice {
     let name = case.container_name();
     let message = &case.wait.message;
+    if case.wait.actor == Actor::Operator {
+        return images::damaged(case);
+    }
     let command = command_of(message);
     let why = last_part(message.split("; back-off").next().unwrap_or(message).trim_end_matches(": unknown"));
     let headline = match command {

@@ -44,6 +44,15 @@ pub(super) async fn pull(case: &Case<'_>) -> Advice {
         .hints(undo_hint(case))
 }
 
+/// A part of it is on the node, and not what it was.
+pub(super) fn damaged(case: &Case<'_>) -> Advice {
+    let node = text(case.object, "/spec/nodeName");
+    Advice::run("corten down".into())
+        .headline(format!("the image {} is damaged on the node {node}", image(case)))
+        .who(format!("whoever runs the node {node}: its images must be fetched anew"))
+        .hint("then remove the folder `containerd` in its data folder, and run `corten up`: volumes and logs stay")
+}
+
 pub(super) async fn never(case: &Case<'_>) -> Advice {
     let image = image(case);
     Advice::run(change(case, &image))

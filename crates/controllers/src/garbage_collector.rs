@@ -123,9 +123,10 @@ fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mu
     };
     let message = format!("{} dependents must be deleted first", 1 + dependents.count());
     plan.waits.push(Wait::new("DependentsRemain", message, Actor::Cluster).on(&kind.kind, &first.name));
-    if waits_for_itself(view, owner) {
-        let waiting = blocking(view, &owner.uid).filter(|it| is_waiting(it.1)).take(EFFECTS_MAX);
-        plan.effects.extend(waiting.map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid)));
+    if waits_for(view, owner, owner) {
+        let waiting = blocking(view, &owner.uid).filter(|it| is_waiting(it.1) && waits_for(view, it.1, owner));
+        let patches = waiting.map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid));
+        plan.effects.extend(patches.take(EFFECTS_MAX));
     }
 }
 
@@ -139,12 +140,12 @@ fn is_waiting(object: &ObjectMeta) -> bool {
     object.is_deleting() && has(object, FOREGROUND)
 }
 
-/// By way of dependents that wait themselves: so none of them would ever go.
-fn waits_for_itself(view: &View, owner: &ObjectMeta) -> bool {
-    let (mut seen, mut to_see) = (BTreeSet::new(), vec![&*owner.uid]);
+/// By way of dependents that wait themselves. Of two that wait for each other so none would ever go.
+fn waits_for(view: &View, object: &ObjectMeta, other: &ObjectMeta) -> bool {
+    let (mut seen, mut to_see) = (BTreeSet::new(), vec![&*object.uid]);
     while let Some(uid) = to_see.pop() {
         for (_, dependent) in blocking(view, uid).filter(|it| is_waiting(it.1)) {
-            if dependent.uid == owner.uid {
+            if dependent.uid == other.uid {
                 return true;
             }
             if seen.insert(&*dependent.uid) {

@@ -109,8 +109,11 @@ impl Logind {
         let bus = self.bus.as_deref().map_or_else(Builder::system, Builder::address).build().await?;
         let logind = ManagerProxy::new(&bus).await?;
         let mut told = logind.receive_prepare_for_shutdown().await?;
-        // What was told while nobody listened.
-        if self.is_ending && !logind.preparing_for_shutdown().await? {
+        if self.is_ending {
+            // That it is off may have been told while nobody listened.
+            if logind.preparing_for_shutdown().await? {
+                until(&mut told, false).await?;
+            }
             self.call_off();
         }
         self.make_patient(&bus, &logind).await?;

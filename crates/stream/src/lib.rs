@@ -2,7 +2,7 @@
 //! are copied both ways.
 //!
 //! Where both ends speak the same, nothing here looks inside. The newest WebSocket protocols are translated to SPDY, which
-//! is what container runtimes speak.
+//! is what container runtimes speak. [`Messages`] sends an answer of HTTP over a WebSocket.
 
 mod any_server;
 mod dial;

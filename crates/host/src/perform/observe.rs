@@ -133,7 +133,7 @@ impl Observer {
     /// Until something may have changed that nobody has told the kubelet.
     async fn wait_for_news(&mut self, inner: &Inner) {
         let pause = if self.is_in_trouble() { FACTS_IN_TROUBLE } else { RELIST };
-        let pause = tokio::time::sleep(self.departures.pause(pause));
+        let pause = tokio::time::sleep(self.departures.pause(Instant::now(), pause));
         tokio::pin!(pause);
         loop {
             tokio::select! {
@@ -144,10 +144,10 @@ impl Observer {
                     // of the work.
                     Some(RuntimeEvent::Started { .. }) => {}
                     Some(RuntimeEvent::Exited { container } | RuntimeEvent::Deleted { container }) => {
-                        self.departures.add(container);
-                        let soon = Instant::now() + FIRST_LOOK;
-                        if soon < pause.deadline() {
-                            pause.as_mut().reset(soon);
+                        let now = Instant::now();
+                        self.departures.add(container, now);
+                        if now + FIRST_LOOK < pause.deadline() {
+                            pause.as_mut().reset(now + FIRST_LOOK);
                         }
                     }
                     // A runtime that has come back has something to say of itself, too.

@@ -92,6 +92,7 @@ fn out_of_memory(case: &Case<'_>, name: &str) -> Advice {
 pub(super) fn start(case: &Case<'_>) -> Advice {
     let name = case.container_name();
     let message = &case.wait.message;
+    // The kubelet found no fault of the author's: only its image's parts on the node are left.
     if case.wait.actor == Actor::Operator {
         return images::damaged(case);
     }

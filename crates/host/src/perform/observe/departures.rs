@@ -5,19 +5,22 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use tokio::time::Instant;
+
 /// About what containerd takes to write down an end.
 pub(super) const FIRST_LOOK: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub(super) struct Departures {
     ids: BTreeSet<String>,
-    pause: Duration,
+    /// When the last of them was told.
+    newest: Option<Instant>,
 }
 
 impl Departures {
-    pub(super) fn add(&mut self, id: String) {
+    pub(super) fn add(&mut self, id: String, now: Instant) {
         self.ids.insert(id);
-        self.pause = FIRST_LOOK;
+        self.newest = Some(now);
     }
 
     /// After a look at the runtime: only who is still shown running must be looked for again.
@@ -25,14 +28,12 @@ impl Departures {
         self.ids.retain(|it| is_shown(it));
     }
 
-    /// How long to wait for the next look; twice as long after each that showed nothing new.
-    pub(super) fn pause(&mut self, longest: Duration) -> Duration {
-        if self.ids.is_empty() {
-            return longest;
+    /// How long to wait for the next look: as long as was waited for so far, however many looks that were.
+    pub(super) fn pause(&self, now: Instant, longest: Duration) -> Duration {
+        match self.newest {
+            Some(newest) if !self.ids.is_empty() => now.duration_since(newest).clamp(FIRST_LOOK, longest),
+            _ => longest,
         }
-        let pause = self.pause.min(longest);
-        self.pause = pause * 2;
-        pause
     }
 }
 
@@ -44,26 +45,29 @@ mod tests {
 
     #[test]
     fn looks_again_until_the_end_is_shown() {
-        let mut departures = Departures::default();
-        assert_eq!(departures.pause(LONGEST), LONGEST);
-        departures.add("a".into());
-        for factor in [1, 2, 4, 8] {
+        let (begin, mut departures) = (Instant::now(), Departures::default());
+        assert_eq!(departures.pause(begin, LONGEST), LONGEST);
+        departures.add("a".into(), begin);
+        let mut now = begin;
+        for factor in [1, 1, 2, 4, 8] {
             departures.retain(|_| true);
-            assert_eq!(departures.pause(LONGEST), FIRST_LOOK * factor);
+            // Asking twice at one time, as whoever is woken for something else, changes nothing.
+            for _ in 0..2 {
+                assert_eq!(departures.pause(now, LONGEST), FIRST_LOOK * factor);
+            }
+            now += FIRST_LOOK * factor;
         }
-        departures.add("b".into());
+        departures.add("b".into(), now);
         departures.retain(|it| it == "b");
-        assert_eq!(departures.pause(LONGEST), FIRST_LOOK);
+        assert_eq!(departures.pause(now, LONGEST), FIRST_LOOK);
         departures.retain(|_| false);
-        assert_eq!(departures.pause(LONGEST), LONGEST);
+        assert_eq!(departures.pause(now, LONGEST), LONGEST);
     }
 
     #[test]
     fn one_that_is_shown_for_ever_costs_no_more_than_none() {
-        let mut departures = Departures::default();
-        departures.add("a".into());
-        let pauses: Vec<_> = (0..20).map(|_| departures.pause(LONGEST)).collect();
-        assert!(pauses.is_sorted());
-        assert_eq!(pauses[10..], [LONGEST; 10]);
+        let (begin, mut departures) = (Instant::now(), Departures::default());
+        departures.add("a".into(), begin);
+        assert_eq!(departures.pause(begin + LONGEST * 10, LONGEST), LONGEST);
     }
 }

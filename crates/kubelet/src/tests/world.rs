@@ -1,5 +1,7 @@
 //! A machine and an API server just good enough to play a trace against.
 
+mod machine;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     time::Duration,
@@ -11,10 +13,9 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::{
-    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, Exit, Failure, HookAnswer, HostEffect,
-    Image, Kubelet, LocalImage, Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, Outcome,
-    PodRef, PodUse, ProbeVerdict, Signal, Signals, Snapshot, Source, SourceKind, StartFailure, StartStage, Token,
-    VolumeUse,
+    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
+    Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse, Signal, Signals,
+    Source, SourceKind, Token, VolumeUse,
 };
 
 pub(super) struct World {
@@ -403,216 +404,6 @@ impl World {
         }
         self.now = end;
     }
-
-    // ---- the machine ----
-
-    fn snapshot(&mut self) {
-        // A moment passes, or the kubelet could not know that this is newer than what it was told before.
-        self.now = self.now.after(Duration::from_millis(1));
-        let (sandboxes, containers) = (self.sandboxes.clone(), self.containers.clone());
-        self.step(Event::Snapshot(Snapshot { taken_at: Some(self.now), sandboxes, containers }));
-    }
-
-    /// Answers what is pending and begins with `which`; with `go_on`, also what that leads to.
-    fn answer(&mut self, which: &str, failure: Option<&str>, go_on: bool) {
-        for round in 0.. {
-            assert!(round < 1000, "this has no end: {:?}", self.pending_text());
-            let chosen = |it: &HostEffect| show::host(it).starts_with(which);
-            let (now, later) = std::mem::take(&mut self.pending).into_iter().partition(chosen);
-            self.pending = later;
-            let now: Vec<HostEffect> = now;
-            assert!(go_on || !now.is_empty(), "nothing pending begins with {which:?}: {:?}", self.pending_text());
-            if now.is_empty() {
-                return;
-            }
-            for effect in now {
-                let pod = effect.pod().clone();
-                let outcome = match failure {
-                    None => self.succeed(effect),
-                    Some(message) => self.fail(&effect, message),
-                };
-                let needs_look = matches!(outcome, Outcome::Stopped { .. } | Outcome::SandboxStopped { .. });
-                self.step(Event::Done { pod, outcome });
-                if needs_look {
-                    self.snapshot();
-                }
-            }
-            if !go_on {
-                return;
-            }
-        }
-    }
-
-    fn pending_text(&self) -> Vec<String> {
-        self.pending.iter().map(show::host).collect()
-    }
-
-    fn succeed(&mut self, effect: HostEffect) -> Outcome {
-        match effect {
-            HostEffect::PrepareVolumes { .. } => Outcome::Volumes(Ok(())),
-            HostEffect::RunSandbox(spec) => {
-                self.n_made += 1;
-                let sandbox = ObservedSandbox {
-                    id: format!("s{}", self.n_made),
-                    pod: spec.pod,
-                    attempt: spec.attempt,
-                    ready: true,
-                    created_at: Some(self.now),
-                    ips: if spec.host_network { Vec::new() } else { vec![format!("10.0.0.{}", self.n_made)] },
-                };
-                self.sandboxes.push(sandbox.clone());
-                Outcome::Sandbox(Ok(sandbox))
-            }
-            HostEffect::StopSandbox { id, .. } => {
-                self.sandboxes.iter_mut().filter(|it| it.id == id).for_each(|it| it.ready = false);
-                let now = self.now;
-                self.containers.iter_mut().filter(|it| it.sandbox_id == id).for_each(|it| end(it, 137, now));
-                Outcome::SandboxStopped { id, result: Ok(()) }
-            }
-            HostEffect::RemoveSandbox { id, .. } => {
-                self.sandboxes.retain(|it| it.id != id);
-                self.containers.retain(|it| it.sandbox_id != id);
-                Outcome::SandboxRemoved { id, result: Ok(()) }
-            }
-            HostEffect::InspectImage { container, image, .. } => {
-                Outcome::Image { container, result: Ok(Some(present(&image))) }
-            }
-            HostEffect::PullImage { container, image, .. } => {
-                Outcome::Pulled { container, result: Ok(present(&image)) }
-            }
-            HostEffect::StartContainer(spec) => {
-                let container = self.container(&spec, Observed::Running { started_at: Some(self.now) });
-                Outcome::Container { container: spec.name, attempt: spec.attempt, result: Ok(container) }
-            }
-            HostEffect::StopContainer { container, id, .. } => {
-                let now = self.now;
-                self.containers.iter_mut().filter(|it| it.id == id).for_each(|it| end(it, 143, now));
-                Outcome::Stopped { container, id, result: Ok(()) }
-            }
-            HostEffect::RemoveContainer { container, id, .. } => {
-                self.containers.retain(|it| it.id != id);
-                Outcome::Removed { container, id, result: Ok(()) }
-            }
-            HostEffect::Probe { container, id, probe, .. } => {
-                Outcome::Probed { container, id, probe, verdict: ProbeVerdict::Success }
-            }
-            HostEffect::RunHook { container, id, hook, .. } => {
-                Outcome::Hooked { container, id, hook, result: Ok(HookAnswer::Ran) }
-            }
-            HostEffect::Resize { .. } => Outcome::Resized(Ok(())),
-            HostEffect::ReadFiles { container, files, .. } => {
-                let content = |path: &str| self.files.get(path).map(|it| it.as_bytes().to_vec());
-                let read = files.into_iter().map(|it| (it.clone(), content(&it.1))).collect();
-                Outcome::FilesRead { container, result: Ok(read) }
-            }
-            HostEffect::TailLog { container, .. } => Outcome::LogTail { container, text: "oh no\n".into() },
-            HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
-        }
-    }
-
-    fn fail(&mut self, effect: &HostEffect, message: &str) -> Outcome {
-        match effect {
-            // Not there is an answer, not a failure.
-            HostEffect::InspectImage { container, .. } if message == "absent" => {
-                Outcome::Image { container: container.clone(), result: Ok(None) }
-            }
-            HostEffect::StartContainer(spec) => {
-                let (stage, message) = message.split_once(' ').unwrap();
-                let stage = match stage {
-                    "config" => StartStage::Config,
-                    "create" => StartStage::Create,
-                    _ => StartStage::Start,
-                };
-                let exit = Exit {
-                    code: 128,
-                    reason: "StartError".into(),
-                    message: message.into(),
-                    started_at: None,
-                    finished_at: Some(self.now),
-                };
-                let container = (stage == StartStage::Start).then(|| self.container(spec, Observed::Exited(exit)));
-                let result = Err(StartFailure { stage, message: message.into(), container });
-                Outcome::Container { container: spec.name.clone(), attempt: spec.attempt, result }
-            }
-            HostEffect::PullImage { container, .. } => {
-                Outcome::Pulled { container: container.clone(), result: Err(Failure::new(message)) }
-            }
-            other => match other.failed(message) {
-                Event::Done { outcome, .. } => outcome,
-                event => panic!("{event:?} is no outcome"),
-            },
-        }
-    }
-
-    /// `makes web/app`, `runs web/app`: the machine shows the container before whoever starts it has his answer.
-    fn show_early(&mut self, path: &str, state: Observed) {
-        let meant = |it: &HostEffect| match it {
-            HostEffect::StartContainer(spec) => {
-                Some(spec.clone()).filter(|it| format!("{}/{}", it.pod.key.name, it.name) == path)
-            }
-            _ => None,
-        };
-        let spec = self.pending.iter().find_map(meant);
-        self.container(
-            &spec.unwrap_or_else(|| panic!("{path} is not about to start: {:?}", self.pending_text())),
-            state,
-        );
-        self.snapshot();
-    }
-
-    /// The one that the machine shows already, or a new one. What was only made may run now.
-    fn container(&mut self, spec: &crate::ContainerSpec, state: Observed) -> ObservedContainer {
-        let is_it = |it: &&mut ObservedContainer| {
-            (&it.pod, &it.name, it.attempt, &it.sandbox_id) == (&spec.pod, &spec.name, spec.attempt, &spec.sandbox_id)
-        };
-        if let Some(known) = self.containers.iter_mut().find(is_it) {
-            if known.state == Observed::Created {
-                known.state = state;
-            }
-            return known.clone();
-        }
-        self.n_made += 1;
-        let container = ObservedContainer {
-            id: format!("c{}", self.n_made),
-            sandbox_id: spec.sandbox_id.clone(),
-            pod: spec.pod.clone(),
-            name: spec.name.clone(),
-            attempt: spec.attempt,
-            image: spec.image.clone(),
-            image_id: spec.image_ref.clone(),
-            hash: spec.annotations["io.kubernetes.container.hash"].clone(),
-            created_at: Some(self.now),
-            state,
-        };
-        self.containers.push(container.clone());
-        container
-    }
-
-    /// `exit web/app 1`: its main process ends.
-    fn exit(&mut self, which: &str, code: &str) {
-        let (pod, name) = which.split_once('/').unwrap();
-        let now = self.now;
-        let container = self.containers.iter_mut().rev().find(|it| it.pod.key.name == pod && it.name == name);
-        end(container.unwrap(), code.parse().unwrap(), now);
-        self.snapshot();
-    }
-}
-
-fn end(container: &mut ObservedContainer, code: i32, now: Time) {
-    if let Observed::Running { started_at } = container.state {
-        let reason = if code == 0 { "Completed" } else { "Error" };
-        container.state = Observed::Exited(Exit {
-            code,
-            reason: reason.into(),
-            message: String::new(),
-            started_at,
-            finished_at: Some(now),
-        });
-    }
-}
-
-fn present(image: &str) -> Image {
-    Image { image_ref: format!("sha256:{image}"), size_bytes: 1000, uid: None, username: String::new() }
 }
 
 /// RFC 7386.

@@ -2,6 +2,7 @@
 
 mod leftover;
 mod multiplexed;
+mod turn;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,6 +22,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
+use turn::InOneTurn;
 
 use crate::{
     Server,
@@ -172,9 +174,9 @@ impl Connection {
         };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let served = if is_http2 {
-            multiplexed::serve(self, stream, watcher).await
+            InOneTurn::new(multiplexed::serve(self, stream, watcher)).await
         } else {
-            self.one_by_one(stream, watcher).await
+            InOneTurn::new(self.one_by_one(stream, watcher)).await
         };
         if let Err(error) = served {
             tracing::debug!(%address, %error, "the connection broke");

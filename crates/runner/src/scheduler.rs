@@ -2,6 +2,9 @@
 //!
 //! A binding whose answer was lost is asked for again until it is known what became of it. To call it failed would free
 //! room on a node that may be taken.
+//!
+//! What comes right after news waits a moment for more, as with [`crate::Sight`]: who creates one Pod after the other would
+//! wake the scheduler for each.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -35,6 +38,8 @@ const TELL_TRIES: usize = 3;
 const BIND_BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BIND_BACKOFF_MAX: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(3600);
+/// How long no news are taken in after there were some. The first after a quiet time are taken in at once.
+const REST: Duration = Duration::from_millis(5);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown` is ready; bindings that are under way then get a moment to end.
@@ -83,6 +88,7 @@ struct Running {
     events: EventRecorder,
     rewind: Rewind,
     tick_at: Option<Instant>,
+    rests_until: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -117,6 +123,7 @@ impl Running {
             events: EventRecorder::new(client.clone(), "default-scheduler"),
             rewind: Rewind::default(),
             tick_at: None,
+            rests_until: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             client,
             clock,
@@ -138,7 +145,7 @@ impl Running {
 
     /// Takes in everything there is, places pods where it is time, begins writes; pending once nothing more happens.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut poll = self.poll_caches(context);
+        let mut poll = self.poll_caches_unless_resting(context);
         while let Poll::Ready(Some(Written { pod, event })) = self.writes.poll_next_unpin(context) {
             self.writing.remove(&pod);
             if let Some(event) = event {
@@ -157,7 +164,8 @@ impl Running {
             poll = Poll::Ready(());
         }
         // A tick that is due but held up is not waited for by time: the list or the write it waits for wakes.
-        let next = self.tick_at.filter(|it| *it > now).unwrap_or(now + IDLE);
+        let next = [self.tick_at, self.rests_until].into_iter().flatten().filter(|it| *it > now).min();
+        let next = next.unwrap_or(now + IDLE);
         self.alarm.as_mut().reset(next);
         if self.alarm.as_mut().poll(context).is_ready() {
             poll = Poll::Ready(());
@@ -166,20 +174,32 @@ impl Running {
         poll
     }
 
-    fn poll_caches(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut poll = Poll::Pending;
-        for _ in 0..BATCH {
+    fn poll_caches_unless_resting(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let now = Instant::now();
+        // What was last said to have no news still wakes.
+        if self.rests_until.is_some_and(|it| it > now) {
+            return Poll::Pending;
+        }
+        let (has_news, is_drained) = self.poll_caches(context);
+        self.rests_until = (has_news && is_drained).then_some(now + REST);
+        if has_news { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Was there anything, and is there nothing more?
+    fn poll_caches(&mut self, context: &mut Context<'_>) -> (bool, bool) {
+        let (mut n_nodes, mut n_pods) = (0, 0);
+        while n_nodes < BATCH {
             let Poll::Ready(event) = self.nodes.poll_event(context) else { break };
-            poll = Poll::Ready(());
+            n_nodes += 1;
             match event {
                 InformerEvent::Applied(node, _) => self.step(Event::Node(Box::new(node))),
                 InformerEvent::Deleted(meta) => self.step(Event::NodeGone(meta.name)),
                 InformerEvent::Synced(_) => {}
             }
         }
-        for _ in 0..BATCH {
+        while n_pods < BATCH {
             let Poll::Ready(event) = self.pods.poll_event(context) else { break };
-            poll = Poll::Ready(());
+            n_pods += 1;
             match event {
                 InformerEvent::Applied(pod, _) => self.step(Event::Pod(Box::new(pod))),
                 InformerEvent::Deleted(meta) => {
@@ -189,7 +209,7 @@ impl Running {
                 InformerEvent::Synced(_) => {}
             }
         }
-        poll
+        (n_nodes + n_pods > 0, n_nodes < BATCH && n_pods < BATCH)
     }
 
     fn step(&mut self, event: Event) {

@@ -145,7 +145,9 @@ async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Tx
     if caches.applied() < seen {
         ctx.server.help_caches();
     }
-    caches.until(|| (caches.applied() >= seen).then_some(())).await;
+    if caches.applied() < seen {
+        caches.until(|| (caches.applied() >= seen).then_some(())).await;
+    }
     Ok(committed)
 }
 

@@ -1,22 +1,49 @@
 //! What is written: ConfigMaps of some hundred bytes, and Pods as large as a real one.
 
+use std::sync::LazyLock;
+
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 pub(super) const PODS: &str = "/api/v1/namespaces/default/pods";
 
+/// What is before a name and what is after it: the load shall not spend its time on making text.
+type Halves = [String; 2];
+
+static CONFIG_MAP: LazyLock<Halves> = LazyLock::new(|| halves(&config_map_named(NAME)));
+static POD: LazyLock<Halves> = LazyLock::new(|| halves(&pod_named(NAME)));
+/// Stands where a name will be.
+const NAME: &str = "THE-NAME";
+
+fn halves(object: &Value) -> Halves {
+    let text = object.to_string();
+    let (before, after) = text.split_once(NAME).expect("the object has its name");
+    [before.to_owned(), after.to_owned()]
+}
+
+fn named([before, after]: &Halves, name: &str) -> Bytes {
+    [before, name, after].concat().into()
+}
+
 pub(super) fn config_map(name: &str) -> Bytes {
-    let object = json!({
+    named(&CONFIG_MAP, name)
+}
+
+pub(super) fn pod(name: &str) -> Bytes {
+    named(&POD, name)
+}
+
+fn config_map_named(name: &str) -> Value {
+    json!({
         "kind": "ConfigMap", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "default", "labels": {"app": "bench"}},
         "data": {"a.properties": "color=weathering\nsize=40ft\n", "b.properties": "x".repeat(200)},
-    });
-    object.to_string().into()
+    })
 }
 
 /// No scheduler feels responsible for it, so what is measured is the API alone.
-pub(super) fn pod(name: &str) -> Bytes {
+fn pod_named(name: &str) -> Value {
     let variable = |n: usize| json!({"name": format!("SETTING_{n:02}"), "value": format!("value-{n}-of-a-setting")});
     let container = |name: &str| {
         json!({
@@ -30,7 +57,7 @@ pub(super) fn pod(name: &str) -> Bytes {
             "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080}, "periodSeconds": 10},
         })
     };
-    let object = json!({
+    json!({
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {
             "name": name, "namespace": "default",
@@ -42,8 +69,7 @@ pub(super) fn pod(name: &str) -> Bytes {
             "automountServiceAccountToken": false,
             "containers": [container("main"), container("side")],
         },
-    });
-    object.to_string().into()
+    })
 }
 
 pub(super) fn deployment(name: &str, replicas: usize) -> Bytes {

@@ -1,0 +1,157 @@
+//! A connection that wakes itself goes on in the same turn.
+//!
+//! hyper hands a request's body from one half of a connection to the other through a channel, so the task of the
+//! connection is woken by itself while it moves. Left alone the runtime puts such a task at the end of its queue, wakes
+//! another thread for it, and the request goes on there, with none of its memory in that core's cache.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+};
+
+use futures_util::task::AtomicWaker;
+
+/// After so many moves of one turn others are let in.
+const MOVES_MAX: usize = 16;
+
+/// Moves on as long as it wakes itself.
+pub(super) struct InOneTurn<F> {
+    future: Pin<Box<F>>,
+    turn: Arc<Turn>,
+}
+
+impl<F> InOneTurn<F> {
+    pub(super) fn new(future: F) -> Self {
+        Self { future: Box::pin(future), turn: Arc::default() }
+    }
+}
+
+/// The waker: while the future moves, its own turn takes care of what wakes it.
+#[derive(Default)]
+struct Turn {
+    is_moving: AtomicBool,
+    is_woken: AtomicBool,
+    task: AtomicWaker,
+}
+
+impl Wake for Turn {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::SeqCst);
+        // Whoever has seen it move has left word before it looks for that.
+        if !self.is_moving.load(Ordering::SeqCst) {
+            self.task.wake();
+        }
+    }
+}
+
+impl<F: Future> Future for InOneTurn<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { future, turn } = &mut *self;
+        turn.task.register(cx.waker());
+        let waker = Waker::from(turn.clone());
+        for _ in 0..MOVES_MAX {
+            turn.is_moving.store(true, Ordering::SeqCst);
+            turn.is_woken.swap(false, Ordering::SeqCst);
+            let moved = future.as_mut().poll(&mut Context::from_waker(&waker));
+            turn.is_moving.store(false, Ordering::SeqCst);
+            if moved.is_ready() {
+                return moved;
+            }
+            if !turn.is_woken.load(Ordering::SeqCst) {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, sync::atomic::AtomicUsize};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Polls something that wakes itself `n` times; how often it moved, how often its task was woken, whether it is done.
+    fn polled(n: usize) -> (usize, usize, bool) {
+        let mut moves = 0;
+        let count = Arc::new(Count::default());
+        let done = {
+            let waker = Waker::from(count.clone());
+            let mut future = InOneTurn::new(poll_fn(|cx| {
+                moves += 1;
+                if moves > n {
+                    return Poll::Ready(());
+                }
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }));
+            Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_ready()
+        };
+        (moves, count.0.load(Ordering::SeqCst), done)
+    }
+
+    #[test]
+    fn who_wakes_itself_moves_on_at_once_but_not_for_ever() {
+        assert_eq!(polled(0), (1, 0, true));
+        assert_eq!(polled(3), (4, 0, true));
+        assert_eq!(polled(1000), (MOVES_MAX, 1, false));
+    }
+
+    #[test]
+    fn who_is_woken_between_turns_has_its_task_woken() {
+        let count = Arc::new(Count::default());
+        let waker = Waker::from(count.clone());
+        let mut inner = None;
+        let mut future = InOneTurn::new(poll_fn(|cx| {
+            inner = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
+        assert_eq!(count.0.load(Ordering::SeqCst), 0);
+        drop(future);
+        inner.expect("it moved").wake();
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn nothing_that_happens_on_another_thread_is_missed() {
+        // Each answer asks for the next: one that is missed would end the talk.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
+        runtime.block_on(async {
+            let (ask, mut asked) = tokio::sync::mpsc::channel::<u32>(1);
+            let (answer, mut answered) = tokio::sync::mpsc::channel::<u32>(1);
+            let one = tokio::spawn(InOneTurn::new(async move {
+                while let Some(n) = asked.recv().await {
+                    answer.send(n + 1).await.expect("somebody listens");
+                }
+            }));
+            let mut n = 0;
+            while n < 20_000 {
+                ask.send(n).await.expect("somebody listens");
+                n = answered.recv().await.expect("an answer");
+            }
+            drop(ask);
+            one.await.expect("it ends");
+        });
+    }
+}

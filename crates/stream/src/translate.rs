@@ -44,6 +44,9 @@ pub(crate) trait Up: Send {
 
 /// From the server's bytes to frames for the client.
 pub(crate) trait Down: Send {
+    /// The client may not be ready to hear anything yet.
+    const HAS_HEAD_START: bool = false;
+
     /// What is sent to the client before anything else.
     fn open(&mut self, _: &mut BytesMut) {}
 
@@ -158,10 +161,10 @@ async fn write<S: AsyncWrite>(server: &mut WriteHalf<S>, bytes: &[u8], pongs: &m
     }
 }
 
-async fn downward<C: AsyncWrite, S: AsyncRead>(
+async fn downward<C: AsyncWrite, S: AsyncRead, D: Down>(
     mut server: ReadHalf<S>,
     client: &mut WriteHalf<C>,
-    down: &mut impl Down,
+    down: &mut D,
     replies: mpsc::Sender<Bytes>,
     mut pongs: mpsc::Receiver<Bytes>,
     pulse: &watch::Sender<Pulse>,
@@ -169,6 +172,9 @@ async fn downward<C: AsyncWrite, S: AsyncRead>(
 ) -> io::Result<u64> {
     let (mut input, mut out, mut reply) = (BytesMut::new(), BytesMut::new(), BytesMut::new());
     let mut copied = 0;
+    if D::HAS_HEAD_START {
+        sleep(limits.head_start).await;
+    }
     down.open(&mut out);
     loop {
         if !out.is_empty() {

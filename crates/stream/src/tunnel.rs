@@ -8,6 +8,10 @@ use tokio::{
     time::Instant,
 };
 
+/// Up to its version 1.33 kubectl reads before it has made its channels, and drops what is for none of them: a refusal that
+/// came at once would be lost, and it would end with 0 (kubernetes#131203). No command says anything so soon.
+const HEAD_START: Duration = Duration::from_millis(20);
+
 /// How long a tunnel may be quiet, and how much it holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -19,6 +23,8 @@ pub struct Limits {
     pub switch: Duration,
     /// Bytes in flight for each direction.
     pub buffer_bytes: usize,
+    /// How long a client of a command has to make its channels before it is told anything.
+    pub head_start: Duration,
 }
 
 impl Default for Limits {
@@ -29,6 +35,7 @@ impl Default for Limits {
             half_closed: Duration::from_secs(30),
             switch: Duration::from_secs(30),
             buffer_bytes: 16 * 1024,
+            head_start: HEAD_START,
         }
     }
 }

@@ -233,6 +233,7 @@ impl Accepted {
         put_status(status, &mut last_words);
         websocket::put_close(websocket::NORMAL, &mut last_words);
         let mut client = self.switched(limits).await?;
+        tokio::time::sleep(limits.head_start).await;
         let said = async {
             client.write_all(&last_words).await?;
             client.shutdown().await

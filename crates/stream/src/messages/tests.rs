@@ -10,6 +10,7 @@ const LIMITS: Limits = Limits {
     half_closed: Duration::from_secs(5),
     switch: Duration::from_secs(5),
     buffer_bytes: 8,
+    head_start: Duration::from_millis(20),
 };
 
 fn asking(for_what: &str) -> HeaderMap {

@@ -149,6 +149,8 @@ impl Homeward {
 }
 
 impl Down for Homeward {
+    const HAS_HEAD_START: bool = true;
+
     fn open(&mut self, client: &mut BytesMut) {
         put_greeting(self.streams, client);
     }

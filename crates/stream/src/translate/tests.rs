@@ -7,6 +7,7 @@ const LIMITS: Limits = Limits {
     half_closed: Duration::from_secs(5),
     switch: Duration::from_secs(5),
     buffer_bytes: 1024,
+    head_start: Duration::from_millis(20),
 };
 
 const CAT: Streams = Streams { stdin: true, stdout: true, stderr: true, tty: false };
@@ -54,6 +55,17 @@ async fn opened(server: &mut DuplexStream, count: usize) {
         let mut rest = vec![0; usize::from(head[7]) - 4];
         server.read_exact(&mut rest).await.expect("with headers");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_hears_nothing_before_it_can_have_made_its_channels() {
+    let begun = tokio::time::Instant::now();
+    let Ends { mut client, mut server, task: _task } = join(CAT);
+    opened(&mut server, 4).await;
+    server.write_all(&data(5, false, b"early")).await.expect("taken");
+    assert_eq!(begun.elapsed(), Duration::ZERO, "the command begins at once");
+    expect(&mut client, b"\x82\x01\x01\x82\x06\x01early").await;
+    assert_eq!(begun.elapsed(), LIMITS.head_start);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@ const LIMITS: Limits = Limits {
     half_closed: Duration::from_secs(5),
     switch: Duration::from_secs(5),
     buffer_bytes: 8,
+    head_start: Duration::from_millis(20),
 };
 
 #[tokio::test(start_paused = true)]

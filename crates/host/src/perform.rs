@@ -18,8 +18,8 @@ use std::{
 
 use corten_kubelet::{
     Action, ContainerSpec, Credential, Event, Failure, HookAnswer, HostEffect, HostPathKind, Image, MountSource,
-    ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
-    VolumeSource,
+    Observed, ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage,
+    Volume, VolumeSource,
 };
 use tokio::sync::{Mutex, Notify};
 
@@ -52,6 +52,7 @@ struct Inner {
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
     observer: Mutex<observe::Observer>,
+    known: observe::Known,
     care: Mutex<care::Care>,
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
@@ -74,6 +75,7 @@ impl NodeHands {
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&layout)),
+            known: observe::Known::default(),
             mounts: containerd.mounts(),
             stats: Stats::default(),
             counters: Counters::default(),
@@ -134,7 +136,9 @@ impl NodeHands {
 
     /// The next call for news is a first one again.
     pub async fn renew(&self) {
-        *self.inner.observer.lock().await = observe::Observer::new(&self.inner.layout);
+        let mut observer = self.inner.observer.lock().await;
+        self.inner.known.clear();
+        *observer = observe::Observer::new(&self.inner.layout);
     }
 
     /// Waits for the next news of the machine; the first call answers at once.
@@ -155,6 +159,7 @@ impl Inner {
             volumes: other.volumes.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&other.layout)),
+            known: observe::Known::default(),
             care: Mutex::new(care::Care::new(other.end.news())),
             end: other.end.clone(),
             kills: other.kills.clone(),
@@ -295,6 +300,7 @@ impl Inner {
         let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
         let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
         let sandbox = observe::sandbox_of(&status);
+        self.known.note_sandbox(&sandbox);
         Ok(ObservedSandbox { pod: spec.pod.clone(), attempt: spec.attempt, ..sandbox })
     }
 
@@ -362,6 +368,10 @@ impl Inner {
             return Err(StartFailure { stage: StartStage::Start, message: error.message, container });
         }
         let found = self.look_at(&id, spec).await;
+        // The last words of one that has ended already may still be on their way.
+        if let Some(running) = found.as_ref().filter(|it| matches!(it.state, Observed::Running { .. })) {
+            self.known.note_container(running);
+        }
         Ok(found.unwrap_or_else(|| observe::just_started(&id, spec)))
     }
 

@@ -3,6 +3,7 @@
 //! containerd tells at once that something happened; what it is, is read afresh. Now and then all is read in any case.
 
 mod departures;
+mod known;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,6 +24,7 @@ use tokio::time::Instant;
 use super::Inner;
 use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs};
 use departures::{Departures, FIRST_LOOK};
+pub(super) use known::Known;
 
 /// Without any event the runtime is read this often.
 const RELIST: Duration = Duration::from_secs(2);
@@ -71,10 +73,6 @@ pub(super) struct Observer {
     /// When the runtime last answered, and whether it is silent since.
     heard_at: Option<Instant>,
     is_silent: bool,
-    /// What does not change any more is asked for once.
-    ended: BTreeMap<String, ObservedContainer>,
-    running: BTreeMap<String, ObservedContainer>,
-    networks: BTreeMap<String, Vec<String>>,
     departures: Departures,
 }
 
@@ -87,9 +85,6 @@ impl Observer {
             facts_at: None,
             heard_at: None,
             is_silent: false,
-            ended: BTreeMap::new(),
-            running: BTreeMap::new(),
-            networks: BTreeMap::new(),
             departures: Departures::default(),
         }
     }
@@ -185,69 +180,21 @@ impl Observer {
         let containers = inner.cri.list_containers(None).await?;
         let mut snapshot = Snapshot { taken_at, ..Snapshot::default() };
         for it in sandboxes.iter().filter(|it| it.labels.contains_key(POD_UID)) {
-            let sandbox = self.sandbox(inner, it).await?;
+            let sandbox = sandbox(inner, it).await?;
             snapshot.sandboxes.extend(sandbox);
         }
         for it in containers.iter().filter(|it| it.labels.contains_key(POD_UID)) {
-            let container = self.container(inner, it).await?;
+            let container = container(inner, it).await?;
             snapshot.containers.extend(container);
         }
         let ids: BTreeSet<&String> =
             sandboxes.iter().map(|it| &it.id).chain(containers.iter().map(|it| &it.id)).collect();
         let alive = alive(&sandboxes, &containers);
         self.departures.retain(|id| alive.contains(id));
-        self.ended.retain(|id, _| ids.contains(id));
-        self.running.retain(|id, _| ids.contains(id));
-        self.networks.retain(|id, _| ids.contains(id));
+        inner.known.retain(&ids);
         snapshot.sandboxes.sort_by(|a, b| a.id.cmp(&b.id));
         snapshot.containers.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(snapshot)
-    }
-
-    async fn sandbox(&mut self, inner: &Inner, it: &cri::PodSandbox) -> Result<Option<ObservedSandbox>, CriError> {
-        let ready = it.state == i32::from(cri::PodSandboxState::Ready);
-        if ready && !self.networks.contains_key(&it.id) {
-            match inner.cri.pod_sandbox_status(&it.id).await {
-                Ok(status) => {
-                    self.networks.insert(it.id.clone(), sandbox_of(&status).ips);
-                }
-                Err(error) if error.is_not_found() => return Ok(None),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(Some(ObservedSandbox {
-            id: it.id.clone(),
-            pod: pod_of(&it.labels),
-            attempt: it.metadata.as_ref().map_or(0, |it| it.attempt),
-            ready,
-            created_at: time(it.created_at),
-            ips: self.networks.get(&it.id).cloned().unwrap_or_default(),
-        }))
-    }
-
-    async fn container(&mut self, inner: &Inner, it: &cri::Container) -> Result<Option<ObservedContainer>, CriError> {
-        let known = match cri::ContainerState::try_from(it.state) {
-            Ok(cri::ContainerState::Exited) => self.ended.get(&it.id),
-            Ok(cri::ContainerState::Running) => self.running.get(&it.id),
-            _ => None,
-        };
-        if let Some(known) = known {
-            return Ok(Some(known.clone()));
-        }
-        let mut status = match inner.cri.container_status(&it.id).await {
-            Ok(status) => status,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        correct_reason(inner, &mut status).await;
-        let message = inner.last_words(&status).await;
-        let container = container_of(&status, &it.pod_sandbox_id, message);
-        match container.state {
-            Observed::Exited(_) => self.ended.insert(it.id.clone(), container.clone()),
-            Observed::Running { .. } => self.running.insert(it.id.clone(), container.clone()),
-            _ => None,
-        };
-        Ok(Some(container))
     }
 
     /// What the runtime says of itself, or that it has said nothing for too long.
@@ -327,6 +274,47 @@ impl Observer {
             images,
         }
     }
+}
+
+async fn sandbox(inner: &Inner, it: &cri::PodSandbox) -> Result<Option<ObservedSandbox>, CriError> {
+    let ready = it.state == i32::from(cri::PodSandboxState::Ready);
+    let mut ips = inner.known.addresses(&it.id);
+    if ready && ips.is_none() {
+        match inner.cri.pod_sandbox_status(&it.id).await {
+            Ok(status) => {
+                let read = sandbox_of(&status);
+                inner.known.note_sandbox(&read);
+                ips = Some(read.ips);
+            }
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(ObservedSandbox {
+        id: it.id.clone(),
+        pod: pod_of(&it.labels),
+        attempt: it.metadata.as_ref().map_or(0, |it| it.attempt),
+        ready,
+        created_at: time(it.created_at),
+        ips: ips.unwrap_or_default(),
+    }))
+}
+
+async fn container(inner: &Inner, it: &cri::Container) -> Result<Option<ObservedContainer>, CriError> {
+    let known = cri::ContainerState::try_from(it.state).ok().and_then(|state| inner.known.container(&it.id, state));
+    if known.is_some() {
+        return Ok(known);
+    }
+    let mut status = match inner.cri.container_status(&it.id).await {
+        Ok(status) => status,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    correct_reason(inner, &mut status).await;
+    let message = inner.last_words(&status).await;
+    let container = container_of(&status, &it.pod_sandbox_id, message);
+    inner.known.note_container(&container);
+    Ok(Some(container))
 }
 
 /// The ids of what is shown running.

@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, EventRecorder, JournalBook, rewind::Rewind};
+use crate::{Clock, EventRecorder, JournalBook, rewind::Rewind, sight::REST};
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -38,8 +38,6 @@ const TELL_TRIES: usize = 3;
 const BIND_BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BIND_BACKOFF_MAX: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(3600);
-/// How long no news are taken in after there were some. The first after a quiet time are taken in at once.
-const REST: Duration = Duration::from_millis(5);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Runs until `shutdown` is ready; bindings that are under way then get a moment to end.

@@ -27,7 +27,7 @@ use tokio::{sync::Notify, time::Instant};
 /// Events of one source that are taken in before another one's turn.
 const BATCH: usize = 256;
 /// How long a source rests after it had news. The first event after a quiet time is told at once.
-const REST: Duration = Duration::from_millis(5);
+pub(crate) const REST: Duration = Duration::from_millis(5);
 /// Changes an inbox holds before it only says that everything may have changed.
 const INBOX_MAX: usize = 4096;
 

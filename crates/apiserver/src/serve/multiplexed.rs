@@ -6,14 +6,11 @@
 use std::{
     io, mem,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll, Wake, Waker},
+    sync::Arc,
+    task::{Context, Poll},
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered, task::AtomicWaker};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
 use hyper_util::{
@@ -28,7 +25,7 @@ use tokio::{
 
 use super::{
     Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, leftover::Leftover,
-    peer_of,
+    peer_of, turn::Turn,
 };
 use crate::request::{BoxError, Response};
 
@@ -98,45 +95,22 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begun {
     }
 }
 
-/// Wakes the connection's task, and leaves word that it did.
-#[derive(Default)]
-struct Bell {
-    has_rung: AtomicBool,
-    task: AtomicWaker,
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.has_rung.store(true, Ordering::Release);
-        self.task.wake();
-    }
-}
-
 /// The streams under way.
 #[derive(Default)]
 struct Streams {
     all: FuturesUnordered<Stream>,
-    bell: Arc<Bell>,
+    turn: Arc<Turn>,
 }
 
 impl Streams {
     /// Lets all of them move that can. h2 wakes a stream in the midst of its own turn, and of such the set moves two and
     /// leaves the others for another time: then each two would have a write of their own.
     fn poll(&mut self, cx: &Context<'_>) {
-        self.bell.task.register(cx.waker());
-        let waker = Waker::from(self.bell.clone());
-        let mut cx = Context::from_waker(&waker);
-        for _ in 0..=self.all.len() {
-            self.bell.has_rung.store(false, Ordering::Release);
-            while let Poll::Ready(Some(())) = self.all.poll_next_unpin(&mut cx) {}
-            if !self.bell.has_rung.load(Ordering::Acquire) {
-                return;
-            }
-        }
+        let n_max = self.all.len() + 1;
+        let _pending = self.turn.take(cx, n_max, |cx| {
+            while let Poll::Ready(Some(())) = self.all.poll_next_unpin(cx) {}
+            Poll::<()>::Pending
+        });
     }
 }
 

@@ -30,9 +30,18 @@ impl<F> InOneTurn<F> {
     }
 }
 
+impl<F: Future> Future for InOneTurn<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { future, turn } = &mut *self;
+        turn.take(cx, MOVES_MAX, |cx| future.as_mut().poll(cx))
+    }
+}
+
 /// The waker: while the future moves, its own turn takes care of what wakes it.
 #[derive(Default)]
-struct Turn {
+pub(super) struct Turn {
     is_moving: AtomicBool,
     is_woken: AtomicBool,
     task: AtomicWaker,
@@ -52,23 +61,23 @@ impl Wake for Turn {
     }
 }
 
-impl<F: Future> Future for InOneTurn<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { future, turn } = &mut *self;
-        turn.task.register(cx.waker());
-        let waker = Waker::from(turn.clone());
-        for _ in 0..MOVES_MAX {
-            turn.is_moving.store(true, Ordering::SeqCst);
-            turn.is_woken.swap(false, Ordering::SeqCst);
-            let moved = future.as_mut().poll(&mut Context::from_waker(&waker));
-            turn.is_moving.store(false, Ordering::SeqCst);
-            if moved.is_ready() {
+impl Turn {
+    /// Moves until it is done, or nothing has woken it meanwhile, or it has moved `n_max` times: then its task is woken.
+    pub(super) fn take<T>(
+        self: &Arc<Self>,
+        cx: &Context<'_>,
+        n_max: usize,
+        mut move_on: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        self.task.register(cx.waker());
+        let waker = Waker::from(self.clone());
+        for _ in 0..n_max {
+            self.is_moving.store(true, Ordering::SeqCst);
+            self.is_woken.swap(false, Ordering::SeqCst);
+            let moved = move_on(&mut Context::from_waker(&waker));
+            self.is_moving.store(false, Ordering::SeqCst);
+            if moved.is_ready() || !self.is_woken.load(Ordering::SeqCst) {
                 return moved;
-            }
-            if !turn.is_woken.load(Ordering::SeqCst) {
-                return Poll::Pending;
             }
         }
         cx.waker().wake_by_ref();

@@ -144,8 +144,6 @@ async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Tx
     let caches = ctx.server.caches();
     if caches.applied() < seen {
         ctx.server.help_caches();
-    }
-    if caches.applied() < seen {
         caches.until(|| (caches.applied() >= seen).then_some(())).await;
     }
     Ok(committed)

@@ -2,9 +2,11 @@
 //!
 //! Containers are children of their shims, not of containerd: neither its end nor ours touches them.
 
+mod archives;
 mod blobs;
 mod records;
 
+pub(crate) use archives::{holding, import};
 use std::{
     fmt::Write as _,
     fs, io,
@@ -18,7 +20,7 @@ use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni, command,
+    Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni,
     cri::CriError,
     error::Doing,
     logs::{self, RotateLimits},
@@ -30,8 +32,6 @@ use crate::{
 /// The image every sandbox holds its namespaces with; made by `images/build`.
 pub const PAUSE_IMAGE: &str = "localhost/corten/pause:1";
 const PAUSE_ARCHIVE: &str = "pause.tar";
-/// What the record of an import says where it went well.
-const IMPORTED: &str = "imported";
 /// Used where our own was never brought to the node.
 const PUBLIC_PAUSE_IMAGE: &str = "registry.k8s.io/pause:3.10";
 
@@ -176,11 +176,6 @@ impl Containerd {
                 tracing::warn!(%error, "cannot end the shims that have been forgotten");
             }
         }
-    }
-
-    /// Imports an archive of OCI images.
-    pub async fn import(&self, tar: &Path) -> Result<(), HostError> {
-        import(&self.layout, tar).await
     }
 
     async fn restart(&self) -> Result<(), HostError> {
@@ -342,60 +337,6 @@ impl Containerd {
         let (log, last) = (self.layout.containerd_log(), records::last_complaint(&told));
         Some(HostError::Missing(format!("containerd {how}; see {}: {last}", log.display())))
     }
-
-    /// Imports each wanted archive of the image folders that is new or has changed.
-    pub async fn import_images(&self, wanted: impl Fn(&Path) -> bool) {
-        for archive in archives(&self.layout).into_iter().filter(|it| wanted(it)) {
-            let record = record_of_import(&self.layout, &archive);
-            let Some(version) = version_of(&archive) else { continue };
-            if fs::read_to_string(&record).is_ok_and(|it| it.lines().next() == Some(&version)) {
-                continue;
-            }
-            // A failure is recorded too: trying again every period would help nobody. A new archive is a new try.
-            let mut imported = self.import(&archive).await;
-            if imported.is_err() && !self.remove_damaged(blobs::ANY).await.is_empty() {
-                imported = self.import(&archive).await;
-            }
-            let outcome = match imported {
-                Ok(()) => IMPORTED.to_owned(),
-                Err(error) => {
-                    tracing::error!(%error, "cannot import images");
-                    error.to_string()
-                }
-            };
-            if let Err(error) = fs::write(&record, format!("{version}\n{outcome}\n")) {
-                tracing::warn!(%error, "cannot record the import of {}", archive.display());
-            }
-        }
-    }
-}
-
-/// The archives in the image folders, in the order of their names.
-fn archives(layout: &Layout) -> Vec<PathBuf> {
-    let folders = layout.image_folders.iter().filter_map(|it| fs::read_dir(it).ok());
-    let mut archives: Vec<PathBuf> = folders.flatten().flatten().map(|it| it.path()).collect();
-    archives.retain(|it| it.extension().is_some_and(|it| it == "tar"));
-    archives.sort();
-    archives
-}
-
-/// The file beside containerd's images that says which version of an archive is among them.
-fn record_of_import(layout: &Layout, archive: &Path) -> PathBuf {
-    layout.containerd_root().join(format!("imported{}", archive.to_string_lossy().replace('/', "-")))
-}
-
-pub(crate) async fn import(layout: &Layout, tar: &Path) -> Result<(), HostError> {
-    let socket = layout.containerd_socket();
-    let args =
-        ["--address", &socket.to_string_lossy(), "--namespace", "k8s.io", "images", "import", &tar.to_string_lossy()];
-    command::run("ctr", &args, "").await.map(drop)
-}
-
-/// Changes when the file's content does.
-fn version_of(file: &Path) -> Option<String> {
-    use std::os::unix::fs::MetadataExt;
-    let meta = fs::metadata(file).ok()?;
-    Some(format!("{} {}.{}", meta.size(), meta.mtime(), meta.mtime_nsec()))
 }
 
 /// The cgroup containerd and its shims live in.
@@ -459,7 +400,7 @@ pub(crate) fn apparmor_works() -> bool {
 
 /// containerd's configuration, in the version that 1.6 to 2.x read.
 fn config(layout: &Layout, runtime: &OciRuntime) -> Result<String, HostError> {
-    let has_own_pause = archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
+    let has_own_pause = archives::archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
     let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let may_lower = may_lower_oom_scores();
     let mut text = String::new();

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::{
     Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
-    VolumeError, VolumeFile, Volumes, cgroups, cri, logs,
+    VolumeError, VolumeFile, Volumes, cgroups, containerd, cri, logs,
     oom::Kills,
     stats::{
         Stats,
@@ -57,6 +57,7 @@ struct Inner {
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
+    bringing_back: Mutex<()>,
     stats: Stats,
     counters: Counters,
     node_name: OnceLock<String>,
@@ -77,6 +78,7 @@ impl NodeHands {
             observer: Mutex::new(observe::Observer::new(&layout)),
             known: observe::Known::default(),
             mounts: containerd.mounts(),
+            bringing_back: Mutex::default(),
             stats: Stats::default(),
             counters: Counters::default(),
             node_name: OnceLock::new(),
@@ -164,6 +166,7 @@ impl Inner {
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
+            bringing_back: Mutex::default(),
             stats: Stats::default(),
             counters: Counters::default(),
             node_name: other.node_name.clone(),
@@ -185,8 +188,7 @@ impl Inner {
                 Outcome::SandboxRemoved { id, result }
             }
             HostEffect::InspectImage { container, image, .. } => {
-                let result = self.cri.image_status(&image).await.map(|it| it.map(image_of)).map_err(|it| rpc(&it));
-                Outcome::Image { container, result }
+                Outcome::Image { container, result: self.inspect(&image).await }
             }
             HostEffect::PullImage { container, image, credentials, .. } => {
                 Outcome::Pulled { container, result: self.pull(&image, credentials).await }
@@ -325,6 +327,23 @@ impl Inner {
     }
 
     // ---- images ----
+
+    /// An image that was removed to make room, and that an archive of the node holds, is brought back.
+    async fn inspect(&self, image: &str) -> Result<Option<Image>, Failure> {
+        let look = async || self.cri.image_status(image).await.map(|it| it.map(image_of)).map_err(|it| rpc(&it));
+        if let Some(there) = look().await? {
+            return Ok(Some(there));
+        }
+        // One at a time: who waits finds what the one before has brought.
+        let _turn = self.bringing_back.lock().await;
+        let Some(archive) = containerd::holding(&self.layout, image) else { return Ok(None) };
+        if let Some(there) = look().await? {
+            return Ok(Some(there));
+        }
+        containerd::import(&self.layout, &archive).await.map_err(|it| Failure::new(it.to_string()))?;
+        tracing::info!(image, archive = %archive.display(), "an image that was removed is brought back");
+        look().await
+    }
 
     async fn pull(&self, image: &str, credentials: Vec<Credential>) -> Result<Image, Failure> {
         // The registry is not named: it was chosen by the image's name, and containerd takes addresses with a scheme only.

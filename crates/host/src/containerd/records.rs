@@ -8,7 +8,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{IMPORTED, PAUSE_ARCHIVE, archives, cgroup, end, is_pause, record_of_import};
+use super::{
+    PAUSE_ARCHIVE,
+    archives::{IMPORTED, archives, record_of_import},
+    cgroup, end, is_pause,
+};
 use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, shims};
 
 /// Its two databases, and the names under which damaged ones are kept.

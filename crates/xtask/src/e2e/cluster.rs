@@ -105,6 +105,15 @@ impl Cluster {
         ["--data-dir".into(), path("data"), "--run-dir".into(), path("run")].into()
     }
 
+    /// What the node is started with, each time: how full the machine's disk is shall not decide whether the tests' Pods run.
+    fn up_flags(&self) -> Vec<String> {
+        let mut flags = self.node_flags();
+        flags.extend(["--bind".into(), "127.0.0.1".into(), "--port".into(), self.port.to_string()]);
+        flags.push("--eviction-hard=memory.available<100Mi,nodefs.available<200Mi,imagefs.available<200Mi".into());
+        flags.push("--image-gc-high-threshold=100".into());
+        flags
+    }
+
     /// Builds the images of the tests and puts them where the node takes them from.
     fn images(&self, suite: &str) -> Result<()> {
         let root = crate::tidy::root()?;
@@ -132,11 +141,7 @@ impl Cluster {
     fn up(&self) -> Result<()> {
         let status = Command::new(&self.corten)
             .arg("up")
-            .args(self.node_flags())
-            .args(["--bind", "127.0.0.1", "--port", &self.port.to_string()])
-            // How full the disk of the machine is shall not decide whether the tests' Pods run.
-            .args(["--eviction-hard=memory.available<100Mi,nodefs.available<200Mi,imagefs.available<200Mi"])
-            .arg("--image-gc-high-threshold=100")
+            .args(self.up_flags())
             .env("HOME", &self.dir)
             .stdin(Stdio::null())
             .status()
@@ -182,6 +187,7 @@ impl Cluster {
             .env("CORTEN_E2E_DIR", &self.dir)
             .env("CORTEN_URL", format!("https://127.0.0.1:{}", self.port))
             .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
+            .env("CORTEN_UP_FLAGS", self.up_flags().join(" "))
             .env("CORTEN_PORT", self.port.to_string())
             // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.
             .env("CORTEN_USER_HOME", env::var_os("HOME").unwrap_or_default())

@@ -2,6 +2,7 @@
 
 mod leftover;
 mod multiplexed;
+mod rhythm;
 mod turn;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -15,6 +16,7 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
+use rhythm::{Others, Rhythm, Vigil};
 use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -72,6 +74,7 @@ impl Server {
         let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let others = Others::new();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -83,8 +86,9 @@ impl Server {
             };
             match accepted {
                 Ok((stream, address, place)) => {
+                    let rhythm = Rhythm::new(others.clone());
                     let connection =
-                        Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address };
+                        Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address, rhythm };
                     connections.spawn(connection.run(stream, graceful.watcher(), place));
                 }
                 Err(error) => {
@@ -159,6 +163,7 @@ struct Connection {
     tls: TlsAcceptor,
     http1: Arc<Builder<TokioExecutor>>,
     address: SocketAddr,
+    rhythm: Arc<Rhythm>,
 }
 
 impl Connection {
@@ -173,10 +178,11 @@ impl Connection {
             Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
         };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let vigil = Vigil::new(self.rhythm.clone());
         let served = if is_http2 {
-            InOneTurn::new(multiplexed::serve(self, stream, watcher)).await
+            InOneTurn::new(multiplexed::serve(self, stream, watcher), vigil).await
         } else {
-            InOneTurn::new(self.one_by_one(stream, watcher)).await
+            InOneTurn::new(self.one_by_one(stream, watcher), vigil).await
         };
         if let Err(error) = served {
             tracing::debug!(%address, %error, "the connection broke");
@@ -185,11 +191,14 @@ impl Connection {
 
     /// HTTP/1.1: one request after the other; the only protocol that can be upgraded.
     async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
-        let Self { server, http1, address, .. } = self;
+        let Self { server, http1, address, rhythm, .. } = self;
         let peer = peer_of(&stream, address);
         let service = service_fn(move |request: http::Request<Incoming>| {
-            let (server, peer) = (server.clone(), peer.clone());
-            async move { Ok::<_, std::convert::Infallible>(server.answer(with_body(request), Some(peer), None).await) }
+            let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());
+            async move {
+                let _in_work = in_work;
+                Ok::<_, std::convert::Infallible>(server.answer(with_body(request), Some(peer), None).await)
+            }
         });
         watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await
     }

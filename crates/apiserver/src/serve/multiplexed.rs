@@ -35,7 +35,7 @@ const CORKED_BYTES_MAX: usize = 64 * 1024;
 /// Serves a connection on which the client chose HTTP/2.
 pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
     let peer = peer_of(&stream, connection.address);
-    let server = connection.server;
+    let (server, rhythm) = (connection.server, connection.rhythm);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (server, peer) = (server.clone(), peer.clone());
         let answer = async move {
@@ -45,7 +45,11 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
             leftover.drain().await;
             response
         };
-        async move { Ok::<_, std::convert::Infallible>(aside(answer).await) }
+        let in_work = rhythm.begin();
+        async move {
+            let _in_work = in_work;
+            Ok::<_, std::convert::Infallible>(aside(answer).await)
+        }
     });
     let (begun, wire) = (Begun::default(), Corked::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);

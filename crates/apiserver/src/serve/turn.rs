@@ -3,6 +3,7 @@
 //! hyper hands a request's body from one half of a connection to the other through a channel, so the task of the
 //! connection is woken by itself while it moves. Left alone the runtime puts such a task at the end of its queue, wakes
 //! another thread for it, and the request goes on there, with none of its memory in that core's cache.
+//! A task that is polled though nothing has woken its future does not move it: it only keeps awake.
 
 use std::{
     pin::Pin,
@@ -15,6 +16,8 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
+use super::rhythm::Vigil;
+
 /// After so many moves of one turn others are let in.
 const MOVES_MAX: usize = 16;
 
@@ -22,11 +25,14 @@ const MOVES_MAX: usize = 16;
 pub(super) struct InOneTurn<F> {
     future: Pin<Box<F>>,
     turn: Arc<Turn>,
+    vigil: Vigil,
 }
 
 impl<F> InOneTurn<F> {
-    pub(super) fn new(future: F) -> Self {
-        Self { future: Box::pin(future), turn: Arc::default() }
+    pub(super) fn new(future: F, vigil: Vigil) -> Self {
+        // The first poll moves it.
+        let turn = Arc::new(Turn { is_woken: AtomicBool::new(true), ..Turn::default() });
+        Self { future: Box::pin(future), turn, vigil }
     }
 }
 
@@ -34,8 +40,14 @@ impl<F: Future> Future for InOneTurn<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { future, turn } = &mut *self;
-        turn.take(cx, MOVES_MAX, |cx| future.as_mut().poll(cx))
+        let Self { future, turn, vigil } = &mut *self;
+        if turn.is_due(cx)
+            && let Poll::Ready(done) = turn.take(cx, MOVES_MAX, |cx| future.as_mut().poll(cx))
+        {
+            return Poll::Ready(done);
+        }
+        vigil.keep(cx);
+        Poll::Pending
     }
 }
 
@@ -62,6 +74,13 @@ impl Wake for Turn {
 }
 
 impl Turn {
+    /// Has anything woken it since its last move?
+    fn is_due(&self, cx: &Context<'_>) -> bool {
+        // First who is to be woken, then the look: the one before may have been used up by a wake that came late.
+        self.task.register(cx.waker());
+        self.is_woken.load(Ordering::SeqCst)
+    }
+
     /// Moves until it is done, or nothing has woken it meanwhile, or it has moved `n_max` times: then its task is woken.
     pub(super) fn take<T>(
         self: &Arc<Self>,
@@ -90,6 +109,11 @@ mod tests {
     use std::{future::poll_fn, sync::atomic::AtomicUsize};
 
     use super::*;
+    use crate::serve::rhythm::{Others, Rhythm};
+
+    fn vigil() -> Vigil {
+        Vigil::new(Rhythm::new(Others::new()))
+    }
 
     #[derive(Default)]
     struct Count(AtomicUsize);
@@ -106,14 +130,17 @@ mod tests {
         let count = Arc::new(Count::default());
         let done = {
             let waker = Waker::from(count.clone());
-            let mut future = InOneTurn::new(poll_fn(|cx| {
-                moves += 1;
-                if moves > n {
-                    return Poll::Ready(());
-                }
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }));
+            let mut future = InOneTurn::new(
+                poll_fn(|cx| {
+                    moves += 1;
+                    if moves > n {
+                        return Poll::Ready(());
+                    }
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }),
+                vigil(),
+            );
             Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_ready()
         };
         (moves, count.0.load(Ordering::SeqCst), done)
@@ -131,10 +158,13 @@ mod tests {
         let count = Arc::new(Count::default());
         let waker = Waker::from(count.clone());
         let mut inner = None;
-        let mut future = InOneTurn::new(poll_fn(|cx| {
-            inner = Some(cx.waker().clone());
-            Poll::<()>::Pending
-        }));
+        let mut future = InOneTurn::new(
+            poll_fn(|cx| {
+                inner = Some(cx.waker().clone());
+                Poll::<()>::Pending
+            }),
+            vigil(),
+        );
         assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(count.0.load(Ordering::SeqCst), 0);
         drop(future);
@@ -144,21 +174,28 @@ mod tests {
 
     #[test]
     fn nothing_that_happens_on_another_thread_is_missed() {
-        // Each answer asks for the next: one that is missed would end the talk.
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
-        runtime.block_on(async {
+        // Each answer asks for the next: one that is missed would end the talk. The one who answers stays awake meanwhile.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build();
+        runtime.expect("a runtime").block_on(async {
             let (ask, mut asked) = tokio::sync::mpsc::channel::<u32>(1);
             let (answer, mut answered) = tokio::sync::mpsc::channel::<u32>(1);
-            let one = tokio::spawn(InOneTurn::new(async move {
+            let rhythm = Rhythm::new(Others::new());
+            let vigil = Vigil::new(rhythm.clone());
+            let answers = async move {
                 while let Some(n) = asked.recv().await {
+                    drop(rhythm.begin());
                     answer.send(n + 1).await.expect("somebody listens");
                 }
-            }));
-            let mut n = 0;
-            while n < 20_000 {
-                ask.send(n).await.expect("somebody listens");
-                n = answered.recv().await.expect("an answer");
-            }
+            };
+            let one = tokio::spawn(InOneTurn::new(answers, vigil));
+            let talk = async {
+                let mut n = 0;
+                while n < 100_000 {
+                    ask.send(n).await.expect("somebody listens");
+                    n = answered.recv().await.expect("an answer");
+                }
+            };
+            tokio::time::timeout(std::time::Duration::from_secs(60), talk).await.expect("an answer to each");
             drop(ask);
             one.await.expect("it ends");
         });

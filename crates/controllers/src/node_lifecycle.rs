@@ -11,6 +11,8 @@ mod health;
 mod taints;
 mod zones;
 
+use std::time::Duration;
+
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
@@ -24,6 +26,8 @@ use crate::{
 use health::Health;
 
 const LEASES: &str = "kube-node-lease";
+/// A node that became ready that soon after it was made had not been ready before.
+const FIRST_READY: Duration = Duration::from_secs(60);
 
 pub struct NodeLifecycle;
 
@@ -96,6 +100,21 @@ fn not_ready_event(node: &Node) -> Effect {
     Effect::Event { about: reference(node), event_type: EventType::Normal, reason: "NodeNotReady", message }
 }
 
+fn registered_event(node: &Node) -> Effect {
+    let name = &node.metadata.name;
+    let message = format!("Node {name} event: Registered Node {name} in Controller");
+    Effect::Event { about: reference(node), event_type: EventType::Normal, reason: "RegisteredNode", message }
+}
+
+/// Has it just become ready for the first time?
+fn is_new(node: &Node) -> bool {
+    let is_soon = |ready: Time| {
+        let created = node.metadata.creation_timestamp;
+        created.is_some_and(|it| ready.since(it) < FIRST_READY)
+    };
+    node.condition("Ready").is_some_and(|it| it.status == "True" && it.last_transition_time.is_some_and(is_soon))
+}
+
 fn taint(view: &View, node: &Node, now: Time, plan: &mut Plan) {
     let decision = zones::decide(view, node, now);
     if let Some((at, wait)) = decision.later {
@@ -113,6 +132,9 @@ fn taint(view: &View, node: &Node, now: Time, plan: &mut Plan) {
     plan.effects.push(exact_patch(resources::NODES, &node.metadata, json!({ "spec": { "taints": list } })));
     if is_news && !was_told {
         plan.effects.push(not_ready_event(node));
+    }
+    if was_told && is_new(node) {
+        plan.effects.push(registered_event(node));
     }
 }
 

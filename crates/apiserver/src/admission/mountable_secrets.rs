@@ -8,7 +8,7 @@ const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 
 pub(super) fn is_enforced(account: &Stored) -> bool {
     // A look at the bytes spares almost every Pod a parsed account.
-    let named = account.value().windows(ENFORCE.len()).any(|it| it == ENFORCE.as_bytes());
+    let named = memchr::memmem::find(account.value(), ENFORCE.as_bytes()).is_some();
     let is_true = |it: &Value| matches!(it.as_str(), Some("1" | "t" | "T" | "true" | "TRUE" | "True"));
     named && is_true(&account.parse()["metadata"]["annotations"][ENFORCE])
 }

@@ -1,12 +1,17 @@
 //! Turns the name of a PriorityClass into the number the scheduler compares, and keeps one class the default.
 
+use std::sync::Arc;
+
 use corten_api::resources::{PODS, PRIORITY_CLASSES};
 use corten_meta::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Admission, Attributes, Operation, refusal::forbidden};
-use crate::{request::BoxFuture, watch_cache::ResourceCache};
+use crate::{
+    request::BoxFuture,
+    watch_cache::{ResourceCache, Stored},
+};
 
 pub(crate) struct Priority;
 
@@ -34,7 +39,7 @@ impl Admission for Priority {
             }
             match request.operation {
                 Operation::Create => {
-                    let resolved = resolve(&classes(request), object);
+                    let resolved = resolve(&eligible(request, object), object);
                     resolved.map_err(|reason| forbidden(request, object, &reason))
                 }
                 Operation::Update => {
@@ -52,7 +57,7 @@ impl Admission for Priority {
             if request.kind.resource != PRIORITY_CLASSES || !writes || object["globalDefault"] != json!(true) {
                 return Ok(());
             }
-            let other = classes(request).into_iter().find(|it| it.global_default && it.name != request.name);
+            let other = defaults(cache(request)).into_iter().find(|it| it.name != request.name);
             match other {
                 Some(Class { name, .. }) => {
                     let reason =
@@ -65,15 +70,29 @@ impl Admission for Priority {
     }
 }
 
-fn classes(request: &Attributes<'_>) -> Vec<Class> {
-    let cache: &ResourceCache =
-        request.ctx.server.caches().get(&PRIORITY_CLASSES).expect("priority classes are a row of the table");
+fn cache<'a>(request: &Attributes<'a>) -> &'a ResourceCache {
+    request.ctx.server.caches().get(&PRIORITY_CLASSES).expect("priority classes are a row of the table")
+}
+
+/// Those among which a Pod's class is.
+fn eligible(request: &Attributes<'_>, pod: &Value) -> Vec<Class> {
+    let cache = cache(request);
+    match pod["spec"]["priorityClassName"].as_str() {
+        None | Some("") => defaults(cache),
+        Some(name) => cache.get("", name).and_then(|it| read(&it)).into_iter().collect(),
+    }
+}
+
+fn defaults(cache: &ResourceCache) -> Vec<Class> {
+    // A look at the bytes spares almost every class being read.
+    let marked = |it: &&Arc<Stored>| memchr::memmem::find(it.value(), br#""globalDefault":true"#).is_some();
     let snapshot = cache.snapshot();
-    let read = snapshot.iter().filter_map(|it| {
-        let class: Class = serde_json::from_slice(it.value()).ok()?;
-        Some(Class { name: it.name().to_owned(), ..class })
-    });
-    read.collect()
+    snapshot.iter().filter(marked).filter_map(|it| read(it)).filter(|it| it.global_default).collect()
+}
+
+fn read(stored: &Stored) -> Option<Class> {
+    let class: Class = serde_json::from_slice(stored.value()).ok()?;
+    Some(Class { name: stored.name().to_owned(), ..class })
 }
 
 /// Writes the priority of the Pod's class into it; `Err` says why it may not have it.

@@ -3,6 +3,8 @@
 //! crun starts a container in half of runc's time. It refuses machines whose cgroups are of the kernel's first layout with
 //! the second one beside them; the node's own mount namespace does without the second one.
 
+pub(crate) mod records;
+
 use std::{
     env,
     path::{Path, PathBuf},

@@ -26,6 +26,7 @@ use tokio::sync::{Mutex, Notify};
 use crate::{
     Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
     VolumeError, VolumeFile, Volumes, cgroups, containerd, cri, logs,
+    oci_runtime::records,
     oom::Kills,
     stats::{
         Stats,
@@ -180,7 +181,7 @@ impl Inner {
             }
             HostEffect::RunSandbox(spec) => Outcome::Sandbox(self.run_sandbox(&spec).await),
             HostEffect::StopSandbox { id, .. } => {
-                let result = gone_is_fine(self.cri.stop_pod_sandbox(&id).await);
+                let result = self.end(|| self.cri.stop_pod_sandbox(&id)).await;
                 Outcome::SandboxStopped { id, result }
             }
             HostEffect::RemoveSandbox { id, .. } => {
@@ -203,7 +204,7 @@ impl Inner {
                 Outcome::Stopped { container, id, result }
             }
             HostEffect::RemoveContainer { pod, container, id, attempt } => {
-                let result = gone_is_fine(self.cri.remove_container(&id).await);
+                let result = self.end(|| self.cri.remove_container(&id)).await;
                 if result.is_ok() {
                     self.remove_log(&pod, &container, attempt).await;
                 }
@@ -322,8 +323,20 @@ impl Inner {
     }
 
     async fn remove_sandbox(&self, id: &str) -> Result<(), Failure> {
-        gone_is_fine(self.cri.stop_pod_sandbox(id).await)?;
-        gone_is_fine(self.cri.remove_pod_sandbox(id).await)
+        self.end(|| self.cri.stop_pod_sandbox(id)).await?;
+        self.end(|| self.cri.remove_pod_sandbox(id)).await
+    }
+
+    /// Has something ended that may be gone already. What the runtime has lost of it is made again, then it is asked anew.
+    async fn end<A>(&self, ask: impl Fn() -> A) -> Result<(), Failure>
+    where
+        A: Future<Output = Result<(), CriError>>,
+    {
+        let result = match ask().await {
+            Err(error) if records::make_again(&self.layout, &error.message) => ask().await,
+            other => other,
+        };
+        gone_is_fine(result)
     }
 
     // ---- images ----

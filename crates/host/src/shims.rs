@@ -34,7 +34,7 @@ pub(crate) fn earlier_than(containerd: Pid, socket: &Path) -> Vec<Shim> {
 }
 
 /// When a process began, in the kernel's ticks since it booted.
-fn began(pid: Pid) -> Option<u64> {
+pub(crate) fn began(pid: Pid) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
     // The second field is the name in brackets, and may hold anything; this one is the 22nd.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()

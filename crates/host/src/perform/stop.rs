@@ -18,7 +18,7 @@ const NAMES: [&str; 31] = [
 impl Inner {
     /// The signal, then after the time SIGKILL.
     pub(super) async fn stop(&self, id: &str, grace: Duration, signal: Option<&str>) -> Result<(), Failure> {
-        let Some(signal) = signal else { return gone_is_fine(self.cri.stop_container(id, grace).await) };
+        let Some(signal) = signal else { return self.end(|| self.cri.stop_container(id, grace)).await };
         let Some(signal) = signal_named(signal) else { return Err(Failure::new(format!("unknown signal {signal:?}"))) };
         match self.process_of(id).await {
             Ok(Some(process)) => {
@@ -29,7 +29,7 @@ impl Inner {
             Ok(None) => {}
             Err(error) => return gone_is_fine(Err(error)),
         }
-        gone_is_fine(self.cri.stop_container(id, Duration::ZERO).await)
+        self.end(|| self.cri.stop_container(id, Duration::ZERO)).await
     }
 
     /// The container's first process, where it runs.

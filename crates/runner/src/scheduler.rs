@@ -143,7 +143,9 @@ impl Running {
 
     /// Takes in everything there is, places pods where it is time, begins writes; pending once nothing more happens.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let mut poll = self.poll_caches_unless_resting(context);
+        // One time for the whole look: a rest that ended in the midst of it would be waited for by nobody.
+        let now = Instant::now();
+        let mut poll = self.poll_caches_unless_resting(now, context);
         while let Poll::Ready(Some(Written { pod, event })) = self.writes.poll_next_unpin(context) {
             self.writing.remove(&pod);
             if let Some(event) = event {
@@ -151,7 +153,6 @@ impl Running {
             }
             poll = Poll::Ready(());
         }
-        let now = Instant::now();
         let is_synced = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0;
         if is_synced && self.tick_at.is_some_and(|it| it <= now) && self.waiting.len() < WAITING_MAX {
             self.tick_at = None;
@@ -172,8 +173,7 @@ impl Running {
         poll
     }
 
-    fn poll_caches_unless_resting(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let now = Instant::now();
+    fn poll_caches_unless_resting(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<()> {
         // What was last said to have no news still wakes.
         if self.rests_until.is_some_and(|it| it > now) {
             return Poll::Pending;

@@ -1,4 +1,7 @@
+use std::task::{Wake, Waker};
+
 use corten_scheduler::Config;
+use tokio::sync::Notify;
 
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};
@@ -16,9 +19,7 @@ impl World {
     fn with_nodes(names: &[&str]) -> Self {
         let (api, journal) = (FakeApi::new(), Arc::new(JournalBook::default()));
         for name in names {
-            let status = json!({"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"},
-                                "conditions": [{"type": "Ready", "status": "True"}]});
-            api.put(&format!("/api/v1/nodes/{name}"), json!({"metadata": {"name": name}, "status": status}));
+            api.put(&format!("/api/v1/nodes/{name}"), node(name));
         }
         let scheduler = Scheduler::new(Config::default());
         let running = run_scheduler(scheduler, api.client(), clock(), journal.clone(), std::future::pending());
@@ -26,16 +27,25 @@ impl World {
     }
 
     fn pod(&self, name: &str) {
-        let spec = json!({"schedulerName": "default-scheduler",
-                          "containers": [{"name": "c", "resources": {"requests": {"cpu": "900m"}}}]});
-        self.api
-            .put(&format!("{POD}/{name}"), json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec}));
+        self.api.put(&format!("{POD}/{name}"), pod(name));
     }
 
     fn node_of(&self, name: &str) -> Option<String> {
         let pod = self.api.object(&format!("{POD}/{name}"))?;
         pod["spec"]["nodeName"].as_str().map(str::to_owned)
     }
+}
+
+fn node(name: &str) -> Value {
+    let status = json!({"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"},
+                        "conditions": [{"type": "Ready", "status": "True"}]});
+    json!({"metadata": {"name": name}, "status": status})
+}
+
+fn pod(name: &str) -> Value {
+    let spec = json!({"schedulerName": "default-scheduler",
+                      "containers": [{"name": "c", "resources": {"requests": {"cpu": "900m"}}}]});
+    json!({"metadata": {"name": name, "namespace": "default"}, "spec": spec})
 }
 
 async fn pass(seconds: u64) {
@@ -83,6 +93,58 @@ async fn a_binding_in_doubt_holds_its_room() {
         pass(60).await;
         let bound = ["a", "b"].iter().filter(|it| world.node_of(it).is_some()).count();
         assert_eq!(bound, 1, "{fault}: the node has room for one");
+    }
+}
+
+#[derive(Default)]
+struct Bell(Notify);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+/// In real time: the look is begun while the scheduler rests, and ends after the rest.
+#[tokio::test]
+async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
+    let api = FakeApi::new();
+    let scheduler = Scheduler::new(Config::default());
+    let mut running = Running::new(scheduler, api.client(), clock(), Arc::new(JournalBook::default()));
+    let slow = Arc::new(Notify::new());
+    let asked = slow.clone();
+    running.writes.push(Box::pin(async move {
+        asked.notified().await;
+        let begun = Instant::now();
+        while begun.elapsed() <= REST {
+            std::hint::spin_loop();
+        }
+        std::future::pending().await
+    }));
+    // A set whose writes have all moved in one look asks for another.
+    running.writes.push(Box::pin(std::future::pending()));
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(bell.clone());
+    let mut context = Context::from_waker(&waker);
+
+    let is_synced = |it: &Running| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0;
+    while running.poll(&mut context).is_ready() || !is_synced(&running) || running.rests_until.is_some() {
+        let _woken = tokio::time::timeout(REST, bell.0.notified()).await;
+    }
+    // The node is taken in at once; the pod comes while it rests.
+    api.put("/api/v1/nodes/n1", node("n1"));
+    while running.rests_until.is_none() {
+        bell.0.notified().await;
+        while running.poll(&mut context).is_ready() {}
+    }
+    api.put(&format!("{POD}/a"), pod("a"));
+    bell.0.notified().await;
+    slow.notify_one();
+    let is_bound = || api.object(&format!("{POD}/a")).is_some_and(|it| it["spec"]["nodeName"] == "n1");
+    while !is_bound() {
+        let rung = tokio::time::timeout(Duration::from_secs(10), bell.0.notified()).await;
+        rung.expect("woken when the rest is over");
+        while running.poll(&mut context).is_ready() {}
     }
 }
 

@@ -194,7 +194,19 @@ impl Cluster {
             .env("HOME", &self.dir)
     }
 
-    pub(super) fn show_log(&self) {
+    /// What somebody would look at who has nothing but this output.
+    pub(super) fn show_state(&self) {
+        let look = "kubectl get nodes,pods -A -o wide --request-timeout 5s; corten why -A; df -h \"$CORTEN_E2E_DIR\"; free -m; cat /proc/loadavg";
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("exec 2>&1; {look}")]);
+        let seen = self.environment(&mut bash).output().map(|it| it.stdout).unwrap_or_default();
+        for line in String::from_utf8_lossy(&seen).lines() {
+            println!("  state: {line}");
+        }
+        self.show_log();
+    }
+
+    fn show_log(&self) {
         for name in ["log", "data/log/corten.log"] {
             let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();

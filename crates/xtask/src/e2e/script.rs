@@ -82,7 +82,7 @@ impl Script {
         for step in &self.steps {
             if let Err(why) = self.step(step, cluster) {
                 println!("FAILED {}:{}\n  {}\n{why}", self.name, step.line, step.command);
-                cluster.show_log();
+                cluster.show_state();
                 return false;
             }
         }

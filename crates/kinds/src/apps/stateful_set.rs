@@ -62,6 +62,7 @@ impl Policy for StatefulSet {
                 && let Some(rolling) = made(strategy, "rollingUpdate")
             {
                 fill(rolling, "partition", 0);
+                fill(rolling, "maxUnavailable", 1);
             }
         }
         if let Some(retention) = made(spec, "persistentVolumeClaimRetentionPolicy") {

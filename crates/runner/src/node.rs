@@ -242,14 +242,7 @@ impl Running {
 
     fn poll_caches(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         let mut events = Vec::new();
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.pods.poll_event(context) else { break };
-            events.push(match event {
-                InformerEvent::Applied(pod, _) => Event::Pod(pod),
-                InformerEvent::Deleted(meta) => Event::PodGone(PodRef { key: meta.key(), uid: meta.uid }),
-                InformerEvent::Synced(_) => Event::PodsSynced,
-            });
-        }
+        // The node before its pods: one that was placed for a new label of the node is not measured by the old ones.
         while let Poll::Ready(event) = self.node.poll_event(context) {
             match event {
                 InformerEvent::Applied(node, _) => {
@@ -263,6 +256,14 @@ impl Running {
                 InformerEvent::Synced(_) if !self.has_node => events.push(Event::Node(None)),
                 InformerEvent::Synced(_) => {}
             }
+        }
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.pods.poll_event(context) else { break };
+            events.push(match event {
+                InformerEvent::Applied(pod, _) => Event::Pod(pod),
+                InformerEvent::Deleted(meta) => Event::PodGone(PodRef { key: meta.key(), uid: meta.uid }),
+                InformerEvent::Synced(_) => Event::PodsSynced,
+            });
         }
         events.extend(self.followed.poll(context));
         events.extend(sources::poll_services(&mut self.services, context, BATCH));

@@ -207,6 +207,19 @@ async fn a_node_registers_and_runs_a_pod_to_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_placed_for_a_new_label_of_the_node_is_taken() {
+    let world = World::new();
+    pass(1).await;
+    let path = "/api/v1/nodes/n1";
+    let mut node = world.api.object(path).expect("registered");
+    node["metadata"]["labels"]["disk"] = "fast".into();
+    world.api.put(path, node);
+    world.pod("picky", json!({"nodeSelector": {"disk": "fast"}}));
+    pass(1).await;
+    assert_eq!(world.phase("picky"), "Running");
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_hangs_or_breaks_holds_up_nobody() {
     let world = World::new();
     for name in ["hang", "break", "refuse", "web"] {

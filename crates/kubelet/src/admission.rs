@@ -6,11 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::{Pod, Taint};
+use corten_api::core::v1::{Node, Pod, Taint};
 use corten_reconcile::EventType::Warning;
 
 use crate::{
-    Kubelet, Qos,
+    ApiEffect, ApiFailure, Effect, Kubelet, Qos,
     evict::{EVICTED, is_system_critical},
     node_selection::{allows, is_selective, tolerates, tolerates_taint},
     pod::{PodMachine, all_containers, is_static, spec_of},
@@ -18,6 +18,9 @@ use crate::{
     sandbox::qos,
     shutdown,
 };
+
+const NODE_AFFINITY: &str = "NodeAffinity";
+const TAINT_TOLERATION: &str = "TaintToleration";
 
 /// What a node is to a pod that wants in.
 pub(crate) struct Ground {
@@ -42,20 +45,59 @@ pub(crate) struct Rejection {
     pub(crate) message: String,
 }
 
+/// How far the decision on a pod is.
+#[derive(Debug, Default)]
+pub(crate) struct Admission {
+    verdict: Option<Result<(), Rejection>>,
+    newest_node: NewestNode,
+}
+
+/// The scheduler may have heard of a label before this node has: before a pod is refused for what the Node says, the
+/// API server is asked once what it says now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum NewestNode {
+    #[default]
+    NotAsked,
+    Asked,
+    Told,
+}
+
 impl Kubelet {
     /// Decides on a pod that has not been decided on, once all is known that the decision needs.
-    pub(crate) fn admit(&mut self, uid: &str) {
+    pub(crate) fn admit(&mut self, uid: &str, effects: &mut Vec<Effect>) {
         let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
         let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
-        if is_leaving || !self.runtime_is_known || !(self.pods_are_known || machine.is_static()) {
+        if is_leaving
+            || machine.admission.newest_node == NewestNode::Asked
+            || !self.runtime_is_known
+            || !(self.pods_are_known || machine.is_static())
+        {
             return;
         }
         let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
         let verdict = verdict(&machine.pod, &ground, &taken);
-        if let Some(machine) = self.pods.get_mut(uid) {
-            machine.admission = Some(verdict);
+        let may_be_outdated =
+            self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
+        let Some(machine) = self.pods.get_mut(uid) else { return };
+        if may_be_outdated && machine.admission.newest_node == NewestNode::NotAsked {
+            machine.admission.newest_node = NewestNode::Asked;
+            let (name, pod) = (self.config.node_name.clone(), machine.who.clone());
+            effects.push(Effect::Api(ApiEffect::ReadNode { name, pod }));
+        } else {
+            machine.admission.verdict = Some(verdict);
         }
+    }
+
+    /// Where the Node could not be read, what is known of it decides.
+    pub(crate) fn node_read(&mut self, uid: &str, result: Result<Box<Node>, ApiFailure>) -> Vec<String> {
+        if let Ok(node) = result {
+            self.node.set_node(Some(node));
+        }
+        if let Some(machine) = self.pods.get_mut(uid) {
+            machine.admission.newest_node = NewestNode::Told;
+        }
+        self.undecided()
     }
 
     /// Those that wait for the decision, in the order upstream decides: the oldest first.
@@ -66,17 +108,23 @@ impl Kubelet {
     }
 }
 
+impl Rejection {
+    fn is_of_the_node_object(&self) -> bool {
+        [NODE_AFFINITY, TAINT_TOLERATION].contains(&self.reason)
+    }
+}
+
 impl PodMachine {
     pub(crate) fn is_decided(&self) -> bool {
-        self.admission.is_some() || self.was_taken()
+        self.admission.verdict.is_some() || self.was_taken()
     }
 
     pub(crate) fn is_admitted(&self) -> bool {
-        self.admission == Some(Ok(())) || (self.admission.is_none() && self.was_taken())
+        self.admission.verdict == Some(Ok(())) || (self.admission.verdict.is_none() && self.was_taken())
     }
 
     pub(crate) fn rejection(&self) -> Option<&Rejection> {
-        self.admission.as_ref()?.as_ref().err()
+        self.admission.verdict.as_ref()?.as_ref().err()
     }
 
     /// An earlier run of the kubelet has taken it: it has told so, or something of the pod is here.
@@ -109,14 +157,14 @@ fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> 
     check_security(pod, ground.has_app_armor)?;
     check_room(pod, ground, taken)?;
     if !allows(pod, &ground.name, &ground.labels) {
-        return Err(predicate("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"));
+        return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
     }
     let given = || taken.iter().flat_map(|it| host_ports(it));
     if host_ports(pod).any(|wanted| given().any(|it| it.collides(wanted))) {
         return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
     }
     if !tolerates(pod, &ground.taints) {
-        return Err(predicate("TaintToleration", "node(s) had untolerated taint(s)"));
+        return Err(predicate(TAINT_TOLERATION, "node(s) had untolerated taint(s)"));
     }
     if spec_of(pod).os.as_ref().is_some_and(|it| it.name != ground.operating_system) {
         let message = "Failed to admit pod as the OS field doesn't match node OS".into();

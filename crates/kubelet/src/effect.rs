@@ -425,6 +425,11 @@ pub enum ApiEffect {
         status: bool,
         patch: Value,
     },
+    /// Reads the Node past what the watch has told. → [`Event::NodeRead`]
+    ReadNode {
+        name: String,
+        pod: PodRef,
+    },
     /// A merge patch of the node's Lease in `kube-node-lease`; `create` is the whole Lease for when there is none.
     /// → [`Event::LeaseRenewed`]
     RenewLease {

@@ -65,6 +65,11 @@ pub enum Event {
     },
     /// How a write of the Node ended: the Node as it now is.
     NodeWritten(Result<Box<Node>, ApiFailure>),
+    /// What [`crate::ApiEffect::ReadNode`] found, asked for this pod's sake.
+    NodeRead {
+        pod: PodRef,
+        result: Result<Box<Node>, ApiFailure>,
+    },
     LeaseRenewed(Result<(), ApiFailure>),
 
     /// How [`crate::ApiEffect::CreateMirror`] ended.

@@ -239,6 +239,7 @@ impl Kubelet {
                 self.node.written(result, now);
                 self.undecided()
             }
+            Event::NodeRead { pod, result } => self.node_read(&pod.uid, result),
             Event::LeaseRenewed(result) => {
                 self.node.lease_renewed(&result, now);
                 Vec::new()
@@ -387,7 +388,7 @@ impl Kubelet {
         }
         let runtime_is_known = self.runtime_is_known;
         let was_decided = machine.is_decided();
-        self.admit(uid);
+        self.admit(uid, effects);
         let resize_wake = self.consider_resize(uid, now, effects);
         let wake = self.with(uid, now, effects, |machine, cx| {
             if !was_decided {

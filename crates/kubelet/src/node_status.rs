@@ -71,6 +71,11 @@ impl NodeMachine {
         }
     }
 
+    /// There is a Node at the API, as far as is known here.
+    pub(crate) fn is_registered(&self) -> bool {
+        matches!(self.node, Some(Some(_)))
+    }
+
     pub(crate) fn written(&mut self, result: Result<Box<Node>, ApiFailure>, now: Time) {
         self.write_in_flight = false;
         match result {

@@ -25,7 +25,7 @@ pub(crate) use crate::pod_spec::{
 };
 use crate::{
     Exit, Failure, HostEffect, Observed, ObservedSandbox, PodRef, SandboxSpec, Snapshot, Volume,
-    admission::Rejection,
+    admission::Admission,
     containers::{self, Frame, Track, exit_of},
     context::{Context, pause},
     ending::{Ending, Termination},
@@ -62,7 +62,7 @@ pub(crate) struct PodMachine {
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
     /// Whether this node takes it; `None`: not decided in this run of the kubelet.
-    pub(crate) admission: Option<Result<(), Rejection>>,
+    pub(crate) admission: Admission,
     pub(crate) support: Support,
     pub(crate) resize: Resize,
     /// All its containers are being stopped, to begin anew.
@@ -153,7 +153,7 @@ impl PodMachine {
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
-            admission: None,
+            admission: Admission::default(),
             support: Support::default(),
             resize: Resize::default(),
             restarting_all: None,

@@ -423,6 +423,10 @@ fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
                 let patched = client.patch(&NODES, &Key::cluster(name), subresource, &PatchType::Merge, &patch).await;
                 vec![Event::NodeWritten(patched.and_then(|it| decode(&it)).map_err(node_failure))]
             }
+            ApiEffect::ReadNode { name, pod } => {
+                let read = client.get(&NODES, &Key::cluster(name)).await;
+                vec![Event::NodeRead { pod, result: read.and_then(|it| decode(&it)).map_err(node_failure) }]
+            }
             ApiEffect::RenewLease { patch, create } => {
                 let result = renew(&client, &patch, &create).await.map_err(node_failure);
                 vec![Event::LeaseRenewed(result)]
@@ -485,7 +489,7 @@ fn failure(error: Error) -> ApiFailure {
 }
 
 fn node_failure(error: Error) -> ApiFailure {
-    tracing::debug!(%error, "cannot write the node or its lease");
+    tracing::debug!(%error, "cannot read or write the node or its lease");
     failure(error)
 }
 

@@ -231,6 +231,14 @@ impl World {
                 (self.kubelet, self.wake) = (Kubelet::new(config), None);
                 self.boot();
             }
+            // The Node gets a label, and the kubelet does not hear of it yet.
+            "unheard-label" => {
+                let (label, value) = rest.split_once('=').unwrap();
+                self.version += 1;
+                let version = self.version.to_string();
+                let patch = json!({"metadata": {"resourceVersion": version, "labels": {label: value}}});
+                merge(self.node.as_mut().unwrap(), &patch);
+            }
             // The Node gets a taint that evicts.
             "taint" => {
                 let mut node = self.node.clone().unwrap();
@@ -341,6 +349,11 @@ impl World {
                 merge(&mut node, &patch);
                 self.shown.push(format!("patch node{} {}", if status { " status" } else { "" }, show::node(&node)));
                 self.set_node(node);
+            }
+            ApiEffect::ReadNode { pod, .. } => {
+                self.shown.push(format!("read node for {}", pod.key.name));
+                let result = Ok(serde_json::from_value(self.node.clone().unwrap()).unwrap());
+                self.step(Event::NodeRead { pod, result });
             }
             ApiEffect::RenewLease { patch, .. } => {
                 self.shown.push(format!("lease {}", patch["spec"]["renewTime"].as_str().unwrap()));

@@ -4,16 +4,20 @@
 
 use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 
+use async_stream::stream;
 use bytes::Bytes;
 use corten_kinds::Kind;
 use corten_meta::{Status, Violation};
 use corten_store::Revision;
-use futures_util::stream;
+use futures_util::Stream;
 use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::{
+    sync::OwnedSemaphorePermit,
+    time::{Instant, Sleep, sleep_until},
+};
 
 use super::{
     list,
@@ -65,14 +69,21 @@ pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<
             return Ok(response);
         }
     };
-    let frames =
-        stream::unfold(
-            (frames, place),
-            |(mut it, place)| async move { it.next().await.map(|bytes| (bytes, (it, place))) },
-        );
-    let frames = futures_util::StreamExt::map(frames, |it| Ok::<_, BoxError>(Frame::data(it)));
-    *response.body_mut() = StreamBody::new(frames).boxed_unsync();
+    *response.body_mut() = StreamBody::new(body(frames, place)).boxed_unsync();
     Ok(response)
+}
+
+/// The frames stay where they are: a stream that hands its state on from item to item would move it for each event.
+fn body(
+    mut frames: Frames,
+    place: Option<OwnedSemaphorePermit>,
+) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
+    stream! {
+        let _place = place;
+        while let Some(bytes) = frames.next().await {
+            yield Ok(Frame::data(bytes));
+        }
+    }
 }
 
 struct WatchOptions {

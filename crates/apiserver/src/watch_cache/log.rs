@@ -1,9 +1,19 @@
 //! The recent events of a resource, or of one scope of it: a bounded window that watchers read with cursors.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Release},
+        },
+    },
+};
 
 use corten_store::Revision;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::sync::{Notify, futures::Notified};
 
 use super::event::Event;
@@ -20,11 +30,16 @@ pub(crate) const WINDOW: Window = Window { events: 16 * 1024, bytes: 64 * 1024 *
 /// So many of the newest events keep their frames.
 const FRAMES: usize = 256;
 
+/// A watcher that keeps up is told of one or two at a time.
+pub(crate) type Few<T> = SmallVec<[T; 2]>;
+
 /// Locked for pushes and for copying out references, never longer.
 pub(crate) struct Log {
     ring: Mutex<Ring>,
     /// Woken watchers read on from their own place. First come, first woken: simulations repeat exactly.
     wake: Notify,
+    /// The place after the last event, for those who only want to know whether there is something new.
+    end: AtomicU64,
     window: Window,
 }
 
@@ -46,7 +61,7 @@ pub(crate) struct Gone;
 impl Log {
     pub(crate) fn new(since: Revision, window: Window) -> Self {
         let ring = Ring { events: VecDeque::new(), start: 0, since, bytes: 0, is_unheard: false };
-        Self { ring: Mutex::new(ring), wake: Notify::new(), window }
+        Self { ring: Mutex::new(ring), wake: Notify::new(), end: AtomicU64::new(0), window }
     }
 
     /// Appends an event and wakes nobody; true where it is the first since the last [`Log::wake`].
@@ -54,6 +69,7 @@ impl Log {
         let mut ring = self.ring.lock();
         ring.bytes += event.bytes();
         ring.events.push_back(event);
+        self.end.store(ring.end(), Release);
         while ring.events.len() > self.window.events || (ring.bytes > self.window.bytes && ring.events.len() > 1) {
             ring.drop_first();
         }
@@ -82,7 +98,7 @@ impl Log {
     }
 
     pub(crate) fn end(&self) -> u64 {
-        self.ring.lock().end()
+        self.end.load(Acquire)
     }
 
     pub(crate) fn woken(&self) -> Notified<'_> {
@@ -90,7 +106,10 @@ impl Log {
     }
 
     /// At most `max` events from `place` on.
-    pub(crate) fn read(&self, place: u64, max: usize) -> Result<Vec<Arc<Event>>, Gone> {
+    pub(crate) fn read(&self, place: u64, max: usize) -> Result<Few<Arc<Event>>, Gone> {
+        if place == self.end() {
+            return Ok(Few::new());
+        }
         let ring = self.ring.lock();
         let skip = place.checked_sub(ring.start).ok_or(Gone)?;
         let skip = usize::try_from(skip).map_err(|_| Gone)?;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use super::{
     Matcher, Snapshot,
     event::{Event, Seen},
-    log::Log,
+    log::{Few, Log},
     matcher::Scope,
     resource::Lanes,
 };
@@ -58,9 +58,9 @@ impl Watcher {
     }
 
     /// The next events it can see, without waiting; empty where there is none.
-    pub(crate) fn ready(&mut self) -> Result<Vec<(Arc<Event>, Seen)>, FellBehind> {
+    pub(crate) fn ready(&mut self) -> Result<Few<(Arc<Event>, Seen)>, FellBehind> {
         loop {
-            let events: Vec<Arc<Event>> = if self.backlog.is_empty() {
+            let events: Few<Arc<Event>> = if self.backlog.is_empty() {
                 let events = self.log.read(self.place, BATCH).map_err(|_| FellBehind)?;
                 self.place += events.len() as u64;
                 events
@@ -69,9 +69,9 @@ impl Watcher {
                 self.backlog.drain(..n).collect()
             };
             if events.is_empty() {
-                return Ok(Vec::new());
+                return Ok(Few::new());
             }
-            let seen: Vec<_> =
+            let seen: Few<_> =
                 events.into_iter().filter_map(|it| it.seen_by(&self.matcher).map(|seen| (it, seen))).collect();
             if !seen.is_empty() {
                 return Ok(seen);

@@ -24,9 +24,8 @@ type Says = fn(&[u8], &'static str) -> Vec<Vec<u8>>;
 
 impl Upstream {
     async fn start(says: Says) -> Self {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+        let (udp, tcp) = one_port().await;
         let address = udp.local_addr().expect("an address");
-        let tcp = TcpListener::bind(address).await.expect("a listener");
         let asked: Arc<Mutex<Vec<&'static str>>> = Arc::default();
         let note =
             |asked: &Mutex<Vec<&'static str>>, how| asked.lock().unwrap_or_else(PoisonError::into_inner).push(how);
@@ -59,6 +58,17 @@ impl Upstream {
     fn asked(&self) -> Vec<&'static str> {
         // The look for circles is the server's own business.
         std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A port that is free for UDP may be anybody's for TCP.
+async fn one_port() -> (UdpSocket, TcpListener) {
+    loop {
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
+        match TcpListener::bind(udp.local_addr().expect("an address")).await {
+            Ok(tcp) => return (udp, tcp),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod collects;
 mod creates;
 mod lists;
+mod machine;
 mod start;
 mod watches;
 
@@ -66,6 +67,7 @@ type Part =
     for<'a> fn(&'a Launcher, Scale, &'a mut Vec<Row>) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
 
 pub(super) const PARTS: &[(&str, Part)] = &[
+    ("machine", |launcher, scale, rows| Box::pin(machine::measure(launcher, scale, rows))),
     ("start", |launcher, scale, rows| Box::pin(start::measure(launcher, scale, rows))),
     ("configmaps", |launcher, scale, rows| Box::pin(creates::config_maps(launcher, scale, rows))),
     ("pods", |launcher, scale, rows| Box::pin(creates::pods(launcher, scale, rows))),

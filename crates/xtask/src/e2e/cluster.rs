@@ -3,13 +3,14 @@
 use std::{
     env,
     fs::{self, File},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
+
+use crate::real::free_port;
 
 pub(super) struct Cluster {
     corten: PathBuf,
@@ -245,8 +246,4 @@ fn fresh_dir(name: &str) -> Result<PathBuf> {
     let dir = env::temp_dir().join(format!("corten-e2e-{name}-{}", std::process::id()));
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     Ok(dir)
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0").context("looking for a free port")?.local_addr()?.port())
 }

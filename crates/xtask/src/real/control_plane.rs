@@ -2,8 +2,7 @@
 
 use std::{
     fs::{self, File},
-    net::TcpListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
@@ -11,7 +10,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use super::connection::{Connection, Shared, Target};
+use super::{
+    connection::{Connection, Shared, Target},
+    port::free_port,
+};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -28,6 +30,10 @@ impl Data {
         let dir = tempfile::Builder::new().prefix("corten-").tempdir_in("/var/tmp")?;
         Ok(Self(dir))
     }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
 }
 
 impl Launcher {
@@ -41,7 +47,7 @@ impl Launcher {
     /// Answers when the server is ready, and how long that took from the start of its process.
     pub(crate) async fn start(&self, data: &Data) -> Result<(ControlPlane, Duration)> {
         let dir = data.0.path();
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let log = dir.join("log");
         let start = Instant::now();
         let child = Command::new(&self.program)

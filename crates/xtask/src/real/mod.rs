@@ -3,6 +3,7 @@
 mod connection;
 mod control_plane;
 mod node;
+mod port;
 
 use std::{
     env,
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) use connection::{Connection, Shared, expect, text_field};
 pub(crate) use control_plane::{ControlPlane, Data, Launcher, cpu_of, memory_of};
 pub(crate) use node::RealNode;
+pub(crate) use port::free_port;
 
 /// Answers the folder of the programs.
 pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {

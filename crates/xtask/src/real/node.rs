@@ -2,7 +2,6 @@
 
 use std::{
     fs::{self, File},
-    net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -12,7 +11,10 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::connection::{Connection, Target};
+use super::{
+    connection::{Connection, Target},
+    port::free_port,
+};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
@@ -148,10 +150,6 @@ fn take_away(program: &Path, child: &mut Child, data: &Path, run: &Path) {
 
 fn flags(data: &Path, run: &Path) -> [std::ffi::OsString; 4] {
     ["--data-dir".into(), data.into(), "--run-dir".into(), run.into()]
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0").context("looking for a free port")?.local_addr()?.port())
 }
 
 async fn is_ready(target: &Target) -> bool {

@@ -20,5 +20,5 @@ pub use resource::Resource;
 pub use schedule::Schedule;
 pub use selector::{FieldSelector, LabelSelector, Selector};
 pub use status::{Cause, Details, Retry, Status};
-pub use time::{MicroTime, Time};
+pub use time::{InvalidTime, MicroTime, Time};
 pub use violation::{Rule, Violation};

@@ -2,10 +2,14 @@
 //!
 //! There is no `now()` here on purpose: time is a parameter of every mind.
 
+mod rfc3339;
+
 use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+pub use rfc3339::InvalidTime;
 
 /// `metav1.Time`: printed with whole seconds, kept in full inside the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,16 +68,17 @@ impl fmt::Display for MicroTime {
 }
 
 impl FromStr for Time {
-    type Err = jiff::Error;
+    type Err = InvalidTime;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+        rfc3339::read(text, "2006-01-02T15:04:05Z07:00").map(Self)
     }
 }
 
+/// With any number of digits after the second, also none.
 impl FromStr for MicroTime {
-    type Err = jiff::Error;
+    type Err = InvalidTime;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        text.parse().map(Self)
+        rfc3339::read(text, "2006-01-02T15:04:05.000000Z07:00").map(Self)
     }
 }
 

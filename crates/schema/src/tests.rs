@@ -71,6 +71,11 @@ fn wrong_types_are_named_as_go_names_them() {
             "parsing time \"yesterday\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"yesterday\" as \"2006\"",
         ),
         (
+            json!({"status": {"conditions": [{"lastUpdateTime": ""}]}}),
+            "status.conditions[0].lastUpdateTime",
+            "parsing time \"\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"\" as \"2006\"",
+        ),
+        (
             json!({"spec": {"template": {"spec": {"containers": [{"resources": {"limits": {"cpu": "x"}}}]}}}}),
             "spec.template.spec.containers[0].resources.limits.cpu",
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",

@@ -22,7 +22,7 @@ impl<'a> Line<'a> {
     /// Nothing where this is no line of a log: a runtime that was killed may have written half of one.
     pub(super) fn parse(raw: &'a [u8]) -> Option<Self> {
         let mut fields = raw.splitn(4, |it| *it == b' ');
-        let time = std::str::from_utf8(fields.next()?).ok().filter(|it| it.len() >= 20)?;
+        let time = std::str::from_utf8(fields.next()?).ok().filter(|it| it.len() >= 20 && it.is_ascii())?;
         let stream = match fields.next()? {
             b"stdout" => LogStream::Stdout,
             b"stderr" => LogStream::Stderr,

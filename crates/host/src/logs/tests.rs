@@ -7,7 +7,8 @@ use tokio::sync::watch;
 
 use super::*;
 
-const LOG: &str = "2026-11-20T10:00:00.1Z stdout F one\n\
+const LOG: &str = "2026-11-20T10:00:0é1Z stdout F forged\n\
+    2026-11-20T10:00:00.1Z stdout F one\n\
     2026-11-20T10:00:01Z stderr F two\n\
     2026-11-20T10:00:02.5Z stdout P thr\n\
     2026-11-20T10:00:02.6Z stdout P e\n\

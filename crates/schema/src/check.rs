@@ -109,9 +109,7 @@ impl<'v> Walk<'v> {
             Shape::Bytes => invalid_base64(text).map(|at| format!("illegal base64 data at input byte {at}")),
             Shape::Quantity => text.parse::<corten_meta::Quantity>().err().map(|it| it.to_string()),
             Shape::Time => text.parse::<corten_meta::Time>().err().map(|it| it.to_string()),
-            Shape::MicroTime if !text.is_empty() => {
-                text.parse::<corten_meta::MicroTime>().err().map(|it| it.to_string())
-            }
+            Shape::MicroTime => text.parse::<corten_meta::MicroTime>().err().map(|it| it.to_string()),
             _ => None,
         };
         if let Some(message) = complaint {

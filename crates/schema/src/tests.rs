@@ -86,6 +86,14 @@ fn wrong_types_are_named_as_go_names_them() {
         let expected = WrongType { path: path.into(), message: message.into() };
         assert_eq!(findings, Findings { wrong_types: vec![expected], unknown_fields: vec![] });
     }
+    let lease =
+        check("io.k8s.api.coordination.v1.Lease", &json!({"spec": {"renewTime": "", "acquireTime": "2026-11-20"}}));
+    let messages: Vec<&str> = lease.wrong_types.iter().map(|it| &*it.message).collect();
+    let parsing = "as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"\" as";
+    assert_eq!(
+        messages,
+        [format!("parsing time \"\" {parsing} \"2006\""), format!("parsing time \"2026-11-20\" {parsing} \"T\"")]
+    );
     let secret = check("io.k8s.api.core.v1.Secret", &json!({"data": {"a": "aGVsbG8=", "b": "aGVsbG8", "c": "a*"}}));
     let messages: Vec<&str> = secret.wrong_types.iter().map(|it| &*it.message).collect();
     assert_eq!(messages, ["illegal base64 data at input byte 4", "illegal base64 data at input byte 1"]);

@@ -58,10 +58,7 @@ static DOCUMENTS: LazyLock<BTreeMap<(String, &'static str), Document>> = LazyLoc
 
 /// `None` where the path is not one of discovery.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
-    let path = match ctx.info.path.trim_end_matches('/') {
-        "" => "/",
-        path => path,
-    };
+    let path = &*ctx.info.path;
     if !DOCUMENTS.contains_key(&(path.to_owned(), JSON)) {
         return None;
     }

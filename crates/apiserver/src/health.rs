@@ -13,9 +13,9 @@ use crate::{
 
 /// `None` where the path is none of them.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
-    let path = &*ctx.info.path;
-    let (root, below) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
-    let answer = match (root, below.trim_end_matches('/')) {
+    let path = ctx.info.path.strip_prefix('/')?;
+    let (root, below) = path.split_once('/').unwrap_or((path, ""));
+    let answer = match (root, below) {
         ("livez", only) => health(ctx, root, LIVE, only),
         ("readyz", only) => health(ctx, root, READY, only),
         ("healthz", only) => health(ctx, root, HEALTHY, only),

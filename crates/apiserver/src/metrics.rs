@@ -125,8 +125,8 @@ impl Metrics {
 
     pub(crate) fn record(&self, ctx: &Context, code: u16, took: Duration) {
         let info = &ctx.info;
-        let (group, version, resource) = resource_labels(info.kind);
-        let subresource = info.known_subresource().map_or("", corten_kinds::Subresource::as_str);
+        let (group, version, resource) = resource_labels(info.kind());
+        let subresource = info.route.subresource().map_or("", corten_kinds::Subresource::as_str);
         let dry_run = if ctx.dry_run() { "All" } else { "" };
         let labels = Labels {
             verb: verb(ctx, subresource),
@@ -252,7 +252,7 @@ fn verb(ctx: &Context, subresource: &str) -> &'static str {
 }
 
 fn scope(info: &RequestInfo) -> &'static str {
-    match info.kind {
+    match info.kind() {
         None => "",
         Some(_) if !info.name.is_empty() || info.verb == "create" => "resource",
         Some(_) if !info.namespace.is_empty() => "namespace",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin};
 
 use bytes::Bytes;
-use corten_kinds::{Kind, Subresource};
+pub use corten_kinds::routes::{Query, RequestInfo};
 use corten_meta::{Status, Time};
 use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
@@ -47,68 +47,6 @@ pub struct Peer {
     /// The client's certificate chain as it was sent, leaf first, empty where there is none: its holder has the key, but
     /// whether it is worth anything is for authentication to say.
     pub certificates: Vec<CertificateDer<'static>>,
-}
-
-/// What a path and method mean. For paths that are no resource only `path`, `verb` and `query` say something.
-#[derive(Clone, Default)]
-pub struct RequestInfo {
-    pub path: String,
-    pub is_resource: bool,
-    /// As RBAC writes it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; the lower-case
-    /// method where the path is no resource.
-    pub verb: &'static str,
-    pub group: String,
-    pub version: String,
-    /// The plural, for example `pods`.
-    pub plural: String,
-    pub namespace: String,
-    pub name: String,
-    pub subresource: String,
-    /// What stands behind `/proxy`, as it was sent; `None` where the path leads to no such subresource.
-    pub proxied: Option<String>,
-    pub query: Query,
-    /// The row of the resource, where there is one.
-    pub kind: Option<&'static Kind>,
-}
-
-impl RequestInfo {
-    /// The subresource as the row knows it; `None` where the path has none or the kind has no such one.
-    pub fn known_subresource(&self) -> Option<Subresource> {
-        self.kind?.subresources.iter().copied().find(|it| it.as_str() == self.subresource)
-    }
-}
-
-/// Decoded query parameters, in order.
-#[derive(Clone, Debug, Default)]
-pub struct Query(pub Vec<(String, String)>);
-
-impl Query {
-    pub fn parse(query: Option<&str>) -> Self {
-        Self(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
-    }
-
-    /// The first value of `name`; an empty one counts as absent, as upstream.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value).filter(|it| !it.is_empty())
-    }
-
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
-    }
-
-    /// `true` and `1` are true, absent is false, as upstream's conversion of query parameters.
-    pub fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|it| !matches!(it, "false" | "0" | "False" | "FALSE"))
-    }
-
-    /// # Errors
-    /// 400 where the value is not an integer.
-    pub fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("unable to convert query parameter {name:?}: {text:?} is not an integer"))
-        })
-    }
 }
 
 /// One request on its way through the chain. Filters fill it in from the outside to the inside.

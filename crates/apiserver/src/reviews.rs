@@ -6,6 +6,7 @@ use corten_api::resources::{
     LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
     SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
+use corten_kinds::Kind;
 use corten_meta::Status;
 use http::StatusCode;
 use serde::Deserialize;
@@ -19,11 +20,7 @@ use crate::{
 };
 
 /// A create of a review kind.
-pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
-    let kind = ctx.info.kind.expect("routed by its row");
-    if kind.resource.namespaced && ctx.info.namespace.is_empty() {
-        return Err(Status::no_such_path());
-    }
+pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Response, Status> {
     codec::Form::without_table(ctx)?;
     let mut review = codec::object(ctx, kind).await?;
     let who = ctx.who();

@@ -23,6 +23,7 @@ mod faults;
 mod https;
 mod quota;
 mod restart;
+mod routes;
 pub(crate) mod server;
 mod services;
 mod tunnels;

@@ -12,7 +12,9 @@ const HEAD: &str = "<!-- Written by `cargo xtask docs`; change the table it is r
 /// Writes every page; with `check` compares instead and fails where one is stale.
 pub(crate) fn run(check: bool) -> Result<()> {
     let dir = root()?.join("docs/reference");
-    for (name, page) in [("kinds.md", kinds()), ("commands.md", commands()), ("answers.md", answers()?)] {
+    for (name, page) in
+        [("kinds.md", kinds()), ("routes.md", routes()?), ("commands.md", commands()), ("answers.md", answers()?)]
+    {
         let path = dir.join(name);
         if !check {
             fs::create_dir_all(&dir)?;
@@ -80,6 +82,38 @@ fn row(kind: &Kind) -> String {
         columns.join(", "),
         kind.selectable_fields.join(", "),
     )
+}
+
+/// Every path of the API, what each method does there, and who is let through.
+fn routes() -> Result<String> {
+    let table = root()?.join("crates/apiserver/testdata/routes.txt");
+    let table = fs::read_to_string(&table).with_context(|| format!("reading {}", table.display()))?;
+    let mut page = format!(
+        "{HEAD}# Routes\n\nA request is read once: method, path and query become one value with the kind, the namespace, the name, \
+         the subresource and the verb. This value is what is authorized, what the audit log names, and what is done. \
+         Segments of a path are decoded before they are compared. A path with an encoded slash is 400, one with an empty \
+         segment is no resource, a slash at the end says nothing.\n\n## Who is let through\n\n```\n"
+    );
+    let shown =
+        |line: &str| line.replacen("# kind", "kind  ", 1).trim_start_matches("# ").trim_start_matches('#').to_owned();
+    page.extend(table.lines().map(|it| shown(it) + "\n"));
+    page.push_str(
+        "```\n\nThis table is a test: it is played for every kind, with every method, in many spellings of each path.\n\n\
+         ## Paths\n\nThe verbs are those of RBAC: `list`, `get` and `watch` come with GET (`watch` with `?watch=true`, or by \
+         its own path), `create` with POST, `update` with PUT, `patch` with PATCH, `delete` and `deletecollection` with \
+         DELETE. Every other method of a path here is 405, every other path of these kinds 404.\n",
+    );
+    let mut group = String::new();
+    for pattern in corten_kinds::routes::patterns() {
+        let of = pattern.kind.resource.api_version();
+        if of != group {
+            let _ = write!(page, "\n### {of}\n\n| path | verbs |\n|---|---|\n");
+            group = of;
+        }
+        let verbs: Vec<_> = pattern.verbs().map(|it| it.as_str()).collect();
+        let _ = writeln!(page, "| `{}` | {} |", pattern.path(), verbs.join(", "));
+    }
+    Ok(page)
 }
 
 fn commands() -> String {

@@ -1,7 +1,7 @@
 //! A watch or a log for who asks for a WebSocket: each event, each piece of the log is a message. As upstream, a refusal is
 //! an answer of HTTP.
 
-use corten_kinds::Subresource;
+use corten_kinds::{Subresource, Verb, routes::Route};
 use corten_meta::Status;
 use corten_stream::Messages;
 use http::StatusCode;
@@ -10,17 +10,16 @@ use super::refused;
 use crate::request::{Context, Response, whole};
 
 /// The answer as it is, where nobody asks for a WebSocket or there is none of such answers.
-pub(crate) fn instead(
-    ctx: &mut Context,
-    subresource: Option<Subresource>,
-    response: Response,
-) -> Result<Response, Status> {
-    let is_stream = matches!((subresource, ctx.info.verb), (None, "watch") | (Some(Subresource::Log), _));
-    if !is_stream || response.status() != StatusCode::OK || !Messages::are_wanted(&ctx.headers) {
+pub(crate) fn instead(ctx: &mut Context, response: Response) -> Result<Response, Status> {
+    let accept = match ctx.info.route {
+        Route::Collection(_, Verb::Watch) | Route::Object(_, Verb::Watch) => Messages::of_lines,
+        Route::Subresource(_, Subresource::Log, _) => Messages::of_pieces,
+        _ => return Ok(response),
+    };
+    if response.status() != StatusCode::OK || !Messages::are_wanted(&ctx.headers) {
         return Ok(response);
     }
     let connection = ctx.on_upgrade();
-    let accept = if subresource.is_none() { Messages::of_lines } else { Messages::of_pieces };
     let (answer, client) = accept(&ctx.headers, connection).map_err(refused)?;
     ctx.server.tunnels().send(ctx.server.stopping(), client, response.into_body());
     Ok(answer.map(|()| whole("")))

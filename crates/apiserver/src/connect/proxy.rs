@@ -30,7 +30,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     let client = ctx.server.config().kubelet_dial.clone().ok_or_else(super::no_way)?;
     let location = Location::of(ctx)?;
     let upgrade = headers::wants_upgrade(&ctx.headers);
-    let asked = ctx.uri.path().to_owned();
+    let asked = ctx.info.canonical_path();
     let rest = ctx.info.proxied.clone().unwrap_or_default();
     if rest.is_empty() && !upgrade && matches!(ctx.method, Method::GET | Method::HEAD) {
         return redirected(&asked, ctx.uri.query());
@@ -93,7 +93,7 @@ fn request(ctx: &mut Context, location: &Location, rest: &str, upgrade: bool) ->
         request.headers_mut().insert(header::HOST, host);
     }
     // As upstream: what is behind the proxy, under the path that leads there.
-    let forwarded = HeaderValue::from_str(ctx.uri.path()).map_err(Status::internal)?;
+    let forwarded = HeaderValue::from_str(&ctx.info.canonical_path()).map_err(Status::internal)?;
     request.headers_mut().insert(headers::FORWARDED_URI, forwarded);
     Ok(request)
 }

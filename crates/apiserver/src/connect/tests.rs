@@ -2,13 +2,13 @@ use http::Uri;
 use serde_json::json;
 
 use super::{options, refused, target};
-use crate::{filters::request_info::resolve, request::RequestInfo};
+use crate::request::RequestInfo;
 use corten_kinds::Subresource;
 use corten_stream::Refusal;
 
 fn info(query: &str) -> RequestInfo {
     let uri: Uri = format!("/api/v1/namespaces/default/pods/web/log?{query}").parse().expect("an address");
-    resolve(&http::Method::GET, uri.path(), uri.query()).expect("a valid path")
+    RequestInfo::read("GET", uri.path(), uri.query()).expect("a valid path")
 }
 
 #[test]

@@ -5,19 +5,18 @@ use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use corten_kinds::{KINDS, Kind, Subresource, Verb};
 use serde_json::{Value, json};
 
-/// What discovery, RBAC and OpenAPI say of a subresource.
+/// What discovery and OpenAPI say of a subresource, beside its verbs.
 pub(crate) struct Facts {
     pub(crate) group: &'static str,
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
-    pub(crate) verbs: &'static [&'static str],
     /// The type of its body in the type table; `None` where it has no JSON of its own.
     pub(crate) schema: Option<&'static str>,
 }
 
 /// Facts about a subresource whose kind is not its parent's; `None` where it is.
 fn foreign(subresource: Subresource) -> Option<Facts> {
-    let facts = |group, version, kind, verbs, schema| Some(Facts { group, version, kind, verbs, schema });
+    let facts = |group, version, kind, schema| Some(Facts { group, version, kind, schema });
     match subresource {
         Subresource::Status
         | Subresource::Finalize
@@ -26,40 +25,35 @@ fn foreign(subresource: Subresource) -> Option<Facts> {
         | Subresource::EphemeralContainers
         | Subresource::Resize
         | Subresource::Proxy => None,
-        Subresource::Token => facts(
-            "authentication.k8s.io",
-            "v1",
-            "TokenRequest",
-            &["create"],
-            Some("io.k8s.api.authentication.v1.TokenRequest"),
-        ),
-        Subresource::Scale => {
-            facts("autoscaling", "v1", "Scale", &["get", "patch", "update"], Some("io.k8s.api.autoscaling.v1.Scale"))
+        Subresource::Token => {
+            facts("authentication.k8s.io", "v1", "TokenRequest", Some("io.k8s.api.authentication.v1.TokenRequest"))
         }
-        Subresource::Binding => facts("", "v1", "Binding", &["create"], Some("io.k8s.api.core.v1.Binding")),
-        Subresource::Eviction => facts("policy", "v1", "Eviction", &["create"], Some("io.k8s.api.policy.v1.Eviction")),
-        Subresource::Exec => facts("", "v1", "PodExecOptions", &["create", "get"], None),
-        Subresource::Attach => facts("", "v1", "PodAttachOptions", &["create", "get"], None),
-        Subresource::PortForward => facts("", "v1", "PodPortForwardOptions", &["create", "get"], None),
+        Subresource::Scale => facts("autoscaling", "v1", "Scale", Some("io.k8s.api.autoscaling.v1.Scale")),
+        Subresource::Binding => facts("", "v1", "Binding", Some("io.k8s.api.core.v1.Binding")),
+        Subresource::Eviction => facts("policy", "v1", "Eviction", Some("io.k8s.api.policy.v1.Eviction")),
+        Subresource::Exec => facts("", "v1", "PodExecOptions", None),
+        Subresource::Attach => facts("", "v1", "PodAttachOptions", None),
+        Subresource::PortForward => facts("", "v1", "PodPortForwardOptions", None),
     }
 }
 
 pub(crate) fn facts(kind: &'static Kind, subresource: Subresource) -> Facts {
-    let own = |verbs, schema| Facts {
+    let own = |schema| Facts {
         group: &kind.resource.group,
         version: &kind.resource.version,
         kind: &kind.resource.kind,
-        verbs,
         schema,
     };
     foreign(subresource).unwrap_or_else(|| match subresource {
-        Subresource::Log => own(&["get"], None),
-        Subresource::Proxy => {
-            Facts { kind: proxy_options(kind), ..own(&["create", "delete", "get", "patch", "update"], None) }
-        }
-        Subresource::Finalize => own(&["update"], Some(kind.schema)),
-        _ => own(&["get", "patch", "update"], Some(kind.schema)),
+        Subresource::Log => own(None),
+        Subresource::Proxy => Facts { kind: proxy_options(kind), ..own(None) },
+        _ => own(Some(kind.schema)),
     })
+}
+
+/// As discovery writes them.
+fn verbs_of(subresource: Subresource) -> Vec<&'static str> {
+    subresource.verbs().iter().map(|it| it.as_str()).collect()
 }
 
 /// What a proxy is asked with is named for what it leads to.
@@ -226,7 +220,7 @@ fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
                 entry["version"] = json!(facts.version);
             }
             entry["kind"] = json!(facts.kind);
-            entry["verbs"] = json!(facts.verbs);
+            entry["verbs"] = json!(verbs_of(*subresource));
             resources.push(entry);
         }
     }
@@ -283,7 +277,7 @@ fn aggregated_resource(kind: &'static Kind) -> Value {
             json!({
                 "subresource": it.as_str(),
                 "responseKind": { "group": facts.group, "version": facts.version, "kind": facts.kind },
-                "verbs": facts.verbs,
+                "verbs": verbs_of(*it),
             })
         })
         .collect();

@@ -153,7 +153,7 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
 /// Answers that go on until somebody ends them, as upstream tells them.
 fn is_long(info: &RequestInfo) -> bool {
     info.verb == "watch"
-        || info.is_resource && matches!(&*info.subresource, "attach" | "exec" | "proxy" | "log" | "portforward")
+        || info.is_resource() && matches!(&*info.subresource, "attach" | "exec" | "proxy" | "log" | "portforward")
 }
 
 /// A body that is all there, and the response with it again. One of unknown length is left alone.

@@ -1,6 +1,9 @@
-//! Lets a request on only where a rule allows it. What is asked comes from the path alone, never from the body.
+//! Lets a request on only where a rule allows it. What is asked is the request info, never the path or the body.
 
 use std::collections::BTreeMap;
+
+use corten_kinds::routes::Route;
+use corten_meta::Status;
 
 use crate::{
     access::{Attributes, Decision, Target},
@@ -17,8 +20,11 @@ const NOBODY: &Identity =
     &Identity { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    if ALWAYS_ALLOWED.contains(&&*ctx.info.path) {
-        return rest.run(ctx).await;
+    match ctx.info.route {
+        // Rights in a namespace must not reach what is in none, so nobody is asked for them.
+        Route::NoSuchPath(_) => return answer::status(&Status::no_such_path()),
+        Route::NonResource if ALWAYS_ALLOWED.contains(&&*ctx.info.path) => return rest.run(ctx).await,
+        _ => {}
     }
     let (decision, refusal) = {
         let question = attributes(ctx.identity.as_ref().unwrap_or(NOBODY), &ctx.info);
@@ -45,7 +51,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
 
 /// The access question that a request asks.
 pub(crate) fn attributes<'a>(who: &'a Identity, info: &'a RequestInfo) -> Attributes<'a> {
-    let target = if info.is_resource {
+    let target = if info.is_resource() {
         Target::Resource {
             group: &info.group,
             resource: &info.plural,

@@ -28,7 +28,7 @@ const IMMUTABLE: &str = "public, immutable, max-age=31536000";
 
 /// `None` where the path is not one of OpenAPI.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
-    let path = ctx.info.path.trim_end_matches('/');
+    let path = &*ctx.info.path;
     let wanted = path.strip_prefix("/openapi/")?;
     if ![Method::GET, Method::HEAD].contains(&ctx.method) {
         let message = "the server does not allow this method on the requested resource";

@@ -237,19 +237,19 @@ fn on_subresource(kind: &'static Kind, subresource: Subresource) -> Vec<Operatio
     let (below, of) = (subresource.as_str(), &kind.resource.kind);
     let schema = || facts.schema.map(str::to_owned);
     let connects = matches!(subresource, Subresource::Exec | Subresource::Attach | Subresource::PortForward);
-    let one_verb = |verb: &&'static str| {
-        let mut operation = match *verb {
-            _ if connects => return connect(kind, subresource, if *verb == "get" { "get" } else { "post" }),
-            "get" => {
+    let one_verb = |verb: Verb| {
+        let mut operation = match verb {
+            _ if connects => return connect(kind, subresource, if verb == Verb::Get { "get" } else { "post" }),
+            Verb::Get => {
                 let parameters = if subresource == Subresource::Log { parameters::LOG } else { &[] };
                 operation(kind, "get", "get", format!("read {below} of the specified {of}"), &named(parameters))
             }
-            "create" => {
+            Verb::Create => {
                 let description = format!("create {below} of {}", one(of));
                 let create = operation(kind, "post", "post", description, &named(parameters::WRITE));
                 Operation { body: schema(), ..create }
             }
-            "update" => {
+            Verb::Update => {
                 let description = format!("replace {below} of the specified {of}");
                 let replace = operation(kind, "put", "put", description, &named(parameters::WRITE));
                 Operation { body: schema(), ..replace }
@@ -260,7 +260,7 @@ fn on_subresource(kind: &'static Kind, subresource: Subresource) -> Vec<Operatio
         operation.about = Some(gvk(facts.group, facts.version, facts.kind));
         Operation { answer: schema(), ..operation }
     };
-    facts.verbs.iter().map(one_verb).collect()
+    subresource.verbs().iter().copied().map(one_verb).collect()
 }
 
 /// What goes through to a Pod, a Service or a node; every method can be meant for it.

@@ -71,7 +71,7 @@ async fn serve(server: &Server, kind: &'static Kind) -> Result<(), String> {
     if kind.stored_row().is_stored() {
         return Row { server, kind }.all_verbs().await;
     }
-    let collection = kind.resource.collection_path("default");
+    let collection = kind.resource.collection_path(if kind.resource.namespaced { "default" } else { "" });
     let answer = match &*kind.resource.plural {
         // Read only; without nodes nothing is measured.
         "componentstatuses" => ask(server, "GET", &collection, &Value::Null).await,

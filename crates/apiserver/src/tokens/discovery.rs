@@ -18,7 +18,7 @@ const CACHE_CONTROL: &str = "public, max-age=3600";
 
 /// `None` where the path is neither.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
-    let (media_type, body) = match ctx.info.path.trim_end_matches('/') {
+    let (media_type, body) = match &*ctx.info.path {
         CONFIGURATION => ("application/json", configuration()),
         KEYS => ("application/jwk-set+json", json!({ "keys": [ctx.server.config().pki.token_key().jwk()] })),
         _ => return None,

@@ -1,6 +1,5 @@
 //! `pods/NAME/binding`: a scheduler's decision, written into the Pod once.
 
-use corten_kinds::Verb;
 use corten_meta::{Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -21,9 +20,6 @@ const SCHEMA: &str = "io.k8s.api.core.v1.Binding";
 
 /// The older path: `bindings`, with the Pod's name in the body.
 pub(super) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
-    if ctx.info.verb != Verb::Create.as_str() || ctx.info.namespace.is_empty() {
-        return Err(super::not_allowed());
-    }
     let kind = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
     let binding = codec::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -11,8 +11,8 @@ use crate::{
     watch_cache,
 };
 
-pub(super) fn get(ctx: &Context) -> Result<Response, Status> {
-    let journals = &ctx.info.kind.expect("routed by its row").resource;
+pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
+    let journals = &journals.resource;
     let name = &ctx.info.name;
     let missing = || Status::not_found(journals, name);
     let (kind, object) = about(name).ok_or_else(missing)?;

@@ -25,7 +25,7 @@ mod usage;
 mod watch;
 mod write;
 
-use corten_kinds::{Kind, Subresource, Verb};
+use corten_kinds::{Kind, Subresource, Verb, routes::Route};
 use corten_meta::Status;
 use http::HeaderValue;
 
@@ -71,23 +71,24 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
 }
 
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
-    if !ctx.info.is_resource {
-        return elsewhere(ctx);
-    }
-    let Some(kind) = ctx.info.kind else { return Err(Status::no_such_path()) };
-    if let Some(deprecation) = corten_kinds::deprecation(&kind.resource) {
+    let route = ctx.info.route;
+    if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(&it.resource)) {
         ctx.warn(deprecation);
     }
-    if !watch_cache::is_stored(kind.stored_row()) {
-        return unstored(ctx, kind).await;
-    }
-    let target = Target::of(ctx, kind)?;
-    let subresource = target.subresource;
-    let response = match subresource {
-        None => object(ctx, target).await,
-        Some(subresource) => below_object(ctx, target, subresource).await,
+    let response = match route {
+        Route::NonResource => return elsewhere(ctx),
+        Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
+        Route::NoSuchMethod(_) => Err(not_allowed()),
+        Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(kind.stored_row()) => {
+            return unstored(ctx, kind, verb).await;
+        }
+        Route::Collection(kind, verb) => collection(ctx, Target::of(&ctx.info, kind), verb).await,
+        Route::Object(kind, verb) => object(ctx, Target::of(&ctx.info, kind), verb).await,
+        Route::Subresource(kind, subresource, verb) => {
+            below_object(ctx, Target::of(&ctx.info, kind), subresource, verb).await
+        }
     }?;
-    connect::messages(ctx, subresource, response)
+    connect::messages(ctx, response)
 }
 
 /// Paths that are no resource.
@@ -97,55 +98,66 @@ fn elsewhere(ctx: &Context) -> Result<Response, Status> {
     system.unwrap_or_else(|| Err(Status::no_such_path()))
 }
 
-async fn unstored(ctx: &mut Context, kind: &'static Kind) -> Result<Response, Status> {
-    match (ctx.info.verb, &*kind.resource.plural) {
-        ("create", "bindings") => binding::legacy(ctx).await,
-        ("get", "componentstatuses") => component_status::get(ctx, kind).await,
-        ("list", "componentstatuses") => component_status::list(ctx, kind).await,
-        ("get" | "list", _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,
-        ("create", _) if kind.verbs.contains(&Verb::Create) => reviews::answer(ctx).await,
-        ("get", _) if kind.verbs.contains(&Verb::Get) => journal::get(ctx),
+async fn unstored(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<Response, Status> {
+    match (verb, &*kind.resource.plural) {
+        (Verb::Create, "bindings") => binding::legacy(ctx).await,
+        (Verb::Get, "componentstatuses") => component_status::get(ctx, kind).await,
+        (Verb::List, "componentstatuses") => component_status::list(ctx, kind).await,
+        (Verb::Get | Verb::List, _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,
+        (Verb::Create, _) => reviews::answer(ctx, kind).await,
+        (Verb::Get, _) => journal::get(ctx, kind),
         _ => Err(not_allowed()),
     }
 }
 
-async fn object(ctx: &mut Context, target: Target) -> Result<Response, Status> {
+async fn collection(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
     options::dry_run(ctx)?;
-    let verb = target.asked.verbs.iter().find(|it| it.as_str() == ctx.info.verb);
     let form = Form::of(ctx)?;
     match verb {
-        Some(Verb::Get) => get::get(ctx, &target, form).await,
-        Some(Verb::List) => list::list(ctx, &target, form).await,
-        Some(Verb::Watch) => watch::watch(ctx, &target, form).await,
-        Some(Verb::Create) if target.name.is_empty() => create::create(ctx, &target, form).await,
-        Some(Verb::Update) if !target.name.is_empty() => update::update(ctx, &target, form).await,
-        Some(Verb::Patch) if !target.name.is_empty() => patch::patch(ctx, &target, form).await,
-        Some(Verb::Delete) => delete::delete(ctx, &target, form).await,
-        Some(Verb::DeleteCollection) => delete_collection::delete_collection(ctx, &target, form).await,
-        _ => Err(not_allowed()),
+        Verb::List => list::list(ctx, &target, form).await,
+        Verb::Watch => watch::watch(ctx, &target, form).await,
+        Verb::Create => create::create(ctx, &target, form).await,
+        Verb::DeleteCollection => delete_collection::delete_collection(ctx, &target, form).await,
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => Err(not_allowed()),
     }
 }
 
-async fn below_object(ctx: &mut Context, target: Target, subresource: Subresource) -> Result<Response, Status> {
+async fn object(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
+    options::dry_run(ctx)?;
+    let form = Form::of(ctx)?;
+    match verb {
+        Verb::Get => get::get(ctx, &target, form).await,
+        Verb::Watch => watch::watch_one(ctx, &target, form).await,
+        Verb::Update => update::update(ctx, &target, form).await,
+        Verb::Patch => patch::patch(ctx, &target, form).await,
+        Verb::Delete => delete::delete(ctx, &target, form).await,
+        Verb::List | Verb::Create | Verb::DeleteCollection => Err(not_allowed()),
+    }
+}
+
+async fn below_object(
+    ctx: &mut Context,
+    target: Target,
+    subresource: Subresource,
+    verb: Option<Verb>,
+) -> Result<Response, Status> {
     use Subresource as Sub;
     if subresource == Sub::Proxy {
         return connect::proxy(ctx).await;
     }
+    let Some(verb) = verb else { return Err(not_allowed()) };
     options::dry_run(ctx)?;
     let form = Form::of(ctx);
-    match (subresource, ctx.info.verb) {
+    match (subresource, verb) {
         (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => connect::answer(ctx, subresource).await,
-        (Sub::Status | Sub::Approval, "get") => get::get(ctx, &target, form?).await,
-        (Sub::Status | Sub::Finalize | Sub::Approval, "update") => update::update(ctx, &target, form?).await,
-        (Sub::Status | Sub::Approval, "patch") => patch::patch(ctx, &target, form?).await,
-        (Sub::Scale, "get") => scale::get(ctx, &target),
-        (Sub::Scale, "update" | "patch") => scale::change_scale(ctx, &target).await,
-        (Sub::Binding, "create") => binding::bind(ctx, &target).await,
-        (Sub::Token, "create") => token::request(ctx, &target).await,
-        (Sub::Eviction, "create") => eviction::evict(ctx, &target).await,
-        (Sub::EphemeralContainers | Sub::Resize, "get") => get::get(ctx, &target, form?).await,
-        (Sub::EphemeralContainers | Sub::Resize, "update") => update::update(ctx, &target, form?).await,
-        (Sub::EphemeralContainers | Sub::Resize, "patch") => patch::patch(ctx, &target, form?).await,
+        (Sub::Scale, Verb::Get) => scale::get(ctx, &target),
+        (Sub::Scale, _) => scale::change_scale(ctx, &target).await,
+        (Sub::Binding, _) => binding::bind(ctx, &target).await,
+        (Sub::Token, _) => token::request(ctx, &target).await,
+        (Sub::Eviction, _) => eviction::evict(ctx, &target).await,
+        (_, Verb::Get) => get::get(ctx, &target, form?).await,
+        (_, Verb::Update) => update::update(ctx, &target, form?).await,
+        (_, Verb::Patch) => patch::patch(ctx, &target, form?).await,
         _ => Err(not_allowed()),
     }
 }

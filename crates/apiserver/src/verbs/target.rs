@@ -1,4 +1,4 @@
-//! What a path points at: one object, its subresource, or a collection.
+//! What a request points at: one object, its subresource, or a collection.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use corten_kinds::{Kind, Subresource};
 use corten_meta::{Resource, Status};
 
 use crate::{
-    request::Context,
+    request::{Context, RequestInfo},
     watch_cache::{ResourceCache, Stored},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 pub(super) struct Target {
     /// The row in whose form the object is stored: what defaults, admits, validates and stores it.
     pub(super) kind: &'static Kind,
-    /// The row the path names. Bodies come and answers go in its form.
+    /// The row the request names. Bodies come and answers go in its form.
     pub(super) asked: &'static Kind,
     /// Empty for cluster-scoped kinds, and for collections over all namespaces.
     pub(super) namespace: String,
@@ -24,26 +24,11 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// # Errors
-    /// 404 where the path's scope or subresource is not the kind's, 405 where a namespace is missing.
-    pub(super) fn of(ctx: &Context, kind: &'static Kind) -> Result<Self, Status> {
-        let info = &ctx.info;
-        let namespaced = kind.resource.namespaced;
-        let subresource = if info.subresource.is_empty() {
-            None
-        } else {
-            Some(info.known_subresource().ok_or_else(Status::no_such_path)?)
-        };
-        let in_namespace = !info.namespace.is_empty() && info.plural != "namespaces";
-        if in_namespace && !namespaced {
-            return Err(Status::no_such_path());
-        }
-        let collection = matches!(info.verb, "list" | "watch");
-        if namespaced && !in_namespace && !collection {
-            return Err(if info.name.is_empty() { super::not_allowed() } else { Status::no_such_path() });
-        }
-        let namespace = if namespaced { info.namespace.clone() } else { String::new() };
-        Ok(Self { kind: kind.stored_row(), asked: kind, namespace, name: info.name.clone(), subresource })
+    pub(super) fn of(info: &RequestInfo, kind: &'static Kind) -> Self {
+        // A Namespace is asked for in itself, and is in none.
+        let namespace = if kind.resource.namespaced { info.namespace.clone() } else { String::new() };
+        let subresource = info.route.subresource();
+        Self { kind: kind.stored_row(), asked: kind, namespace, name: info.name.clone(), subresource }
     }
 
     /// As messages name it.

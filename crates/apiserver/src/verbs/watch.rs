@@ -30,7 +30,7 @@ use crate::{
     metrics::WatchGuard,
     request::{BoxError, Context, Response},
     table, versions,
-    watch_cache::{FellBehind, Seen, Snapshot, Start, Stored, Watcher},
+    watch_cache::{FellBehind, Matcher, Seen, Snapshot, Start, Stored, Watcher},
 };
 
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -40,11 +40,17 @@ const LIFETIME_SECONDS_MIN: u64 = 1800;
 const PIECE_BYTES: usize = 64 * 1024;
 
 pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
-    let mut matcher = list::matcher(ctx, target)?;
-    let in_path = ctx.info.path.contains("/watch/") && !target.name.is_empty();
-    if in_path {
-        matcher = matcher.of_object(&target.namespace, &target.name);
-    }
+    let matcher = list::matcher(ctx, target)?;
+    begin(ctx, target, form, matcher).await
+}
+
+/// The older way to watch one object: its name is in the path.
+pub(super) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let matcher = list::matcher(ctx, target)?.of_object(&target.namespace, &target.name);
+    begin(ctx, target, form, matcher).await
+}
+
+async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
     let place = ctx.peer.is_some().then(|| ctx.server.room().for_watch()).transpose()?;

@@ -86,7 +86,7 @@ impl Event {
                 .then(|| json!({ "impersonationConstraint": ctx.impersonation_constraint })),
             source_ips: ctx.peer.iter().map(|it| it.address.ip().to_string()).collect(),
             user_agent: ctx.header(header::USER_AGENT).to_owned(),
-            object_ref: info.is_resource.then(|| ObjectRef {
+            object_ref: info.is_resource().then(|| ObjectRef {
                 resource: info.plural.clone(),
                 namespace: info.namespace.clone(),
                 name: info.name.clone(),

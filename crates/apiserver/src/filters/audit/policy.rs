@@ -189,11 +189,11 @@ impl Rule {
         }
         if !self.namespaces.is_empty() || !self.resources.is_empty() {
             let of_one = || self.resources.is_empty() || self.resources.iter().any(|it| it.matches(info));
-            return info.is_resource && has_or_any(&self.namespaces, &info.namespace) && of_one();
+            return info.is_resource() && has_or_any(&self.namespaces, &info.namespace) && of_one();
         }
         let matches_url =
             |it: &String| it == &info.path || it.strip_suffix('*').is_some_and(|it| info.path.starts_with(it));
-        self.non_resource_urls.is_empty() || !info.is_resource && self.non_resource_urls.iter().any(matches_url)
+        self.non_resource_urls.is_empty() || !info.is_resource() && self.non_resource_urls.iter().any(matches_url)
     }
 }
 
@@ -216,10 +216,9 @@ impl GroupResources {
 
 #[cfg(test)]
 mod tests {
-    use http::Method;
 
     use super::*;
-    use crate::filters::request_info::resolve;
+    use crate::request::RequestInfo;
 
     const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
@@ -266,7 +265,7 @@ rules:
             ("jane", &[], "GET", "/version", Level::None),
         ] {
             let uri: http::Uri = uri.parse().expect("an address");
-            let info = resolve(&method.parse::<Method>().expect("a method"), uri.path(), uri.query());
+            let info = RequestInfo::read(method, uri.path(), uri.query());
             let verdict = policy.judge(Some(&Identity::new(user, groups)), &info.expect("a path"));
             assert_eq!(verdict.level, expected, "{user} {method} {uri}");
             if expected != Level::None {

@@ -1,0 +1,37 @@
+//! The parameters of a request's query.
+
+use corten_meta::Status;
+
+/// Decoded query parameters, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Query(pub Vec<(String, String)>);
+
+impl Query {
+    pub fn parse(query: Option<&str>) -> Self {
+        Self(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
+    }
+
+    /// The first value of `name`; an empty one counts as absent, as upstream.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value).filter(|it| !it.is_empty())
+    }
+
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| &**value)
+    }
+
+    /// `true` and `1` are true, absent is false, as upstream's conversion of query parameters.
+    pub fn flag(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|it| !matches!(it, "false" | "0" | "False" | "FALSE"))
+    }
+
+    /// # Errors
+    /// 400 where the value is not an integer.
+    #[expect(clippy::result_large_err, reason = "made once for each refused request")]
+    pub fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| {
+            Status::bad_request(format!("unable to convert query parameter {name:?}: {text:?} is not an integer"))
+        })
+    }
+}

@@ -23,8 +23,10 @@ pub(crate) use scrape::{no_way, scrape};
 pub(crate) use tunnels::Tunnels;
 
 use crate::{
-    access::{Attributes, Target as Asked},
+    access::Attributes,
     answer,
+    filters::authorize::attributes,
+    recheck::{self, Recheck},
     request::{Context, Response, whole},
 };
 use target::Target;
@@ -53,7 +55,7 @@ async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Res
     let dialed = kubelet.dial(&node, &Method::GET, &path, None).await;
     match dialed.map_err(|it| Status::internal(format!("Get \"https://{}{path}\": {it}", node.authority())))? {
         Dialed::Answered(response) if response.status().is_success() => {
-            let mut answer = http::Response::new(response.into_body().map_err(Into::into).boxed_unsync());
+            let mut answer = http::Response::new(Recheck::of(ctx).guard(response.into_body().map_err(Into::into)));
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
             answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
             Ok(answer)
@@ -70,6 +72,7 @@ async fn tunnel(
     subresource: Subresource,
 ) -> Result<Response, Status> {
     may_create(ctx)?;
+    let recheck = Recheck::of(ctx).and("create");
     let connection = ctx.on_upgrade();
     let purpose = match subresource {
         Subresource::PortForward => Purpose::PortForward,
@@ -84,14 +87,14 @@ async fn tunnel(
         let (kubelet_client, headers) = (kubelet.clone(), upgrade.headers().clone());
         let (response, accepted) = upgrade.accept_at_once();
         let dialing = async move { switched(&kubelet_client, &node, &path, &headers).await };
-        ctx.server.tunnels().keep_when(ctx.server.stopping(), accepted, dialing);
+        ctx.server.tunnels().keep_when(ctx, recheck, accepted, dialing);
         return Ok(response.map(|()| whole("")));
     }
     let dialed = kubelet.dial(&node, &ctx.method, &path, Some(upgrade.headers())).await;
     match dialed.map_err(|it| Status::internal(format!("error dialing backend: {it}")))? {
         Dialed::Switched(head, io) => {
             let (response, accepted) = upgrade.accept(&head);
-            ctx.server.tunnels().keep(ctx.server.stopping(), accepted, io);
+            ctx.server.tunnels().keep(ctx, recheck, accepted, io);
             Ok(response.map(|()| whole("")))
         }
         // As upstream: the kubelet's own words, for the client that would have talked to it.
@@ -125,23 +128,7 @@ fn may_create(ctx: &Context) -> Result<(), Status> {
     if ctx.info.verb == "create" {
         return Ok(());
     }
-    let who = ctx.who();
-    let info = &ctx.info;
-    let question = Attributes {
-        verb: "create",
-        target: Asked::Resource {
-            group: &info.group,
-            resource: &info.plural,
-            subresource: &info.subresource,
-            namespace: &info.namespace,
-            name: &info.name,
-        },
-        ..Attributes::of(&who)
-    };
-    match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
-        crate::access::Decision::Allowed(_) => Ok(()),
-        crate::access::Decision::Denied(reason) => Err(question.forbidden(&reason)),
-    }
+    recheck::may(&ctx.server, &Attributes { verb: "create", ..attributes(&ctx.who(), &ctx.info) })
 }
 
 fn refused(refusal: Refusal) -> Status {

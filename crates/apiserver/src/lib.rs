@@ -22,6 +22,7 @@ mod limits;
 mod metrics;
 mod openapi;
 pub mod pki;
+mod recheck;
 pub mod request;
 mod reviews;
 mod serve;

@@ -130,6 +130,11 @@ impl Authority {
         Self::from_credential(&credential, TokenKey::generate()?.0, Path::new("memory"))
     }
 
+    #[cfg(test)]
+    pub(crate) fn tell_time(&mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) {
+        self.now = Box::new(now);
+    }
+
     fn from_credential(credential: &Credential, token_key: TokenKey, path: &Path) -> Result<Self, Error> {
         let malformed = |why: String| Error::Malformed { path: path.to_owned(), why };
         let certificate = issue::certificate_of(credential).map_err(malformed)?;

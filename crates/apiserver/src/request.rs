@@ -1,6 +1,6 @@
 //! What the filters and verbs know of one request: who asks, what for, and with what body.
 
-use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin};
+use std::{collections::BTreeMap, future::Future, net::SocketAddr, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 pub use corten_kinds::routes::{Query, RequestInfo};
@@ -11,7 +11,10 @@ use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{Server, filters::audit::Trail};
+use crate::{
+    Server,
+    filters::{audit::Trail, authenticate::Credential, impersonate::Wanted},
+};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -46,7 +49,7 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The client's certificate chain as it was sent, leaf first, empty where there is none: its holder has the key, but
     /// whether it is worth anything is for authentication to say.
-    pub certificates: Vec<CertificateDer<'static>>,
+    pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
 /// One request on its way through the chain. Filters fill it in from the outside to the inside.
@@ -61,10 +64,14 @@ pub struct Context {
     pub peer: Option<Peer>,
     /// Set by authentication; known from the start for calls from inside the process.
     pub identity: Option<Identity>,
+    /// By what `identity`, or the impersonator, was proved.
+    pub(crate) credential: Credential,
     /// Who asks in truth, where `identity` is whom they act as.
     pub(crate) impersonator: Option<Identity>,
     /// By which right they do, where it is one that is limited; else empty.
     pub(crate) impersonation_constraint: &'static str,
+    /// Whom they act as, as they asked for it.
+    pub(crate) impersonated: Option<Wanted>,
     pub info: RequestInfo,
     /// Sent as `Warning` headers.
     pub warnings: Vec<String>,
@@ -101,6 +108,8 @@ impl Context {
             identity,
             impersonator: None,
             impersonation_constraint: "",
+            impersonated: None,
+            credential: Credential::default(),
             info: RequestInfo::default(),
             warnings: Vec::new(),
             audit_annotations: BTreeMap::new(),

@@ -18,6 +18,7 @@ use crate::{
     limits::{Limits, Room},
     metrics::Metrics,
     pki,
+    recheck::RightsChanged,
     request::{Body, Context, Identity, Peer, Response, whole},
     services::Ranges,
     tokens,
@@ -105,6 +106,9 @@ struct State {
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
+    rights_changed: Arc<RightsChanged>,
+    /// The task that tells of such changes.
+    rechecked: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// How long `stop` waits for requests, and for the task that feeds the caches.
@@ -124,7 +128,11 @@ impl Server {
         let ended = watch::Sender::new(false);
         let feed = Arc::new(Feed::new(changes));
         let fed = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
+        let rights_changed = Arc::new(RightsChanged::new(&caches));
+        let rechecked = tokio::spawn(rights_changed.clone().run(caches.clone(), ended.subscribe()));
         let server = Self(Arc::new(State {
+            rights_changed,
+            rechecked: Mutex::new(Some(rechecked)),
             room: Room::new(config.limits),
             authorizer: Authorizer::new(),
             verified_tokens: tokens::Verified::default(),
@@ -169,11 +177,11 @@ impl Server {
         }
         self.0.tunnels.stop().await;
         self.0.ended.send_replace(true);
-        let fed = self.0.fed.lock().take();
-        if let Some(fed) = fed
-            && tokio::time::timeout(STOP_DEADLINE, fed).await.is_err()
-        {
-            tracing::warn!("the watch caches did not stop in time");
+        let (fed, rechecked) = (self.0.fed.lock().take(), self.0.rechecked.lock().take());
+        for task in [fed, rechecked].into_iter().flatten() {
+            if tokio::time::timeout(STOP_DEADLINE, task).await.is_err() {
+                tracing::warn!("the watch caches did not stop in time");
+            }
         }
     }
 
@@ -237,6 +245,11 @@ impl Server {
     /// Connections that have left HTTP.
     pub(crate) fn tunnels(&self) -> &crate::connect::Tunnels {
         &self.0.tunnels
+    }
+
+    /// Tells what goes on that rights may have ended.
+    pub(crate) fn rights_changed(&self) -> &Arc<RightsChanged> {
+        &self.0.rights_changed
     }
 
     pub(crate) fn room(&self) -> &Room {

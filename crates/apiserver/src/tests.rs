@@ -27,6 +27,7 @@ mod routes;
 pub(crate) mod server;
 mod services;
 mod tunnels;
+mod withdrawn;
 
 use std::{collections::BTreeMap, fmt::Write};
 

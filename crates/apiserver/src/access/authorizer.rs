@@ -12,7 +12,7 @@ use super::{
     node::NodeAuthorizer,
     rbac::{Compiler, Index, Objects},
 };
-use crate::watch_cache::{Caches, Snapshot};
+use crate::watch_cache::{Caches, ResourceCache, Snapshot};
 
 static SOURCES: [Resource; 4] = [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS];
 
@@ -59,6 +59,11 @@ impl Authorizer {
         }
     }
 
+    /// What the index is made of.
+    pub(crate) fn sources(caches: &Caches) -> impl Iterator<Item = &ResourceCache> {
+        SOURCES.iter().map(|it| source(caches, it))
+    }
+
     /// The index of what the caches hold now.
     pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {
         let snapshots = SOURCES.each_ref().map(|it| snapshot(caches, it));
@@ -80,8 +85,12 @@ impl Authorizer {
     }
 }
 
+fn source<'a>(caches: &'a Caches, resource: &Resource) -> &'a ResourceCache {
+    caches.get(resource).expect("the RBAC resources are rows of the table")
+}
+
 fn snapshot(caches: &Caches, resource: &Resource) -> Arc<Snapshot> {
-    caches.get(resource).expect("the RBAC resources are rows of the table").snapshot()
+    source(caches, resource).snapshot()
 }
 
 fn objects(snapshot: &Snapshot) -> Vec<(Key, u64, &[u8])> {

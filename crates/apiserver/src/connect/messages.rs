@@ -21,6 +21,6 @@ pub(crate) fn instead(ctx: &mut Context, response: Response) -> Result<Response,
     }
     let connection = ctx.on_upgrade();
     let (answer, client) = accept(&ctx.headers, connection).map_err(refused)?;
-    ctx.server.tunnels().send(ctx.server.stopping(), client, response.into_body());
+    ctx.server.tunnels().send(ctx, client, response.into_body());
     Ok(answer.map(|()| whole("")))
 }

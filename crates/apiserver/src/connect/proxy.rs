@@ -20,6 +20,7 @@ use self::{links::Links, location::Location};
 use super::KubeletClient;
 use crate::{
     answer,
+    recheck::Recheck,
     request::{Body, BoxError, Context, Response, whole},
 };
 
@@ -45,10 +46,11 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         Dialed::Answered(response) if upgrade && response.status().as_u16() < 400 => {
             Err(Status::internal(format!("invalid upgrade response: status code {}", response.status().as_u16())))
         }
-        Dialed::Answered(response) => Ok(answered(response, &links)),
+        // What answers may never end: a page's stream of events.
+        Dialed::Answered(response) => Ok(answered(response, &links).map(|it| Recheck::of(ctx).guard(it))),
         Dialed::Switched(head, other) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-            ctx.server.tunnels().keep(ctx.server.stopping(), Accepted::plain(connection), other);
+            ctx.server.tunnels().keep(ctx, Recheck::of(ctx), Accepted::plain(connection), other);
             let mut response = http::Response::new(whole(""));
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.headers_mut() = head.headers.clone();

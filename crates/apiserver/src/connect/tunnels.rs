@@ -8,9 +8,12 @@ use corten_stream::{Accepted, Copied, Limits, Messages};
 use http_body::Body;
 use hyper::upgrade::Upgraded;
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 
-use crate::request::BoxError;
+use crate::{
+    recheck::Recheck,
+    request::{BoxError, Context},
+};
 
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -21,19 +24,21 @@ pub(crate) struct Tunnels {
 }
 
 impl Tunnels {
-    pub(super) fn keep(&self, stopping: watch::Receiver<bool>, client: Accepted, other: Upgraded) {
-        self.own(stopping, client.tunnel(other, self.limits));
+    /// Until both sides have ended, or nobody may have the tunnel any more.
+    pub(super) fn keep(&self, ctx: &Context, recheck: Recheck, client: Accepted, other: Upgraded) {
+        self.own(ctx, recheck.refused(), client.tunnel(other, self.limits));
     }
 
     /// As [`Tunnels::keep`], as soon as the other side is there; the client hears why it is not.
     pub(super) fn keep_when(
         &self,
-        stopping: watch::Receiver<bool>,
+        ctx: &Context,
+        recheck: Recheck,
         client: Accepted,
         dialing: impl Future<Output = Result<Upgraded, Status>> + Send + 'static,
     ) {
         let limits = self.limits;
-        self.own(stopping, async move {
+        self.own(ctx, recheck.refused(), async move {
             match dialing.await {
                 Ok(other) => client.tunnel(other, limits).await,
                 Err(status) => {
@@ -44,23 +49,26 @@ impl Tunnels {
         });
     }
 
-    /// Sends an answer as messages.
-    pub(super) fn send<B>(&self, stopping: watch::Receiver<bool>, client: Messages, body: B)
+    /// Sends an answer as messages. Such bodies end by themselves where they may not be read any more.
+    pub(super) fn send<B>(&self, ctx: &Context, client: Messages, body: B)
     where
         B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
     {
-        self.own(stopping, client.send(body, self.limits));
+        self.own(ctx, std::future::pending(), client.send(body, self.limits));
     }
 
     fn own(
         &self,
-        mut stopping: watch::Receiver<bool>,
+        ctx: &Context,
+        refused: impl Future<Output = Status> + Send + 'static,
         work: impl Future<Output = io::Result<Copied>> + Send + 'static,
     ) {
+        let mut stopping = ctx.server.stopping();
         let tunnel = async move {
             tokio::select! {
                 biased;
                 _ = stopping.wait_for(|it| *it) => {}
+                status = refused => tracing::info!(%status.message, "a tunnel is cut: its right has ended"),
                 ended = work => match ended {
                     Ok(copied) => tracing::debug!(?copied, "a tunnel has ended"),
                     Err(error) => tracing::debug!(%error, "a tunnel broke"),

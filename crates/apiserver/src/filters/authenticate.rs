@@ -3,16 +3,18 @@
 //!
 //! A credential that was presented and proves nothing is 401; only a request without any is anonymous.
 
+use std::sync::Arc;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_meta::Status;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::audit;
 use crate::{
-    answer,
+    Server, answer,
     chain::Rest,
     request::{Context, Identity, Peer, Response},
-    tokens::{self, CREDENTIAL_ID, ISSUER},
+    tokens::{self, Accepted, CREDENTIAL_ID, ISSUER},
 };
 
 pub(crate) const ANONYMOUS: &str = "system:anonymous";
@@ -21,6 +23,22 @@ pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// Browsers cannot set headers on a WebSocket: they send the token as one of the protocols they speak.
 const PROTOCOL_TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// How a request shows who it is by. What goes on for hours keeps it, to be asked again.
+#[derive(Clone, Default)]
+pub(crate) enum Credential {
+    #[default]
+    Nothing,
+    /// A call from inside the process.
+    Inside,
+    /// The client certificate of the connection.
+    Certificate,
+    Token(BearerToken),
+}
+
+/// The text of a token. It cannot be printed, and nobody but authentication reads it.
+#[derive(Clone)]
+pub(crate) struct BearerToken(Arc<str>);
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     match identify(ctx) {
@@ -63,26 +81,49 @@ fn without_token(header: &str) -> String {
 fn identify(ctx: &mut Context) -> Result<Identity, &'static str> {
     // Only calls from inside the process come with an identity: nothing on the wire can set it.
     if let Some(known) = &ctx.identity {
+        ctx.credential = Credential::Inside;
         return Ok(known.clone());
     }
     let certificate = by_certificate(ctx.peer.as_ref(), &ctx.server.config().pki);
     if let Some(Ok(holder)) = certificate {
+        ctx.credential = Credential::Certificate;
         return Ok(holder);
     }
-    if let Some(token) = token(&ctx.headers) {
-        let accepted = tokens::authenticate(&ctx.server, &token, &[ISSUER]).map_err(|reasons| {
-            tracing::debug!(?reasons, "a bearer token was refused");
-            "attempted: bearer"
-        })?;
+    if let Some(token) = token(&ctx.headers).map(|it| BearerToken(it.into())) {
+        let accepted = by_token(&ctx.server, &token)?;
         if let Some(stale) = accepted.stale {
             ctx.audit_annotations.insert("authentication.k8s.io/stale-token".into(), stale);
         }
+        ctx.credential = Credential::Token(token);
         return Ok(authenticated(accepted.who));
     }
     match certificate {
         Some(_) => Err("attempted: x509"),
-        None => Ok(Identity::new(ANONYMOUS, &[UNAUTHENTICATED])),
+        None => Ok(anonymous()),
     }
+}
+
+impl Credential {
+    /// Who holds it now. `None` where it proves nothing any more.
+    pub(crate) fn holder(&self, server: &Server, peer: Option<&Peer>, before: &Identity) -> Option<Identity> {
+        match self {
+            Self::Nothing => Some(anonymous()),
+            Self::Inside => Some(before.clone()),
+            Self::Certificate => by_certificate(peer, &server.config().pki)?.ok(),
+            Self::Token(token) => by_token(server, token).ok().map(|it| authenticated(it.who)),
+        }
+    }
+}
+
+fn anonymous() -> Identity {
+    Identity::new(ANONYMOUS, &[UNAUTHENTICATED])
+}
+
+fn by_token(server: &Server, BearerToken(token): &BearerToken) -> Result<Accepted, &'static str> {
+    tokens::authenticate(server, token, &[ISSUER]).map_err(|reasons| {
+        tracing::debug!(?reasons, "a bearer token was refused");
+        "attempted: bearer"
+    })
 }
 
 /// `None` where none was shown; `Err` where it proves nothing.

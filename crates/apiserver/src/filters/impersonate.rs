@@ -11,12 +11,12 @@ use percent_encoding::percent_decode_str;
 
 use super::authenticate::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use crate::{
-    answer,
+    Server, answer,
     chain::Rest,
-    request::{Context, Identity, Response},
+    request::{Context, Identity, RequestInfo, Response},
 };
 
-use modes::Allowed;
+pub(crate) use modes::Allowed;
 
 const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
@@ -32,10 +32,11 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     };
     forget(&mut ctx.headers);
     let Some(wanted) = wanted else { return rest.run(ctx).await };
-    match modes::allowed(ctx, &wanted) {
+    match wanted.allowed(&ctx.server, &ctx.info, &ctx.who()) {
         Ok(Allowed { identity, constraint }) => {
             ctx.impersonator = ctx.identity.replace(identity);
             ctx.impersonation_constraint = constraint;
+            ctx.impersonated = Some(wanted);
             rest.run(ctx).await
         }
         Err(status) => answer::status(&status),
@@ -50,8 +51,8 @@ fn forget(headers: &mut HeaderMap) {
 }
 
 /// Whom the headers name.
-#[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
     user: String,
     uid: String,
     groups: Vec<String>,
@@ -90,6 +91,14 @@ impl Wanted {
                 format!("map[string][]string{{{}}}", entries.join(", "))
             }
         )))
+    }
+
+    /// Whom `who` becomes, where a right lets them.
+    ///
+    /// # Errors
+    /// 403.
+    pub(crate) fn allowed(&self, server: &Server, info: &RequestInfo, who: &Identity) -> Result<Allowed, Status> {
+        modes::allowed(server, info, who, self)
     }
 
     /// The account that the user name means, as namespace and name.

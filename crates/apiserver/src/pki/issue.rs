@@ -123,8 +123,16 @@ pub(super) fn valid_at(certificate: &CertificateDer<'_>, time: SystemTime) -> bo
 
 /// When a certificate begins and ends. `None` for what is none.
 pub(super) fn lifetime_of(credential: &Credential) -> Option<(SystemTime, SystemTime)> {
-    let der = certificate_of(credential).ok()?;
-    let (_, certificate) = X509Certificate::from_der(&der).ok()?;
+    lifetime(&certificate_of(credential).ok()?)
+}
+
+/// When a certificate ends. `None` for what is none.
+pub(super) fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
+    lifetime(certificate).map(|it| it.1)
+}
+
+fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let time = |it: i64| UNIX_EPOCH + Duration::from_secs(it.try_into().unwrap_or_default());
     let validity = certificate.validity();
     Some((time(validity.not_before.timestamp()), time(validity.not_after.timestamp())))

@@ -64,6 +64,7 @@ fn only_what_was_asked_for_serves() {
     }
 }
 
+const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -71,7 +72,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 fn timed(mut authority: Authority, lifetime: Duration) -> (Authority, Arc<Mutex<SystemTime>>) {
     let clock = Arc::new(Mutex::new(SystemTime::now()));
     let now = clock.clone();
-    authority.now = Box::new(move || *now.lock());
+    authority.tell_time(move || *now.lock());
     authority.leaf_lifetime = lifetime;
     (authority, clock)
 }
@@ -159,6 +160,18 @@ fn client_certificates_prove_who_they_name() {
         Authority::in_memory().expect("another authority").issue_client("jane", &["dev"]).expect("a credential");
     for bad in [chain(&server), chain(&foreign), Vec::new()] {
         assert!(authority.verify_client(&bad).is_err());
+    }
+}
+
+#[test]
+fn a_certificate_that_is_remembered_ends_when_it_ends() {
+    let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
+    let jane = authority.issue_client("jane", &[]).expect("a credential");
+    let chain = [issue::certificate_of(&jane).expect("a certificate")];
+    let start = *clock.lock();
+    for (after, is_good) in [(Duration::ZERO, true), (8 * HOUR, true), (9 * HOUR + SECOND, false), (10 * HOUR, false)] {
+        *clock.lock() = start + after;
+        assert_eq!(authority.verify_client(&chain).is_ok(), is_good, "{after:?}");
     }
 }
 

@@ -105,38 +105,46 @@ impl Authority {
     /// Why the certificate proves nothing.
     pub fn verify_client(&self, chain: &[CertificateDer<'_>]) -> Result<Proven, Error> {
         let (leaf, intermediates) = chain.split_first().ok_or_else(|| tls("no certificate"))?;
-        if let Some(proven) = self.known.get(leaf) {
+        if let Some(proven) = self.known.get(leaf, self.now()) {
             return Ok(proven);
         }
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(self.roots()?), provider());
         let verifier = verifier.build().map_err(tls)?;
         verifier.verify_client_cert(leaf, intermediates, self.unix_time()).map_err(tls)?;
         let proven = issue::user_of(leaf).ok_or_else(|| tls("the certificate has no common name"))?;
-        self.known.add(leaf, &proven);
+        self.known.add(leaf, &proven, issue::end_of(leaf));
         Ok(proven)
     }
 }
 
 /// Certificates that were verified, so that the requests of a connection cost one verification, not one each.
 #[derive(Default)]
-pub(super) struct Known(Mutex<HashMap<Vec<u8>, (Proven, Instant)>>);
+pub(super) struct Known(Mutex<HashMap<Vec<u8>, Entry>>);
 
-/// How many, and for how long: a certificate's end is noticed within this time.
+struct Entry {
+    proven: Proven,
+    since: Instant,
+    /// The certificate's own.
+    end: SystemTime,
+}
+
+/// How many, and for how long.
 const KNOWN_MAX: usize = 256;
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
 impl Known {
-    fn get(&self, leaf: &[u8]) -> Option<Proven> {
+    fn get(&self, leaf: &[u8], now: SystemTime) -> Option<Proven> {
         let known = self.0.lock();
-        known.get(leaf).filter(|it| it.1.elapsed() < KNOWN_FOR).map(|it| it.0.clone())
+        known.get(leaf).filter(|it| it.since.elapsed() < KNOWN_FOR && now < it.end).map(|it| it.proven.clone())
     }
 
-    fn add(&self, leaf: &[u8], proven: &Proven) {
+    fn add(&self, leaf: &[u8], proven: &Proven, end: Option<SystemTime>) {
+        let Some(end) = end else { return };
         let mut known = self.0.lock();
         if known.len() >= KNOWN_MAX {
             known.clear();
         }
-        known.insert(leaf.to_owned(), (proven.clone(), Instant::now()));
+        known.insert(leaf.to_owned(), Entry { proven: proven.clone(), since: Instant::now(), end });
     }
 }
 

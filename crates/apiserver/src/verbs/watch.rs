@@ -28,12 +28,14 @@ use crate::{
     Server, answer,
     codec::{Form, partial},
     metrics::WatchGuard,
+    recheck::{self, Recheck},
     request::{BoxError, Context, Response},
     table, versions,
     watch_cache::{FellBehind, Matcher, Seen, Snapshot, Start, Stored, Watcher},
 };
 
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// Time for a bookmark, and to ask whether the watch may go on.
+const LOOK_EVERY: Duration = recheck::EVERY;
 /// A watch without `timeoutSeconds` ends after this and up to as much again, so that not all return at once.
 const LIFETIME_SECONDS_MIN: u64 = 1800;
 /// Initial events are sent in pieces of about this size.
@@ -150,6 +152,11 @@ struct Frames {
     revision: Revision,
     timer: Pin<Box<Sleep>>,
     end: Instant,
+    recheck: Recheck,
+    /// The changes of rights that `recheck` has been asked after.
+    rights: u64,
+    /// Nothing was waited for since the last events: then nobody has looked at the timer.
+    is_behind: bool,
     with_columns: bool,
     done: bool,
     counted: WatchGuard,
@@ -167,7 +174,11 @@ impl Frames {
     ) -> Self {
         let now = Instant::now();
         let end = now + options.lifetime;
+        let rights = ctx.server.rights_changed().count();
         Self {
+            recheck: Recheck::of(ctx),
+            rights,
+            is_behind: false,
             counted: ctx.server.metrics().watching(kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
             server: ctx.server.clone(),
             kind,
@@ -178,7 +189,7 @@ impl Frames {
             bookmarks: options.bookmarks,
             queue: VecDeque::new(),
             revision,
-            timer: Box::pin(sleep_until(end.min(now + BOOKMARK_EVERY))),
+            timer: Box::pin(sleep_until(end.min(now + LOOK_EVERY))),
             end,
             with_columns: true,
             done: false,
@@ -192,6 +203,10 @@ impl Frames {
             }
             if self.done {
                 return None;
+            }
+            if self.is_time_to_look() {
+                self.look();
+                continue;
             }
             if self.initial.is_some() {
                 self.send_initial();
@@ -210,6 +225,7 @@ impl Frames {
                     self.wait().await;
                 }
                 Ok(events) => {
+                    self.is_behind = true;
                     self.counted.sent(events.len());
                     for (event, seen) in events {
                         self.revision = self.revision.max(event.revision);
@@ -224,20 +240,40 @@ impl Frames {
         }
     }
 
-    /// Until there may be events, or it is time for a bookmark or the end.
+    /// Until there may be events, or it is time to look.
     async fn wait(&mut self) {
+        self.is_behind = false;
+        let is_over = || self.server.is_stopping() || self.server.rights_changed().count() != self.rights;
         tokio::select! {
             biased;
-            () = self.watcher.changed(|| self.server.is_stopping()) => {
-                self.done = self.server.is_stopping();
-                return;
-            }
-            () = self.timer.as_mut() => {}
+            () = self.watcher.changed(is_over) => self.done = self.server.is_stopping(),
+            () = self.timer.as_mut() => self.look(),
+        }
+    }
+
+    /// Has somebody's right changed? And a client that never lets the watch catch up shall not have it for ever.
+    fn is_time_to_look(&self) -> bool {
+        self.server.rights_changed().count() != self.rights
+            || ((self.is_behind || self.initial.is_some()) && Instant::now() >= self.timer.deadline())
+    }
+
+    /// Whether the watch may go on, and for how long; and a bookmark where it is time for one.
+    fn look(&mut self) {
+        // Read before the question: what changes after it is asked for again.
+        self.rights = self.server.rights_changed().count();
+        if let Err(status) = self.recheck.ask() {
+            self.queue.push_back(error_frame(&status));
+            self.done = true;
+            return;
         }
         let now = Instant::now();
+        if now < self.timer.deadline() {
+            return;
+        }
         self.done = now >= self.end;
-        self.timer.as_mut().reset(self.end.min(now + BOOKMARK_EVERY));
-        if self.bookmarks {
+        self.timer.as_mut().reset(self.end.min(now + LOOK_EVERY));
+        // Not in the midst of the initial events: the client would take the rest of them for news.
+        if self.bookmarks && self.initial.is_none() {
             let frame = self.bookmark(false);
             self.queue.push_back(frame);
         }

@@ -35,6 +35,7 @@ pub(crate) use event::Seen;
 pub(crate) use feed::Feed;
 pub(crate) use layout::{head, key_of, prefix_of};
 pub(crate) use matcher::Matcher;
+pub(crate) use resource::Events;
 pub use resource::{ResourceCache, Snapshot};
 pub use stored::Stored;
 pub(crate) use stored::{OWNERS, spliced};
@@ -117,7 +118,7 @@ impl Caches {
         }
     }
 
-    /// Wakes every watcher, so that it looks whether the server stops.
+    /// Wakes every watcher, so that it looks whether the server stops, or its right has ended.
     pub(crate) fn wake_watchers(&self) {
         self.caches.values().for_each(ResourceCache::wake);
     }

@@ -1,6 +1,7 @@
 //! The cache of one resource: its newest snapshot, snapshots that pages are read from, its event log and the log's lanes.
 
 use std::{
+    pin::pin,
     collections::{BTreeMap, VecDeque},
     ops::Bound,
     sync::Arc,
@@ -209,6 +210,11 @@ impl ResourceCache {
         unheard
     }
 
+    /// For who only wants to know that something has changed.
+    pub(crate) fn events(&self) -> Events {
+        Events(self.log.clone())
+    }
+
     /// Wakes every watcher, so that it looks whether the server stops.
     pub(super) fn wake(&self) {
         self.log.wake();
@@ -282,6 +288,28 @@ impl ResourceCache {
         let place = lane.log.end();
         let watcher = Watcher::new(lane.log.clone(), place, matcher, backlog, Some((self.lanes.clone(), scope)));
         Ok(Started { watcher, snapshot })
+    }
+}
+
+/// How many events a resource has had.
+pub(crate) struct Events(Arc<Log>);
+
+impl Events {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.end()
+    }
+
+    /// Waits until there are more than `count`.
+    pub(crate) async fn after(&self, count: u64) {
+        loop {
+            let mut woken = pin!(self.0.woken());
+            // Before the look: an event that comes after it wakes.
+            woken.as_mut().enable();
+            if self.count() != count {
+                return;
+            }
+            woken.await;
+        }
     }
 }
 

@@ -5,9 +5,10 @@ use corten_meta::{Status, field};
 
 use super::Wanted;
 use crate::{
+    Server,
     access::{Attributes, Decision, MASTERS, Target},
     filters::authorize,
-    request::{Context, Identity},
+    request::{Identity, RequestInfo},
 };
 
 const NODE: &str = "system:node:";
@@ -17,10 +18,10 @@ const GROUP: &str = "authentication.k8s.io";
 /// From so many names on, the right over all is asked for first.
 const MANY: usize = 4;
 
-pub(super) struct Allowed {
-    pub(super) identity: Identity,
+pub(crate) struct Allowed {
+    pub(crate) identity: Identity,
     /// Which of the limited rights; empty for the one of old.
-    pub(super) constraint: &'static str,
+    pub(crate) constraint: &'static str,
 }
 
 /// One way of acting as another.
@@ -68,11 +69,15 @@ fn node(wanted: &Wanted) -> Option<&str> {
 ///
 /// # Errors
 /// What the first way would have taken.
-pub(super) fn allowed(ctx: &Context, wanted: &Wanted) -> Result<Allowed, Status> {
-    let who = ctx.who();
-    let asker = Asker { ctx, who: &who, wanted };
+pub(super) fn allowed(
+    server: &Server,
+    info: &RequestInfo,
+    who: &Identity,
+    wanted: &Wanted,
+) -> Result<Allowed, Status> {
+    let asker = Asker { server, info, who, wanted };
     let mut refusal = None;
-    for mode in MODES.iter().filter(|it| (it.applies)(wanted, &who)) {
+    for mode in MODES.iter().filter(|it| (it.applies)(wanted, who)) {
         match asker.limited(mode) {
             Ok(identity) => return Ok(Allowed { identity, constraint: mode.verb }),
             Err(status) => refusal = refusal.or(Some(status)),
@@ -82,14 +87,15 @@ pub(super) fn allowed(ctx: &Context, wanted: &Wanted) -> Result<Allowed, Status>
 }
 
 struct Asker<'a> {
-    ctx: &'a Context,
+    server: &'a Server,
+    info: &'a RequestInfo,
     who: &'a Identity,
     wanted: &'a Wanted,
 }
 
 impl Asker<'_> {
     fn ask(&self, question: &Attributes<'_>) -> Result<(), Status> {
-        match self.ctx.server.authorizer().decide(self.ctx.server.caches(), question) {
+        match self.server.authorizer().decide(self.server.caches(), question) {
             Decision::Allowed(_) => Ok(()),
             Decision::Denied(reason) => Err(question.forbidden(&reason)),
         }
@@ -100,7 +106,7 @@ impl Asker<'_> {
     }
 
     fn limited(&self, mode: &Mode) -> Result<Identity, Status> {
-        let asked = authorize::attributes(self.who, &self.ctx.info);
+        let asked = authorize::attributes(self.who, self.info);
         let verb = format!("impersonate-on:{}:{}", mode.name, asked.verb);
         self.ask(&Attributes { verb: &verb, ..asked })?;
         let Wanted { user, groups, .. } = self.wanted;

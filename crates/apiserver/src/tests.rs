@@ -51,6 +51,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("quota", include_str!("../testdata/http/quota.txt")),
     ("pod_security", include_str!("../testdata/http/pod_security.txt")),
     ("classes", include_str!("../testdata/http/classes.txt")),
+    ("escalation", include_str!("../testdata/http/escalation.txt")),
     ("eviction", include_str!("../testdata/http/eviction.txt")),
     ("pod_parts", include_str!("../testdata/http/pod_parts.txt")),
     ("strict_bodies", include_str!("../testdata/http/strict_bodies.txt")),

@@ -1,6 +1,11 @@
-//! Nobody may grant rights they do not have: checked whenever a role or a binding is written.
+//! Nobody may grant rights they do not have: checked whenever a role or a binding is written, whatever of it changes.
 //!
-//! Two verbs lift the check: `escalate` on the role itself, `bind` on the role that a binding refers to.
+//! Two verbs lift the check: `escalate` on the role itself, `bind` on the role that a binding refers to. A role that is
+//! summed up in others by its labels grants there, too: who lacks its rules needs `escalate` on every sum that grows.
+
+mod aggregation;
+
+use std::collections::BTreeSet;
 
 use corten_api::resources::{CLUSTER_ROLES, ROLES};
 use corten_meta::Status;
@@ -9,12 +14,13 @@ use serde_json::Value;
 
 use super::{
     Attributes, Target,
-    rbac::{Binding, EVERYTHING, Index},
+    rbac::{Binding, EVERYTHING, Index, Role},
     rule::{PolicyRule, missing, quoted},
 };
 use crate::{
     admission::{self, Admission, Operation},
     request::{BoxFuture, Identity},
+    watch_cache::Caches,
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -36,49 +42,40 @@ impl Admission for Escalation {
             if request.kind.resource.group != GROUP || !writes {
                 return Ok(());
             }
+            // As upstream: what the garbage collector changes grants nobody anything.
+            if request.old.is_some_and(|old| what_grants(old) == what_grants(object)) {
+                return Ok(());
+            }
             let server = &request.ctx.server;
             let who = request.ctx.who();
             let compiled = server.authorizer().compiled(server.caches());
-            check(&compiled.index, &who, request, object)
+            let writer = Writer { index: &compiled.index, who: &who, namespace: request.namespace };
+            writer.check(server.caches(), request, object)
         })
     }
 }
 
-fn check(index: &Index, who: &Identity, request: &admission::Attributes<'_>, object: &Value) -> Result<(), Status> {
-    let writer = Writer { index, who, namespace: request.namespace };
-    let name = object["metadata"]["name"].as_str().unwrap_or(request.name);
-    let refused = |reason: String| Status::forbidden(&request.kind.resource, name, &reason);
-    let same = |field: &str| request.old.is_some_and(|it| it[field] == object[field]);
-    match &*request.kind.resource.plural {
-        plural @ ("roles" | "clusterroles") => {
-            if same("rules") && same("aggregationRule") || writer.may("escalate", plural, request.name) {
-                return Ok(());
-            }
-            let is_aggregated = !object["aggregationRule"].is_null();
-            if is_aggregated && !same("aggregationRule") && !writer.lacks(&*EVERYTHING).is_empty() {
-                return Err(refused("must have cluster-admin privileges to use the aggregationRule".into()));
-            }
-            writer.confirm(&decoded::<Vec<PolicyRule>>(&object["rules"]).unwrap_or_default()).map_err(refused)
-        }
-        "rolebindings" | "clusterrolebindings" => {
-            if same("roleRef") && same("subjects") {
-                return Ok(());
-            }
-            let Some(Binding { role_ref, .. }) = decoded(object) else { return Ok(()) };
-            let role = if role_ref.kind == "Role" { &ROLES } else { &CLUSTER_ROLES };
-            if writer.may("bind", &role.plural, &role_ref.name) {
-                return Ok(());
-            }
-            let rules = index.role(&role_ref, request.namespace);
-            let rules = rules.ok_or_else(|| Status::not_found(role, &role_ref.name))?;
-            writer.confirm(rules).map_err(refused)
-        }
-        _ => Ok(()),
+/// The object without what the server itself, or the garbage collector, writes into it.
+fn what_grants(object: &Value) -> Value {
+    const NOTHING: [&str; 8] = [
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generation",
+        "managedFields",
+        "ownerReferences",
+        "resourceVersion",
+    ];
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.retain(|name, value| !NOTHING.contains(&&**name) && !is_empty(value));
     }
+    object
 }
 
-fn decoded<T: DeserializeOwned>(value: &Value) -> Option<T> {
-    serde_json::from_value(value.clone()).ok()
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
 /// Whoever writes the role or binding, and where.
@@ -89,6 +86,46 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    fn check(&self, caches: &Caches, request: &admission::Attributes<'_>, object: &Value) -> Result<(), Status> {
+        let refused = |reason: String| Status::forbidden(&request.kind.resource, request.name_of(object), &reason);
+        match &*request.kind.resource.plural {
+            plural @ ("roles" | "clusterroles") => {
+                let rules = decoded::<Role>(object).map_err(refused)?.rules;
+                let held = self.confirm(&rules).and_then(|()| self.may_gather(request.old, object));
+                let Err(lacking) = held else { return Ok(()) };
+                if !self.may("escalate", plural, request.name) {
+                    return Err(refused(lacking));
+                }
+                let grown =
+                    if plural == "roles" { BTreeSet::new() } else { aggregation::grown(caches, request.old, object) };
+                match grown.iter().find(|it| !self.may("escalate", plural, it)) {
+                    Some(sum) => Err(refused(format!("{lacking}\nby way of the aggregated role {sum:?}"))),
+                    None => Ok(()),
+                }
+            }
+            "rolebindings" | "clusterrolebindings" => {
+                let Binding { role_ref, .. } = decoded(object).map_err(refused)?;
+                let role = if role_ref.kind == "Role" { &ROLES } else { &CLUSTER_ROLES };
+                if self.may("bind", &role.plural, &role_ref.name) {
+                    return Ok(());
+                }
+                let rules = self.index.role(&role_ref, self.namespace);
+                let rules = rules.ok_or_else(|| Status::not_found(role, &role_ref.name))?;
+                self.confirm(rules).map_err(refused)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A role that gathers, or gathered, can come to hold anything: only who has everything may write it.
+    fn may_gather(&self, old: Option<&Value>, new: &Value) -> Result<(), String> {
+        let gathers = old.is_some_and(aggregation::gathers) || aggregation::gathers(new);
+        if gathers && !self.lacks(&*EVERYTHING).is_empty() {
+            return Err("must have cluster-admin privileges to use the aggregationRule".into());
+        }
+        Ok(())
+    }
+
     fn may(&self, verb: &str, plural: &str, name: &str) -> bool {
         let target =
             Target::Resource { group: GROUP, resource: plural, subresource: "", namespace: self.namespace, name };
@@ -112,4 +149,9 @@ impl Writer<'_> {
             lacking.join("\n")
         ))
     }
+}
+
+/// What cannot be read cannot be judged, and is refused.
+fn decoded<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    T::deserialize(value).map_err(|it| format!("cannot tell what it grants: {it}"))
 }

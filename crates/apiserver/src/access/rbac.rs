@@ -12,13 +12,13 @@ use serde::Deserialize;
 
 use super::{Attributes, Decision, Target, rule::PolicyRule};
 
-type Rules = Arc<[PolicyRule]>;
+pub(super) type Rules = Arc<[PolicyRule]>;
 
 /// A `Role` or `ClusterRole`, as far as decisions go.
 #[derive(Debug, Default, Deserialize)]
 pub struct Role {
     #[serde(default, deserialize_with = "rules")]
-    rules: Rules,
+    pub(super) rules: Rules,
 }
 
 fn rules<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Rules, D::Error> {

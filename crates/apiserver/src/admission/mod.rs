@@ -85,7 +85,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// The object's name, which a create has only in its body.
-    fn name_of<'v>(&self, object: &'v Value) -> &'v str
+    pub(crate) fn name_of<'v>(&self, object: &'v Value) -> &'v str
     where
         'a: 'v,
     {

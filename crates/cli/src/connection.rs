@@ -1,10 +1,15 @@
 //! The way from the command line to an API server: which kubeconfig, which context, which namespace.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+
+use crate::node_process::DATA_DIR;
 
 /// A client for one cluster, with what the command line said about it.
 pub(crate) struct Connection {
@@ -53,6 +58,21 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
     let transport = HttpsTransport::new(&target).context("preparing the connection")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     Ok(Connection { client: Client::new(Arc::new(transport)), namespace, runtime })
+}
+
+/// The folders of this machine that hold the data of the cluster that [`args`] asked for: where it does not answer, what is
+/// known of it is there.
+pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
+    let path = matches.get_one::<PathBuf>("kubeconfig");
+    let context = matches.get_one::<String>("context").map(String::as_str);
+    let Ok(config) = kubeconfig(path) else { return vec![PathBuf::from(DATA_DIR)] };
+    let Ok(target) = config.target(context) else { return Vec::new() };
+    let beside = config.path.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let is_its = |data: &PathBuf| {
+        let admin = Kubeconfig::load(&data.join("admin.kubeconfig")).and_then(|it| it.target(None));
+        admin.is_ok_and(|it| !it.ca.is_empty() && it.ca == target.ca && it.server == target.server)
+    };
+    beside.into_iter().chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
 }
 
 fn kubeconfig(path: Option<&PathBuf>) -> Result<Kubeconfig> {

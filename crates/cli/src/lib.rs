@@ -7,6 +7,7 @@ pub mod node_options;
 mod node_process;
 mod output;
 mod progress;
+mod supervision;
 mod verbs;
 mod why;
 
@@ -37,6 +38,7 @@ pub const VERBS: &[Verb] = &[
     verbs::completion::VERB,
     verbs::down::VERB,
     verbs::reset::VERB,
+    verbs::supervise::VERB,
     verbs::up::VERB,
     verbs::version::VERB,
     verbs::why::VERB,

@@ -1,14 +1,12 @@
-//! The node that `up` starts in the background and `down` ends, wherever it was started.
+//! The node that `up` starts in the background and `down` ends, wherever it was started, and the parent that looks after it.
 //!
-//! It holds the lock file, locked, as its standard input where `up` started it: for as long as the process lives the lock holds, and no longer, so there is
-//! no stale lock and no process number to mistake for another's.
+//! Each holds a lock file, locked, as its standard input where another process started it: for as long as it lives the lock
+//! holds, and no longer, so there is no stale lock and no process number to mistake for another's.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File},
-    os::{
-        fd::AsFd,
-        unix::fs::{DirBuilderExt, MetadataExt},
-    },
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -22,8 +20,16 @@ use rustix::{
     process::{Pid, Signal},
 };
 
+use crate::{
+    output,
+    supervision::{Record, last_words, record::How},
+};
+
 pub(crate) const DATA_DIR: &str = "/var/lib/corten";
 pub(crate) const RUN_DIR: &str = "/run/corten";
+
+/// How long the node gets to end in good order.
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
 /// Where one node keeps its things.
 pub(crate) struct NodeProcess {
@@ -42,13 +48,29 @@ pub(crate) fn args(command: clap::Command) -> clap::Command {
 
 /// While this lives, this process is the node of its folders: `up` finds it running and `down` ends it.
 pub struct NodeClaim {
+    node: NodeProcess,
     _lock: Option<File>,
 }
 
 impl NodeClaim {
     /// Fails where another process is the node.
     pub fn new(layout: Layout) -> Result<Self> {
-        Ok(Self { _lock: NodeProcess { layout }.claim()? })
+        let node = NodeProcess { layout };
+        let lock = node.claim()?;
+        if lock.is_some() {
+            node.note_begin();
+        }
+        Ok(Self { node, _lock: lock })
+    }
+
+    /// It was told to end, and did: nobody shall start it again.
+    pub fn ended_in_order(self) {
+        let is_own = |it: &Record| it.begun.as_ref().is_some_and(|it| it.pid == std::process::id());
+        Record::change(&self.node.layout.data, |it| {
+            if is_own(it) {
+                it.note_end(How::Exited(0), Vec::new(), output::now());
+            }
+        });
     }
 }
 
@@ -62,7 +84,7 @@ impl NodeProcess {
 
     /// Makes this very process the node, until the file is dropped; nothing to hold where `up` gave it as standard input.
     fn claim(&self) -> Result<Option<File>> {
-        if self.is_standard_input() {
+        if is_same(Path::new("/proc/self/fd/0"), &self.lock_path()) {
             return Ok(None);
         }
         let Some(lock) = self.lock()? else {
@@ -72,13 +94,41 @@ impl NodeProcess {
         Ok(Some(lock))
     }
 
-    fn is_standard_input(&self) -> bool {
-        let input = std::io::stdin();
-        let input = input.as_fd().try_clone_to_owned().map(File::from).and_then(|it| it.metadata());
-        match (input, fs::metadata(self.lock_path())) {
-            (Ok(input), Ok(lock)) => (input.dev(), input.ino()) == (lock.dev(), lock.ino()),
-            _ => false,
+    /// A node in the foreground says itself that it has begun; of any other that is known to who started it.
+    fn note_begin(&self) {
+        let (pid, log) = (std::process::id(), self.log_path());
+        Record::change(&self.layout.data, |it| {
+            if it.begun.as_ref().is_none_or(|it| it.pid != pid) {
+                it.note_unseen(&log);
+                it.start_over(&self.layout.run, Vec::new(), output::now());
+                it.note_begin(pid, last_words::end_of(&log), output::now());
+            }
+        });
+    }
+
+    /// Makes this very process the parent of the node.
+    pub(crate) fn claim_supervision(&self) -> Result<Option<File>> {
+        if is_same(Path::new("/proc/self/fd/0"), &self.supervision_lock_path()) {
+            return Ok(None);
         }
+        let Some(lock) = self.supervision_lock()? else {
+            bail!("the node in {} is looked after already", self.layout.run.display());
+        };
+        fs::write(self.supervision_pid_path(), std::process::id().to_string()).context("writing the process number")?;
+        Ok(Some(lock))
+    }
+
+    /// Was it started by `up`, and not in the foreground?
+    pub(crate) fn is_started_by_up(&self, pid: Pid) -> bool {
+        is_same(&process_file(pid, "fd/0"), &self.lock_path())
+    }
+
+    /// The arguments that a node was started with, without its folders.
+    pub(crate) fn arguments_of(&self, pid: Pid) -> Result<Vec<String>> {
+        let path = process_file(pid, "cmdline");
+        let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        Ok(line.split_terminator('\0').skip(N_OWN_WORDS).map(str::to_owned).collect())
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -89,15 +139,41 @@ impl NodeProcess {
         self.layout.run.join("node.pid")
     }
 
+    fn supervision_lock_path(&self) -> PathBuf {
+        self.layout.run.join("supervisor.lock")
+    }
+
+    fn supervision_pid_path(&self) -> PathBuf {
+        self.layout.run.join("supervisor.pid")
+    }
+
     pub(crate) fn log_path(&self) -> PathBuf {
         self.layout.data.join("log/corten.log")
     }
 
+    /// The log, to write to; one that has grown large is put aside.
+    pub(crate) fn open_log(&self) -> Result<File> {
+        let path = self.log_path();
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        // Only the owner may look into it: it holds keys and secrets.
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("making {}", folder.display()))?;
+        corten_host::open_log(&path).with_context(|| format!("opening {}", path.display()))
+    }
+
     /// The lock, where no node runs.
     fn lock(&self) -> Result<Option<File>> {
-        let path = self.lock_path();
+        self.lock_at(&self.lock_path())
+    }
+
+    /// The lock, where no parent looks after the node.
+    pub(crate) fn supervision_lock(&self) -> Result<Option<File>> {
+        self.lock_at(&self.supervision_lock_path())
+    }
+
+    fn lock_at(&self, path: &Path) -> Result<Option<File>> {
         fs::create_dir_all(&self.layout.run).with_context(|| format!("making {}", self.layout.run.display()))?;
-        let file = File::options().create(true).truncate(false).write(true).read(true).open(&path);
+        let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
         let file = file.with_context(|| format!("opening {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
@@ -111,37 +187,69 @@ impl NodeProcess {
         Ok(self.lock_path().exists() && self.lock()?.is_none())
     }
 
-    /// Starts `corten node` with these arguments; nothing where it runs already.
-    pub(crate) fn start(&self, args: &[String]) -> Result<Option<Child>> {
-        let Some(lock) = self.lock()? else { return Ok(None) };
-        let log_path = self.log_path();
-        let folder = log_path.parent().unwrap_or(Path::new("/"));
-        // Only the owner may look into it: it holds keys and secrets.
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.with_context(|| format!("making {}", folder.display()))?;
-        let log = corten_host::open_log(&log_path).with_context(|| format!("opening {}", log_path.display()))?;
-        let program = std::env::current_exe().context("finding this program")?;
-        let mut command = Command::new(&program);
+    pub(crate) fn has_parent(&self) -> Result<bool> {
+        Ok(self.supervision_lock_path().exists() && self.supervision_lock()?.is_none())
+    }
+
+    /// `corten node` with these arguments.
+    pub(crate) fn command(&self, program: &Path, args: &[String]) -> Command {
+        let mut command = Command::new(program);
+        command.arg("node").args(self.folders()).args(args).current_dir("/");
         command
-            .arg("node")
-            .arg("--data-dir")
-            .arg(&self.layout.data)
-            .arg("--run-dir")
-            .arg(&self.layout.run)
-            .args(args)
-            .current_dir("/")
-            .stdin(Stdio::from(lock))
-            .stdout(Stdio::from(log.try_clone().context("opening the log twice")?))
-            .stderr(Stdio::from(log));
-        corten_host::detach(&mut command);
-        let child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+    }
+
+    fn folders(&self) -> [&OsStr; 4] {
+        ["--data-dir".as_ref(), self.layout.data.as_os_str(), "--run-dir".as_ref(), self.layout.run.as_os_str()]
+    }
+
+    /// Starts the node with these arguments; nothing where it runs already.
+    pub(crate) fn start(&self, program: &Path, args: &[String]) -> Result<Option<Child>> {
+        let Some(lock) = self.lock()? else { return Ok(None) };
+        let child = self.spawn(self.command(program, args), lock)?;
         fs::write(self.pid_path(), child.id().to_string()).context("writing the process number")?;
         Ok(Some(child))
     }
 
+    /// Starts a parent, which starts the node with these arguments, or takes over the one that runs.
+    pub(crate) fn start_parent(&self, program: &Path, lock: File, args: &[String]) -> Result<Child> {
+        let mut command = Command::new(program);
+        command.args(["supervise", "watch"]).args(self.folders()).arg("--").args(args).current_dir("/");
+        let child = self.spawn(command, lock)?;
+        fs::write(self.supervision_pid_path(), child.id().to_string()).context("writing the process number")?;
+        Ok(child)
+    }
+
+    /// In a session of its own, with the lock as standard input, and the log.
+    fn spawn(&self, mut command: Command, lock: File) -> Result<Child> {
+        let log = self.open_log()?;
+        command
+            .stdin(Stdio::from(lock))
+            .stdout(Stdio::from(log.try_clone().context("opening the log twice")?))
+            .stderr(Stdio::from(log));
+        corten_host::detach(&mut command);
+        command.spawn().with_context(|| format!("starting {}", command.get_program().display()))
+    }
+
+    /// Asks the parent to end, and the node with it, and waits until it has.
+    pub(crate) fn end_parent(&self, within: Duration) -> Result<()> {
+        if !self.has_parent()? {
+            return Ok(());
+        }
+        let Some((_, parent)) = process_in(&self.supervision_pid_path())? else { return Ok(()) };
+        parent.signal(Signal::TERM);
+        if !parent.ends_within(within) {
+            // The node goes on, and whoever asked ends it next.
+            parent.signal(Signal::KILL);
+            if !parent.ends_within(Duration::from_secs(10)) {
+                bail!("the parent of the node in {} does not end", self.layout.run.display());
+            }
+        }
+        Ok(())
+    }
+
     /// Asks the node to end and waits until it has; containers go on. False where none ran.
     pub(crate) fn end(&self, within: Duration) -> Result<bool> {
-        let Some(process) = self.process()? else { return Ok(false) };
+        let Some((_, process)) = self.process()? else { return Ok(false) };
         process.signal(Signal::TERM);
         if !process.ends_within(within) {
             process.signal(Signal::KILL);
@@ -154,7 +262,7 @@ impl NodeProcess {
 
     /// Asks the node to end its Pods and then itself, and waits until it has. False where none ran.
     pub(crate) fn drain(&self, within: Duration) -> Result<bool> {
-        let Some(process) = self.process()? else { return Ok(false) };
+        let Some((_, process)) = self.process()? else { return Ok(false) };
         process.signal(Signal::USR1);
         if !process.ends_within(within) {
             bail!("the node of {} does not end its pods", self.layout.run.display());
@@ -163,32 +271,47 @@ impl NodeProcess {
     }
 
     /// The node's process, where it runs.
-    fn process(&self) -> Result<Option<Process>> {
+    pub(crate) fn process(&self) -> Result<Option<(Pid, Process)>> {
         if !self.runs()? {
             return Ok(None);
         }
-        let path = self.pid_path();
-        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        let pid = text.trim().parse().ok().and_then(Pid::from_raw);
-        let pid = pid.with_context(|| format!("{} holds no process number", path.display()))?;
-        Ok(Process::find(pid))
+        process_in(&self.pid_path())
     }
 
-    /// Takes the lock's files away. Only when no node runs.
+    /// What a parent leaves when it ends. Not its lock: somebody may have opened it just now.
+    pub(crate) fn forget_supervision(&self) {
+        let _ = fs::remove_file(self.supervision_pid_path());
+    }
+
+    /// Takes the locks' files away. Only when no node runs.
     pub(crate) fn forget(&self) {
-        for path in [self.pid_path(), self.lock_path()] {
+        self.forget_supervision();
+        for path in [self.pid_path(), self.lock_path(), self.supervision_lock_path()] {
             let _ = fs::remove_file(path);
         }
         // Only when nothing else is in it.
         let _ = fs::remove_dir(&self.layout.run);
     }
+}
 
-    /// The log's last lines: why a node ended.
-    pub(crate) fn last_words(&self) -> String {
-        let text = fs::read(self.log_path()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text[text.len().saturating_sub(8192)..]).into_owned();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(8)..].iter().map(|it| format!("  {it}\n")).collect()
+/// How many words of a node's command line are not its arguments: the program, the verb and the folders.
+const N_OWN_WORDS: usize = 6;
+
+fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
+    let pid = pid.with_context(|| format!("{} holds no process number", path.display()))?;
+    Ok(Process::find(pid).map(|it| (pid, it)))
+}
+
+fn process_file(pid: Pid, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
     }
 }
 
@@ -219,7 +342,7 @@ mod tests {
         assert!(node.runs().expect("looked"));
         let refusal = node.claim().expect_err("it is another's").to_string();
         assert!(refusal.contains("`corten down` ends it"), "{refusal}");
-        assert!(node.start(&[]).expect("harmless").is_none(), "a second one is not started");
+        assert!(node.start(Path::new("true"), &[]).expect("harmless").is_none(), "a second one is not started");
         assert!(node.end(Duration::from_secs(10)).expect("ended"));
         assert!(!node.runs().expect("looked"));
         child.wait().expect("waited for");

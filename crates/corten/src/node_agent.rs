@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, Serving, ServingKey, gather,
+    notify_service_manager,
 };
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect};
 use corten_runner::{Hands, NodeInquiries};
@@ -118,6 +119,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let stopping = control_plane.stopping();
     tasks.spawn(async move { containerd.supervise(stopping).await });
     tracing::info!(node = settings.node_name, %address, "the node is up");
+    notify_service_manager("READY=1\nSTATUS=the node is up");
     while let Some(ended) = tasks.join_next().await {
         ended.context("a task of the node broke")?;
     }

@@ -26,6 +26,7 @@ use crate::{
     logs::{self, RotateLimits},
     oci_runtime::OciRuntime,
     process::{Process, detach, open_log},
+    service_manager::NOTIFY_SOCKET,
     shims,
 };
 
@@ -286,6 +287,8 @@ impl Containerd {
         let errors = log.try_clone().doing("open", &log_path)?;
         let mut program = Command::new(&self.options.containerd);
         program.arg("--config").arg(&path).stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
+        // It would tell systemd that Corten is ready, and runc would pass that on from containers.
+        program.env_remove(NOTIFY_SOCKET);
         detach(&mut program);
         let child = self
             .mounts

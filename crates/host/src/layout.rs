@@ -51,6 +51,11 @@ impl Layout {
         format!("{}_services", self.nft_table)
     }
 
+    /// The unit that keeps the node running, where systemd does.
+    pub fn service_unit(&self) -> String {
+        format!("{}.service", self.nft_table.replace('_', "-"))
+    }
+
     pub fn containerd_root(&self) -> PathBuf {
         self.data.join("containerd")
     }
@@ -142,6 +147,8 @@ mod tests {
         let usual = Layout::new("/var/lib/corten", "/run/corten");
         let other = Layout::new("/srv/corten", "/run/other");
         assert_eq!((usual.bridge.as_str(), usual.cgroup_root.as_str()), ("corten0", "kubepods"));
+        assert_eq!(usual.service_unit(), "corten.service");
+        assert_ne!(usual.service_unit(), other.service_unit());
         assert!(usual.bridge != other.bridge && usual.cgroup_root != other.cgroup_root);
         assert!(usual.nft_table != other.nft_table && other.bridge.len() <= 15, "{other:?}");
         assert_eq!(other, Layout::new("/srv/corten", "/run/other"));

@@ -26,6 +26,7 @@ mod pod_files;
 mod process;
 mod server;
 mod service_health;
+mod service_manager;
 mod shims;
 mod stats;
 mod teardown;
@@ -49,6 +50,7 @@ pub use pod_files::{DnsConfig, HostsFile};
 pub use process::{Process, detach, open_log};
 pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};
 pub use service_health::ServiceHealth;
+pub use service_manager::notify_service_manager;
 pub use teardown::{erase, stop_all};
 pub use volumes::{HostPathType, Medium, VolumeError, VolumeFile, Volumes};
 

@@ -43,9 +43,10 @@ impl Process {
 
     /// Becomes ready when it has ended.
     #[expect(unsafe_code, reason = "the only way to wait for a descriptor that tokio has no type for")]
-    pub async fn ended(self) -> io::Result<()> {
+    pub async fn ended(&self) -> io::Result<()> {
+        let watched = self.0.try_clone()?;
         // SAFETY: an `OwnedFd` is open, and the same, for as long as it lives; `AsyncFd` owns it from here on.
-        let watched = unsafe { AsyncFd::register_with_interest(self.0, Interest::READABLE) }?;
+        let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) }?;
         watched.readable().await.map(drop)
     }
 }

@@ -7,8 +7,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::{
     Verb,
-    node_process::{self, NodeProcess},
+    node_process::{self, GRACE, NodeProcess},
     progress::Progress,
+    supervision,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -22,9 +23,6 @@ pub(crate) const VERB: Verb = Verb {
     args,
     run,
 };
-
-/// How long the node gets to end in good order.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// How long a node may take to end its Pods; its own option `--shutdown-grace-period` is what ends it.
 const DRAIN: Duration = Duration::from_secs(3600);
@@ -52,10 +50,14 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the node first, so that nothing starts what is being stopped.
+/// Ends the node first, and before it what would start it again, so that nothing starts what is being stopped.
 pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<()> {
     progress.doing("stopping the node");
-    if node.end(GRACE)? {
+    let has_run = node.runs()?;
+    supervision::end(node, GRACE)?;
+    // One in the foreground, one whose parent was killed, or one that does not end by itself.
+    node.end(GRACE)?;
+    if has_run {
         progress.done("the node has ended");
     }
     progress.doing("stopping containers");

@@ -3,6 +3,7 @@
 pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod reset;
+pub(crate) mod supervise;
 pub(crate) mod up;
 pub(crate) mod version;
 pub(crate) mod why;

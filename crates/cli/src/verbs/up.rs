@@ -2,13 +2,13 @@
 
 use std::{
     path::{Path, PathBuf},
-    process::{Child, ExitCode},
+    process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use serde_json::Value;
 
@@ -17,14 +17,16 @@ use crate::{
     node_process::{self, NodeProcess},
     output,
     progress::Progress,
+    supervision::{self, Record, Started, last_words},
 };
 
 pub(crate) const VERB: Verb = Verb {
     name: "up",
     about: "Start a cluster on this machine, and wait until it is ready",
     long_about: "Starts the control plane and a node in the background, waits until the node is Ready, and writes a kubeconfig. \
-                 A cluster that was taken down goes on with all its data. Harmless when it is up already. Needs root, \
-                 containerd, runc or crun, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
+                 A cluster that was taken down goes on with all its data. Harmless when it is up already. When Corten fails it \
+                 is started again, by systemd where that runs, else by a small process beside it; after too many failures \
+                 within a short time it is given up, and `corten up` starts over. Needs root, containerd, runc or crun, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
     examples: "  corten up\n  corten up --port 7443 --node-name lab\n  kubectl get nodes",
     args,
     run,
@@ -86,18 +88,14 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     loop {
-        let mut child = node.start(&args)?;
-        let is_found = child.is_none();
-        if is_found {
-            progress.done("the cluster is running already");
-        }
+        let mut started = start(&node, &args, options(matches), &mut progress)?;
         let ready = runtime.block_on(async {
-            let client = wait_for_server(&node, &mut child, &admin, end, &mut progress).await?;
+            let client = wait_for_server(&node, &mut started, &admin, end, &mut progress).await?;
             progress.done("the API server answers");
-            wait_for_node(&node, &mut child, &client, &name, end, &mut progress).await
+            wait_for_node(&node, &mut started, &client, &name, end, &mut progress).await
         });
         // One that was just being killed looked as if it ran.
-        if ready.is_ok() || !is_found || node.runs()? || Instant::now() >= end {
+        if ready.is_ok() || started.is_some() || has_node(&node)? || Instant::now() >= end {
             break ready?;
         }
     }
@@ -108,6 +106,44 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What was given, so that it can be given again.
+fn options(matches: &ArgMatches) -> Vec<String> {
+    const NOT_OF_NODE: [&str; 3] = ["data-dir", "run-dir", "timeout"];
+    let is_given = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine) && !NOT_OF_NODE.contains(it);
+    let options = matches.ids().map(clap::Id::as_str).filter(is_given).filter_map(|name| {
+        let values = matches.get_raw(name)?;
+        Some(values.map(move |it| format!("--{name}={}", it.display())))
+    });
+    options.flatten().collect()
+}
+
+/// Starts the node, unless it runs; then there is nothing to look at but the cluster.
+fn start(
+    node: &NodeProcess,
+    args: &[String],
+    options: Vec<String>,
+    progress: &mut Progress,
+) -> Result<Option<Started>> {
+    if has_node(node)? {
+        progress.done("the cluster is running already");
+        if supervision::resume(node)? {
+            progress.done("its parent had ended: it is looked after again");
+        }
+        return Ok(None);
+    }
+    if let Some(given_up) = Record::load(&node.layout.data).given_up {
+        progress.done(&format!("corten had been given up at {}; it starts over", corten_meta::Time(given_up.at.0)));
+    }
+    // It may rest after a failure: this start comes first, and has its own arguments.
+    supervision::end(node, node_process::GRACE)?;
+    supervision::start(node, args, options)
+}
+
+/// Does it run, or is about to?
+fn has_node(node: &NodeProcess) -> Result<bool> {
+    Ok(node.runs()? || supervision::is_starting(node)?)
+}
+
 fn node_name(matches: &ArgMatches) -> String {
     let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
     matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name)
@@ -116,7 +152,7 @@ fn node_name(matches: &ArgMatches) -> String {
 /// Waits until the server is ready; a client for it. The kubeconfig is there a moment after the start.
 async fn wait_for_server(
     node: &NodeProcess,
-    child: &mut Option<Child>,
+    started: &mut Option<Started>,
     admin: &Path,
     end: Instant,
     progress: &mut Progress,
@@ -128,7 +164,7 @@ async fn wait_for_server(
             Ok(client) => return Ok(client),
             Err(error) => last = error,
         }
-        go_on_waiting(node, child, end, &last).await?;
+        go_on_waiting(node, started, end, &last).await?;
     }
 }
 
@@ -141,7 +177,7 @@ async fn ask_server(admin: &Path) -> Result<Client> {
 
 async fn wait_for_node(
     node: &NodeProcess,
-    child: &mut Option<Child>,
+    started: &mut Option<Started>,
     client: &Client,
     name: &str,
     end: Instant,
@@ -154,7 +190,7 @@ async fn wait_for_node(
             Err(error) => error,
         };
         progress.doing(format!("waiting for node {name}: {last:#}"));
-        go_on_waiting(node, child, end, &last).await?;
+        go_on_waiting(node, started, end, &last).await?;
     }
 }
 
@@ -184,22 +220,33 @@ fn readiness(object: &Value) -> Result<(), String> {
 /// Pauses, unless there is nothing left to wait for.
 async fn go_on_waiting(
     node: &NodeProcess,
-    child: &mut Option<Child>,
+    started: &mut Option<Started>,
     end: Instant,
     last: &anyhow::Error,
 ) -> Result<()> {
-    let ended = match child {
-        Some(child) => child.try_wait().context("looking after the node")?.is_some(),
-        None => !node.runs()?,
+    let ended = match started {
+        Some(started) => Record::load(&node.layout.data).has_ended_since_start() || !started.is_alive()?,
+        None => !has_node(node)?,
     };
     if ended {
-        bail!("the node has ended; the end of {}:\n{}", node.log_path().display(), node.last_words());
+        // A start that fails at once is the caller's to mend; one that ran is looked after.
+        if started.is_some() {
+            supervision::end(node, node_process::GRACE)?;
+        }
+        bail!("the node has ended; the end of {}:\n{}", node.log_path().display(), last_said(node));
     }
     if Instant::now() > end {
         bail!("the cluster is not ready in time: {last:#}; see {}", node.log_path().display());
     }
     tokio::time::sleep(PERIOD).await;
     Ok(())
+}
+
+/// Why the node ended.
+fn last_said(node: &NodeProcess) -> String {
+    let ends = Record::load(&node.layout.data).ends;
+    let words = ends.into_iter().next_back().map(|it| it.words).filter(|it| !it.is_empty());
+    words.unwrap_or_else(|| last_words::of(&node.log_path(), 0)).iter().map(|it| format!("  {it}\n")).collect()
 }
 
 /// Puts the kubeconfig where kubectl looks, unless there is one already: it may lead to another cluster. Where it is then.

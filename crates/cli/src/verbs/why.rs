@@ -12,7 +12,7 @@ use crate::{
     Verb,
     connection::{self, Connection},
     output::{self, Format},
-    why::{self, Explanation, Look, Reader, State, Survey},
+    why::{self, Explanation, Life, Look, Outage, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -22,7 +22,10 @@ pub(crate) const VERB: Verb = Verb {
                  wait for: from a Deployment to its ReplicaSet to the Pod that holds it up, and there to the step that is \
                  stuck. The answer fits one screen and ends with the command to run next.\n\nWithout a name: everything of \
                  the namespace, or with -A of the cluster, that is not fine, put together by its cause, worst first.\n\n\
-                 Exit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 1 it could not be told.",
+                 Where the cluster of this machine does not run, it says how that ended, with what last words, and whether it is \
+                 started again; root may ask that.\n\n\
+                 Exit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 5 the cluster does not run, \
+                 1 it could not be told.",
     examples: "  corten why\n  corten why -A\n  corten why pod/web-1\n  corten why deployment/user-service -n shop\n  corten why deploy user-service -o json\n  corten why job/import --wait=60",
     args,
     run,
@@ -52,6 +55,7 @@ enum Target {
 enum Answer {
     Object(Box<Explanation>),
     Survey(Survey),
+    Outage(Outage),
 }
 
 /// Between two looks while it waits.
@@ -59,21 +63,48 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let target = target(matches)?;
-    let connection = connection::open(matches)?;
+    let folders = connection::data_folders(matches);
+    let connection = match connection::open(matches) {
+        Ok(connection) => connection,
+        Err(error) => {
+            let Some(outage) = Life::find(&folders).and_then(|it| it.outage()) else { return Err(error) };
+            return answered(&Answer::Outage(outage), matches);
+        }
+    };
     let everywhere = matches.get_flag("all-namespaces");
     let mut seconds_left = matches.get_one::<u64>("wait").copied().unwrap_or(0);
     let answer = connection.block_on(async {
         loop {
-            let answer = ask(&connection, &target, everywhere).await?;
-            if seconds_left == 0 || code(&answer) != PROGRESSING {
+            let life = Life::find(&folders);
+            let answer = match life.as_ref().and_then(Life::outage) {
+                Some(outage) => Answer::Outage(outage),
+                None => noticed(ask(&connection, &target, everywhere).await?, &target, life.as_ref()),
+            };
+            if seconds_left == 0 || !goes_on(&answer) {
                 return anyhow::Ok(answer);
             }
             seconds_left = seconds_left.saturating_sub(PAUSE.as_secs());
             tokio::time::sleep(PAUSE).await;
         }
     })?;
-    print(&answer, output::format(matches))?;
-    Ok(ExitCode::from(code(&answer)))
+    answered(&answer, matches)
+}
+
+fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
+    print(answer, output::format(matches))?;
+    Ok(ExitCode::from(code(answer)))
+}
+
+/// With what was noted of the cluster's own life, where that bears on what was asked.
+fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>) -> Answer {
+    let notice = || life.and_then(|it| it.notice(output::now()));
+    match (&mut answer, target) {
+        (Answer::Survey(it), Target::Everything) => it.notices.extend(notice()),
+        (Answer::Survey(it), Target::Kind(kind)) if kind.singular == "node" => it.notices.extend(notice()),
+        (Answer::Object(it), Target::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notice()),
+        _ => {}
+    }
+    answer
 }
 
 async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Result<Answer> {
@@ -99,6 +130,15 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
 const FINE: u8 = 0;
 const PROGRESSING: u8 = 3;
 const BLOCKED: u8 = 4;
+const NOT_RUNNING: u8 = 5;
+
+/// Would it be another answer by and by?
+fn goes_on(answer: &Answer) -> bool {
+    match answer {
+        Answer::Outage(it) => it.restart_at.is_some(),
+        other => code(other) == PROGRESSING,
+    }
+}
 
 fn code(answer: &Answer) -> u8 {
     let one = |state: State, needs_somebody: bool| match state {
@@ -108,6 +148,7 @@ fn code(answer: &Answer) -> u8 {
     };
     match answer {
         Answer::Object(it) => one(it.account.state, it.account.needs_somebody()),
+        Answer::Outage(_) => NOT_RUNNING,
         Answer::Survey(it) => it.groups.iter().map(|it| one(it.state, it.needs_somebody)).max().unwrap_or(FINE),
     }
 }
@@ -156,8 +197,10 @@ fn print(answer: &Answer, format: Format) -> Result<()> {
     match (answer, format) {
         (Answer::Object(it), Format::Json) => output::json(it),
         (Answer::Survey(it), Format::Json) => output::json(it),
+        (Answer::Outage(it), Format::Json) => output::json(it),
         (Answer::Object(it), Format::Text) => output::text(&why::render(it, output::now(), look)),
         (Answer::Survey(it), Format::Text) => output::text(&why::render_survey(it, output::now(), look)),
+        (Answer::Outage(it), Format::Text) => output::text(&why::render_outage(it, output::now(), look)),
     }
 }
 

@@ -10,6 +10,7 @@ mod findings;
 mod gather;
 mod missing;
 mod nearest;
+mod outage;
 mod pod_steps;
 mod reader;
 mod render;
@@ -19,8 +20,9 @@ mod tests;
 
 pub(crate) use account::{Account, State};
 pub(crate) use missing::missing;
+pub(crate) use outage::{Life, Outage};
 pub(crate) use reader::Reader;
-pub(crate) use render::{Look, render, render_survey};
+pub(crate) use render::{Look, render, render_outage, render_survey};
 pub(crate) use survey::{Survey, survey};
 
 use advice::Advice;
@@ -43,6 +45,9 @@ pub(crate) struct Explanation {
     pub(crate) root: Option<Cause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) advice: Option<Advice>,
+    /// What is worth knowing besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<String>,
     /// What could not be seen.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<String>,
@@ -93,5 +98,6 @@ pub(crate) async fn explain(reader: &Reader<'_>, kind: &'static Kind, key: &Key)
         account.summary = format!("{}: {}", root.reason, account::one_line(&found.headline));
     }
     let unknown = reader.hidden();
-    Ok(Explanation { api_version: API_VERSION, kind: "Explanation", account, root, advice: found, unknown })
+    let notices = Vec::new();
+    Ok(Explanation { api_version: API_VERSION, kind: "Explanation", account, root, advice: found, notices, unknown })
 }

@@ -3,9 +3,11 @@
 //! What is least needed goes first: steps that are done or have not begun are drawn together, then warnings go, then the log.
 //! Who must act and what to run next always stay.
 
+mod outage;
 mod page;
 mod survey;
 
+pub(crate) use outage::render as render_outage;
 pub(crate) use survey::render as render_survey;
 
 use corten_meta::Time;
@@ -215,6 +217,9 @@ fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, 
         }
         page.push(Line::new(0, &*advice.who).labelled("who must act:").wrapped(2));
         page.push(Line::new(0, &*advice.next).labelled("run next:").command());
+    }
+    for notice in &explanation.notices {
+        page.push(Line::new(0, &**notice).labelled("note:").wrapped(2));
     }
     for hidden in explanation.unknown.iter().take(3) {
         page.push(Line::new(0, &**hidden).labelled("not known:").cut().dropped(1));

@@ -33,6 +33,9 @@ pub(crate) struct Survey {
     pub(crate) groups: Vec<Group>,
     /// So many objects look unwell and were not explained.
     pub(crate) not_looked_at: usize,
+    /// What is worth knowing besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notices: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unknown: Vec<String>,
 }
@@ -99,6 +102,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         namespace: namespace.to_owned(),
         groups,
         not_looked_at: alone.len().saturating_sub(EXPLAINED_MAX),
+        notices: Vec::new(),
         unknown: reader.hidden(),
     }
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::{NodeClaim, Verb};
-use corten_host::{Layout, Options};
+use corten_host::{Layout, Options, notify_service_manager};
 use tokio::sync::watch;
 
 use super::{node_options::NodeOptions, server};
@@ -16,7 +16,8 @@ pub(crate) const VERB: Verb = Verb {
     about: "Run a whole cluster of one node, in the foreground",
     long_about: "The control plane, and a node with a containerd of its own. Needs root. Containers are no children of this \
                  process: however it ends, they go on, and the next start adopts them. `corten up` runs this in the \
-                 background, `corten down` ends it and the containers. SIGTERM ends this process alone; SIGUSR1 ends the Pods \
+                 background and starts it again when it fails, which nobody does in the foreground; `corten down` ends it and \
+                 the containers. SIGTERM ends this process alone; SIGUSR1 ends the Pods \
                  first, as when the machine shuts down.",
     examples: "  corten node\n  corten node --data-dir /srv/corten --node-name lab",
     args,
@@ -54,14 +55,16 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
         options: NodeOptions::of(matches)?,
     };
-    let _claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
+    let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let control_plane = ControlPlane::start(&settings).await?;
         let ended = until_told(&node, &control_plane, &mut signals).await;
         control_plane.stop().await;
-        ended.map(|()| ExitCode::SUCCESS)
-    })
+        ended
+    })?;
+    claim.ended_in_order();
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Runs the node until a signal comes, then lets it finish what it is about.
@@ -87,6 +90,7 @@ async fn until_told(
             ended = &mut node => return ended,
         }
     }
+    notify_service_manager("STOPPING=1");
     control_plane.begin_stop();
     tokio::time::timeout(STOP_DEADLINE, node).await.context("the node did not end in time")?
 }

@@ -22,7 +22,7 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
         page.push(Line::new(0, format!("{objects} of {place} {are} not fine, for {causes}:")).cut());
     }
     // Two rows each, the head, and what is said at the end.
-    let n_shown = (HEIGHT - 3 - survey.unknown.len().min(2)) / 2;
+    let n_shown = (HEIGHT - 3 - 2 * survey.notices.len().min(2) - survey.unknown.len().min(2)) / 2;
     for group in survey.groups.iter().take(n_shown) {
         show(&mut page, group, survey.namespace.is_empty(), now);
     }
@@ -33,6 +33,9 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
             .then(|| format!("{} more look unwell and were not explained", plural(survey.not_looked_at, "object")));
         let text = left.into_iter().chain(rest).collect::<Vec<_>>().join("; ");
         page.push(Line::new(0, text).painted(DIM).cut());
+    }
+    for notice in survey.notices.iter().take(2) {
+        page.push(Line::new(0, &**notice).labelled("note:").wrapped(2));
     }
     for hidden in survey.unknown.iter().take(2) {
         page.push(Line::new(0, &**hidden).labelled("not known:").cut());

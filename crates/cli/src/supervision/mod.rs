@@ -1,0 +1,151 @@
+//! Keeps the node of `corten up` running: by systemd where it is in charge of the machine, else by a small parent of its own.
+//!
+//! ```text
+//!            fails                 pause is over
+//!  running ─────────▶ waiting ─────────────────────▶ running
+//!     │                  │ too often within too short a time
+//!     │ told to end      ▼
+//!     └────────▶ ended   given up, until `corten up` starts over
+//! ```
+//!
+//! Both keep the same [`Record`], and [`back_off`] decides for both. Whoever looks after the node can be killed, too: the
+//! node goes on, and the next `corten up` gives it a new one.
+
+pub(crate) mod back_off;
+pub(crate) mod last_words;
+mod parent;
+pub(crate) mod record;
+mod service;
+mod systemd;
+
+pub(crate) use parent::watch;
+pub(crate) use record::Record;
+pub(crate) use service::{note_end_of_service, start_as_service};
+
+use std::{
+    os::unix::process::ExitStatusExt as _,
+    process::{Child, ExitStatus},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use corten_meta::Time;
+use record::How;
+use systemd::Unit;
+
+use crate::{node_process::NodeProcess, output};
+
+/// Ends whoever gives a node up: systemd is told by it not to start again (`EX_UNAVAILABLE` of `sysexits.h`).
+pub(crate) const GAVE_UP: u8 = 69;
+
+/// What looks after a node that has just been started.
+pub(crate) enum Started {
+    Unit { unit: Unit, looked: Instant },
+    Parent(Child),
+}
+
+/// systemd is asked no more often.
+const LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+impl Started {
+    /// Is there still anything that would start the node?
+    pub(crate) fn is_alive(&mut self) -> Result<bool> {
+        match self {
+            Self::Unit { looked, .. } if looked.elapsed() < LOOK_PERIOD => Ok(true),
+            Self::Unit { unit, looked } => {
+                *looked = Instant::now();
+                Ok(unit.is_alive())
+            }
+            Self::Parent(child) => Ok(child.try_wait().context("looking after the parent of the node")?.is_none()),
+        }
+    }
+}
+
+/// Starts the node with these arguments, and what looks after it. None where another start comes first.
+pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -> Result<Option<Started>> {
+    let program = std::env::current_exe().context("finding this program")?;
+    drop(node.open_log()?);
+    let start_over = || {
+        Record::change(&node.layout.data, |it| {
+            it.note_unseen(&node.log_path());
+            it.start_over(&node.layout.run, options, output::now());
+        });
+    };
+    if systemd::is_in_charge() {
+        start_over();
+        let unit = Unit::of(node);
+        unit.start(node, &program, args)?;
+        return Ok(Some(Started::Unit { unit, looked: Instant::now() }));
+    }
+    let Some(lock) = node.supervision_lock()? else { return Ok(None) };
+    start_over();
+    node.start_parent(&program, lock, args).map(|it| Some(Started::Parent(it)))
+}
+
+/// Is a node about to be started that does not run yet? Not one that has failed and rests.
+pub(crate) fn is_starting(node: &NodeProcess) -> Result<bool> {
+    let record = Record::load(&node.layout.data);
+    let rests = record.restart_at.is_some() || record.given_up.is_some();
+    Ok(record.begun.is_none() && !rests && is_looked_after(node)?)
+}
+
+/// Would anybody start the node again?
+pub(crate) fn is_looked_after(node: &NodeProcess) -> Result<bool> {
+    let unit = Unit::of(node);
+    Ok((unit.exists() && unit.is_alive()) || node.has_parent()?)
+}
+
+/// Gives a node that runs a parent where its own was killed. Was there need?
+pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
+    let Some((pid, _)) = node.process()? else { return Ok(false) };
+    if !node.is_started_by_up(pid) || node.has_parent()? {
+        return Ok(false);
+    }
+    let args = node.arguments_of(pid)?;
+    let Some(lock) = node.supervision_lock()? else { return Ok(false) };
+    let program = std::env::current_exe().context("finding this program")?;
+    node.start_parent(&program, lock, &args)?;
+    Ok(true)
+}
+
+/// Ends first whoever would start the node again, and the node with it.
+pub(crate) fn end(node: &NodeProcess, within: Duration) -> Result<()> {
+    let unit = Unit::of(node);
+    if unit.exists() {
+        unit.stop()?;
+        unit.remove()?;
+    }
+    node.end_parent(within)
+}
+
+fn how_of(status: ExitStatus) -> How {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => How::Exited(code),
+        (None, Some(signal)) => How::Killed(signal),
+        (None, None) => How::Unseen,
+    }
+}
+
+fn last_failure(record: &Record) -> String {
+    record.last_counted_failure().map_or_else(|| "failed".into(), |it| it.how.words())
+}
+
+fn will_restart(record: &Record, rest: Duration) -> String {
+    let n = record.failures().len();
+    format!("corten {}; it starts again in {} s (failure {n} since `corten up`)", last_failure(record), rest.as_secs())
+}
+
+fn gave_up(record: &Record) -> String {
+    let minutes = back_off::WINDOW.as_secs() / 60;
+    format!(
+        "corten {}; it is given up, because it failed too often within {minutes} minutes. Containers go on. \
+         `corten why` says more, `corten up` starts over",
+        last_failure(record)
+    )
+}
+
+/// In the form of the log's other lines.
+fn log_line(level: &str, what: &str) -> String {
+    let Time(now) = output::now();
+    format!("{} {level:>5} corten_cli::supervision: {what}\n", now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ"))
+}

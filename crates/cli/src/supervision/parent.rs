@@ -1,0 +1,194 @@
+//! A small process that keeps the node running where no systemd does: it starts it, waits for its end, and starts it again.
+//!
+//! It is told to end with SIGTERM, and then ends the node first. The node goes on without it: `corten up` gives it a new one.
+
+use std::{
+    fs,
+    io::Write as _,
+    path::PathBuf,
+    process::{Child, ExitCode},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use corten_host::Process;
+use rustix::{fs::Mode, process::Signal};
+use tokio::signal::unix::{self, SignalKind, signal};
+
+use super::{
+    GAVE_UP,
+    back_off::Next,
+    how_of, last_words,
+    record::{How, Record},
+};
+use crate::{node_process::NodeProcess, output};
+
+/// Less likely than any container to be killed for want of memory, as a kubelet.
+const OOM_SCORE: &str = "-999";
+
+/// Keeps the node running until it ends in good order, is told to end, or fails too often.
+pub(crate) fn watch(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
+    // The node inherits both. Without CAP_SYS_RESOURCE the kernel refuses the first.
+    let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    let _lock = node.claim_supervision()?;
+    // Asked for now: later the program may have been replaced, and another file has its name.
+    let program = std::env::current_exe().context("finding this program")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(async {
+        let signals = Signals::listen()?;
+        Parent { node, args, program, signals }.run().await
+    })
+}
+
+struct Parent<'a> {
+    node: &'a NodeProcess,
+    args: &'a [String],
+    program: PathBuf,
+    signals: Signals,
+}
+
+/// The node that is waited for.
+struct Watched {
+    process: Process,
+    /// None for one that an earlier parent started.
+    child: Option<Child>,
+}
+
+impl Parent<'_> {
+    async fn run(mut self) -> Result<ExitCode> {
+        loop {
+            let next = match self.begin() {
+                Ok(Some(watched)) => {
+                    let was_told = self.wait(&watched).await?;
+                    let next = self.note_end(watched);
+                    if was_told { None } else { next }
+                }
+                Ok(None) => {
+                    self.say("WARN", "a node runs that was started in the foreground: it is not looked after");
+                    return Ok(ExitCode::SUCCESS);
+                }
+                Err(error) => Some(self.change(|it| it.note_no_start(format!("{error:#}"), output::now()))),
+            };
+            let rest = match next {
+                None => return Ok(self.end()),
+                Some(Next::GiveUp) => {
+                    self.say("ERROR", &super::gave_up(&Record::load(&self.node.layout.data)));
+                    return Ok(ExitCode::from(GAVE_UP));
+                }
+                Some(Next::RestartAfter(rest)) => rest,
+            };
+            self.say("WARN", &super::will_restart(&Record::load(&self.node.layout.data), rest));
+            if self.told_within(rest).await {
+                return Ok(self.end());
+            }
+        }
+    }
+
+    /// Takes over the node that runs, or starts one. None where it is not ours.
+    fn begin(&self) -> Result<Option<Watched>> {
+        if let Some((pid, process)) = self.node.process()? {
+            if !self.node.is_started_by_up(pid) {
+                return Ok(None);
+            }
+            let log_from = last_words::end_of(&self.node.log_path());
+            let pid = pid.as_raw_nonzero().get().unsigned_abs();
+            if Record::load(&self.node.layout.data).begun.is_none_or(|it| it.pid != pid) {
+                self.change(|it| it.note_begin(pid, log_from, output::now()));
+            }
+            return Ok(Some(Watched { process, child: None }));
+        }
+        let log_from = last_words::end_of(&self.node.log_path());
+        let Some(child) = self.node.start(&self.program, self.args)? else { return Ok(None) };
+        self.change(|it| it.note_begin(child.id(), log_from, output::now()));
+        let process = Process::find(rustix::process::Pid::from_child(&child)).context("looking after the node")?;
+        Ok(Some(Watched { process, child: Some(child) }))
+    }
+
+    /// Waits for its end, and passes on what this process is told. Was it told to end?
+    async fn wait(&mut self, watched: &Watched) -> Result<bool> {
+        let mut was_told = false;
+        let ended = watched.process.ended();
+        tokio::pin!(ended);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut ended => {
+                    ended.context("waiting for the node")?;
+                    return Ok(was_told);
+                }
+                told = self.signals.told() => {
+                    was_told |= told == Signal::TERM;
+                    watched.process.signal(told);
+                }
+            }
+        }
+    }
+
+    /// What follows; none where it ended in good order.
+    fn note_end(&self, watched: Watched) -> Option<Next> {
+        let status = watched.child.map(|mut it| it.wait());
+        let how = match status {
+            Some(Ok(status)) => how_of(status),
+            Some(Err(_)) | None => How::Unseen,
+        };
+        let log = self.node.log_path();
+        self.change(|it| {
+            let words = it.begun.as_ref().map(|it| last_words::of(&log, it.log_from)).unwrap_or_default();
+            it.note_end(how, words, output::now())
+        })
+    }
+
+    async fn told_within(&mut self, rest: Duration) -> bool {
+        let told = async {
+            // Without a node there is nothing to drain.
+            while self.signals.told().await != Signal::TERM {}
+        };
+        tokio::time::timeout(rest, told).await.is_ok()
+    }
+
+    fn end(&self) -> ExitCode {
+        self.change(|it| it.restart_at = None);
+        self.node.forget_supervision();
+        ExitCode::SUCCESS
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
+        Record::change(&self.node.layout.data, change)
+    }
+
+    /// Into the node's log, in the form of its lines. Opened each time: it may have been put aside.
+    fn say(&self, level: &str, what: &str) {
+        let line = super::log_line(level, what);
+        let _ = corten_host::open_log(&self.node.log_path()).and_then(|mut it| it.write_all(line.as_bytes()));
+    }
+}
+
+/// What this process is told, as what the node is to be told.
+struct Signals {
+    term: unix::Signal,
+    int: unix::Signal,
+    hangup: unix::Signal,
+    drain: unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self> {
+        let listen = |kind| signal(kind).context("listening for signals");
+        Ok(Self {
+            term: listen(SignalKind::terminate())?,
+            int: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+            drain: listen(SignalKind::user_defined1())?,
+        })
+    }
+
+    async fn told(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.term.recv() => Signal::TERM,
+            _ = self.int.recv() => Signal::TERM,
+            _ = self.hangup.recv() => Signal::TERM,
+            _ = self.drain.recv() => Signal::USR1,
+        }
+    }
+}

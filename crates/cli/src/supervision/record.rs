@@ -1,0 +1,361 @@
+//! The life of a node, kept in the data folder: when it began, how it ended, and what it last said.
+//!
+//! Whoever looks after the node writes here, and `corten why` reads here what no API server can tell any more.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use corten_meta::{MicroTime, Time};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    back_off::{self, Next},
+    last_words,
+};
+
+/// More ends than these are not kept.
+const ENDS_MAX: usize = 32;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Record {
+    /// Where the lock is that tells whether the node runs.
+    pub(crate) run_dir: PathBuf,
+    /// What `corten up` was given.
+    pub(crate) options: Vec<String>,
+    /// Ends before this do not count any more: `corten up` starts over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) counted_since: Option<MicroTime>,
+    /// The process that runs; also one that ended, and nobody saw it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) begun: Option<Begun>,
+    /// The oldest first.
+    pub(crate) ends: Vec<End>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) restart_at: Option<MicroTime>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) given_up: Option<GivenUp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Begun {
+    pub(crate) pid: u32,
+    pub(crate) at: MicroTime,
+    /// Where its log begins in the file.
+    pub(crate) log_from: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct End {
+    pub(crate) pid: u32,
+    pub(crate) begun: MicroTime,
+    pub(crate) at: MicroTime,
+    pub(crate) how: How,
+    /// The last lines of its log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum How {
+    /// With this code; 0 where it was told to end.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    NotStarted(String),
+    /// Whoever looked after it ended, too.
+    Unseen,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct GivenUp {
+    pub(crate) at: MicroTime,
+    /// systemd has been told, and starts it no more by itself.
+    pub(crate) told: bool,
+}
+
+impl End {
+    pub(crate) fn is_failure(&self) -> bool {
+        self.how.is_failure()
+    }
+}
+
+impl How {
+    /// As systemd sees it: who ends by one of these signals was told to, before it could listen.
+    pub(crate) fn is_failure(&self) -> bool {
+        const HUP: i32 = 1;
+        const INT: i32 = 2;
+        const PIPE: i32 = 13;
+        const TERM: i32 = 15;
+        !matches!(self, Self::Exited(0) | Self::Killed(HUP | INT | PIPE | TERM))
+    }
+
+    /// As what follows "corten".
+    pub(crate) fn words(&self) -> String {
+        const PANIC: i32 = 101;
+        match self {
+            Self::Exited(0) => "was told to end".into(),
+            Self::Exited(PANIC) => format!("ended with exit code {PANIC}: it panicked"),
+            Self::Exited(code) => format!("ended with exit code {code}"),
+            Self::Killed(9) => "was killed by SIGKILL: by somebody, or by the kernel for want of memory".into(),
+            Self::Killed(6) => "aborted (SIGABRT)".into(),
+            Self::Killed(signal) => format!("was ended by {}", signal_name(*signal)),
+            Self::NotStarted(error) => format!("could not be started: {error}"),
+            Self::Unseen => {
+                "ended and nobody saw how: it was killed with whoever looked after it, or the machine went down".into()
+            }
+        }
+    }
+}
+
+const SIGNALS: [(i32, &str); 16] = [
+    (1, "HUP"),
+    (2, "INT"),
+    (3, "QUIT"),
+    (4, "ILL"),
+    (5, "TRAP"),
+    (6, "ABRT"),
+    (7, "BUS"),
+    (8, "FPE"),
+    (9, "KILL"),
+    (10, "USR1"),
+    (11, "SEGV"),
+    (12, "USR2"),
+    (13, "PIPE"),
+    (15, "TERM"),
+    (24, "XCPU"),
+    (31, "SYS"),
+];
+
+fn signal_name(number: i32) -> String {
+    let known = SIGNALS.iter().find(|it| it.0 == number);
+    known.map_or_else(|| format!("signal {number}"), |it| format!("SIG{}", it.1))
+}
+
+/// The number of `KILL`, or of `9`.
+pub(crate) fn signal_number(name: &str) -> Option<i32> {
+    let known = SIGNALS.iter().find(|it| it.1 == name.trim_start_matches("SIG"));
+    known.map(|it| it.0).or_else(|| name.parse().ok())
+}
+
+impl Record {
+    fn path(data: &Path) -> PathBuf {
+        data.join("supervision.json")
+    }
+
+    /// None where nothing was ever noted, or it may not be read.
+    pub(crate) fn find(data: &Path) -> Option<Self> {
+        let bytes = fs::read(Self::path(data)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// A record that is torn is begun anew: a node is not kept from starting by it.
+    pub(crate) fn load(data: &Path) -> Self {
+        Self::find(data).unwrap_or_default()
+    }
+
+    /// Readers see the record of before or this one, whole.
+    pub(crate) fn save(&self, data: &Path) -> io::Result<()> {
+        let (path, new) = (Self::path(data), data.join("supervision.json.new"));
+        let _ = fs::remove_file(&new);
+        let mut file = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        fs::rename(new, path)
+    }
+
+    /// Loads, changes and saves. An error is no reason to stop a node, and is told in its log.
+    pub(crate) fn change<T>(data: &Path, change: impl FnOnce(&mut Self) -> T) -> T {
+        let mut this = Self::load(data);
+        let answer = change(&mut this);
+        if let Err(error) = this.save(data) {
+            eprintln!("{} cannot be written: {error}", Self::path(data).display());
+        }
+        answer
+    }
+
+    /// `corten up`: what was is not held against the new start.
+    pub(crate) fn start_over(&mut self, run_dir: &Path, options: Vec<String>, now: Time) {
+        run_dir.clone_into(&mut self.run_dir);
+        self.options = options;
+        self.counted_since = Some(now.micro());
+        (self.restart_at, self.given_up) = (None, None);
+    }
+
+    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) {
+        self.begun = Some(Begun { pid, at: now.micro(), log_from });
+        (self.restart_at, self.given_up) = (None, None);
+    }
+
+    /// Notes the end of what runs; none follows where it was told to end, or this end is known.
+    pub(crate) fn note_end(&mut self, how: How, words: Vec<String>, now: Time) -> Option<Next> {
+        let begun = self.begun.take()?;
+        let end = End { pid: begun.pid, begun: begun.at, at: now.micro(), how, words };
+        let is_failure = end.is_failure();
+        self.push(end);
+        is_failure.then(|| self.judge(now))
+    }
+
+    /// What did not even begin.
+    pub(crate) fn note_no_start(&mut self, error: String, now: Time) -> Next {
+        self.push(End { pid: 0, begun: now.micro(), at: now.micro(), how: How::NotStarted(error), words: Vec::new() });
+        self.judge(now)
+    }
+
+    /// Nothing runs: what is noted as begun has ended, and nobody saw it.
+    pub(crate) fn note_unseen(&mut self, log: &Path) {
+        let Some(begun) = self.begun.take() else { return };
+        let heard = fs::metadata(log).and_then(|it| it.modified()).ok();
+        let heard = heard.and_then(|it| jiff::Timestamp::try_from(it).ok()).map(MicroTime);
+        let at = heard.unwrap_or(begun.at).max(begun.at);
+        let words = last_words::of(log, begun.log_from);
+        self.push(End { pid: begun.pid, begun: begun.at, at, how: How::Unseen, words });
+    }
+
+    fn push(&mut self, end: End) {
+        self.ends.push(end);
+        let n_old = self.ends.len().saturating_sub(ENDS_MAX);
+        self.ends.drain(..n_old);
+    }
+
+    fn judge(&mut self, now: Time) -> Next {
+        let next = back_off::next(&self.failures(), now);
+        match next {
+            Next::RestartAfter(pause) => self.restart_at = Some(now.after(pause).micro()),
+            Next::GiveUp => self.given_up = Some(GivenUp { at: now.micro(), told: false }),
+        }
+        next
+    }
+
+    /// Those that count.
+    pub(crate) fn failures(&self) -> Vec<Time> {
+        let counted = self.counted_since;
+        let failures = self.ends.iter().filter(|it| it.is_failure() && counted.is_none_or(|since| it.at >= since));
+        failures.map(|it| Time(it.at.0)).collect()
+    }
+
+    pub(crate) fn has_ended_since_start(&self) -> bool {
+        self.ends.last().is_some_and(|it| self.counted_since.is_none_or(|since| it.at >= since))
+    }
+
+    /// Since the last `corten up`.
+    pub(crate) fn last_counted_failure(&self) -> Option<&End> {
+        let counted = self.counted_since;
+        self.ends.iter().rev().find(|it| it.is_failure() && counted.is_none_or(|since| it.at >= since))
+    }
+
+    /// The failures of the last hour, and the newest of them.
+    pub(crate) fn recent(&self, now: Time) -> Option<(usize, &End)> {
+        const RECENT: Duration = Duration::from_secs(3600);
+        let recent = || self.ends.iter().filter(|it| it.is_failure() && now.since(Time(it.at.0)) < RECENT);
+        Some((recent().count(), recent().next_back()?))
+    }
+
+    /// How long until the next start; bounded, because the clock may have been set.
+    pub(crate) fn rest(&self, now: Time) -> Duration {
+        self.restart_at.map_or(Duration::ZERO, |it| Time(it.0).since(now).min(back_off::PAUSE_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Time {
+        Time::from_unix_seconds(1_800_000_000 + seconds)
+    }
+
+    #[test]
+    fn a_life_is_noted_and_read_back() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let data = dir.path();
+        assert!(Record::find(data).is_none());
+        Record::change(data, |it| it.start_over(Path::new("/run/corten"), vec!["--port=7443".into()], at(0)));
+        Record::change(data, |it| it.note_begin(7, 0, at(0)));
+        let next = Record::change(data, |it| it.note_end(How::Killed(9), vec!["INFO up".into()], at(5)));
+        assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));
+        let record = Record::load(data);
+        assert_eq!(record.rest(at(5)), Duration::from_secs(1));
+        assert_eq!(record.rest(at(-90_000)), back_off::PAUSE_MAX, "the clock was set back");
+        assert_eq!(record.recent(at(6)).map(|(n, end)| (n, end.pid, end.words.len())), Some((1, 7, 1)));
+        assert_eq!(record.recent(at(4000)), None);
+        assert!(record.begun.is_none() && record.options == ["--port=7443"]);
+
+        fs::write(Record::path(data), "{ \"ends\": [").expect("written");
+        assert_eq!(Record::load(data), Record::default(), "a torn one keeps nothing from starting");
+    }
+
+    #[test]
+    fn an_orderly_end_is_no_failure_and_is_noted_once() {
+        let mut record = Record::default();
+        record.note_begin(7, 0, at(0));
+        assert_eq!(record.note_end(How::Exited(0), Vec::new(), at(1)), None);
+        assert_eq!(record.note_end(How::Unseen, Vec::new(), at(2)), None, "the node itself said so before");
+        assert_eq!((record.ends.len(), record.failures().len()), (1, 0));
+        assert!(record.given_up.is_none() && record.restart_at.is_none());
+    }
+
+    #[test]
+    fn is_given_up_in_the_end_and_starts_over_with_up() {
+        let mut record = Record::default();
+        for second in 0..100 {
+            record.note_begin(7, 0, at(second));
+            let next = record.note_end(How::Exited(1), Vec::new(), at(second));
+            assert_eq!(next == Some(Next::GiveUp), second >= 9, "{second}");
+        }
+        assert!(record.given_up.is_some() && record.ends.len() == ENDS_MAX);
+        record.start_over(Path::new("/run/corten"), Vec::new(), at(101));
+        assert!(record.given_up.is_none() && record.failures().is_empty());
+        assert!(record.recent(at(101)).is_some(), "and yet nothing is forgotten");
+        record.note_begin(8, 0, at(102));
+        assert_eq!(
+            record.note_end(How::Exited(1), Vec::new(), at(103)),
+            Some(Next::RestartAfter(Duration::from_secs(1)))
+        );
+    }
+
+    #[test]
+    fn an_end_that_nobody_saw_has_the_time_of_the_last_word() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let log = dir.path().join("corten.log");
+        fs::write(&log, "INFO the node is up\n").expect("written");
+        let mut record = Record::default();
+        record.note_unseen(&log);
+        assert!(record.ends.is_empty(), "nothing had begun");
+        record.note_begin(7, 0, Time::from_unix_seconds(0));
+        record.note_unseen(&log);
+        let end = &record.ends[0];
+        assert_eq!((&end.how, end.words.len()), (&How::Unseen, 1));
+        assert!(end.at > end.begun && record.begun.is_none());
+    }
+
+    #[test]
+    fn every_way_to_end_can_be_said() {
+        for (how, said) in [
+            (How::Exited(0), "was told to end"),
+            (How::Exited(101), "it panicked"),
+            (How::Exited(1), "exit code 1"),
+            (How::Killed(9), "want of memory"),
+            (How::Killed(6), "SIGABRT"),
+            (How::Killed(11), "SIGSEGV"),
+            (How::Killed(40), "signal 40"),
+            (How::NotStarted("no such file".into()), "no such file"),
+            (How::Unseen, "nobody saw"),
+        ] {
+            assert!(how.words().contains(said), "{}", how.words());
+        }
+        assert_eq!(
+            (signal_number("KILL"), signal_number("SIGSEGV"), signal_number("40")),
+            (Some(9), Some(11), Some(40))
+        );
+        assert_eq!(signal_number("NONSENSE"), None);
+    }
+}

@@ -1,0 +1,138 @@
+//! The node as a service of systemd: what comes before it, in its own process, and what comes after it.
+
+use std::{env, os::unix::process::CommandExt as _, process::ExitCode, time::Duration};
+
+use anyhow::{Context, Result};
+use corten_host::notify_service_manager;
+
+use super::{
+    GAVE_UP,
+    back_off::Next,
+    last_words,
+    record::{How, Record, signal_number},
+};
+use crate::{node_process::NodeProcess, output};
+
+/// What is to be done before the node.
+#[derive(Debug, PartialEq, Eq)]
+enum Before {
+    GiveUp,
+    Rest(Duration),
+}
+
+/// Rests as long as the failures before demand, and becomes the node. Where it is given up, systemd is told once: whoever
+/// starts the unit after that starts over.
+pub(crate) fn start_as_service(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
+    let data = &node.layout.data;
+    match Record::change(data, |it| before(it, node)) {
+        Before::GiveUp => {
+            notify_service_manager("STATUS=given up: it failed too often; `corten why` says more");
+            return Ok(ExitCode::from(GAVE_UP));
+        }
+        Before::Rest(Duration::ZERO) => {}
+        Before::Rest(rest) => {
+            let said = super::will_restart(&Record::load(data), rest);
+            notify_service_manager(&format!("STATUS={said}"));
+            eprint!("{}", super::log_line("WARN", &said));
+            // SIGTERM ends this process: then nothing is started.
+            std::thread::sleep(rest);
+        }
+    }
+    notify_service_manager("STATUS=starting");
+    let log_from = last_words::end_of(&node.log_path());
+    Record::change(data, |it| it.note_begin(std::process::id(), log_from, output::now()));
+    let program = env::current_exe().context("finding this program")?;
+    let error = node.command(&program, args).exec();
+    Err(error).with_context(|| format!("starting {}", program.display()))
+}
+
+fn before(record: &mut Record, node: &NodeProcess) -> Before {
+    // Where systemd could not tell of it.
+    record.note_unseen(&node.log_path());
+    match &mut record.given_up {
+        Some(given_up) if !given_up.told => {
+            given_up.told = true;
+            Before::GiveUp
+        }
+        Some(_) => {
+            record.start_over(&node.layout.run, record.options.clone(), output::now());
+            Before::Rest(Duration::ZERO)
+        }
+        None => Before::Rest(record.rest(output::now())),
+    }
+}
+
+/// Notes how the node ended, by what systemd says of it in the environment (`ExecStopPost` in `systemd.exec(5)`).
+pub(crate) fn note_end_of_service(node: &NodeProcess) -> Result<ExitCode> {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let how = how(&variable("EXIT_CODE"), &variable("EXIT_STATUS"));
+    if how == How::Exited(i32::from(GAVE_UP)) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let log = node.log_path();
+    let next = Record::change(&node.layout.data, |it| {
+        let words = it.begun.as_ref().map(|it| last_words::of(&log, it.log_from)).unwrap_or_default();
+        let next = it.note_end(how, words, output::now());
+        // Then it starts no more by itself.
+        if variable("SERVICE_RESULT") == "success" {
+            it.restart_at = None;
+        }
+        next
+    });
+    if next == Some(Next::GiveUp) {
+        eprint!("{}", super::log_line("ERROR", &super::gave_up(&Record::load(&node.layout.data))));
+    }
+    // A log that has grown large is put aside before the next start.
+    drop(node.open_log()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn how(code: &str, status: &str) -> How {
+    match code {
+        "exited" => status.parse().map_or(How::Unseen, How::Exited),
+        "killed" | "dumped" => signal_number(status).map_or(How::Unseen, How::Killed),
+        _ => How::Unseen,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use corten_host::Layout;
+
+    use super::*;
+
+    #[test]
+    fn systemd_says_how_it_ended() {
+        for (code, status, said) in [
+            ("exited", "0", How::Exited(0)),
+            ("exited", "101", How::Exited(101)),
+            ("killed", "KILL", How::Killed(9)),
+            ("dumped", "ABRT", How::Killed(6)),
+            ("killed", "RTMIN+3", How::Unseen),
+            ("", "", How::Unseen),
+        ] {
+            assert_eq!(how(code, status), said, "{code} {status}");
+        }
+    }
+
+    #[test]
+    fn gives_up_once_and_starts_over_when_it_is_started_after_that() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+        let mut record = Record::default();
+        assert_eq!(before(&mut record, &node), Before::Rest(Duration::ZERO), "nothing has failed");
+        record.start_over(Path::new("/run/corten"), vec!["--port=1".into()], output::now());
+        while record.given_up.is_none() {
+            record.note_begin(7, 0, output::now());
+            record.note_end(How::Exited(1), Vec::new(), output::now());
+            if record.given_up.is_none() {
+                assert!(matches!(before(&mut record, &node), Before::Rest(it) if it > Duration::ZERO), "{record:?}");
+            }
+        }
+        assert_eq!(before(&mut record, &node), Before::GiveUp);
+        assert_eq!(before(&mut record, &node), Before::Rest(Duration::ZERO), "somebody started the unit");
+        assert!(record.given_up.is_none() && record.options == ["--port=1"]);
+    }
+}

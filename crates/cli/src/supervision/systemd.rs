@@ -1,0 +1,268 @@
+//! systemd keeps the node running: a unit that `corten up` writes and `corten down` removes.
+//!
+//! The unit lies below `/run`: it describes a cluster that is up now, and goes with it when the machine ends. systemd only
+//! starts again what failed. How long that rests, and when it is given up, is decided by `corten supervise`, so that it is
+//! the same everywhere: older versions of systemd know no pauses that grow.
+
+use std::{
+    env,
+    ffi::OsString,
+    fmt::Write as _,
+    fs::{self, File},
+    io::Write as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _, fs::OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::GAVE_UP;
+use crate::node_process::NodeProcess;
+
+const UNITS: &str = "/run/systemd/system";
+
+/// Is systemd in charge of this machine? It makes this folder first of all (`sd_booted(3)`). A chroot may show the folder,
+/// and `systemctl` does nothing in it.
+pub(super) fn is_in_charge() -> bool {
+    let same = |one: &str, other: &str| match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    };
+    Path::new(UNITS).is_dir() && same("/proc/1/root/.", "/")
+}
+
+/// The unit of one node.
+pub(crate) struct Unit {
+    pub(crate) name: String,
+    path: PathBuf,
+    environment: PathBuf,
+}
+
+impl Unit {
+    pub(super) fn of(node: &NodeProcess) -> Self {
+        let name = node.layout.service_unit();
+        Self { path: Path::new(UNITS).join(&name), environment: node.layout.run.join("environment"), name }
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.path.exists()
+    }
+
+    /// Writes the unit and starts it; does not wait for it.
+    pub(super) fn start(&self, node: &NodeProcess, program: &Path, args: &[String]) -> Result<()> {
+        let run = &node.layout.run;
+        fs::create_dir_all(run).with_context(|| format!("making {}", run.display()))?;
+        write(&self.environment, 0o600, &environment(env::vars_os()))?;
+        write(&self.path, 0o644, unit(node, program, &self.environment, args).as_bytes())?;
+        systemctl(&["daemon-reload"])?;
+        // What failed before does not count; there may be nothing to forget.
+        let _ = systemctl(&["reset-failed", &self.name]);
+        systemctl(&["start", "--no-block", &self.name])
+    }
+
+    /// Waits until it has ended.
+    pub(super) fn stop(&self) -> Result<()> {
+        systemctl(&["stop", &self.name])
+    }
+
+    /// Only when it does not run.
+    pub(super) fn remove(&self) -> Result<()> {
+        let _ = fs::remove_file(&self.environment);
+        fs::remove_file(&self.path).with_context(|| format!("removing {}", self.path.display()))?;
+        let _ = systemctl(&["reset-failed", &self.name]);
+        systemctl(&["daemon-reload"])
+    }
+
+    /// Does systemd still run it, or mean to start it again?
+    pub(super) fn is_alive(&self) -> bool {
+        let state = Command::new("systemctl").args(["is-active", &self.name]).stderr(Stdio::null()).output();
+        let state = state.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned()).unwrap_or_default();
+        !matches!(&*state, "failed" | "inactive")
+    }
+}
+
+fn systemctl(args: &[&str]) -> Result<()> {
+    let output = Command::new("systemctl").args(args).stdin(Stdio::null()).output().context("running systemctl")?;
+    if !output.status.success() {
+        bail!("systemctl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
+
+fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
+    let doing = || format!("writing {}", path.display());
+    // One of before may have another mode.
+    let _ = fs::remove_file(path);
+    let mut file = File::options().create_new(true).write(true).mode(mode).open(path).with_context(doing)?;
+    file.write_all(bytes).with_context(doing)
+}
+
+/// `KillMode=process`: containerd, its shims and the containers are no part of a restart. `Delegate=yes`: systemd keeps its
+/// hands off cgroups below, and all controllers on above them. No sandboxing: mounts must reach Pods and the machine.
+fn unit(node: &NodeProcess, program: &Path, environment: &Path, args: &[String]) -> String {
+    let program = program.to_string_lossy();
+    let (data, run) = (node.layout.data.to_string_lossy(), node.layout.run.to_string_lossy());
+    let command = |mode: &str, args: &[String]| {
+        let words = ["supervise", mode, "--data-dir", &*data, "--run-dir", &*run];
+        let mut line = quoted(&program);
+        for word in words.into_iter().chain((!args.is_empty()).then_some("--")).chain(args.iter().map(String::as_str)) {
+            let _ = write!(line, " {}", quoted(word));
+        }
+        line
+    };
+    format!(
+        "\
+# Written by `corten up`, removed by `corten down`.
+[Unit]
+Description=Corten, the Kubernetes cluster of {description}
+After=network-online.target
+# Only for what is worse than the failures that `corten supervise` counts: the program is gone, for example.
+StartLimitIntervalSec=600
+StartLimitBurst=30
+
+[Service]
+Type=notify
+ExecStart={start}
+ExecStopPost=-{ended}
+EnvironmentFile=-{environment}
+Restart=on-failure
+RestartSec=500ms
+RestartPreventExitStatus={GAVE_UP}
+TimeoutStartSec=infinity
+TimeoutStopSec=60
+KillMode=process
+Delegate=yes
+OOMPolicy=continue
+OOMScoreAdjust=-999
+UMask=0022
+LimitNOFILE=1048576
+LimitNPROC=infinity
+TasksMax=infinity
+StandardOutput=append:{log}
+StandardError=inherit
+",
+        description = verbatim(&data),
+        start = command("start", args),
+        ended = command("ended", &[]),
+        environment = verbatim(&environment.to_string_lossy()),
+        log = verbatim(&node.log_path().to_string_lossy()),
+    )
+}
+
+/// One word of a command line, as `systemd.service(5)` reads it: nothing in it is expanded.
+fn quoted(word: &str) -> String {
+    let mut text = String::from('"');
+    for character in word.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '%' | '$' => text.extend([character, character]),
+            '\n' => text.push_str("\\n"),
+            _ => text.push(character),
+        }
+    }
+    text + "\""
+}
+
+/// A whole setting.
+fn verbatim(text: &str) -> String {
+    text.replace('%', "%%")
+}
+
+/// What of the caller's environment reaches the node: how it logs, where programs are, and the way to image registries.
+fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in variables {
+        let Some(known) = name.to_str().filter(|it| is_for_node(it)) else { continue };
+        text.extend(known.bytes().chain(*b"=\""));
+        for byte in value.as_bytes() {
+            if b"\"\\$`".contains(byte) {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+        text.extend(*b"\"\n");
+    }
+    text
+}
+
+fn is_for_node(name: &str) -> bool {
+    let begins = ["CORTEN_", "RUST_"].iter().any(|it| name.starts_with(it));
+    name == "PATH" || begins || name.to_ascii_uppercase().ends_with("_PROXY")
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_host::Layout;
+
+    use super::*;
+
+    fn node(data: &str, run: &str) -> NodeProcess {
+        NodeProcess { layout: Layout::new(data, run) }
+    }
+
+    #[test]
+    fn the_unit_says_what_is_run_and_expands_nothing() {
+        let args = ["--eviction-hard=memory.available<10%".to_owned(), "--node-name".into(), "a $HOME \"b\"".into()];
+        let text = unit(
+            &node("/srv/50% full", "/run/corten"),
+            Path::new("/usr/local/bin/corten"),
+            Path::new("/run/corten/environment"),
+            &args,
+        );
+        let line = |name: &str| {
+            let lines: Vec<&str> = text.lines().filter_map(|it| it.strip_prefix(name)).collect();
+            assert_eq!(lines.len(), 1, "{name} is there once");
+            lines[0].to_owned()
+        };
+        assert_eq!(
+            line("ExecStart="),
+            r#""/usr/local/bin/corten" "supervise" "start" "--data-dir" "/srv/50%% full" "--run-dir" "/run/corten" "--" "--eviction-hard=memory.available<10%%" "--node-name" "a $$HOME \"b\"""#
+        );
+        assert!(line("ExecStopPost=").starts_with(r#"-"/usr/local/bin/corten" "supervise" "ended""#));
+        assert_eq!(line("StandardOutput="), "append:/srv/50%% full/log/corten.log");
+        // Containers outlive Corten, and nothing is taken from it that they need.
+        assert_eq!((&*line("KillMode="), &*line("Delegate=")), ("process", "yes"));
+        for sandbox in ["Protect", "Private", "ReadOnly", "NoNewPrivileges", "MountFlags", "SystemCall", "Capability"] {
+            assert!(!text.contains(sandbox), "{sandbox}");
+        }
+    }
+
+    #[test]
+    fn of_the_environment_only_what_is_for_the_node_gets_there() {
+        let variables = [
+            ("CORTEN_LOG", "debug"),
+            ("https_proxy", "http://u:p$\"`\\@proxy:3128"),
+            ("NO_PROXY", "10.0.0.0/8"),
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+            ("LD_PRELOAD", "x"),
+        ];
+        let text = environment(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(
+            String::from_utf8_lossy(&text),
+            "CORTEN_LOG=\"debug\"\nhttps_proxy=\"http://u:p\\$\\\"\\`\\\\@proxy:3128\"\nNO_PROXY=\"10.0.0.0/8\"\n"
+        );
+    }
+
+    /// systemd's own reader, where this machine has it.
+    #[test]
+    fn systemd_has_nothing_to_say_against_it() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let text = unit(
+            &node("/var/lib/corten", "/run/corten"),
+            Path::new("/bin/true"),
+            Path::new("/run/corten/environment"),
+            &["--eviction-hard=memory.available<10%".to_owned()],
+        );
+        let path = dir.path().join("corten.service");
+        fs::write(&path, text).expect("written");
+        let Ok(verified) =
+            Command::new("systemd-analyze").arg("verify").arg(&path).env("SYSTEMD_LOG_LEVEL", "warning").output()
+        else {
+            return;
+        };
+        let said = String::from_utf8_lossy(&verified.stderr);
+        let ours: Vec<&str> = said.lines().filter(|it| it.contains("corten")).collect();
+        assert!(ours.is_empty(), "{ours:?}");
+    }
+}

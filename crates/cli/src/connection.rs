@@ -7,7 +7,11 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_client::{
+    Client,
+    https::HttpsTransport,
+    kubeconfig::{self, Kubeconfig},
+};
 
 use crate::node_process::DATA_DIR;
 
@@ -48,7 +52,7 @@ pub(crate) fn args(command: Command) -> Command {
 /// There is no usable kubeconfig.
 pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let config = kubeconfig(matches.get_one::<PathBuf>("kubeconfig"))?;
+    let config = load(matches.get_one::<PathBuf>("kubeconfig"))?;
     let target = config.target(text("context")).context("reading the kubeconfig")?;
     let namespace = match text("namespace") {
         Some(namespace) => namespace.to_owned(),
@@ -65,22 +69,23 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
 pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
     let path = matches.get_one::<PathBuf>("kubeconfig");
     let context = matches.get_one::<String>("context").map(String::as_str);
-    let Ok(config) = kubeconfig(path) else { return vec![PathBuf::from(DATA_DIR)] };
+    let Ok(config) = load(path) else { return vec![PathBuf::from(DATA_DIR)] };
     let Ok(target) = config.target(context) else { return Vec::new() };
-    let beside = config.path.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let read = path.map_or_else(kubeconfig::default_paths, |it| vec![it.clone()]);
+    let beside = read.iter().filter_map(|it| std::path::absolute(it).ok()?.parent().map(Path::to_owned));
     let is_its = |data: &PathBuf| {
         let admin = Kubeconfig::load(&data.join("admin.kubeconfig")).and_then(|it| it.target(None));
         admin.is_ok_and(|it| !it.ca.is_empty() && it.ca == target.ca && it.server == target.server)
     };
-    beside.into_iter().chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
+    beside.chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
 }
 
-fn kubeconfig(path: Option<&PathBuf>) -> Result<Kubeconfig> {
+fn load(path: Option<&PathBuf>) -> Result<Kubeconfig> {
     if let Some(path) = path {
         return Kubeconfig::load(path).with_context(|| format!("reading {}", path.display()));
     }
     let admin = PathBuf::from(crate::ADMIN_KUBECONFIG);
-    let nothing_else = corten_client::kubeconfig::default_paths().iter().all(|it| !it.exists());
+    let nothing_else = kubeconfig::default_paths().iter().all(|it| !it.exists());
     if nothing_else && admin.exists() {
         return Kubeconfig::load(&admin).with_context(|| format!("reading {}", admin.display()));
     }

@@ -110,9 +110,7 @@ impl How {
             Self::Killed(6) => "aborted (SIGABRT)".into(),
             Self::Killed(signal) => format!("was ended by {}", signal_name(*signal)),
             Self::NotStarted(error) => format!("could not be started: {error}"),
-            Self::Unseen => {
-                "ended and nobody saw how: it was killed with whoever looked after it, or the machine went down".into()
-            }
+            Self::Unseen => "ended, and nobody saw how".into(),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `corten why [KIND[/NAME]]`: what an object waits for, since when, and who must act.
 
-use std::{process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
+use corten_reconcile::Actor;
 
 use crate::{
     Verb,
@@ -60,6 +61,8 @@ enum Answer {
 
 /// Between two looks while it waits.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A process that is killed has ended within this time.
+const LAST_LOOK: Duration = Duration::from_millis(200);
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let target = target(matches)?;
@@ -78,7 +81,10 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let life = Life::find(&folders);
             let answer = match life.as_ref().and_then(Life::outage) {
                 Some(outage) => Answer::Outage(outage),
-                None => noticed(ask(&connection, &target, everywhere).await?, &target, life.as_ref()),
+                None => match ask(&connection, &target, everywhere).await {
+                    Ok(answer) => noticed(answer, &target, life.as_ref()),
+                    Err(error) => Answer::Outage(outage_behind(error, &folders).await?),
+                },
             };
             if seconds_left == 0 || !goes_on(&answer) {
                 return anyhow::Ok(answer);
@@ -88,6 +94,12 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         }
     })?;
     answered(&answer, matches)
+}
+
+/// One that was just being killed looked as if it ran.
+async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outage> {
+    tokio::time::sleep(LAST_LOOK).await;
+    Life::find(folders).and_then(|it| it.outage()).ok_or(error)
 }
 
 fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
@@ -113,9 +125,14 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
     if !matches!(target, Target::Object(..)) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
         bail!("there is no namespace {namespace:?}");
     }
+    let survey = async |kind| match (why::survey(&reader, namespace, kind).await, reader.unreachable()) {
+        // Of a server that does not answer nobody can say that it is fine.
+        (survey, Some(error)) if survey.groups.is_empty() => Err(anyhow::Error::msg(error)),
+        (survey, _) => Ok(Answer::Survey(survey)),
+    };
     match target {
-        Target::Everything => Ok(Answer::Survey(why::survey(&reader, namespace, None).await)),
-        Target::Kind(kind) => Ok(Answer::Survey(why::survey(&reader, namespace, Some(kind)).await)),
+        Target::Everything => survey(None).await,
+        Target::Kind(kind) => survey(Some(kind)).await,
         Target::Object(kind, name) => {
             let namespace = if kind.resource.namespaced { &*connection.namespace } else { "" };
             let key = Key::new(namespace, &**name);
@@ -135,7 +152,7 @@ const NOT_RUNNING: u8 = 5;
 /// Would it be another answer by and by?
 fn goes_on(answer: &Answer) -> bool {
     match answer {
-        Answer::Outage(it) => it.restart_at.is_some(),
+        Answer::Outage(it) => it.actor == Actor::Cluster,
         other => code(other) == PROGRESSING,
     }
 }

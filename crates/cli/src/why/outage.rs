@@ -11,7 +11,7 @@ use super::{account::one_line, command::quoted, render::duration};
 use crate::{
     node_process::{DATA_DIR, NodeProcess, RUN_DIR},
     supervision::{
-        Record, back_off,
+        self, Record, back_off,
         record::{End, How},
     },
 };
@@ -51,16 +51,21 @@ impl Life {
         folders.iter().find_map(|data| Some(Self { data: data.clone(), record: Record::find(data)? }))
     }
 
-    /// None where it runs, or where that cannot be told.
+    /// None where it runs, is being started, or where that cannot be told.
     pub(crate) fn outage(&self) -> Option<Outage> {
         let run = if self.record.run_dir.as_os_str().is_empty() { Path::new(RUN_DIR) } else { &self.record.run_dir };
         let node = NodeProcess { layout: Layout::new(&self.data, run) };
         if node.runs().ok()? {
             return None;
         }
+        let is_looked_after = supervision::is_looked_after(&node).ok()?;
+        let has_just_ended = is_looked_after && self.record.begun.is_some();
+        if is_looked_after && !has_just_ended && self.record.restart_at.is_none() {
+            return None;
+        }
         let mut record = self.record.clone();
         record.note_unseen(&node.log_path());
-        outage(&record, &node.layout)
+        outage(&record, &node.layout, has_just_ended)
     }
 
     /// What is worth knowing of a cluster that runs.
@@ -69,10 +74,10 @@ impl Life {
     }
 }
 
-fn outage(record: &Record, layout: &Layout) -> Option<Outage> {
+fn outage(record: &Record, layout: &Layout, has_just_ended: bool) -> Option<Outage> {
     let end = record.ends.last()?;
     let failures = record.failures().len();
-    let (reason, message, actor) = verdict(record, end);
+    let (reason, message, actor) = if has_just_ended { just_ended() } else { verdict(record, end) };
     Some(Outage {
         api_version: super::API_VERSION,
         kind: "Outage",
@@ -86,6 +91,11 @@ fn outage(record: &Record, layout: &Layout) -> Option<Outage> {
         log: end.words.clone(),
         next: next(record, layout),
     })
+}
+
+/// Whoever looks after it has not said yet what follows.
+fn just_ended() -> (&'static str, String, Actor) {
+    ("Ended", "it has just ended, and is started again".into(), Actor::Cluster)
 }
 
 fn verdict(record: &Record, end: &End) -> (&'static str, String, Actor) {
@@ -106,7 +116,9 @@ fn verdict(record: &Record, end: &End) -> (&'static str, String, Actor) {
         );
     }
     match &end.how {
-        How::Unseen => ("Ended", "whatever would start it again has ended, too".into(), Actor::Operator),
+        How::Unseen => {
+            ("Ended", "it was killed with what would start it again, or the machine went down".into(), Actor::Operator)
+        }
         how if how.is_failure() => ("Ended", format!("nothing starts it again. {CONTAINERS}"), Actor::Operator),
         _ => ("Stopped", "by `corten down`, or by a signal".into(), Actor::Operator),
     }
@@ -131,8 +143,8 @@ fn notice(record: &Record, now: Time) -> Option<String> {
     let (n, end) = record.recent(now)?;
     let times = times(n);
     let ago = duration(now.since(Time(end.at.0)));
-    // Of what was killed the last line says nothing.
-    let last = end.words.last().filter(|_| !matches!(end.how, How::Killed(9) | How::Unseen));
+    // Lines of the log begin with their time, what a process says when it breaks does not.
+    let last = end.words.last().filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
     let last = last.map(|it| format!(": {}", one_line(it))).unwrap_or_default();
     Some(format!(
         "corten failed {times} in the last hour and was started again, last {ago} ago: it {}{last}",
@@ -168,7 +180,7 @@ mod tests {
     }
 
     fn screen(record: &Record, layout: &Layout) -> String {
-        render_outage(&outage(record, layout).expect("it has ended"), at(100), LOOK)
+        render_outage(&outage(record, layout, false).expect("it has ended"), at(100), LOOK)
     }
 
     #[test]
@@ -180,8 +192,8 @@ mod tests {
 the cluster is not running, for 60s: corten aborted (SIGABRT)
    │ INFO the node is up
    │ fatal runtime error: stack overflow, aborting
-why:           BackOff: it failed once since `corten up`, and is started again. Containers go on meanwhile
-               (since 2027-01-15T08:00:40Z)
+why:           BackOff: it failed once since `corten up`, and is started again. Containers go on
+               meanwhile (since 2027-01-15T08:00:40Z)
 who must act:  nobody: it is started again at 2027-01-15T08:00:41Z
 run next:      corten up
 "
@@ -203,10 +215,14 @@ run next:      corten up
             (record(&[(40, How::Exited(1)), (50, How::Exited(0))]), "Stopped", Actor::Operator),
             (unseen, "Ended", Actor::Operator),
         ] {
-            let outage = outage(&record, &usual()).expect("it has ended");
+            let outage = outage(&record, &usual(), false).expect("it has ended");
             assert_eq!((outage.reason, outage.actor), (reason, actor), "{outage:?}");
         }
-        assert!(outage(&record(&[]), &usual()).is_none(), "it has never run");
+        let mut killed = record(&[]);
+        killed.note_begin(7, 0, at(0));
+        killed.note_unseen(Path::new("/absent"));
+        assert_eq!(outage(&killed, &usual(), true).map(|it| it.actor), Some(Actor::Cluster), "its parent sees to it");
+        assert!(outage(&record(&[]), &usual(), false).is_none(), "it has never run");
     }
 
     #[test]
@@ -218,6 +234,14 @@ run next:      corten up
             next(&record, &other),
             "corten up --data-dir='/srv/my data' --run-dir=/run/other --port=7443 '--eviction-hard=memory.available<5%'"
         );
+    }
+
+    #[test]
+    fn an_ordinary_line_of_the_log_is_no_reason() {
+        let mut record = record(&[(40, How::Killed(9))]);
+        record.ends[0].words.push("2026-11-20T10:00:00.000000Z  INFO corten: the node is up".into());
+        let said = notice(&record, at(100)).expect("recent");
+        assert!(said.starts_with("corten failed once") && said.ends_with("for want of memory"), "{said}");
     }
 
     #[test]

@@ -65,11 +65,24 @@ pub(crate) struct Reader<'a> {
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
     hidden: RefCell<BTreeSet<String>>,
+    unreachable: RefCell<Option<String>>,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(source: &'a dyn Source, now: Time) -> Self {
-        Self { source, now, objects: RefCell::default(), lists: RefCell::default(), hidden: RefCell::default() }
+        Self {
+            source,
+            now,
+            objects: RefCell::default(),
+            lists: RefCell::default(),
+            hidden: RefCell::default(),
+            unreachable: RefCell::default(),
+        }
+    }
+
+    /// Why the server gave no answer, where it gave none to a request.
+    pub(crate) fn unreachable(&self) -> Option<String> {
+        self.unreachable.borrow().clone()
     }
 
     /// What could not be seen, in words.
@@ -171,6 +184,9 @@ impl<'a> Reader<'a> {
     }
 
     fn note(&self, error: &Error, what: impl Fn() -> String) {
+        if let Error::Transport(error) = error {
+            self.unreachable.borrow_mut().get_or_insert_with(|| error.to_string());
+        }
         let said = match error {
             Error::Status(status) if status.is_not_found() => return,
             Error::Status(status) if status.code == 403 => format!("{}: you may not see it", what()),

@@ -6,14 +6,23 @@
 mod usage;
 
 use std::{
+    ffi::CStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use rustix::process::{Pid, Signal};
+use rustix::{
+    fd::{AsRawFd, BorrowedFd},
+    fs::FileType,
+    process::{Pid, Signal},
+};
 
-use crate::Process;
+use crate::{
+    Process,
+    tree::{self, Bound, Entry, Visitor},
+};
 pub(crate) use usage::Usage;
 
 /// How strictly a Pod's use of the node is promised to it.
@@ -37,6 +46,8 @@ pub struct PodLimits {
 const CPU_PERIOD_MICROS: i64 = 100_000;
 /// What a killed process may take to be gone.
 const REMOVE_DEADLINE: Duration = Duration::from_secs(10);
+/// Shorter than what removing a Pod may take.
+const REMOVE_ALL_DEADLINE: Duration = Duration::from_secs(100);
 const QOS_FOLDERS: [&str; 3] = ["", "burstable", "besteffort"];
 
 /// Where the kernel shows its cgroups.
@@ -308,16 +319,30 @@ fn weight(shares: u64) -> u64 {
     1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
 }
 
-/// Kills what runs in a cgroup and those beneath it, then removes them, the innermost first.
+/// Kills what runs in a cgroup and those beneath it, then removes them, the innermost first. A privileged container makes as
+/// many as it likes, however deep.
 fn remove_tree(cgroup: &Path) -> io::Result<()> {
-    if !cgroup.is_dir() {
-        return Ok(());
-    }
-    for entry in fs::read_dir(cgroup).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|it| it.is_dir()) {
-            remove_tree(&entry.path())?;
+    struct Removal;
+    impl Visitor for Removal {
+        fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+            Ok(entry.kind == FileType::Directory)
+        }
+
+        fn leaves(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+            let parent = PathBuf::from(format!("/proc/self/fd/{}", parent.as_raw_fd()));
+            remove_emptied(&parent.join(std::ffi::OsStr::from_bytes(name.to_bytes())))
         }
     }
+    let top = match tree::open_folder(cgroup) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other?,
+    };
+    tree::walk(top, &mut Bound::of_time(REMOVE_ALL_DEADLINE), &mut Removal)?;
+    remove_emptied(cgroup)
+}
+
+/// Kills what runs in a cgroup that has none beneath it, and removes it.
+fn remove_emptied(cgroup: &Path) -> io::Result<()> {
     let end = Instant::now() + REMOVE_DEADLINE;
     loop {
         let ended = kill_all(cgroup);

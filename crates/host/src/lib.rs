@@ -30,6 +30,7 @@ mod service_manager;
 mod shims;
 mod stats;
 mod teardown;
+mod tree;
 pub mod volumes;
 
 pub use cgroups::{Cgroups, PodLimits, Qos};

@@ -4,8 +4,10 @@
 //! after a crash, or it loses the network namespaces that are mounted there. So the namespace is held by a file.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io,
+    os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
     sync::mpsc,
 };
@@ -131,7 +133,7 @@ pub(crate) fn is_mount_point(path: &Path) -> bool {
 /// The mount points of this thread's namespace beneath `path`, the innermost first. What is mounted at `path` itself is not
 /// ours: a disk that the machine's owner gave us.
 pub(crate) fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
-    let table = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+    let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
     let is_beneath = |it: &PathBuf| it.starts_with(path) && it != path;
     let mut mounts: Vec<PathBuf> = mount_points(&table).into_iter().filter(is_beneath).collect();
     mounts.reverse();
@@ -139,26 +141,30 @@ pub(crate) fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
 }
 
 /// The fifth field of each line, in which blanks and backslashes are written as three octal digits.
-fn mount_points(table: &str) -> Vec<PathBuf> {
-    table.lines().filter_map(|it| it.split(' ').nth(4)).map(|it| PathBuf::from(unescape(it))).collect()
+///
+/// Names are bytes: one that is no text, whoever mounted it, must hide neither itself nor the others.
+fn mount_points(table: &[u8]) -> Vec<PathBuf> {
+    let fields = table.split(|it| *it == b'\n').filter_map(|it| it.split(|it| *it == b' ').nth(4));
+    fields.map(|it| PathBuf::from(OsString::from_vec(unescape(it)))).collect()
 }
 
-fn unescape(field: &str) -> String {
-    let mut parts = field.split('\\');
-    let mut path = parts.next().unwrap_or_default().as_bytes().to_vec();
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut parts = field.split(|it| *it == b'\\');
+    let mut path = parts.next().unwrap_or_default().to_vec();
     for part in parts {
-        match part.get(..3).and_then(|it| u8::from_str_radix(it, 8).ok()) {
+        let digits = part.get(..3).and_then(|it| std::str::from_utf8(it).ok());
+        match digits.and_then(|it| u8::from_str_radix(it, 8).ok()) {
             Some(byte) => {
                 path.push(byte);
-                path.extend_from_slice(&part.as_bytes()[3..]);
+                path.extend_from_slice(&part[3..]);
             }
             None => {
                 path.push(b'\\');
-                path.extend_from_slice(part.as_bytes());
+                path.extend_from_slice(part);
             }
         }
     }
-    String::from_utf8_lossy(&path).into_owned()
+    path
 }
 
 /// Unmounts everything beneath `path`, in this thread's namespace.
@@ -179,10 +185,12 @@ mod tests {
 
     #[test]
     fn reads_mount_points_with_blanks_and_backslashes() {
-        let table = "36 35 98:0 / / rw shared:1 - ext4 /dev/root rw\n\
+        let table = b"36 35 98:0 / / rw shared:1 - ext4 /dev/root rw\n\
                      37 36 0:5 / /a\\040b rw - tmpfs tmpfs rw\n\
-                     38 36 0:5 / /c\\134d\\011e rw - tmpfs tmpfs rw\n";
-        assert_eq!(mount_points(table), ["/", "/a b", "/c\\d\te"].map(PathBuf::from));
+                     38 36 0:5 / /c\\134d\\011e rw - tmpfs \xff rw\n\
+                     39 36 0:5 / /\xe4 rw - tmpfs tmpfs rw\n";
+        let odd = PathBuf::from(OsString::from_vec(b"/\xe4".to_vec()));
+        assert_eq!(mount_points(table), [&["/", "/a b", "/c\\d\te"].map(PathBuf::from)[..], &[odd]].concat());
     }
 
     #[test]

@@ -32,6 +32,7 @@ use crate::{
         Stats,
         counters::{self, Counters},
     },
+    tree,
 };
 
 /// As upstream: what may be read back of a log for a message.
@@ -287,10 +288,7 @@ impl Inner {
         let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
         let work = tokio::task::spawn_blocking(move || {
             cgroups.remove_pod(&uid)?;
-            match std::fs::remove_dir_all(&logs) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            }
+            tree::remove(&logs)
         });
         work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(|it| Failure::new(it.to_string()))
     }

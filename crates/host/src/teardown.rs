@@ -3,8 +3,10 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use crate::{
-    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, error::Doing, logind, mounts,
-    shims,
+    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd,
+    error::Doing,
+    logind, mounts, shims,
+    tree::{self, Bound},
 };
 use futures_util::future::join_all;
 
@@ -12,6 +14,8 @@ use futures_util::future::join_all;
 const GRACE: Duration = Duration::from_secs(5);
 /// What the runtime gets for all of it. One that hangs shall not keep the node from going down.
 const STOP_PATIENCE: Duration = Duration::from_secs(60);
+/// What removing all data gets: a person waits for it, however much there is.
+const REMOVE_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Stops all Pods and the runtime. Images, volumes on disk and the cluster's data stay.
 pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
@@ -107,11 +111,7 @@ fn clear(layout: &Layout) -> Result<(), HostError> {
 }
 
 fn remove(path: &Path) -> Result<(), HostError> {
-    let result = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.doing("remove", path),
-    }
+    tree::remove_within(path, &mut Bound::of_time(REMOVE_PATIENCE)).doing("remove", path)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{
     archives::{IMPORTED, archives, record_of_import},
     cgroup, end, is_pause,
 };
-use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, shims};
+use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, shims, tree};
 
 /// Its two databases, and the names under which damaged ones are kept.
 const DATABASES: [(&str, &str); 2] = [
@@ -153,7 +153,7 @@ fn remove_unmounted(folder: &Path) -> io::Result<()> {
     if let Some(mount) = mounts::mounts_beneath(folder).first() {
         return Err(io::Error::other(format!("{} is still mounted; unmount it", mount.display())));
     }
-    fs::remove_dir_all(folder).or_else(ignore_missing)
+    tree::remove(folder)
 }
 
 #[cfg(test)]

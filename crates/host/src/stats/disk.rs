@@ -1,28 +1,28 @@
 //! What Pods have on the disk: their logs, and what is in their volumes.
 //!
-//! Walking folders costs, and what is in them belongs to strangers: each step goes by the folder that is open, never
-//! through a link, and all steps together end at a bound.
+//! Walking folders costs, and what is in them belongs to strangers: all steps together end at a bound.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::CString,
+    io,
     path::Path,
     time::{Duration, Instant},
 };
 
-use rustix::{
-    fd::{AsFd, OwnedFd},
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, open, openat, statat, statvfs},
-    io::Errno,
-};
+use rustix::fs::{AtFlags, FileType, fstat, statat, statvfs};
 
-use crate::Layout;
+use crate::{
+    Layout,
+    tree::{self, Bound, Entry, Extent, Visitor},
+};
 
 /// For all Pods together.
 const WALK_TIME_MAX: Duration = Duration::from_secs(20);
+/// For one Pod.
 const ENTRIES_MAX: u64 = 2_000_000;
-/// Folders within folders; each is an open file.
-const DEPTH_MAX: usize = 200;
+/// Most Pods have less than this; of those that have more each gets its share of what is left of the time.
+const SMALL_TIME_MAX: Duration = Duration::from_millis(50);
+const SMALL_ENTRIES_MAX: u64 = 20_000;
 const BLOCK_BYTES: u64 = 512;
 
 /// What something takes of a disk.
@@ -79,6 +79,8 @@ pub(crate) struct PodTaken {
     pub(crate) volumes: Vec<VolumeTaken>,
     /// Its hosts file.
     pub(crate) other: Taken,
+    /// There is more than could be counted.
+    pub(crate) is_part: bool,
 }
 
 /// Whose disk is measured.
@@ -90,17 +92,45 @@ pub(crate) struct Owner {
 }
 
 /// Measures Pods, by uid. To be called in the node's mount namespace, where volumes of memory are seen.
+///
+/// A Pod with a tree that takes long takes it from none of the others: those come first, and what is left of the time is
+/// shared by the ones that want more.
 pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, PodTaken> {
-    let mut bound = Bound { until: Instant::now() + WALK_TIME_MAX, entries: ENTRIES_MAX };
-    let one = |it: &Owner| (it.uid.clone(), pod(layout, it, &mut bound));
-    owners.iter().map(one).collect()
+    let end = Instant::now() + WALK_TIME_MAX;
+    let mut found = BTreeMap::new();
+    let mut large = Vec::new();
+    for owner in owners {
+        let mut bound = Bound::new(SMALL_TIME_MAX, SMALL_ENTRIES_MAX);
+        let pod = pod(layout, owner, &mut bound);
+        if pod.is_part {
+            large.push(owner);
+        }
+        found.insert(owner.uid.clone(), pod);
+    }
+    for (n, owner) in large.iter().enumerate() {
+        let left = end.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(large.len() - n).unwrap_or(u32::MAX);
+        let mut bound = Bound::new(share, ENTRIES_MAX);
+        let pod = pod(layout, owner, &mut bound);
+        if pod.is_part {
+            let (namespace, name) = (&owner.namespace, &owner.name);
+            tracing::warn!(
+                namespace,
+                name,
+                "a pod's files are more than can be counted: it is taken to have those that were"
+            );
+        }
+        found.insert(owner.uid.clone(), pod);
+    }
+    found
 }
 
 fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
     let mut found = PodTaken::default();
     for container in names(&layout.pod_logs(&owner.namespace, &owner.name, &owner.uid)) {
         let folder = layout.pod_logs(&owner.namespace, &owner.name, &owner.uid).join(&container);
-        let taken = walk(&folder, bound);
+        let (taken, is_part) = walk(&folder, bound);
+        found.is_part |= is_part;
         found.logs.insert(container, taken);
     }
     let folder = layout.pod(&owner.uid);
@@ -118,7 +148,9 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
                 let inodes = file_system.inodes.saturating_sub(file_system.inodes_free);
                 Taken { bytes: file_system.used_bytes, inodes }
             } else {
-                walk(&path, bound)
+                let (taken, is_part) = walk(&path, bound);
+                found.is_part |= is_part;
+                taken
             };
             let is_ephemeral = !is_own && plugin != "kubernetes.io~downward-api";
             found.volumes.push(VolumeTaken { name, taken, file_system, is_ephemeral });
@@ -138,75 +170,43 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// What all walks of one measurement may take together.
-struct Bound {
-    until: Instant,
-    entries: u64,
+/// As `du -x`: what is there, each file once, not past this file system. Past a bound what was counted so far, and that it
+/// is only a part.
+fn walk(path: &Path, bound: &mut Bound) -> (Taken, bool) {
+    let Ok(top) = tree::open_folder(path) else { return Default::default() };
+    let Ok(stat) = fstat(&top) else { return Default::default() };
+    let mut count = Count { device: stat.st_dev, linked: BTreeSet::new(), taken: Taken::default() };
+    count.add(&stat);
+    let walked = tree::walk(top, bound, &mut count);
+    (count.taken, !matches!(walked, Ok(Extent::Whole)))
 }
 
-impl Bound {
-    fn is_reached(&mut self) -> bool {
-        self.entries = self.entries.saturating_sub(1);
-        self.entries == 0 || (self.entries.is_multiple_of(256) && Instant::now() > self.until)
-    }
-}
-
-/// As `du -x`: what is there, each file once, not past this file system. Past a bound what was counted so far.
-fn walk(path: &Path, bound: &mut Bound) -> Taken {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(top) = open(path, flags, Mode::empty()) else { return Taken::default() };
-    let Ok(stat) = fstat(&top) else { return Taken::default() };
-    let mut walk = Walk { device: stat.st_dev, linked: BTreeSet::new(), taken: Taken::default() };
-    walk.count(&stat);
-    walk.folder(&top, 0, bound);
-    walk.taken
-}
-
-struct Walk {
+struct Count {
     device: u64,
     /// Files with several names that were met.
     linked: BTreeSet<u64>,
     taken: Taken,
 }
 
-impl Walk {
-    fn count(&mut self, stat: &rustix::fs::Stat) {
+impl Count {
+    fn add(&mut self, stat: &rustix::fs::Stat) {
         if stat.st_nlink > 1 && !FileType::from_raw_mode(stat.st_mode).is_dir() && !self.linked.insert(stat.st_ino) {
             return;
         }
         self.taken.bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * BLOCK_BYTES;
         self.taken.inodes += 1;
     }
+}
 
-    fn folder(&mut self, folder: &OwnedFd, depth: usize, bound: &mut Bound) {
-        let Ok(entries) = Dir::read_from(folder) else { return };
-        let mut folders: Vec<CString> = Vec::new();
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            if bound.is_reached() {
-                return;
-            }
-            let Ok(stat) = statat(folder.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if stat.st_dev != self.device {
-                continue;
-            }
-            self.count(&stat);
-            if FileType::from_raw_mode(stat.st_mode).is_dir() && depth < DEPTH_MAX {
-                folders.push(name.to_owned());
-            }
+impl Visitor for Count {
+    fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+        // It may have been taken away meanwhile.
+        let Ok(stat) = statat(entry.folder, entry.name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(false) };
+        if stat.st_dev != self.device {
+            return Ok(false);
         }
-        for name in folders {
-            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match openat(folder, &*name, flags, Mode::empty()) {
-                Ok(inner) => self.folder(&inner, depth + 1, bound),
-                // It was taken away meanwhile.
-                Err(Errno::NOENT) => {}
-                Err(error) => tracing::debug!(?name, %error, "cannot measure a folder"),
-            }
-        }
+        self.add(&stat);
+        Ok(FileType::from_raw_mode(stat.st_mode).is_dir())
     }
 }
 
@@ -226,15 +226,53 @@ mod tests {
         std::fs::write(inner.join("file"), vec![1; 1 << 20]).expect("written");
         std::fs::hard_link(inner.join("file"), dir.path().join("again")).expect("linked");
         symlink(outside.path(), dir.path().join("out")).expect("linked");
-        let mut bound = Bound { until: Instant::now() + WALK_TIME_MAX, entries: ENTRIES_MAX };
-        let taken = walk(dir.path(), &mut bound);
+        let (taken, is_part) = walk(dir.path(), &mut Bound::of_time(WALK_TIME_MAX));
+        assert!(!is_part);
         // The folder, a, b, file, out.
         assert_eq!(taken.inodes, 5);
         assert!((1 << 20..2 << 20).contains(&taken.bytes), "{taken:?}");
 
-        let mut bound = Bound { until: Instant::now() + WALK_TIME_MAX, entries: 3 };
-        assert!(walk(dir.path(), &mut bound).inodes < 5);
-        assert_eq!(walk(&dir.path().join("out"), &mut bound), Taken::default());
+        let mut bound = Bound::new(WALK_TIME_MAX, 3);
+        let (taken, is_part) = walk(dir.path(), &mut bound);
+        assert!(taken.inodes < 5 && is_part, "{taken:?}");
+        assert_eq!(walk(&dir.path().join("out"), &mut bound), (Taken::default(), false));
+    }
+
+    #[test]
+    fn a_deep_tree_is_counted() {
+        use crate::tree::tests::{DEEP, make_deep, on_a_small_stack};
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let top = dir.path().join("top");
+        std::fs::create_dir(&top).expect("made");
+        make_deep(&top, DEEP);
+        on_a_small_stack(move || {
+            let (taken, is_part) = walk(&top, &mut Bound::of_time(WALK_TIME_MAX));
+            assert_eq!((taken.inodes, is_part), (u64::try_from(DEEP).expect("small") + 2, false));
+            tree::remove(&top).expect("removed");
+        });
+    }
+
+    /// One Pod has more than is counted at first: the others are counted all the same, and it is, too.
+    #[test]
+    fn a_large_pod_takes_nothing_from_the_others() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path(), dir.path().join("run"));
+        let owner = |uid: &str| Owner { namespace: "default".into(), name: uid.into(), uid: uid.into() };
+        let folder = |uid: &str| layout.pod(uid).join("volumes/kubernetes.io~empty-dir/scratch");
+        for uid in ["a", "z"] {
+            std::fs::create_dir_all(folder(uid)).expect("made");
+            std::fs::write(folder(uid).join("x"), "1").expect("written");
+        }
+        let many = usize::try_from(SMALL_ENTRIES_MAX).expect("small") + 5;
+        for file in 0..many {
+            // Links take a moment where files take many.
+            let linked = symlink("nowhere", folder("a").join(file.to_string()));
+            linked.expect("linked");
+        }
+        let found = measure(&layout, &[owner("a"), owner("z")]);
+        let inodes = |uid: &str| (found[uid].volumes[0].taken.inodes, found[uid].is_part);
+        assert_eq!(inodes("z"), (2, false));
+        assert_eq!(inodes("a"), (u64::try_from(many).expect("small") + 2, false));
     }
 
     #[test]

@@ -11,9 +11,13 @@ use std::{
     fs, io,
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown, symlink},
     path::{Component, Path, PathBuf},
+    time::Duration,
 };
 
 use bytes::Bytes;
+use rustix::fs::FileType;
+
+use crate::tree::{self, Bound, Entry, Visitor};
 
 /// One file of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,7 @@ pub struct VolumeFile {
 
 const DATA: &str = "..data";
 const NEW_DATA: &str = "..data_tmp";
+const PATH_STEPS_MAX: u64 = 2048;
 
 /// Makes the folder hold exactly `files`. Writes nothing where it does already.
 pub(super) fn write(folder: &Path, files: &[VolumeFile]) -> io::Result<()> {
@@ -35,7 +40,8 @@ pub(super) fn write(folder: &Path, files: &[VolumeFile]) -> io::Result<()> {
     for file in files {
         wanted.insert(checked(&file.path)?, file);
     }
-    let old = fs::read_link(folder.join(DATA)).ok();
+    // Only a name beside it: a link that leads elsewhere was not made here.
+    let old = fs::read_link(folder.join(DATA)).ok().filter(|it| it.components().count() == 1 && !it.is_absolute());
     if let Some(old) = &old
         && holds(&folder.join(old), &wanted)
     {
@@ -68,16 +74,24 @@ fn holds(generation: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> bool {
             && mode.is_ok_and(|it| it == file.mode & 0o777)
             && fs::read(&path).is_ok_and(|it| it == file.data)
     };
-    count_files(generation).is_ok_and(|it| it == wanted.len()) && wanted.iter().all(|(path, file)| same(path, file))
+    count_files(generation, wanted.len()).is_ok_and(|it| it == wanted.len())
+        && wanted.iter().all(|(path, file)| same(path, file))
 }
 
-fn count_files(folder: &Path) -> io::Result<usize> {
-    let mut count = 0;
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        count += if entry.file_type()?.is_dir() { count_files(&entry.path())? } else { 1 };
+fn count_files(folder: &Path, most: usize) -> io::Result<usize> {
+    struct Files(usize);
+    impl Visitor for Files {
+        fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+            let is_folder = entry.kind == FileType::Directory;
+            self.0 += usize::from(!is_folder);
+            Ok(is_folder)
+        }
     }
-    Ok(count)
+    let mut files = Files(0);
+    // Folders are met, too: each is there for a file, and no path has more steps than this.
+    let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_mul(PATH_STEPS_MAX).saturating_add(1);
+    tree::walk(tree::open_folder(folder)?, &mut Bound::new(Duration::from_secs(10), most), &mut files)?;
+    Ok(files.0)
 }
 
 /// Writes the files to a folder that nobody sees yet; its name.
@@ -126,7 +140,7 @@ fn remove_generations_but(folder: &Path, newest: &Path) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         if entry.file_type()?.is_dir() && name.to_string_lossy().starts_with("..") && name != newest.as_os_str() {
-            fs::remove_dir_all(entry.path())?;
+            tree::remove(&entry.path())?;
         }
     }
     Ok(())

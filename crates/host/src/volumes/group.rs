@@ -2,7 +2,7 @@
 //!
 //! Containers may be at work in it: what is changed is what was looked at, held open, and never what has taken its name since.
 
-use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, io, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use rustix::{
     fd::{AsRawFd, OwnedFd},
@@ -10,32 +10,49 @@ use rustix::{
     io::Errno,
 };
 
+use crate::tree::{self, Bound, Entry, Visitor};
+
+/// Shorter than what preparing a Pod's volumes may take.
+const TIME_MAX: Duration = Duration::from_secs(100);
+
 /// As upstream: a read-only volume's files are opened to the group for reading, all others for writing too.
 pub(super) fn give(volume: &Path, gid: u32, read_only: bool) -> io::Result<()> {
-    give_open(openat(CWD, volume, HELD, Mode::empty())?, gid, read_only)
-}
-
-const HELD: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-fn give_open(file: OwnedFd, gid: u32, read_only: bool) -> io::Result<()> {
-    let stat = fstat(&file)?;
-    chownat(&file, "", None, Some(Gid::from_raw(gid)), AtFlags::EMPTY_PATH)?;
-    let kind = FileType::from_raw_mode(stat.st_mode);
-    if kind.is_symlink() {
+    let mut group = Group { gid: Gid::from_raw(gid), read_only };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    if !group.take(&openat(CWD, volume, flags, Mode::empty())?)? {
         return Ok(());
     }
-    let more = if read_only { 0o440 } else { 0o660 } | if kind.is_dir() { 0o2110 } else { 0 };
-    let here = format!("/proc/self/fd/{}", file.as_raw_fd());
-    fs::set_permissions(&here, fs::Permissions::from_mode(stat.st_mode & 0o7777 | more))?;
-    if kind.is_dir() {
-        for entry in fs::read_dir(&here)? {
-            match openat(&file, entry?.file_name(), HELD, Mode::empty()) {
-                Ok(inner) => give_open(inner, gid, read_only)?,
-                // It was removed meanwhile.
-                Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
+    tree::walk(tree::open_folder(volume)?, &mut Bound::of_time(TIME_MAX), &mut group).map(drop)
+}
+
+struct Group {
+    gid: Gid,
+    read_only: bool,
+}
+
+impl Group {
+    /// Tells whether it is a folder.
+    fn take(&self, place: &OwnedFd) -> io::Result<bool> {
+        let stat = fstat(place)?;
+        chownat(place, "", None, Some(self.gid), AtFlags::EMPTY_PATH)?;
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind.is_symlink() {
+            return Ok(false);
+        }
+        let more = if self.read_only { 0o440 } else { 0o660 } | if kind.is_dir() { 0o2110 } else { 0 };
+        let here = format!("/proc/self/fd/{}", place.as_raw_fd());
+        fs::set_permissions(&here, fs::Permissions::from_mode(stat.st_mode & 0o7777 | more))?;
+        Ok(kind.is_dir())
+    }
+}
+
+impl Visitor for Group {
+    fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+        match entry.open_place() {
+            Ok(place) => self.take(&place),
+            // It was removed meanwhile, or something is mounted there.
+            Err(Errno::NOENT | Errno::XDEV) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
-    Ok(())
 }

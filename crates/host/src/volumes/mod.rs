@@ -16,7 +16,7 @@ use std::{
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
-use crate::{HostsFile, Layout, NodeMounts, mounts};
+use crate::{HostsFile, Layout, NodeMounts, mounts, tree};
 
 pub use atomic_writer::VolumeFile;
 pub use host_path::HostPathType;
@@ -201,10 +201,7 @@ impl Volumes {
             if let Some(mount) = mounts::mounts_beneath(&path).first() {
                 return Err(VolumeError::Refused(format!("{} cannot be unmounted", mount.display())));
             }
-            match fs::remove_dir_all(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                other => other.doing("remove", &path),
-            }
+            tree::remove(&path).doing("remove", &path)
         })
         .await
     }

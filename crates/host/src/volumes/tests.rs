@@ -137,3 +137,38 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
     volumes.remove_pod("u1").await.expect("harmless");
     assert!(volumes.remove_pod("../u1").await.is_err());
 }
+
+/// What a container can do to a volume ends neither the process nor the removal: deeper than stacks, paths and open files
+/// reach, and closed to everybody.
+#[tokio::test]
+async fn a_volume_however_deep_is_given_to_a_group_and_removed() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let volumes = volumes(dir.path());
+    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, 0o777).await.expect("made");
+    crate::tree::tests::make_deep(&disk, crate::tree::tests::DEEP);
+    fs::set_permissions(disk.join("deeper/deeper"), fs::Permissions::from_mode(0)).expect("set");
+    volumes.set_group(&disk, 4242, false).await.expect("given");
+    assert_eq!(fs::metadata(disk.join("deeper".to_owned() + &"/deeper".repeat(500))).expect("there").gid(), 4242);
+    volumes.remove_pod("u1").await.expect("removed");
+    assert!(!dir.path().join("pods/u1").exists() && volumes.pod_uids().await.is_empty());
+}
+
+/// A link in place of what was written before leads nowhere.
+#[tokio::test]
+async fn files_are_not_compared_with_what_a_link_leads_to() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let volumes = volumes(dir.path());
+    let path = volumes.write_files("u1", "configmap", "config", vec![file("a", "1", 0o644)]).await.expect("written");
+    let outside = dir.path().join("outside");
+    fs::create_dir(&outside).expect("made");
+    fs::write(outside.join("a"), "1").expect("written");
+    fs::set_permissions(outside.join("a"), fs::Permissions::from_mode(0o644)).expect("set");
+    fs::remove_file(path.join("..data")).expect("removed");
+    std::os::unix::fs::symlink(&outside, path.join("..data")).expect("linked");
+    volumes.write_files("u1", "configmap", "config", vec![file("a", "1", 0o644)]).await.expect("written");
+    assert!(fs::read_link(path.join("..data")).expect("a link").is_relative());
+}

@@ -6,7 +6,7 @@
 use std::{
     ffi::OsStr,
     fs::{self, File},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -156,8 +156,8 @@ impl NodeProcess {
         let path = self.log_path();
         let folder = path.parent().unwrap_or(Path::new("/"));
         // Only the owner may look into it: it holds keys and secrets.
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.with_context(|| format!("making {}", folder.display()))?;
+        corten_host::close_data(&self.layout.data)?;
+        corten_host::close_within(folder)?;
         corten_host::open_log(&path).with_context(|| format!("opening {}", path.display()))
     }
 
@@ -172,7 +172,7 @@ impl NodeProcess {
     }
 
     fn lock_at(&self, path: &Path) -> Result<Option<File>> {
-        fs::create_dir_all(&self.layout.run).with_context(|| format!("making {}", self.layout.run.display()))?;
+        corten_host::close_run(&self.layout.run)?;
         let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
         let file = file.with_context(|| format!("opening {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -78,7 +78,9 @@ impl ControlPlane {
     /// Opens the store, starts to serve, writes `admin.kubeconfig`, and starts the loops.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
         let dir = &settings.data_dir;
-        private_dir(dir)?;
+        // Only the owner may look into it: it holds keys and secrets.
+        corten_host::close_data(dir)?;
+        ["pki", "store"].iter().try_for_each(|it| corten_host::close_within(&dir.join(it)))?;
         let listener = TcpListener::bind((settings.bind, settings.port))
             .await
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
@@ -243,14 +245,4 @@ fn guard(settings: &Settings) -> Result<Guard> {
         guard.audit_policy = AuditPolicy::load(path).with_context(|| format!("reading {}", path.display()))?;
     }
     Ok(guard)
-}
-
-/// Only the owner may look into it: it holds keys and secrets.
-fn private_dir(dir: &Path) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .with_context(|| format!("making {}", dir.display()))
 }

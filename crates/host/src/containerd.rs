@@ -24,7 +24,9 @@ use crate::{
     cri::CriError,
     error::Doing,
     logs::{self, RotateLimits},
+    mounts,
     oci_runtime::OciRuntime,
+    private,
     process::{Process, detach, open_log},
     service_manager::NOTIFY_SOCKET,
     shims,
@@ -90,12 +92,14 @@ struct Life {
 impl Containerd {
     /// Makes the node ready for Pods and returns when the runtime answers.
     pub async fn start(layout: Layout, options: Options) -> Result<Self, HostError> {
-        for folder in [layout.containerd_root(), layout.containerd_state(), layout.pods(), layout.data.join("log/pods")]
-        {
-            fs::create_dir_all(&folder).doing("create", &folder)?;
-        }
+        private::close_all(&layout)?;
         let cri = Cri::connect(&layout.containerd_socket())?;
         let mounts = NodeMounts::prepare(&layout)?;
+        let pods = layout.pods();
+        // Best effort: it is said of the node what is not enforced.
+        if let Err(error) = mounts.run(move || mounts::restrict(&pods)).await.and_then(|it| it) {
+            tracing::warn!(%error, "pods' volumes are not mounted nosuid, nodev");
+        }
         let cgroups = Cgroups::detect(&layout.cgroup_root);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidrs).await?;

@@ -16,6 +16,9 @@ pub enum HostError {
     /// What the runtime has written down cannot be read any more.
     #[error("the records of containerd are damaged: {0}")]
     Damaged(String),
+    /// Other users of the machine would have what is the cluster's alone.
+    #[error("{0}")]
+    Exposed(String),
     /// Something this node needs is not there.
     #[error("{0}")]
     Missing(String),

@@ -13,8 +13,8 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx},
-    mount::{MountPropagationFlags, UnmountFlags, mount_bind, mount_change, unmount},
+    fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statx},
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_bind, mount_change, mount_remount, unmount},
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
 };
 
@@ -130,6 +130,33 @@ pub(crate) fn is_mount_point(path: &Path) -> bool {
     status.is_ok_and(|it| it.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
+/// Neither set-user-ID programs nor devices work in what containers are given of this folder: it is mounted at itself, once
+/// for all Pods, and the bind mounts of containers take its flags on.
+///
+/// # Errors
+/// As of mounting; also where mounts lie beneath that another version made: they would be hidden.
+pub(crate) fn restrict(path: &Path) -> io::Result<()> {
+    if is_restricted(path) {
+        return Ok(());
+    }
+    if !is_mount_point(path) {
+        if !mounts_beneath(path).is_empty() {
+            return Err(io::Error::other("pods of an earlier start have mounts there; `corten down` ends them"));
+        }
+        mount_bind(path, path)?;
+    }
+    let held = rustix::fs::statvfs(path)?.f_flag;
+    let kept = [(StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC), (StatVfsMountFlags::RDONLY, MountFlags::RDONLY)];
+    let kept = kept.into_iter().filter(|it| held.contains(it.0)).fold(MountFlags::empty(), |all, it| all | it.1);
+    mount_remount(path, MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | kept, c"")?;
+    Ok(())
+}
+
+pub(crate) fn is_restricted(path: &Path) -> bool {
+    let wanted = StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV;
+    is_mount_point(path) && rustix::fs::statvfs(path).is_ok_and(|it| it.f_flag.contains(wanted))
+}
+
 /// The mount points of this thread's namespace beneath `path`, the innermost first. What is mounted at `path` itself is not
 /// ours: a disk that the machine's owner gave us.
 pub(crate) fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
@@ -191,6 +218,39 @@ mod tests {
                      39 36 0:5 / /\xe4 rw - tmpfs tmpfs rw\n";
         let odd = PathBuf::from(OsString::from_vec(b"/\xe4".to_vec()));
         assert_eq!(mount_points(table), [&["/", "/a b", "/c\\d\te"].map(PathBuf::from)[..], &[odd]].concat());
+    }
+
+    #[test]
+    fn what_is_in_a_restricted_folder_gives_no_rights() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let (pods, volume, bound) = (layout.pods(), layout.pods().join("u1/volume"), dir.path().join("bound"));
+        for folder in [&volume, &bound] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+        mounts
+            .run_blocking(move || {
+                restrict(&pods).expect("restricted");
+                restrict(&pods).expect("harmless");
+                assert_eq!(mounts_beneath(pods.parent().expect("a folder")), [pods.clone()], "once");
+                // As the runtime binds a volume into a container.
+                mount_bind(&volume, &bound).expect("bound");
+                let flags = rustix::fs::statvfs(&bound).expect("there").f_flag;
+                assert!(flags.contains(StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV), "{flags:?}");
+                assert!(!flags.contains(StatVfsMountFlags::NOEXEC), "programs run");
+
+                unmount(&pods, UnmountFlags::DETACH).expect("unmounted");
+                mount_bind("/proc", &volume).expect("mounted");
+                restrict(&pods).expect_err("it would hide what is mounted there");
+                assert!(!is_restricted(&pods));
+            })
+            .expect("entered");
+        NodeMounts::release(&layout);
     }
 
     #[test]

@@ -347,10 +347,7 @@ fn text_of(base64: &Value) -> String {
 fn peer(world: &World) -> Peer {
     let credential = world.server.config().pki.issue_client("ann", &["ops"]).expect("a credential");
     let chain = CertificateDer::pem_slice_iter(credential.certificate.as_bytes());
-    Peer {
-        address: ([127, 0, 0, 1], 1).into(),
-        certificates: chain.collect::<Result<_, _>>().expect("a certificate"),
-    }
+    Peer { address: ([127, 0, 0, 1], 1).into(), certificates: chain.collect::<Result<_, _>>().expect("a certificate") }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,9 @@
 //! The cache of one resource: its newest snapshot, snapshots that pages are read from, its event log and the log's lanes.
 
 use std::{
-    pin::pin,
     collections::{BTreeMap, VecDeque},
     ops::Bound,
+    pin::pin,
     sync::Arc,
     time::Duration,
 };

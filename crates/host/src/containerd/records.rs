@@ -13,7 +13,7 @@ use super::{
     archives::{IMPORTED, archives, record_of_import},
     cgroup, end, is_pause,
 };
-use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, shims, tree};
+use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, private, shims, tree};
 
 /// Its two databases, and the names under which damaged ones are kept.
 const DATABASES: [(&str, &str); 2] = [
@@ -129,10 +129,7 @@ pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts) -> Result<(), H
         let removed = mounts.run(move || remove_unmounted(&removing)).await.and_then(|it| it);
         removed.doing("remove", &folder)?;
     }
-    for folder in [layout.containerd_root(), layout.containerd_state()] {
-        fs::create_dir_all(&folder).doing("create", &folder)?;
-    }
-    Ok(())
+    private::close_all(layout)
 }
 
 /// Where the damaged databases are kept: those of the last time.

@@ -69,12 +69,7 @@ fn node(wanted: &Wanted) -> Option<&str> {
 ///
 /// # Errors
 /// What the first way would have taken.
-pub(super) fn allowed(
-    server: &Server,
-    info: &RequestInfo,
-    who: &Identity,
-    wanted: &Wanted,
-) -> Result<Allowed, Status> {
+pub(super) fn allowed(server: &Server, info: &RequestInfo, who: &Identity, wanted: &Wanted) -> Result<Allowed, Status> {
     let asker = Asker { server, info, who, wanted };
     let mut refusal = None;
     for mode in MODES.iter().filter(|it| (it.applies)(wanted, who)) {

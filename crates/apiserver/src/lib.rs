@@ -42,5 +42,5 @@ pub use filters::audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPol
 pub use limits::Limits;
 pub use request::{Body, Context, Identity};
 pub use serve::ServeError;
-pub use server::{Clock, Config, Guard, JournalSource, LoopQueue, Server, StartError, Uids};
+pub use server::{Clock, Config, Guard, JournalSource, LoopQueue, Machine, Server, StartError, Uids};
 pub use tokens::{StaticTokens, TokenFileError};

@@ -109,12 +109,11 @@ impl Server {
 
     fn tls(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
         let pki = &self.config().pki;
-        let host_name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let mut addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
         // Listeners of one server show the same certificate. Pods know the server by its Service's address.
         addresses.extend(self.config().advertise.map(|it| it.ip()));
         addresses.extend(crate::bootstrap::service_addresses(self));
-        let credential = pki.serving(host_name.trim(), &addresses)?;
+        let credential = pki.serving(&self.config().machine.host_name, &addresses)?;
         Ok(pki.server_config(&credential)?)
     }
 }

@@ -63,8 +63,17 @@ pub struct Config {
     pub limits: Limits,
     /// Where Pods and other machines reach this server: the endpoint of the Service `kubernetes`. `None` where none can.
     pub advertise: Option<SocketAddr>,
+    pub machine: Machine,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,
+}
+
+/// Where the server runs.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    pub host_name: String,
+    /// The node in the server's process, where there is one: what the machine is reached at is its, too.
+    pub node: Option<String>,
 }
 
 /// What an administrator says of who may come and what is written down of it. By default: no tokens from a file, and a

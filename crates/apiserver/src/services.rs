@@ -20,6 +20,8 @@ use corten_store::{Error, Operation, Store, Txn};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+pub(crate) use draw::is_in_range;
+
 use crate::request::Context;
 
 /// What is taken: by Services that are stored, and by requests that would store one.

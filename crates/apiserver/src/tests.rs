@@ -56,6 +56,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("pod_parts", include_str!("../testdata/http/pod_parts.txt")),
     ("strict_bodies", include_str!("../testdata/http/strict_bodies.txt")),
     ("list", include_str!("../testdata/http/list.txt")),
+    ("node_addresses", include_str!("../testdata/http/node_addresses.txt")),
     ("nodes", include_str!("../testdata/http/nodes.txt")),
     ("patch", include_str!("../testdata/http/patch.txt")),
     ("reviews", include_str!("../testdata/http/reviews.txt")),

@@ -1,6 +1,7 @@
 //! What happens to CertificateSigningRequests without a person: kubelets' are approved, old ones are deleted. Signing is
 //! for who has the key.
 
+mod names;
 mod request;
 
 use std::time::Duration;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{seen::seen, status::exact_patch};
+use names::{NamedNode, Reachable};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -70,39 +72,6 @@ impl SigningRequest {
     }
 }
 
-/// A node, as far as a certificate's names go.
-#[derive(Deserialize)]
-struct NamedNode {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    status: NodeStatus,
-}
-seen!(NamedNode, resources::NODES);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NodeStatus {
-    addresses: Vec<NodeAddress>,
-}
-
-#[derive(Deserialize)]
-struct NodeAddress {
-    r#type: String,
-    address: String,
-}
-
-impl NamedNode {
-    /// Is it known under all the names that it wants to serve under?
-    fn has_names_of(&self, asked: &request::Serving) -> bool {
-        let of = |kinds: &'static [&str]| self.status.addresses.iter().filter(|it| kinds.contains(&&*it.r#type));
-        let is_name = |name: &String| of(&["Hostname", "InternalDNS", "ExternalDNS"]).any(|it| it.address == *name);
-        let is_address = |ip: &std::net::IpAddr| {
-            of(&["InternalIP", "ExternalIP"]).any(|it| it.address.parse().is_ok_and(|own: std::net::IpAddr| own == *ip))
-        };
-        asked.dns.iter().all(is_name) && asked.addresses.iter().all(is_address)
-    }
-}
-
 /// How soon to look again whether a node is known under another name now.
 const NAMES_AGAIN: Duration = Duration::from_secs(10);
 
@@ -122,7 +91,11 @@ impl Controller for CertificateApproval {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::new::<SigningRequest>(Wake::Itself), Watch::new::<NamedNode>(Wake::Nobody)]
+        vec![
+            Watch::new::<SigningRequest>(Wake::Itself),
+            Watch::new::<NamedNode>(Wake::Nobody),
+            Watch::new::<Reachable>(Wake::Nobody),
+        ]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -163,13 +136,11 @@ impl Controller for CertificateApproval {
 }
 
 fn serving(view: &View, request: &SigningRequest, asked: &request::Serving, now: Time) -> Plan {
-    let node = view.get::<NamedNode>(&Key::cluster(&*asked.node));
-    if node.is_some_and(|it| it.has_names_of(asked)) {
+    let Err(reason) = names::check(view, asked) else {
         let message = "Auto approving kubelet serving certificate: its names are those of its Node.";
         return Plan { effects: vec![approve(request, message, now)], ..Plan::default() };
-    }
-    let message = format!("a name it asks for is not among the addresses of node {}", asked.node);
-    let wait = Wait::new("ApprovalNeeded", message, Actor::Operator);
+    };
+    let wait = Wait::new("ApprovalNeeded", reason, Actor::Operator);
     Plan { waits: vec![wait], wake_at: Some(now.after(NAMES_AGAIN)), ..Plan::default() }
 }
 

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
-    StaticTokens,
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Machine, Rotation, Server,
+    Sink, StaticTokens,
     pki::{Authority, RENEWAL_INTERVAL},
 };
 use corten_meta::{Key, Resource};
@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     /// The addresses this machine has for its Pods alone, where there is a node. At the first they reach an API that is
     /// served at a loopback address.
     pub(crate) gateways: Vec<IpAddr>,
+    /// The node in this process, where there is one.
+    pub(crate) node: Option<String>,
 }
 
 /// A control plane that runs until [`ControlPlane::stop`].
@@ -102,6 +104,7 @@ impl ControlPlane {
             kubelet_dial: Some(KubeletClient::new(&authority).context("preparing the way to kubelets")?),
             guard: guard(settings)?,
             advertise: advertised(address).or(gateway),
+            machine: Machine { host_name: process::host_name(), node: settings.node.clone() },
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
         })
         .await

@@ -20,6 +20,11 @@ pub(crate) fn uids() -> Arc<dyn Fn() -> String + Send + Sync> {
     Arc::new(|| uuid::Uuid::new_v4().to_string())
 }
 
+/// What the machine calls itself.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
 /// Logs go to standard error; `CORTEN_LOG` chooses what is logged (`info`, `corten_runner=debug`).
 pub(crate) fn log() {
     let filter = EnvFilter::try_from_env("CORTEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));

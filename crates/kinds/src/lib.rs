@@ -9,6 +9,7 @@ pub mod limits;
 pub mod pod_security;
 mod policy;
 pub mod quota;
+pub mod reserved;
 pub mod routes;
 mod row;
 mod rules;

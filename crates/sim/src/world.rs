@@ -110,6 +110,7 @@ impl World {
             kubelet_dial: None,
             advertise: None,
             has_ipv6: false,
+            machine: corten_apiserver::Machine::default(),
             guard: corten_apiserver::Guard::default(),
         });
         let server = server.await.map_err(|error| format!("the API server does not start: {error}"))?;

@@ -8,6 +8,7 @@ mod legacy_token;
 mod limit_ranger;
 mod mountable_secrets;
 mod namespace_lifecycle;
+mod node_addresses;
 mod node_labels;
 mod node_restriction;
 mod persistent_volume_claim_resize;

@@ -7,7 +7,7 @@ use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::Value;
 
-use super::{Admission, Attributes, Operation, node_labels, refusal::forbidden};
+use super::{Admission, Attributes, Operation, node_addresses, node_labels, refusal::forbidden};
 use crate::{
     access::{
         Attributes as Question, Target,
@@ -210,6 +210,9 @@ impl Writer<'_> {
         };
         if name != node {
             return no(format!("node {node:?} is not allowed to modify node {name:?}"));
+        }
+        if let Some(reason) = node_addresses::refused(self.request, node, object) {
+            return no(reason);
         }
         let source = &object["spec"]["configSource"];
         let labels = &object["metadata"]["labels"];

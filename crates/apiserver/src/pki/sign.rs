@@ -59,7 +59,7 @@ impl Authority {
         if !is_signed_by_its_key(&request) {
             return Err("unable to verify certificate request signature".into());
         }
-        let names = Names::of(&request);
+        let names = Names::of(&request)?;
         profile::check(asked, &request, &names)?;
         let lifetime = asked.expiration_seconds.map_or(LIFETIME, |it| {
             Duration::from_secs(it.try_into().unwrap_or_default()).clamp(LIFETIME_MIN, LIFETIME)
@@ -143,25 +143,36 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(request: &'a X509CertificationRequest<'_>) -> Self {
+    /// What is signed is the bytes as they were sent: so all that is in them must have been read.
+    fn of(request: &'a X509CertificationRequest<'_>) -> Result<Self, String> {
         let mut names = Self::default();
         for attribute in request.certification_request_info.attributes() {
             let ParsedCriAttribute::ExtensionRequest(asked) = attribute.parsed_attribute() else { continue };
             for extension in asked.extensions.iter().filter(|it| it.oid == OID_X509_EXT_SUBJECT_ALT_NAME) {
-                names.raw = Some((extension.value, extension.critical));
-                let ParsedExtension::SubjectAlternativeName(list) = extension.parsed_extension() else { continue };
-                for name in &list.general_names {
-                    match name {
-                        GeneralName::DNSName(_) => names.dns += 1,
-                        GeneralName::IPAddress(_) => names.addresses += 1,
-                        GeneralName::RFC822Name(_) => names.emails += 1,
-                        GeneralName::URI(_) => names.uris += 1,
-                        _ => {}
-                    }
+                if names.raw.replace((extension.value, extension.critical)).is_some() {
+                    return Err("certificate request contains duplicate requested extensions".into());
                 }
+                let ParsedExtension::SubjectAlternativeName(list) = extension.parsed_extension() else {
+                    return Err("x509: invalid subject alternative names".into());
+                };
+                list.general_names.iter().try_for_each(|it| names.count(it))?;
             }
         }
-        names
+        Ok(names)
+    }
+
+    fn count(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
+        match name {
+            GeneralName::DNSName(_) => self.dns += 1,
+            GeneralName::IPAddress(octets) if matches!(octets.len(), 4 | 16) => self.addresses += 1,
+            GeneralName::IPAddress(octets) => {
+                return Err(format!("x509: cannot parse IP address of length {}", octets.len()));
+            }
+            GeneralName::RFC822Name(_) => self.emails += 1,
+            GeneralName::URI(_) => self.uris += 1,
+            _ => return Err("only DNS, Email, IP and URI subjectAltNames are allowed".into()),
+        }
+        Ok(())
     }
 }
 

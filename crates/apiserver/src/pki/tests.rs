@@ -335,6 +335,60 @@ fn signers_have_their_rules() {
     }
 }
 
+/// Alternative names go into a certificate as they were sent, so none may be there that the rules did not see.
+#[test]
+fn names_that_cannot_be_read_or_are_there_twice_are_not_signed() {
+    use rcgen::DnType;
+    let authority = Authority::in_memory().expect("an authority");
+    let names =
+        |content: &[u8]| rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], super::der::tlv(0x30, content));
+    let cluster = super::der::tlv(0x82, b"kubernetes.default.svc");
+    for (first, second, expected) in [
+        (&["n1"][..], Some(cluster.clone()), "certificate request contains duplicate requested extensions"),
+        (
+            &[],
+            Some([super::der::tlv(0x82, b"n1"), super::der::tlv(0x88, &[42, 3])].concat()),
+            "only DNS, Email, IP and",
+        ),
+        (&[], Some(super::der::tlv(0x87, &[10, 0, 0])), "x509: cannot parse IP address of length 3"),
+        (&[], Some(super::der::tlv(0x82, &[0xff, 0xfe])), "only DNS, Email, IP and"),
+    ] {
+        for (signer, organization, usages) in [
+            ("kubelet-serving", "system:nodes", ["digital signature", "server auth"]),
+            ("kube-apiserver-client-kubelet", "system:nodes", ["digital signature", "client auth"]),
+            ("kube-apiserver-client", "dev", ["digital signature", "client auth"]),
+        ] {
+            let dns: Vec<String> = first.iter().map(|it| (*it).to_owned()).collect();
+            let mut params = rcgen::CertificateParams::new(dns).expect("names");
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(DnType::OrganizationName, organization);
+            params.distinguished_name.push(DnType::CommonName, "system:node:n1");
+            params.custom_extensions.extend(second.iter().map(|it| names(it)));
+            let key = KeyPair::generate().expect("a key");
+            let request = params.serialize_request(&key).expect("a request").pem().expect("PEM");
+            let refused = sign(&authority, &request, &format!("kubernetes.io/{signer}"), &usages, None);
+            let refused = refused.expect_err("it is not signed");
+            assert!(refused.contains(expected), "{signer}: {refused}");
+        }
+    }
+}
+
+#[test]
+fn a_nodes_organization_is_one_that_everybody_can_read() {
+    use rcgen::{DnType, DnValue};
+    let authority = Authority::in_memory().expect("an authority");
+    let mut params = rcgen::CertificateParams::new(vec!["n1".to_owned()]).expect("names");
+    params.distinguished_name = rcgen::DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+    let masters = rcgen::string::BmpString::try_from("system:masters").expect("text");
+    params.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 10]), DnValue::BmpString(masters));
+    params.distinguished_name.push(DnType::CommonName, "system:node:n1");
+    let request = params.serialize_request(&KeyPair::generate().expect("a key")).expect("a request");
+    let usages = ["digital signature", "server auth"];
+    let refused = sign(&authority, &request.pem().expect("PEM"), "kubernetes.io/kubelet-serving", &usages, None);
+    assert_eq!(refused, Err("subject organization is not system:nodes".to_owned()));
+}
+
 #[tokio::test]
 async fn a_signed_serving_certificate_serves() {
     use rcgen::DnType;

@@ -8,7 +8,7 @@ use corten_kinds::service_allocation::{Family, Holds, Source};
 use serde_json::Value;
 
 use super::Ranges;
-use crate::request::Context;
+use crate::{request::Context, watch_cache::Caches};
 
 const PORT_MIN: u16 = 30_000;
 const PORT_MAX: u16 = 32_767;
@@ -34,6 +34,16 @@ struct Block {
     first: u128,
     n_addresses: u128,
     family: Family,
+}
+
+/// Is the address in a range of Services' addresses, ready or not?
+pub(crate) fn is_in_range(caches: &Caches, address: IpAddr) -> bool {
+    let snapshot = caches.get(&SERVICE_CIDRS).map(|it| it.snapshot());
+    let mut ranges = snapshot.iter().flat_map(|it| it.iter()).map(|it| it.parse());
+    ranges.any(|range| {
+        let mut texts = range["spec"]["cidrs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.any(|it| Block::parse(it).is_some_and(|it| it.holds(address)))
+    })
 }
 
 fn is_ready(range: &Value) -> bool {

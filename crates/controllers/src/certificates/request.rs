@@ -6,7 +6,9 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_meta::Time;
 use x509_parser::{
     certification_request::X509CertificationRequest,
+    cri_attributes::ParsedCriAttribute,
     extensions::{GeneralName, ParsedExtension},
+    oid_registry::OID_X509_EXT_SUBJECT_ALT_NAME,
     pem::Pem,
     prelude::{FromDer, X509Certificate},
     x509::X509Name,
@@ -29,13 +31,8 @@ pub(super) fn of_kubelet(spec: &Spec) -> Option<String> {
     let pem = pem(&spec.request)?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = &request.certification_request_info.subject;
-    let has_other_names = request
-        .requested_extensions()
-        .into_iter()
-        .flatten()
-        .any(|it| matches!(it, ParsedExtension::SubjectAlternativeName(names) if !names.general_names.is_empty()));
-    let user = single(subject.iter_common_name().filter_map(|it| it.as_str().ok()))?;
-    let is_node = organizations(subject) == [NODES] && user.starts_with(NODE) && !has_other_names;
+    let user = common_name(subject)?;
+    let is_node = organizations(subject)? == [NODES] && user.starts_with(NODE) && names(&request)?.is_empty();
     is_node.then(|| user.to_owned())
 }
 
@@ -56,34 +53,57 @@ pub(super) fn of_server(spec: &Spec) -> Option<Serving> {
     let pem = pem(&spec.request)?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
     let subject = &request.certification_request_info.subject;
-    let user = single(subject.iter_common_name().filter_map(|it| it.as_str().ok()))?;
+    let user = common_name(subject)?;
     let is_its_own = spec.username == user && spec.groups.iter().any(|it| it == NODES);
-    let node = user.strip_prefix(NODE).filter(|_| is_its_own && organizations(subject) == [NODES])?;
+    let node = user.strip_prefix(NODE).filter(|_| is_its_own)?;
+    if organizations(subject)? != [NODES] {
+        return None;
+    }
     let mut serving = Serving { node: node.to_owned(), dns: Vec::new(), addresses: Vec::new() };
-    for extension in request.requested_extensions().into_iter().flatten() {
-        let ParsedExtension::SubjectAlternativeName(names) = extension else { continue };
-        for name in &names.general_names {
-            match name {
-                GeneralName::DNSName(name) => serving.dns.push((*name).to_owned()),
-                GeneralName::IPAddress(octets) => serving.addresses.push(address(octets)?),
-                _ => return None,
-            }
+    for name in names(&request)? {
+        match name {
+            GeneralName::DNSName(name) => serving.dns.push((*name).to_owned()),
+            GeneralName::IPAddress(octets) => serving.addresses.push(address(octets)?),
+            _ => return None,
         }
     }
     (serving.dns.len() + serving.addresses.len() > 0).then_some(serving)
+}
+
+/// The alternative names; nothing where they cannot be read, or are asked for twice: a reader sees the first, a signer
+/// perhaps the last.
+fn names<'a>(request: &'a X509CertificationRequest<'_>) -> Option<&'a [GeneralName<'a>]> {
+    let attributes = request.certification_request_info.attributes().iter();
+    let asked = attributes.filter_map(|it| match it.parsed_attribute() {
+        ParsedCriAttribute::ExtensionRequest(asked) => Some(&asked.extensions),
+        _ => None,
+    });
+    let mut found = asked.flatten().filter(|it| it.oid == OID_X509_EXT_SUBJECT_ALT_NAME);
+    let names = match (found.next(), found.next()) {
+        (None, _) => return Some(&[]),
+        (Some(one), None) => one,
+        (Some(_), Some(_)) => return None,
+    };
+    match names.parsed_extension() {
+        ParsedExtension::SubjectAlternativeName(names) => Some(&names.general_names),
+        _ => None,
+    }
 }
 
 fn address(octets: &[u8]) -> Option<IpAddr> {
     <[u8; 4]>::try_from(octets).map(IpAddr::from).ok().or_else(|| <[u8; 16]>::try_from(octets).map(IpAddr::from).ok())
 }
 
-fn organizations<'a>(subject: &'a X509Name<'_>) -> Vec<&'a str> {
-    subject.iter_organization().filter_map(|it| it.as_str().ok()).collect()
+/// Nothing where one of them is no text that everybody reads alike.
+fn organizations<'a>(subject: &'a X509Name<'_>) -> Option<Vec<&'a str>> {
+    subject.iter_organization().map(|it| it.as_str().ok()).collect()
 }
 
-fn single<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
-    let first = items.next();
-    if items.next().is_some() { None } else { first }
+/// The only one.
+fn common_name<'a>(subject: &'a X509Name<'_>) -> Option<&'a str> {
+    let mut names = subject.iter_common_name();
+    let first = names.next()?;
+    if names.next().is_some() { None } else { first.as_str().ok() }
 }
 
 /// The end of the first certificate.

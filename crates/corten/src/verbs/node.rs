@@ -43,7 +43,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     process::log();
     let mut settings = server::settings(matches)?;
     settings.gateways = Options::default().gateways();
-    let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let node_name = matches.get_one::<String>("node-name").cloned();
+    let node_name = node_name.unwrap_or_else(|| process::host_name().to_lowercase());
+    settings.node = Some(node_name.clone());
     let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
     let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
     let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(absolute).transpose()?;
@@ -51,7 +53,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         manifests: manifests.unwrap_or(absolute(&settings.data_dir)?.join("manifests")),
         data_dir: absolute(&settings.data_dir)?,
         run_dir: absolute(run_dir)?,
-        node_name: matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name),
+        node_name,
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
         options: NodeOptions::of(matches)?,
     };

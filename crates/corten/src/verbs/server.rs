@@ -87,6 +87,7 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
         static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
         gateways: Vec::new(),
+        node: None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     admission::{self, Admission},
-    filters::{audit, authenticate, authorize, catch_panic, deadline, impersonate, measure, request_info},
+    filters::{audit, authenticate, authorize, catch_panic, cross_site, deadline, impersonate, measure, request_info},
     request::{BoxFuture, Context, Response},
     verbs,
 };
@@ -20,6 +20,7 @@ pub const CHAIN: &[Link] = &[
     Link { name: "deadline", filter: |ctx, rest| Box::pin(deadline::filter(ctx, rest)) },
     Link { name: "authenticate", filter: |ctx, rest| Box::pin(authenticate::filter(ctx, rest)) },
     Link { name: "audit", filter: |ctx, rest| Box::pin(audit::filter(ctx, rest)) },
+    Link { name: "cross_site", filter: |ctx, rest| Box::pin(cross_site::filter(ctx, rest)) },
     Link { name: "impersonate", filter: |ctx, rest| Box::pin(impersonate::filter(ctx, rest)) },
     Link { name: "authorize", filter: |ctx, rest| Box::pin(authorize::filter(ctx, rest)) },
     Link { name: "verb", filter: |ctx, _| Box::pin(verbs::answer(ctx)) },

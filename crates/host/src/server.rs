@@ -14,7 +14,13 @@ mod run;
 mod streams;
 mod tls;
 
-use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
@@ -31,6 +37,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use crate::NodeHands;
+use access::Certified;
 
 pub use access::{Caller, Cluster, NodeAccess};
 pub use certificate::{Lasting, ServingKey};
@@ -169,7 +176,7 @@ impl KubeletServer {
 
     async fn answer(
         &self,
-        certificate: Option<&Caller>,
+        certificate: Option<&Certified>,
         request: Request<Incoming>,
         tunnel: &streams::Slot,
     ) -> Response<Body> {
@@ -177,19 +184,24 @@ impl KubeletServer {
             let mut response = Response::new(text(refused.message));
             *response.status_mut() = refused.status;
             plain(&mut response);
+            // Strangers take no place for longer than they need to hear that.
+            if refused.status == StatusCode::UNAUTHORIZED {
+                response.headers_mut().insert(header::CONNECTION, http::HeaderValue::from_static("close"));
+            }
             response
         })
     }
 
     async fn route(
         &self,
-        certificate: Option<&Caller>,
+        certificate: Option<&Certified>,
         request: Request<Incoming>,
         tunnel: &streams::Slot,
     ) -> Result<Response<Body>, Refused> {
-        let caller = access::authenticate(self.cluster(), certificate, request.headers()).await?;
+        let caller = access::authenticate(self.cluster(), certificate, &request, SystemTime::now()).await?;
+        // What is asked for is read once: the right to it and what is done come from the same row.
         let found = routes::find(request.method(), request.uri().path());
-        access::authorize(self.cluster(), &caller, request.method(), found.access).await?;
+        access::authorize(self.cluster(), &caller, found.verb, found.access).await?;
         match found.route {
             Some(route) => {
                 let call = routes::Call { server: self.clone(), request, names: found.names, tunnel: tunnel.clone() };

@@ -67,13 +67,14 @@ impl Resource {
         if namespace.is_empty() {
             format!("{}/{}", self.group_path(), self.plural)
         } else {
-            format!("{}/namespaces/{namespace}/{}", self.group_path(), self.plural)
+            format!("{}/namespaces/{}/{}", self.group_path(), Segment(namespace), self.plural)
         }
     }
 
-    /// The path of one object.
+    /// The path of one object. Names are often what somebody wrote into another object: whatever they hold, it is this
+    /// path and no other.
     pub fn path(&self, key: &Key) -> String {
-        format!("{}/{}", self.collection_path(&key.namespace), key.name)
+        format!("{}/{}", self.collection_path(&key.namespace), Segment(&key.name))
     }
 
     /// `pods` or `deployments.apps`, the name messages and RBAC use.
@@ -82,8 +83,60 @@ impl Resource {
     }
 }
 
+/// One segment of a path, percent-encoded where it must be (RFC 3986, 3.3).
+struct Segment<'a>(&'a str);
+
+impl fmt::Display for Segment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No object has such a name, and what is asked for is not all of them.
+        if self.0.is_empty() {
+            return f.write_str("%2F");
+        }
+        // A segment of dots alone is a step to somewhere else.
+        let is_step = matches!(self.0, "." | "..");
+        let is_plain =
+            |it: char| it.is_ascii_alphanumeric() || "-_~!$&'()*+,;=:@".contains(it) || it == '.' && !is_step;
+        for it in self.0.chars() {
+            if is_plain(it) {
+                write!(f, "{it}")?;
+                continue;
+            }
+            for byte in it.encode_utf8(&mut [0; 4]).bytes() {
+                write!(f, "%{byte:02X}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.qualified())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_segment_whatever_it_holds() {
+        let pods = Resource::namespaced("", "v1", "Pod", "pods");
+        for (namespace, name, expected) in [
+            ("a", "b", "/api/v1/namespaces/a/pods/b"),
+            ("", "b", "/api/v1/pods/b"),
+            ("a", "system:node:n1", "/api/v1/namespaces/a/pods/system:node:n1"),
+            ("a", "b.c-d", "/api/v1/namespaces/a/pods/b.c-d"),
+            ("a", "b/exec", "/api/v1/namespaces/a/pods/b%2Fexec"),
+            ("a", "../../x", "/api/v1/namespaces/a/pods/..%2F..%2Fx"),
+            ("a", "..", "/api/v1/namespaces/a/pods/%2E%2E"),
+            ("a", "b?dryRun=All#", "/api/v1/namespaces/a/pods/b%3FdryRun=All%23"),
+            ("a", "b%2Fc", "/api/v1/namespaces/a/pods/b%252Fc"),
+            ("a", "\u{e4} \0", "/api/v1/namespaces/a/pods/%C3%A4%20%00"),
+            ("a", "", "/api/v1/namespaces/a/pods/%2F"),
+            ("a/secrets/s?", "b", "/api/v1/namespaces/a%2Fsecrets%2Fs%3F/pods/b"),
+        ] {
+            assert_eq!(pods.path(&Key::new(namespace, name)), expected);
+        }
     }
 }

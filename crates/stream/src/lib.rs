@@ -5,6 +5,7 @@
 //! is what container runtimes speak. [`Messages`] sends an answer of HTTP over a WebSocket.
 
 mod any_server;
+mod cross_site;
 mod dial;
 mod messages;
 pub mod spdy;
@@ -14,6 +15,7 @@ mod upgrade;
 pub mod websocket;
 
 pub use any_server::AnyServer;
+pub use cross_site::is_cross_site;
 pub use dial::{Answer, Dialed, Error, dial};
 pub use messages::Messages;
 pub use translate::Streams;

@@ -72,15 +72,15 @@ const SUBPROTOCOLS: [&str; 8] = [
     "v4.base64.channel.k8s.io",
 ];
 
-/// Request headers that belong to the upgrade itself.
-const REPLAYED: [&str; 7] = [
+/// Request headers that belong to the upgrade itself. Not whose page it is for: that is between the client and this server,
+/// and the next one would judge it by our certificate.
+const REPLAYED: [&str; 6] = [
     "connection",
     "upgrade",
     "x-stream-protocol-version",
     "sec-websocket-key",
     "sec-websocket-version",
     "sec-websocket-extensions",
-    "origin",
 ];
 
 /// Response headers that belong to the upgrade itself.

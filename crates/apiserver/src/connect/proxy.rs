@@ -31,6 +31,12 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     let client = ctx.server.config().kubelet_dial.clone().ok_or_else(super::no_way)?;
     let location = Location::of(ctx)?;
     let upgrade = headers::wants_upgrade(&ctx.headers);
+    // What a kubelet switches protocols for does something in a container, and it sees only that the API server asks.
+    let acts = upgrade && matches!(location, Location::Kubelet(_));
+    if acts {
+        super::may_create(ctx)?;
+    }
+    let recheck = if acts { Recheck::of(ctx).and("create") } else { Recheck::of(ctx) };
     let asked = ctx.info.canonical_path();
     let rest = ctx.info.proxied.clone().unwrap_or_default();
     if rest.is_empty() && !upgrade && matches!(ctx.method, Method::GET | Method::HEAD) {
@@ -47,10 +53,10 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
             Err(Status::internal(format!("invalid upgrade response: status code {}", response.status().as_u16())))
         }
         // What answers may never end: a page's stream of events.
-        Dialed::Answered(response) => Ok(answered(response, &links).map(|it| Recheck::of(ctx).guard(it))),
+        Dialed::Answered(response) => Ok(answered(response, &links).map(|it| recheck.guard(it))),
         Dialed::Switched(head, other) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-            ctx.server.tunnels().keep(ctx, Recheck::of(ctx), Accepted::plain(connection), other);
+            ctx.server.tunnels().keep(ctx, recheck, Accepted::plain(connection), other);
             let mut response = http::Response::new(whole(""));
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.headers_mut() = head.headers.clone();
@@ -90,6 +96,9 @@ fn request(ctx: &mut Context, location: &Location, rest: &str, upgrade: bool) ->
     *request.uri_mut() = format!("{path}{query}").parse().map_err(|it| Status::bad_request(format!("{path}: {it}")))?;
     let client = ctx.peer.as_ref().map(|it| it.address.ip());
     *request.headers_mut() = headers::onward(&ctx.headers, ctx.uri.authority(), client, upgrade);
+    if matches!(location, Location::Kubelet(_)) {
+        headers::forget_site(request.headers_mut());
+    }
     if !request.headers().contains_key(header::HOST) {
         let host = HeaderValue::from_str(&location.authority()).map_err(Status::internal)?;
         request.headers_mut().insert(header::HOST, host);

@@ -1,20 +1,26 @@
 //! What the kubelet's API serves: a row for each path.
 //!
 //! **To add an endpoint, add a row.** `access` are the subresources of `nodes`, narrowest first, one of which the caller
-//! must be allowed (with the verb of the method) before `answer` is called; `answer` gets the request, what stood in the
-//! path for each `{}`, and the server with its hands. A last `{*}` takes the rest of the path, slashes included. A path that
-//! has a row and comes with another method is answered 405, one without a row 404, and both only to who may use `proxy`.
+//! must be allowed (with the row's verb, or that of the method) before `answer` is called; `answer` gets the request, what
+//! stood in the path for each `{}`, and the server with its hands. A last `{*}` takes the rest of the path, slashes included.
+//! A path that has a row and comes with another method is answered 405, one without a row 404, and both only to who may use
+//! `proxy`.
 
+use corten_meta::field::path_segment;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::{Body, KubeletServer, Refused, configz, containers, logs, metrics, plain, run, streams, text};
+use super::{
+    Body, KubeletServer, Refused, access::verb_of, configz, containers, logs, metrics, plain, run, streams, text,
+};
 
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) methods: &'static [Method],
     pub(super) access: &'static [&'static str],
+    /// Empty: that of the method.
+    pub(super) verb: &'static str,
     pub(super) answer: fn(Call) -> Answer,
 }
 
@@ -57,45 +63,40 @@ const GET_POST: &[Method] = &[Method::GET, Method::POST];
 const PROXY: &[&str] = &["proxy"];
 const METRICS: &[&str] = &["metrics"];
 
+/// The row of what is only read.
+const fn read(path: &'static str, access: &'static [&'static str], answer: fn(Call) -> Answer) -> Route {
+    Route { path, methods: GET, access, verb: "", answer }
+}
+
+/// The row of what does something in a container, whatever the method: a WebSocket begins with a GET.
+const fn act(path: &'static str, methods: &'static [Method], answer: fn(Call) -> Answer) -> Route {
+    Route { path, methods, access: PROXY, verb: "create", answer }
+}
+
 pub(super) const ROUTES: &[Route] = &[
-    Route { path: "/healthz", methods: GET, access: &["healthz", "proxy"], answer: |_| Box::pin(ok()) },
-    Route { path: "/healthz/ping", methods: GET, access: &["healthz", "proxy"], answer: |_| Box::pin(ok()) },
-    Route { path: "/healthz/log", methods: GET, access: &["healthz", "proxy"], answer: |_| Box::pin(ok()) },
-    Route { path: "/healthz/syncloop", methods: GET, access: &["healthz", "proxy"], answer: |_| Box::pin(ok()) },
-    Route { path: "/pods", methods: GET, access: &["pods", "proxy"], answer: |it| Box::pin(containers::pods(it)) },
-    Route {
-        path: "/runningpods",
-        methods: GET,
-        access: &["pods", "proxy"],
-        answer: |it| Box::pin(containers::running_pods(it)),
-    },
-    Route { path: "/configz", methods: GET, access: &["configz", "proxy"], answer: |it| Box::pin(configz::answer(it)) },
-    Route { path: "/containerLogs/{}/{}/{}", methods: GET, access: PROXY, answer: |it| Box::pin(logs::answer(it)) },
-    Route { path: "/stats/summary", methods: GET, access: &["stats"], answer: |it| Box::pin(metrics::summary(it)) },
-    Route { path: "/metrics", methods: GET, access: METRICS, answer: |it| Box::pin(metrics::own(it)) },
-    Route { path: "/metrics/cadvisor", methods: GET, access: METRICS, answer: |it| Box::pin(metrics::cadvisor(it)) },
-    Route { path: "/metrics/probes", methods: GET, access: METRICS, answer: |it| Box::pin(metrics::probes(it)) },
-    Route { path: "/metrics/resource", methods: GET, access: METRICS, answer: |it| Box::pin(metrics::resource(it)) },
-    Route { path: "/logs", methods: GET, access: &["log"], answer: |_| Box::pin(node_logs()) },
-    Route { path: "/logs/{*}", methods: GET, access: &["log"], answer: |_| Box::pin(node_logs()) },
-    Route { path: "/exec/{}/{}/{}", methods: GET_POST, access: PROXY, answer: |it| Box::pin(streams::exec(it)) },
-    Route { path: "/exec/{}/{}/{}/{}", methods: GET_POST, access: PROXY, answer: |it| Box::pin(streams::exec(it)) },
-    Route { path: "/attach/{}/{}/{}", methods: GET_POST, access: PROXY, answer: |it| Box::pin(streams::attach(it)) },
-    Route { path: "/attach/{}/{}/{}/{}", methods: GET_POST, access: PROXY, answer: |it| Box::pin(streams::attach(it)) },
-    Route {
-        path: "/portForward/{}/{}",
-        methods: GET_POST,
-        access: PROXY,
-        answer: |it| Box::pin(streams::port_forward(it)),
-    },
-    Route {
-        path: "/portForward/{}/{}/{}",
-        methods: GET_POST,
-        access: PROXY,
-        answer: |it| Box::pin(streams::port_forward(it)),
-    },
-    Route { path: "/run/{}/{}/{}", methods: POST, access: PROXY, answer: |it| Box::pin(run::answer(it)) },
-    Route { path: "/run/{}/{}/{}/{}", methods: POST, access: PROXY, answer: |it| Box::pin(run::answer(it)) },
+    read("/healthz", &["healthz", "proxy"], |_| Box::pin(ok())),
+    read("/healthz/ping", &["healthz", "proxy"], |_| Box::pin(ok())),
+    read("/healthz/log", &["healthz", "proxy"], |_| Box::pin(ok())),
+    read("/healthz/syncloop", &["healthz", "proxy"], |_| Box::pin(ok())),
+    read("/pods", &["pods", "proxy"], |it| Box::pin(containers::pods(it))),
+    read("/runningpods", &["pods", "proxy"], |it| Box::pin(containers::running_pods(it))),
+    read("/configz", &["configz", "proxy"], |it| Box::pin(configz::answer(it))),
+    read("/containerLogs/{}/{}/{}", PROXY, |it| Box::pin(logs::answer(it))),
+    read("/stats/summary", &["stats"], |it| Box::pin(metrics::summary(it))),
+    read("/metrics", METRICS, |it| Box::pin(metrics::own(it))),
+    read("/metrics/cadvisor", METRICS, |it| Box::pin(metrics::cadvisor(it))),
+    read("/metrics/probes", METRICS, |it| Box::pin(metrics::probes(it))),
+    read("/metrics/resource", METRICS, |it| Box::pin(metrics::resource(it))),
+    read("/logs", &["log"], |_| Box::pin(node_logs())),
+    read("/logs/{*}", &["log"], |_| Box::pin(node_logs())),
+    act("/exec/{}/{}/{}", GET_POST, |it| Box::pin(streams::exec(it))),
+    act("/exec/{}/{}/{}/{}", GET_POST, |it| Box::pin(streams::exec(it))),
+    act("/attach/{}/{}/{}", GET_POST, |it| Box::pin(streams::attach(it))),
+    act("/attach/{}/{}/{}/{}", GET_POST, |it| Box::pin(streams::attach(it))),
+    act("/portForward/{}/{}", GET_POST, |it| Box::pin(streams::port_forward(it))),
+    act("/portForward/{}/{}/{}", GET_POST, |it| Box::pin(streams::port_forward(it))),
+    act("/run/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
+    act("/run/{}/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
 ];
 
 /// What a path leads to, and what stood in it for each `{}`.
@@ -104,20 +105,23 @@ pub(super) struct Found {
     pub(super) route: Option<&'static Route>,
     pub(super) names: Vec<String>,
     pub(super) access: &'static [&'static str],
+    pub(super) verb: &'static str,
     /// Another method would do.
     pub(super) is_known: bool,
 }
 
 pub(super) fn find(method: &Method, path: &str) -> Found {
+    let verb = verb_of(method);
     let mut is_known = false;
     for route in ROUTES {
         let Some(names) = matched(route.path, path) else { continue };
         if route.methods.contains(method) {
-            return Found { route: Some(route), names, access: route.access, is_known: true };
+            let verb = if route.verb.is_empty() { verb } else { route.verb };
+            return Found { route: Some(route), names, access: route.access, verb, is_known: true };
         }
         is_known = true;
     }
-    Found { route: None, names: Vec::new(), access: of_nothing(path), is_known }
+    Found { route: None, names: Vec::new(), access: of_nothing(path), verb, is_known }
 }
 
 /// As upstream: what lies beneath a path that has subresources of its own is guarded by them, whether it is there or not.
@@ -149,14 +153,18 @@ fn matched(pattern: &str, path: &str) -> Option<Vec<String>> {
             None => (here, None),
         };
         match wanted {
-            "{}" if segment.is_empty() => return None,
-            "{}" => names.push(decoded(segment)?),
+            "{}" => names.push(decoded(segment).filter(|it| is_name(it))?),
             _ if wanted != segment => return None,
             _ => {}
         }
         rest = after;
     }
     rest.is_none().then_some(names)
+}
+
+/// What can be the name of an object: nothing that leads elsewhere when it is put into a path or a file's name.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && path_segment(text).is_empty() && !text.chars().any(char::is_control)
 }
 
 fn decoded(segment: &str) -> Option<String> {
@@ -181,27 +189,104 @@ mod tests {
     #[test]
     fn paths_lead_to_rows() {
         for (method, path, expected) in [
-            ("GET", "/healthz", "/healthz [] healthz proxy"),
-            ("GET", "/pods/", "/pods [] pods proxy"),
-            ("POST", "/pods", "405 [] pods proxy"),
-            ("GET", "/containerLogs/ns/web/a", "/containerLogs/{}/{}/{} [ns web a] proxy"),
-            ("GET", "/containerLogs/ns/web", "404 [] proxy"),
-            ("GET", "/containerLogs/ns//a", "404 [] proxy"),
-            ("POST", "/exec/ns/web/uid/a%20b", "/exec/{}/{}/{}/{} [ns web uid a b] proxy"),
-            ("POST", "/exec/ns/web/uid/a/b", "404 [] proxy"),
-            ("DELETE", "/exec/ns/web/a", "405 [] proxy"),
-            ("GET", "/logs/journal/x.log", "/logs/{*} [journal/x.log] log"),
-            ("GET", "/logs/", "/logs [] log"),
-            ("GET", "/stats/none", "404 [] stats"),
-            ("GET", "/metrics/none", "404 [] metrics"),
-            ("GET", "/%ff", "404 [] proxy"),
-            ("GET", "/metricsfoo", "404 [] proxy"),
-            ("GET", "", "404 [] proxy"),
+            ("GET", "/healthz", "/healthz [] get healthz proxy"),
+            ("GET", "/pods/", "/pods [] get pods proxy"),
+            ("POST", "/pods", "405 [] create pods proxy"),
+            ("GET", "/containerLogs/ns/web/a", "/containerLogs/{}/{}/{} [ns web a] get proxy"),
+            ("GET", "/containerLogs/ns/web", "404 [] get proxy"),
+            ("GET", "/containerLogs/ns//a", "404 [] get proxy"),
+            ("POST", "/exec/ns/web/uid/a%20b", "/exec/{}/{}/{}/{} [ns web uid a b] create proxy"),
+            ("GET", "/exec/ns/web/a", "/exec/{}/{}/{} [ns web a] create proxy"),
+            ("POST", "/exec/ns/web/uid/a/b", "404 [] create proxy"),
+            ("DELETE", "/exec/ns/web/a", "405 [] delete proxy"),
+            ("HEAD", "/pods", "405 []  pods proxy"),
+            ("GET", "/logs/journal/x.log", "/logs/{*} [journal/x.log] get log"),
+            ("GET", "/logs/", "/logs [] get log"),
+            ("GET", "/stats/none", "404 [] get stats"),
+            ("GET", "/metrics/none", "404 [] get metrics"),
+            ("GET", "/metrics/../exec/ns/web/a", "404 [] get metrics"),
+            ("GET", "/%ff", "404 [] get proxy"),
+            ("GET", "/metricsfoo", "404 [] get proxy"),
+            ("GET", "", "404 [] get proxy"),
+            ("GET", "*", "404 [] get proxy"),
         ] {
             let found = find(&method.parse().expect("a method"), path);
             let route = found.route.map_or(if found.is_known { "405" } else { "404" }, |it| it.path);
-            let told = format!("{route} [{}] {}", found.names.join(" "), found.access.join(" "));
+            let told = format!("{route} [{}] {} {}", found.names.join(" "), found.verb, found.access.join(" "));
             assert_eq!(told, expected, "{method} {path}");
         }
+    }
+
+    fn encoded(text: &str) -> String {
+        text.bytes().map(|it| format!("%{it:02x}")).collect()
+    }
+
+    /// Ways of writing a path of these segments, of which `is_name` says whether they are names; and whether it means the
+    /// same.
+    fn spellings(segments: &[String], is_name: &[bool]) -> Vec<(String, bool)> {
+        let path = format!("/{}", segments.join("/"));
+        let mut all = vec![
+            (path.clone(), true),
+            (format!("{path}/"), true),
+            (format!("{path}//"), false),
+            (format!("/{path}"), false),
+            (format!("{path}/%2e%2e"), false),
+            (format!("{path};x"), false),
+            (path[1..].to_owned(), false),
+        ];
+        for (at, segment) in segments.iter().enumerate() {
+            let with = |other: &str| {
+                let mut segments = segments.to_vec();
+                segments[at] = other.to_owned();
+                format!("/{}", segments.join("/"))
+            };
+            all.push((with(&encoded(segment)), is_name[at]));
+            for other in ["..", "%2e%2e", "%2E", ".", "a%2fb", "a%25b", "%00", "%0a", "%ff", ""] {
+                all.push((with(other), false));
+            }
+            for step in ["x/../", "./", "%2e/", "/", "%2f"] {
+                all.push((with(&format!("{step}{segment}")), false));
+            }
+            for change in [segment.to_uppercase(), format!("{segment}%20"), format!("{segment}%3fx=y")] {
+                all.push((with(&change), false));
+            }
+        }
+        all
+    }
+
+    /// A row's path with the names in it.
+    fn filled(pattern: &str, names: &[String]) -> String {
+        let mut names = names.iter();
+        let segments =
+            pattern.split('/').map(|it| if it.starts_with('{') { names.next().expect("a name") } else { it });
+        segments.collect::<Vec<_>>().join("/")
+    }
+
+    #[test]
+    fn every_spelling_of_a_path_leads_to_its_row_or_to_none() {
+        for route in ROUTES {
+            let pattern: Vec<&str> = route.path.split('/').skip(1).collect();
+            let is_name: Vec<bool> = pattern.iter().map(|it| it.starts_with('{')).collect();
+            let name = |(at, it): (usize, &&str)| if it.starts_with('{') { format!("n{at}") } else { (*it).to_owned() };
+            let segments: Vec<String> = pattern.iter().enumerate().map(name).collect();
+            let names: Vec<&String> = segments.iter().zip(&is_name).filter(|it| *it.1).map(|it| it.0).collect();
+            for (path, is_same) in spellings(&segments, &is_name) {
+                let found = find(&route.methods[0], &path);
+                let is_this = found.route.is_some_and(|it| it.path == route.path);
+                assert_eq!(is_this && found.names.iter().eq(names.iter().copied()), is_same, "{path}");
+                let Some(row) = found.route else { continue };
+                // What may be done is what is done, whatever the spelling.
+                let verb = if row.verb.is_empty() { verb_of(&route.methods[0]) } else { row.verb };
+                assert_eq!((found.access, found.verb), (row.access, verb), "{path}");
+                // And it is what is written there: no step, no slash, no query is hidden in a name.
+                let written = decoded(path.strip_suffix('/').unwrap_or(&path)).expect("text");
+                assert_eq!(filled(row.path, &found.names), written, "{path}");
+                assert!(row.path.ends_with("{*}") || found.names.iter().all(|it| is_name_of_one(it)), "{path}");
+            }
+        }
+    }
+
+    fn is_name_of_one(name: &str) -> bool {
+        !name.is_empty() && !matches!(name, "." | "..") && !name.contains(['/', '%', '\0', '\n'])
     }
 }

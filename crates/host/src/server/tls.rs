@@ -1,6 +1,9 @@
 //! The server's TLS, with client certificates of the cluster's own authority.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rustls::{
     RootCertStore, ServerConfig,
@@ -8,7 +11,10 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use super::{ServerError, access::Caller};
+use super::{
+    ServerError,
+    access::{Caller, Certified},
+};
 
 /// TLS that asks for a client certificate, so that who has none can be told so in HTTP. Each handshake shows what `own`
 /// has then.
@@ -31,12 +37,14 @@ pub(super) fn config(own: Arc<dyn ResolvesServerCert>, client_ca: &str) -> Resul
 }
 
 /// Reads the user (common name) and groups (organizations) out of a certificate that has been verified.
-pub(super) fn caller(certificates: Option<&[CertificateDer<'_>]>) -> Option<Caller> {
+pub(super) fn caller(certificates: Option<&[CertificateDer<'_>]>) -> Option<Certified> {
     let certificate = certificates.and_then(<[_]>::first)?;
     let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
     let subject = certificate.subject();
     let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
     let groups = subject.iter_organization().filter_map(|it| it.as_str().ok()).map(str::to_owned);
     let groups = groups.chain(["system:authenticated".to_owned()]).collect();
-    Some(Caller { user, uid: String::new(), groups })
+    let until = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or_default();
+    let until = SystemTime::UNIX_EPOCH + Duration::from_secs(until);
+    Some(Certified { caller: Caller { user, uid: String::new(), groups }, until })
 }

@@ -69,6 +69,12 @@ pub(super) fn onward(
     onward
 }
 
+/// Whose page it is for was judged here. A kubelet would judge it by our certificate.
+pub(super) fn forget_site(headers: &mut HeaderMap) {
+    headers.remove(header::ORIGIN);
+    headers.remove("sec-fetch-site");
+}
+
 /// An answer's headers for the client.
 pub(super) fn homeward(headers: &mut HeaderMap) {
     strip_hops(headers);

@@ -71,6 +71,13 @@ impl Resource {
         }
     }
 
+    /// The path of one namespace's objects, or of all of a kind of the cluster, as documents write it: with `{namespace}`
+    /// where a request has its own.
+    pub fn collection_pattern(&self) -> String {
+        let within = if self.namespaced { "/namespaces/{namespace}" } else { "" };
+        format!("{}{within}/{}", self.group_path(), self.plural)
+    }
+
     /// The path of one object. Names are often what somebody wrote into another object: whatever they hold, it is this
     /// path and no other.
     pub fn path(&self, key: &Key) -> String {

@@ -29,8 +29,7 @@ pub(super) struct Operation {
 /// Every path of a kind, and what can be done there.
 pub(super) fn of_kind(kind: &'static Kind) -> Vec<(String, Vec<Operation>)> {
     let resource = &kind.resource;
-    let namespace = if resource.namespaced { "{namespace}" } else { "" };
-    let collection = resource.collection_path(namespace);
+    let collection = resource.collection_pattern();
     let item = format!("{collection}/{{name}}");
     let mut paths = vec![(collection.clone(), on_collection(kind)), (item.clone(), on_item(kind))];
     if resource.namespaced && kind.allows(Verb::List) {

@@ -71,12 +71,10 @@ impl Pattern {
     /// The path, with `{namespace}` and `{name}` where a request has its own.
     pub fn path(&self) -> String {
         let resource = &self.kind.resource;
-        let namespace = match self.place {
-            Place::AllNamespaces | Place::WatchAllNamespaces => "",
-            _ if resource.namespaced => "{namespace}",
-            _ => "",
+        let collection = match self.place {
+            Place::AllNamespaces | Place::WatchAllNamespaces => resource.collection_path(""),
+            _ => resource.collection_pattern(),
         };
-        let collection = resource.collection_path(namespace);
         let watched = || {
             let (root, below) = collection.split_at(resource.group_path().len());
             format!("{root}/watch{below}")

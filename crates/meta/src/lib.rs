@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O, reads a clock or knows a single kind.
 
+pub mod depth;
 pub mod field;
 mod key;
 mod object_meta;
@@ -13,6 +14,7 @@ mod status;
 mod time;
 mod violation;
 
+pub use depth::DEPTH_MAX;
 pub use key::Key;
 pub use object_meta::{Named, ObjectMeta, ObjectReference, OwnerReference};
 pub use quantity::Quantity;

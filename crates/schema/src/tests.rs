@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod depth;
+
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 
 #[test]

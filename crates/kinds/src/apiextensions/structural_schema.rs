@@ -1,11 +1,11 @@
 //! Schemas of custom resources must be structural: every field has a type, and what constrains values says nothing about shape.
+//!
+//! A schema is walked as deep as it goes, which is never deeper than an object may be (`corten_meta::depth`).
 
 use corten_meta::Violation;
 use corten_schema::Cursor;
 
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
-/// Deeper schemas are refused before anything walks them.
-const DEPTH_MAX: usize = 64;
 
 /// Where in a schema a part of it stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,13 +20,10 @@ enum Place {
 
 /// `openAPIV3Schema`.
 pub(super) fn validate(schema: Cursor<'_>) {
-    part(schema, Place::Root, 0);
+    part(schema, Place::Root);
 }
 
-fn part(schema: Cursor<'_>, place: Place, depth: usize) {
-    if depth > DEPTH_MAX {
-        return schema.forbidden("the schema is nested too deeply");
-    }
+fn part(schema: Cursor<'_>, place: Place) {
     unsupported(schema);
     if place == Place::Rule {
         rule(schema);
@@ -37,7 +34,7 @@ fn part(schema: Cursor<'_>, place: Place, depth: usize) {
             metadata(schema.at("properties").key("metadata"));
         }
     }
-    descend(schema, place, depth);
+    descend(schema, place);
 }
 
 /// What the schemas of other programs have and these have not.
@@ -197,25 +194,25 @@ fn rule(schema: Cursor<'_>) {
     }
 }
 
-fn descend(schema: Cursor<'_>, place: Place, depth: usize) {
+fn descend(schema: Cursor<'_>, place: Place) {
     let below = |ordinary: Place| if place == Place::Rule { Place::Rule } else { ordinary };
     for (_, property) in schema.at("properties").entries() {
-        part(property, below(Place::Field), depth + 1);
+        part(property, below(Place::Field));
     }
     if schema.at("additionalProperties").map().is_some() {
-        part(schema.at("additionalProperties"), below(Place::Values), depth + 1);
+        part(schema.at("additionalProperties"), below(Place::Values));
     }
     if schema.at("items").map().is_some() {
-        part(schema.at("items"), below(Place::Item), depth + 1);
+        part(schema.at("items"), below(Place::Item));
     }
     // As upstream: the one pattern that allows types below, integer or string, is what int-or-string implies.
     if schema.at("x-kubernetes-int-or-string").bool() {
         return;
     }
     for word in ["allOf", "anyOf", "oneOf"] {
-        schema.list(word).for_each(|it| part(it, Place::Rule, depth + 1));
+        schema.list(word).for_each(|it| part(it, Place::Rule));
     }
     if schema.at("not").exists() {
-        part(schema.at("not"), Place::Rule, depth + 1);
+        part(schema.at("not"), Place::Rule);
     }
 }

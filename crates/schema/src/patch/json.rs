@@ -1,6 +1,8 @@
-//! RFC 6902, bounded: few operations, and no growth beyond what a request body could have carried anyway.
+//! RFC 6902, bounded: few operations, and none makes the object larger or deeper than what a request body could have carried
+//! anyway.
 
-use json_patch::{Patch, PatchErrorKind, PatchOperation};
+use corten_meta::depth::{self, LEVELS_MAX};
+use json_patch::{Patch, PatchErrorKind, PatchOperation, jsonptr::Pointer};
 use serde_json::Value;
 
 use super::PatchError;
@@ -13,10 +15,10 @@ const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 ///
 /// # Errors
 /// `Malformed` where it is no JSON patch, `TooLarge` for too many operations, `Unprocessable` where an operation fails (a
-/// missing path, a `test` that does not hold) or the result grows too large.
+/// missing path, a `test` that does not hold) or would make the object too large or too deep.
 pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     let operations: Vec<Value> = serde_json::from_slice(patch)
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {error}")))?;
+        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {}", depth::reason(&error))))?;
     if operations.len() > OPERATIONS_MAX {
         let message =
             format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
@@ -41,6 +43,11 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
         if is_test_of_absence(&operation, &result) {
             continue;
         }
+        if is_too_deep(&operation, &result) {
+            let (name, path) = (name_of(&operation), operation.path());
+            let message = format!("{name} operation does not apply at path \"{path}\": {}", depth::EXCEEDED);
+            return Err(PatchError::Unprocessable(message));
+        }
         let operation = [operation];
         json_patch::patch(&mut result, &operation)
             .map_err(|error| PatchError::Unprocessable(failure(&operation[0], &error.kind)))?;
@@ -56,17 +63,37 @@ fn is_test_of_absence(operation: &PatchOperation, document: &Value) -> bool {
     test.value.is_null() && parent.is_some_and(|it| !it.contains_key(&*last.decoded()))
 }
 
-/// Why an operation failed, in upstream's words where it has some for the case.
-fn failure(operation: &PatchOperation, kind: &PatchErrorKind) -> String {
-    let name = match operation {
+/// Would it make the object deeper than the bound? Asked before it is done, since a copy into itself doubles the depth.
+fn is_too_deep(operation: &PatchOperation, document: &Value) -> bool {
+    let placed = |path: &Pointer, value: Option<&Value>| {
+        // Each step of the path leads into one list or map.
+        let within = path.count();
+        value.is_some_and(|it| within > LEVELS_MAX || !depth::fits(it, LEVELS_MAX - within))
+    };
+    let at = |path: &Pointer| document.pointer(path.as_str());
+    match operation {
+        PatchOperation::Add(it) => placed(&it.path, Some(&it.value)),
+        PatchOperation::Replace(it) => placed(&it.path, Some(&it.value)),
+        PatchOperation::Copy(it) => placed(&it.path, at(&it.from)),
+        PatchOperation::Move(it) => placed(&it.path, at(&it.from)),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => false,
+    }
+}
+
+fn name_of(operation: &PatchOperation) -> &'static str {
+    match operation {
         PatchOperation::Add(_) => "add",
         PatchOperation::Remove(_) => "remove",
         PatchOperation::Replace(_) => "replace",
         PatchOperation::Move(_) => "move",
         PatchOperation::Copy(_) => "copy",
         PatchOperation::Test(_) => "test",
-    };
-    let path = operation.path();
+    }
+}
+
+/// Why an operation failed, in upstream's words where it has some for the case.
+fn failure(operation: &PatchOperation, kind: &PatchErrorKind) -> String {
+    let (name, path) = (name_of(operation), operation.path());
     match kind {
         PatchErrorKind::TestFailed => format!("testing value {path} failed: test failed"),
         PatchErrorKind::InvalidPointer if name == "test" => format!("error in test for path: '{path}': missing value"),

@@ -8,7 +8,10 @@ mod keep_zero;
 mod wire;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use corten_meta::Time;
+use corten_meta::{
+    Time,
+    depth::{self, LEVELS_MAX},
+};
 use serde_json::{Map, Value};
 
 use crate::{Field, Shape, Type};
@@ -16,7 +19,6 @@ use wire::{Payload, Reader};
 
 /// The first bytes of every protobuf body, before the envelope.
 const MAGIC: &[u8] = b"k8s\0";
-const DEPTH_MAX: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtoError {
@@ -30,7 +32,7 @@ pub enum ProtoError {
     UnknownField(&'static str, u32),
     #[error("there is no type for kind {0:?} in version {1:?}")]
     UnknownKind(String, String),
-    #[error("messages are nested too deeply")]
+    #[error("exceeded max depth")]
     TooDeep,
     #[error("a text is not UTF-8")]
     NotText,
@@ -57,7 +59,7 @@ pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
     let mut object = Map::new();
     object.insert("kind".into(), kind.into());
     object.insert("apiVersion".into(), api_version.into());
-    message(raw, of, &[], &mut object, 0)?;
+    message(raw, of, &[], &mut object, inside(LEVELS_MAX)?)?;
     Ok(Value::Object(object))
 }
 
@@ -83,28 +85,31 @@ fn type_of(api_version: &str, kind: &str) -> Option<&'static Type> {
         .or_else(|| crate::find(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}")))
 }
 
-/// Puts the fields of one message into `object`. `within` is the path of numbers of an embedded struct, whose fields are
-/// its parent's in JSON.
+/// How many lists and maps may be within each other inside another one. Counted as JSON has them, for as that the object goes
+/// on: a map is two levels there, an embedded struct none.
+fn inside(levels: usize) -> Result<usize, ProtoError> {
+    levels.checked_sub(1).ok_or(ProtoError::TooDeep)
+}
+
+/// Puts the fields of one message into `object`, in which `levels` lists and maps may be within each other. `within` is the path
+/// of numbers of an embedded struct, whose fields are its parent's in JSON.
 fn message(
     bytes: &[u8],
     of: &'static Type,
     within: &[u8],
     object: &mut Map<String, Value>,
-    depth: usize,
+    levels: usize,
 ) -> Result<(), ProtoError> {
-    if depth > DEPTH_MAX {
-        return Err(ProtoError::TooDeep);
-    }
     let mut fields = Reader(bytes);
     while let Some((number, payload)) = fields.next()? {
         let unknown = ProtoError::UnknownField(of.name, number);
         let Ok(last) = u8::try_from(number) else { return Err(unknown) };
         let path = [within, &[last]].concat();
         if let Some(field) = of.fields.iter().find(|it| it.number == path) {
-            put(object, field, payload, of, depth)?;
+            put(object, field, payload, of, levels)?;
         } else if of.fields.iter().any(|it| it.number.starts_with(&path)) {
             let Payload::Bytes(embedded) = payload else { return Err(ProtoError::Malformed(of.name)) };
-            message(embedded, of, &path, object, depth + 1)?;
+            message(embedded, of, &path, object, levels)?;
         } else {
             return Err(unknown);
         }
@@ -117,31 +122,31 @@ fn put(
     field: &'static Field,
     payload: Payload<'_>,
     of: &'static Type,
-    depth: usize,
+    levels: usize,
 ) -> Result<(), ProtoError> {
     match (&field.shape, payload) {
         (Shape::List(item), Payload::Bytes(packed)) if is_varint(item) => {
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             let mut reader = Reader(packed);
             while !reader.0.is_empty() {
-                let value = one(item, Payload::Varint(reader.varint()?), of, depth)?;
+                let value = one(item, Payload::Varint(reader.varint()?), of, inside(levels)?)?;
                 list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
             }
         }
         (Shape::List(item), payload) => {
-            let value = one(item, payload, of, depth)?;
+            let value = one(item, payload, of, inside(levels)?)?;
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
         }
         (Shape::Map(item), Payload::Bytes(entry)) => {
-            let (key, value) = map_entry(entry, item, of, depth)?;
+            let (key, value) = map_entry(entry, item, of, inside(levels)?)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
             if let Some(map) = map.as_object_mut() {
                 map.insert(key, value);
             }
         }
         (shape, payload) => {
-            let value = one(shape, payload, of, depth)?;
+            let value = one(shape, payload, of, levels)?;
             if let Some(value) = value.filter(|it| !is_zero(it) || keep_zero::keeps(field.name)) {
                 object.insert(field.name.to_owned(), value);
             }
@@ -163,16 +168,16 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, depth: usize) -> Result<(String, Value), ProtoError> {
+fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, levels: usize) -> Result<(String, Value), ProtoError> {
     let (mut key, mut value) = (String::new(), None);
     let mut fields = Reader(entry);
     while let Some((number, payload)) = fields.next()? {
         match (number, payload) {
             (1, Payload::Bytes(bytes)) => key = text(bytes)?,
             (2, Payload::Bytes(bytes)) if matches!(item, Shape::List(_)) => {
-                value = Some(list_message(bytes, item, of, depth)?)
+                value = Some(list_message(bytes, item, of, inside(levels)?)?)
             }
-            (2, payload) => value = one(item, payload, of, depth)?,
+            (2, payload) => value = one(item, payload, of, levels)?,
             _ => return Err(ProtoError::Malformed(of.name)),
         }
     }
@@ -185,17 +190,17 @@ fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, depth: usize) -> Res
 }
 
 /// A list that is a map's value travels as a message whose field 1 repeats.
-fn list_message(bytes: &[u8], list: &Shape, of: &'static Type, depth: usize) -> Result<Value, ProtoError> {
+fn list_message(bytes: &[u8], list: &Shape, of: &'static Type, levels: usize) -> Result<Value, ProtoError> {
     let Shape::List(item) = list else { return Err(ProtoError::Malformed(of.name)) };
     let (mut items, mut fields) = (Vec::new(), Reader(bytes));
     while let Some((_, payload)) = fields.next()? {
-        items.extend(one(item, payload, of, depth)?);
+        items.extend(one(item, payload, of, levels)?);
     }
     Ok(Value::Array(items))
 }
 
 /// One value; `None` for a time that is not set.
-fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, depth: usize) -> Result<Option<Value>, ProtoError> {
+fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, levels: usize) -> Result<Option<Value>, ProtoError> {
     let malformed = ProtoError::Malformed(of.name);
     Ok(Some(match (shape, payload) {
         (Shape::String, Payload::Bytes(bytes)) => text(bytes)?.into(),
@@ -207,10 +212,10 @@ fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, depth: usize) -> 
         (Shape::MicroTime, Payload::Bytes(bytes)) => return Ok(time(bytes)?.map(|it| it.micro().to_string().into())),
         (Shape::Quantity, Payload::Bytes(bytes)) => quantity(bytes)?,
         (Shape::IntOrString, Payload::Bytes(bytes)) => int_or_string(bytes)?,
-        (Shape::Any, Payload::Bytes(bytes)) => raw_json(bytes)?,
+        (Shape::Any, Payload::Bytes(bytes)) => raw_json(bytes, levels)?,
         (Shape::Object(inner), Payload::Bytes(bytes)) => {
             let mut object = Map::new();
-            message(bytes, inner, &[], &mut object, depth + 1)?;
+            message(bytes, inner, &[], &mut object, inside(levels)?)?;
             Value::Object(object)
         }
         _ => return Err(malformed),
@@ -261,14 +266,17 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ProtoError> {
 }
 
 /// RawExtension, FieldsV1 and JSON: the JSON text itself in field 1.
-fn raw_json(bytes: &[u8]) -> Result<Value, ProtoError> {
+fn raw_json(bytes: &[u8], levels: usize) -> Result<Value, ProtoError> {
     let mut fields = Reader(bytes);
     let mut value = Value::Object(Map::new());
     while let Some((number, payload)) = fields.next()? {
         let (1, Payload::Bytes(bytes)) = (number, payload) else { return Err(ProtoError::Malformed("RawExtension")) };
-        value = serde_json::from_slice(bytes).map_err(|_| ProtoError::Malformed("RawExtension"))?;
+        value = serde_json::from_slice(bytes).map_err(|error| match depth::reason(&error) {
+            reason if reason == depth::EXCEEDED => ProtoError::TooDeep,
+            _ => ProtoError::Malformed("RawExtension"),
+        })?;
     }
-    Ok(value)
+    if depth::fits(&value, levels) { Ok(value) } else { Err(ProtoError::TooDeep) }
 }
 
 #[cfg(test)]

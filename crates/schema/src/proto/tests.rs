@@ -90,3 +90,60 @@ fn pruned(value: Value) -> Value {
         other => other,
     }
 }
+
+fn varint(mut number: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(u8::try_from(number & 0x7f).expect("seven bits") | 0x80);
+        number >>= 7;
+    }
+    bytes.push(u8::try_from(number).expect("seven bits"));
+    bytes
+}
+
+/// A length-delimited field of any number and length.
+fn long(number: usize, content: &[u8]) -> Vec<u8> {
+    [&varint(number << 3 | 2), &varint(content.len()), content].concat()
+}
+
+/// Messages, maps and lists are counted as they are nested in JSON, and JSON within a message goes on from where it stands.
+#[test]
+fn what_is_nested_too_deeply_is_refused() {
+    const NOT: usize = 28;
+    const ALL_OF: usize = 25;
+    const PROPERTIES: usize = 29;
+    const DEFAULT: usize = 8;
+    let schema =
+        crate::find("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps").expect("a type");
+    type Wrap = fn(Vec<u8>) -> Vec<u8>;
+    let ways: [(usize, Wrap); 3] = [
+        (1, |it| long(NOT, &it)),
+        (2, |it| long(ALL_OF, &it)),
+        (2, |it| long(PROPERTIES, &[long(1, b"a"), long(2, &it)].concat())),
+    ];
+    let decoded = |bytes: &[u8]| {
+        let mut object = Map::new();
+        message(bytes, schema, &[], &mut object, LEVELS_MAX - 1).map(|()| Value::Object(object))
+    };
+    for (each, wrap) in ways {
+        for n in [LEVELS_MAX / each - 1, LEVELS_MAX / each, LEVELS_MAX / each + 1, 10_000] {
+            let bytes = (0..n).fold(Vec::new(), |it, _| wrap(it));
+            let is_within = n * each < LEVELS_MAX;
+            match decoded(&bytes) {
+                Ok(value) => assert!(is_within && depth::fits(&value, LEVELS_MAX), "{n} times {each}"),
+                Err(error) => assert!(!is_within && error == ProtoError::TooDeep, "{n} times {each}: {error}"),
+            }
+        }
+    }
+    for n in [LEVELS_MAX - 3, LEVELS_MAX - 2, LEVELS_MAX - 1, 10_000] {
+        let json = format!("{}{}", "[".repeat(n), "]".repeat(n));
+        let bytes = long(NOT, &long(DEFAULT, &long(1, json.as_bytes())));
+        let is_within = 2 + n <= LEVELS_MAX;
+        assert_eq!(decoded(&bytes).map(drop), if is_within { Ok(()) } else { Err(ProtoError::TooDeep) }, "{n} lists");
+        let object = long(2, &long(1, json.as_bytes()));
+        let type_meta = [field(1, b"apps/v1"), field(2, b"ControllerRevision")].concat();
+        let body = [MAGIC.to_vec(), long(1, &type_meta), long(2, &object)].concat();
+        let is_within = n < LEVELS_MAX;
+        assert_eq!(decode(&body).map(drop), if is_within { Ok(()) } else { Err(ProtoError::TooDeep) }, "{n} lists");
+    }
+}

@@ -18,6 +18,7 @@
 
 mod attacks;
 mod audit;
+mod depth;
 mod every_kind;
 mod faults;
 mod https;

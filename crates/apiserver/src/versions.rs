@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use corten_kinds::{Kind, ViewOf};
+use corten_meta::depth;
 use corten_store::Revision;
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ pub(crate) fn shown(asked: &Kind, json: Bytes) -> Bytes {
         out.extend_from_slice(&json[stored_head.len()..]);
         return out.into();
     }
-    let mut object = serde_json::from_slice(&json).expect("what is stored is JSON");
+    let mut object = depth::read(&json).expect("what is stored is JSON").value;
     from_stored(asked, &mut object);
     object.to_string().into()
 }

@@ -13,6 +13,7 @@ use std::{
 use corten_api::core::v1::Pod;
 use corten_kinds::Kind;
 use corten_kubelet::{Event, Manifest};
+use corten_meta::depth::LEVELS_MAX;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -150,7 +151,7 @@ fn parse(bytes: &[u8]) -> Result<Box<Pod>, String> {
 /// Bounds that alias bombs run into.
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: 128, max_nodes: 250_000, max_events: 500_000, max_aliases: 1_000, max_documents: 1 },
+        budget: serde_saphyr::budget! { max_depth: LEVELS_MAX, max_nodes: 250_000, max_events: 500_000, max_aliases: 1_000, max_documents: 1 },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
     }
 }

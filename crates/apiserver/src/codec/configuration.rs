@@ -1,6 +1,9 @@
 //! The body of a server-side apply: YAML or JSON, whatever the header says.
 
-use corten_meta::Status;
+use corten_meta::{
+    Status,
+    depth::{self, EXCEEDED},
+};
 use serde_json::Value;
 
 use super::decode::yaml_options;
@@ -16,9 +19,16 @@ pub(crate) struct Configuration {
 pub(crate) fn configuration(body: &[u8]) -> Result<Configuration, Status> {
     let broken = |reason: &str| Status::bad_request(format!("error decoding YAML: {reason}"));
     let is_json = body.iter().find(|it| !it.is_ascii_whitespace()) == Some(&b'{');
-    if is_json && let Ok((value, duplicates)) = corten_schema::read(body) {
-        let duplicates = duplicates.iter().map(|it| already_set(it)).collect();
-        return Ok(Configuration { value, duplicates });
+    if is_json {
+        match corten_schema::read(body) {
+            Ok((value, duplicates)) => {
+                let duplicates = duplicates.iter().map(|it| already_set(it)).collect();
+                return Ok(Configuration { value, duplicates });
+            }
+            Err(error) if depth::reason(&error) == EXCEEDED => return Err(broken(EXCEEDED)),
+            // It may still be YAML.
+            Err(_) => {}
+        }
     }
     let mut options = yaml_options();
     options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;

@@ -1,15 +1,16 @@
 //! Reads request bodies, within bounds, and says what is wrong with them as Kubernetes says it.
 
 use corten_kinds::Kind;
-use corten_meta::Status;
+use corten_meta::{
+    Status,
+    depth::{self, LEVELS_MAX},
+};
 use serde_json::Value;
 
 use crate::request::Context;
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
-/// `serde_json` stops at this depth, and so does YAML.
-const DEPTH_MAX: usize = 128;
 
 /// `fieldValidation`: what becomes of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +84,7 @@ pub(crate) async fn document_or_none(ctx: &mut Context, wanted: &str) -> Result<
 
 fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
     let (value, duplicates) = corten_schema::read(body).map_err(|error| {
-        let reason = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
+        let reason = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { depth::reason(&error) };
         unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body)
     })?;
     if !value.is_object() {
@@ -93,11 +94,11 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
     Ok(Document { value, duplicates })
 }
 
-/// Within bounds that alias bombs run into.
+/// Within bounds that alias bombs run into. What an alias stands for counts where it stands.
 pub(super) fn yaml_options() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
-            max_depth: DEPTH_MAX,
+            max_depth: LEVELS_MAX,
             max_nodes: 250_000,
             max_events: 500_000,
             max_aliases: 1_000,

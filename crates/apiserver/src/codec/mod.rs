@@ -12,4 +12,4 @@ pub(crate) mod yaml;
 pub(crate) use accept::{Form, Include};
 pub(crate) use configuration::{Configuration, configuration};
 pub(crate) use decode::{Strictness, document_or_none, object, part, validated};
-pub(crate) use encode::encode;
+pub(crate) use encode::{encode, encode_text};

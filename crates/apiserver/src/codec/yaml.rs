@@ -1,6 +1,9 @@
 //! Answers as YAML. They are made as JSON first and then written again: nobody asks for them often.
 
-use corten_meta::Status;
+use corten_meta::{
+    Status,
+    depth::{self, Read},
+};
 use http::{HeaderValue, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
@@ -43,7 +46,7 @@ pub(crate) async fn rewritten(response: Response) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let text = match body.collect().await {
-        Ok(body) => serde_json::from_slice(&body.to_bytes()).map_err(Status::internal).and_then(text),
+        Ok(body) => whole(&body.to_bytes()).and_then(text),
         Err(error) => Err(Status::internal(error)),
     };
     match text {
@@ -54,6 +57,12 @@ pub(crate) async fn rewritten(response: Response) -> Response {
         }
         Err(status) => answer::status(&status),
     }
+}
+
+/// Nothing is left out for the sake of another form: what an earlier release stored too deeply nested is to be had as JSON.
+fn whole(json: &[u8]) -> Result<Value, Status> {
+    let Read { value, is_whole } = depth::read_answer(json).map_err(Status::internal)?;
+    if is_whole { Ok(value) } else { Err(Status::not_acceptable(JSON)) }
 }
 
 /// As upstream: fields in the order of their names.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_meta::Status;
+use corten_meta::{Status, depth};
 use futures_util::FutureExt;
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};
@@ -166,9 +166,11 @@ async fn read(response: Response) -> (Response, Option<Bytes>) {
     (Response::from_parts(parts, whole(bytes.clone())), Some(bytes))
 }
 
-/// The object as the record shows it: what is no JSON (an exec's input, protobuf) is left out.
+/// The object as the record shows it: what is no JSON (an exec's input) is left out, and what is too deep in one that was
+/// refused for it.
 fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
-    let mut object: Value = serde_json::from_slice(bytes).or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    let json = || depth::read_answer(bytes).map(|it| it.value);
+    let mut object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
     if omit_managed_fields {
         let strip = |it: &mut Value| {
             if let Some(metadata) = it.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -73,7 +73,7 @@ async fn created(
     let object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
     write::warn(ctx, target, &object, None);
     let json = if ctx.dry_run() {
-        write::pretend(target, &object, None)
+        write::pretend(ctx, target, &object, None)?
     } else {
         let asked = Asked { ctx, target, operation: admission::Operation::Create, old: None };
         match write::put_counted(&asked, &object, 0).await? {

@@ -82,5 +82,5 @@ fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result
     if target.cache(ctx).get(&target.namespace, &target.name).is_some() {
         return Err(Status::already_exists(target.resource(), &target.name));
     }
-    respond::object(ctx, StatusCode::CREATED, target.asked, write::pretend(target, object, None), form)
+    respond::object(ctx, StatusCode::CREATED, target.asked, write::pretend(ctx, target, object, None)?, form)
 }

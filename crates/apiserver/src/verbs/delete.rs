@@ -89,7 +89,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
         match step(ctx, target, options, &old) {
             Step::Keep => return Ok(Removed::Waiting(current.json())),
             Step::Mark(new) if options.dry_run => {
-                return Ok(Removed::Waiting(write::pretend(target, &new, Some(current.revision))));
+                return Ok(Removed::Waiting(write::pretend(ctx, target, &new, Some(current.revision))?));
             }
             Step::Mark(new) => {
                 if let Written::Done(json) = write::put(ctx, target, &new, current.revision).await? {

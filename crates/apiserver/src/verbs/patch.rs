@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use corten_meta::{Resource, Status, Violation};
+use corten_meta::{Resource, Status, Violation, depth};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl Patch {
         let body = ctx.read_body().await?;
         let broken = |reason: &str| Status::bad_request(format!("error decoding patch: {reason}"));
         let object = |way: fn(Value) -> Way| -> Result<Self, Status> {
-            let (value, findings) = corten_schema::read(&body).map_err(|it| broken(&it.to_string()))?;
+            let (value, findings) = corten_schema::read(&body).map_err(|it| broken(&depth::reason(&it)))?;
             if !value.is_object() {
                 return Err(broken("json: cannot unmarshal it into Go value of type map[string]interface {}"));
             }

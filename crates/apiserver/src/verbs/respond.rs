@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use corten_kinds::Kind;
-use corten_meta::Status;
+use corten_meta::{
+    Status,
+    depth::{self, Read},
+};
 use http::StatusCode;
-use serde_json::Value;
 
 use crate::{
     answer,
@@ -25,7 +27,11 @@ pub(super) fn object(
     if form == Form::Object && !pretty {
         return Ok(answer::json_bytes(code, versions::shown(kind, json)));
     }
-    let mut object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    let Read { value: mut object, is_whole } = depth::read(&json).map_err(Status::internal)?;
+    if form == Form::Object && !is_whole {
+        // Nothing of an object is left out for the sake of its looks.
+        return Ok(answer::json_bytes(code, versions::shown(kind, json)));
+    }
     let value = match form {
         Form::Object => {
             versions::from_stored(kind, &mut object);

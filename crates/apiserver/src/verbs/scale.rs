@@ -1,7 +1,7 @@
 //! `scale`: the one number autoscalers and `kubectl scale` write, as `autoscaling/v1 Scale`, over any kind with replicas.
 
 use bytes::Bytes;
-use corten_meta::{LabelSelector, Resource, Status, Violation, selector::Requirement};
+use corten_meta::{LabelSelector, Resource, Status, Violation, depth, selector::Requirement};
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(super) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<R
         Wish::Whole(codec::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
     };
     let json = change_by(ctx, target, &wish).await?;
-    let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    let object = depth::read(&json).map_err(Status::internal)?.value;
     Ok(answer::json(StatusCode::OK, &scale_of(&object)))
 }
 

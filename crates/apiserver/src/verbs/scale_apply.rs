@@ -1,6 +1,6 @@
 //! Server-side apply of a Scale: who owns the replicas of the object is shown as who owns those of its Scale, and back.
 
-use corten_meta::Status;
+use corten_meta::{Status, depth};
 use corten_schema::apply::{self, OneView, Operation, Owner, Owners, Set, Write};
 use http::StatusCode;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response
         Ok((new, Some(tracked)))
     };
     let json = change_owned(ctx, target, Part::Main, make).await?;
-    let object: Value = serde_json::from_slice(&json).map_err(Status::internal)?;
+    let object = depth::read(&json).map_err(Status::internal)?.value;
     Ok(answer::json(StatusCode::OK, &scale_of(&object)))
 }
 

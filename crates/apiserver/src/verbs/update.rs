@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use corten_kinds::{Kind, Subresource};
-use corten_meta::{Status, Violation};
+use corten_meta::{Status, Violation, depth::Read};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -79,25 +79,28 @@ pub(super) async fn change_owned(
 ) -> Result<Bytes, Status> {
     for _ in 0..ATTEMPTS {
         let current = target.current(ctx)?;
-        let old = current.draft();
+        let Read { value: old, is_whole } = current.draft_as_far_as_it_goes();
+        if !is_whole && !replaces(ctx, target) {
+            return Err(write::too_deep(target, "it was stored too deeply nested: it can be replaced or deleted"));
+        }
         let (asked, tracked) = make(ctx, &old)?;
         preconditions(ctx, target, &asked, &current)?;
         let (mut new, owners) = prepared(ctx, target, part, asked, tracked, &old).await?;
         if part == Part::Main {
             write::warn(ctx, target, &new, Some(&old));
         }
-        if new == old {
+        if new == old && is_whole {
             return Ok(current.json());
         }
         if let Some(owners) = owners {
             managed::put(&mut new, &owners);
         }
         if ctx.dry_run() {
-            return Ok(write::pretend(target, &new, Some(current.revision)));
+            return write::pretend(ctx, target, &new, Some(current.revision));
         }
         if is_over(target.kind, &new) {
             if write::remove(ctx, target, current.revision).await? {
-                return Ok(write::pretend(target, &new, Some(current.revision)));
+                return write::pretend(ctx, target, &new, Some(current.revision));
             }
             continue;
         }
@@ -107,6 +110,11 @@ pub(super) async fn change_owned(
         }
     }
     Err(Status::stale(target.resource(), &target.name))
+}
+
+/// Does the request bring the whole object? All else would lose the part of the stored one that is too deep to be read.
+fn replaces(ctx: &Context, target: &Target) -> bool {
+    ctx.info.verb == "update" && target.subresource.is_none()
 }
 
 /// `resourceVersion` and `uid` in a change say which object and which state of it is meant.

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use corten_api::resources::SERVICES;
 use corten_kinds::Subresource;
-use corten_meta::Status;
+use corten_meta::{
+    Status,
+    depth::{self, EXCEEDED, LEVELS_MAX},
+};
 use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
 use serde_json::Value;
 
@@ -12,9 +15,9 @@ use crate::{
     admission::{self, Attributes, resource_quota},
     chain::ADMISSION,
     codec::encode,
-    request::Context,
+    request::{BODY_BYTES_MAX, Context},
     services,
-    watch_cache::{head, spliced},
+    watch_cache::{head, owners_fit, spliced},
 };
 
 /// How often a write that named no revision is tried again when another write came between.
@@ -40,7 +43,7 @@ pub(super) async fn put_along(
     expected: Revision,
     mut along: Txn,
 ) -> Result<Written, Status> {
-    let value = encode(&target.kind.resource, object);
+    let value = bounded(ctx, target, object)?;
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
     along.compares.insert(0, Compare { key: key.clone(), mod_revision: expected });
     along.operations.insert(0, Operation::Put { key, value: value.clone() });
@@ -114,12 +117,41 @@ pub(super) async fn remove(ctx: &Context, target: &Target, expected: Revision) -
 }
 
 /// What a dry run answers: the object as it would be, at its old revision.
-pub(super) fn pretend(target: &Target, object: &Value, revision: Option<Revision>) -> Bytes {
-    let value = encode(&target.kind.resource, object);
-    match revision {
+///
+/// # Errors
+/// As the write itself would answer where the object goes beyond a bound.
+pub(super) fn pretend(
+    ctx: &Context,
+    target: &Target,
+    object: &Value,
+    revision: Option<Revision>,
+) -> Result<Bytes, Status> {
+    let value = bounded(ctx, target, object)?;
+    Ok(match revision {
         Some(revision) => with_version(target, &value, revision),
         None => value,
+    })
+}
+
+/// The object's encoding, where everybody can read what was written: within the depth that every reader takes, and no larger
+/// than what a client could send back. One that is larger already may shrink step by step, and be marked as deleted.
+fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Status> {
+    let owners = object["metadata"]["managedFields"].as_str().unwrap_or_default();
+    if !depth::fits(object, LEVELS_MAX) || !owners_fit(owners) {
+        return Err(too_deep(target, EXCEEDED));
     }
+    let value = encode(&target.kind.resource, object);
+    let ends_it = matches!(ctx.info.verb, "delete" | "deletecollection") || ctx.info.subresource == "eviction";
+    if value.len() > BODY_BYTES_MAX && !ends_it && !target.current(ctx).is_ok_and(|it| value.len() <= it.value().len())
+    {
+        return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
+    }
+    Ok(value)
+}
+
+pub(super) fn too_deep(target: &Target, reason: &str) -> Status {
+    let (resource, name) = (target.resource(), &target.name);
+    Status::failure(422, "Invalid", format!("{} {name:?} is invalid: {reason}", resource.kind)).about(resource, name)
 }
 
 fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {

@@ -38,7 +38,7 @@ pub(crate) use matcher::Matcher;
 pub(crate) use resource::Events;
 pub use resource::{ResourceCache, Snapshot};
 pub use stored::Stored;
-pub(crate) use stored::{OWNERS, spliced};
+pub(crate) use stored::{OWNERS, owners_fit, spliced};
 pub(crate) use watcher::{FellBehind, Start, Watcher};
 
 /// How long a request waits for a revision the caches have not reached, as upstream.

@@ -156,7 +156,10 @@ impl ResourceCache {
             entry.value.clone()
         } else {
             // Written by somebody else, such as a restored backup.
-            codec::encode(&self.kind.resource, &serde_json::from_slice(&entry.value).ok()?)
+            match codec::encode_text(&self.kind.resource, &entry.value) {
+                Ok(value) => value,
+                Err(error) => return self.unreadable(key, &error),
+            }
         };
         match self.reader.read(&value) {
             Ok(record) => Some(Arc::new(Stored {
@@ -166,11 +169,13 @@ impl ResourceCache {
                 revision: entry.mod_revision,
                 record,
             })),
-            Err(error) => {
-                tracing::error!(%key, resource = %self.kind.resource, %error, "the stored object cannot be read");
-                None
-            }
+            Err(error) => self.unreadable(key, &error),
         }
+    }
+
+    fn unreadable(&self, key: &str, error: &serde_json::Error) -> Option<Arc<Stored>> {
+        tracing::error!(%key, resource = %self.kind.resource, %error, "the stored object cannot be read");
+        None
     }
 
     /// Takes the state the store is in at the start: no events.

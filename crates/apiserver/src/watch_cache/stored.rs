@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use corten_meta::depth::{self, LEVELS_MAX, Read};
 use corten_store::Revision;
+use serde_json::Value;
 
 use super::record::Record;
 
@@ -70,28 +72,43 @@ impl Stored {
 
     /// The object as a DOM for a write, with `resourceVersion`: as [`Self::parse`], but `managedFields` stays the text it is.
     /// Few writes change it much, and as a DOM it would be the largest part of most objects.
-    pub(crate) fn draft(&self) -> serde_json::Value {
+    pub(crate) fn draft(&self) -> Value {
+        self.draft_as_far_as_it_goes().value
+    }
+
+    /// As [`Self::draft`]; says whether all of the object is in it.
+    pub(crate) fn draft_as_far_as_it_goes(&self) -> Read {
         let (head, rest) = self.value.split_at(self.splice);
-        let Some(list) = rest.strip_prefix(OWNERS) else { return self.parse() };
+        let Some(list) = rest.strip_prefix(OWNERS) else { return self.read(&self.value) };
         let mut first = serde_json::Deserializer::from_slice(list).into_iter::<serde::de::IgnoredAny>();
         let end = first.next().map_or(0, |_| first.byte_offset());
         let (list, after) = list.split_at(end);
-        let Ok(list) = std::str::from_utf8(list) else { return self.parse() };
-        let without = [head, after.strip_prefix(b",").unwrap_or(after)].concat();
-        let mut object: serde_json::Value =
-            serde_json::from_slice(&without).expect("only values that were read as JSON before are kept");
-        object["metadata"]["managedFields"] = list.into();
-        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        object
+        let Ok(list) = std::str::from_utf8(list) else { return self.read(&self.value) };
+        let mut draft = self.read(&[head, after.strip_prefix(b",").unwrap_or(after)].concat());
+        // Owners that no write would be allowed to keep are nobody's loss.
+        if owners_fit(list) {
+            draft.value["metadata"]["managedFields"] = list.into();
+        }
+        draft
     }
 
-    /// The object as a DOM, with `resourceVersion`.
-    pub(crate) fn parse(&self) -> serde_json::Value {
-        let mut object: serde_json::Value =
-            serde_json::from_slice(&self.value).expect("only values that were read as JSON before are kept");
-        object["metadata"]["resourceVersion"] = self.revision.to_string().into();
-        object
+    /// The object as a DOM, with `resourceVersion`. What an earlier release stored may be nested deeper than a DOM may be: then
+    /// null stands for what is too deep.
+    pub(crate) fn parse(&self) -> Value {
+        self.read(&self.value).value
     }
+
+    fn read(&self, json: &[u8]) -> Read {
+        let mut read = depth::read(json).expect("only values that were read as JSON before are kept");
+        read.value["metadata"]["resourceVersion"] = self.revision.to_string().into();
+        read
+    }
+}
+
+/// Is the text of `managedFields` within the bound where it stands, in the metadata of an object?
+pub(crate) fn owners_fit(list: &str) -> bool {
+    const AROUND: usize = 2;
+    depth::of_text(list.as_bytes()) + AROUND <= LEVELS_MAX
 }
 
 /// How the metadata of an object with owners begins.

@@ -12,7 +12,7 @@ use std::{
 use corten_api::resources::{JOURNALS, NAMESPACES, PODS};
 use corten_client::{Client, Error, ListParams};
 use corten_kinds::Kind;
-use corten_meta::{Key, Resource, Time};
+use corten_meta::{Key, Resource, Time, depth};
 use corten_reconcile::{Decision, Journal};
 use serde_json::Value;
 
@@ -35,13 +35,13 @@ const LOG_BYTES_MAX: usize = 4096;
 
 impl Source for Client {
     fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>> {
-        Box::pin(self.get_as(resource, key))
+        Box::pin(async move { read(&Self::get(self, resource, key).await?) })
     }
 
     fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
         Box::pin(async move {
             let list = Self::list(self, resource, params).await?;
-            list.items.iter().map(|it| corten_client::decode(it)).collect()
+            list.items.iter().map(|it| read(it)).collect()
         })
     }
 
@@ -53,6 +53,11 @@ impl Source for Client {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         })
     }
+}
+
+/// As far as it goes: an object that an earlier release stored too deeply nested hides no other.
+fn read(object: &[u8]) -> Result<Value, Error> {
+    depth::read(object).map(|it| it.value).map_err(|error| Error::Decode(error.to_string()))
 }
 
 /// By what was asked for.

@@ -1,5 +1,6 @@
 //! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
 
+mod ambiguous;
 mod leftover;
 mod multiplexed;
 mod rhythm;
@@ -196,7 +197,11 @@ impl Connection {
             let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());
             async move {
                 let _in_work = in_work;
-                Ok::<_, std::convert::Infallible>(server.answer(with_body(request), Some(peer), None).await)
+                let answer = match ambiguous::refused(&request) {
+                    Some(refused) => refused,
+                    None => server.answer(with_body(request), Some(peer), None).await,
+                };
+                Ok::<_, std::convert::Infallible>(answer)
             }
         });
         watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await

@@ -21,6 +21,8 @@ mod audit;
 mod depth;
 mod every_kind;
 mod faults;
+mod frames;
+mod framing;
 mod https;
 mod quota;
 mod restart;

@@ -27,6 +27,9 @@ pub struct KubeletClient {
     unverified: TlsConnector,
     /// To anybody, who is shown nothing.
     strangers: TlsConnector,
+    /// Where a test listens in place of all others.
+    #[cfg(test)]
+    detour: Option<std::net::SocketAddr>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +42,6 @@ pub(super) enum Error {
     Http(#[from] corten_stream::Error),
     #[error("cannot ask for {0}: {1}")]
     Request(String, http::Error),
-}
-
-async fn connected(authority: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(authority).await?;
-    // Keystrokes must not wait for the answers to earlier ones.
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }
 
 async fn in_time<T>(authority: &str, connecting: impl Future<Output = io::Result<T>>) -> Result<T, Error> {
@@ -72,7 +68,25 @@ impl KubeletClient {
             tls: authority.client_config(&own)?.into(),
             unverified: pki::unverified_client_config(Some(&own))?.into(),
             strangers: pki::unverified_client_config(None)?.into(),
+            #[cfg(test)]
+            detour: None,
         })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn detoured(self, to: std::net::SocketAddr) -> Self {
+        Self { detour: Some(to), ..self }
+    }
+
+    async fn connected(&self, authority: &str) -> io::Result<TcpStream> {
+        #[cfg(test)]
+        let detour = self.detour.map(|it| it.to_string());
+        #[cfg(test)]
+        let authority = detour.as_deref().unwrap_or(authority);
+        let stream = TcpStream::connect(authority).await?;
+        // Keystrokes must not wait for the answers to earlier ones.
+        stream.set_nodelay(true)?;
+        Ok(stream)
     }
 
     pub(super) async fn dial(
@@ -99,7 +113,7 @@ impl KubeletClient {
     {
         let name = ServerName::try_from(node.name.clone()).map_err(|_| Error::Name(node.name.clone()))?;
         let tls = if node.is_verified { &self.tls } else { &self.unverified };
-        let connecting = async { tls.connect(name, connected(&node.authority()).await?).await };
+        let connecting = async { tls.connect(name, self.connected(&node.authority()).await?).await };
         let stream = in_time(&node.authority(), connecting).await?;
         Ok(dial(stream, request, deadline).await?)
     }
@@ -117,12 +131,12 @@ impl KubeletClient {
         B::Error: Into<BoxError>,
     {
         if !is_https {
-            let stream = in_time(authority, connected(authority)).await?;
+            let stream = in_time(authority, self.connected(authority)).await?;
             return Ok(dial(stream, request, deadline).await?);
         }
         let name = authority.rsplit_once(':').map_or(authority, |it| it.0).trim_matches(['[', ']']);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| Error::Name(name.to_owned()))?;
-        let connecting = async { self.strangers.connect(name, connected(authority).await?).await };
+        let connecting = async { self.strangers.connect(name, self.connected(authority).await?).await };
         let stream = in_time(authority, connecting).await?;
         Ok(dial(stream, request, deadline).await?)
     }

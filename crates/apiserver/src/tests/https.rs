@@ -19,7 +19,7 @@ use super::server;
 use crate::{Config, Server};
 
 pub(super) struct Running {
-    server: Server,
+    pub(super) server: Server,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -44,24 +44,29 @@ pub(super) async fn serving(config: Config) -> Running {
 impl Running {
     /// Over a connection without a client certificate.
     pub(super) async fn as_stranger(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let stream = self.connect_as_stranger(b"http/1.1").await;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+        tokio::spawn(connection);
+        sender.send_request(request).await.expect("an answer")
+    }
+
+    pub(super) async fn connect_as_stranger(&self, protocol: &'static [u8]) -> TlsStream<TcpStream> {
         let mut roots = rustls::RootCertStore::empty();
         let ca = self.server.config().pki.ca_pem();
         for certificate in CertificateDer::pem_slice_iter(ca.as_bytes()) {
             roots.add(certificate.expect("PEM")).expect("a certificate");
         }
-        let config =
+        let mut config =
             rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
                 .with_safe_default_protocol_versions()
                 .expect("versions")
                 .with_root_certificates(roots)
                 .with_no_client_auth();
+        config.alpn_protocols = vec![protocol.to_vec()];
         let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let name = ServerName::try_from("localhost").expect("a name");
-        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake");
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
-        tokio::spawn(connection);
-        sender.send_request(request).await.expect("an answer")
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
     }
 
     pub(super) async fn connect(&self, protocol: &'static [u8]) -> TlsStream<TcpStream> {
@@ -199,10 +204,10 @@ async fn shutdown_ends_watches_and_lets_requests_finish() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-fn admin() -> crate::Identity {
+pub(super) fn admin() -> crate::Identity {
     crate::Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"])
 }
 
-fn plain(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
+pub(super) fn plain(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Bytes> {
     Request::builder().method(method).uri(path).body(body.into()).expect("a request")
 }

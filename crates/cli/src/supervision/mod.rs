@@ -97,7 +97,8 @@ pub(crate) fn is_looked_after(node: &NodeProcess) -> Result<bool> {
 
 /// Gives a node that runs a parent where its own was killed. Was there need?
 pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
-    let Some((pid, _)) = node.process()? else { return Ok(false) };
+    // One that is just ending may have lost its number: then there is nothing to look after.
+    let Ok(Some((pid, _))) = node.process() else { return Ok(false) };
     if !node.is_started_by_up(pid) || node.has_parent()? {
         return Ok(false);
     }

@@ -3,6 +3,7 @@
 //! It is told to end with SIGTERM, and then ends the node first. The node goes on without it: `corten up` gives it a new one.
 
 use std::{
+    cell::RefCell,
     fs,
     io::Write as _,
     path::PathBuf,
@@ -37,7 +38,7 @@ pub(crate) fn watch(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
         let signals = Signals::listen()?;
-        Parent { node, args, program, signals }.run().await
+        Parent { node, args, program, signals, unsaved: RefCell::default() }.run().await
     })
 }
 
@@ -46,6 +47,8 @@ struct Parent<'a> {
     args: &'a [String],
     program: PathBuf,
     signals: Signals,
+    /// What the disk has no room for: a node that fails there shall not be started for ever.
+    unsaved: RefCell<Option<Record>>,
 }
 
 /// The node that is waited for.
@@ -73,12 +76,12 @@ impl Parent<'_> {
             let rest = match next {
                 None => return Ok(self.end()),
                 Some(Next::GiveUp) => {
-                    self.say("ERROR", &super::gave_up(&Record::load(&self.node.layout.data)));
+                    self.say("ERROR", &super::gave_up(&self.record()));
                     return Ok(ExitCode::from(GAVE_UP));
                 }
                 Some(Next::RestartAfter(rest)) => rest,
             };
-            self.say("WARN", &super::will_restart(&Record::load(&self.node.layout.data), rest));
+            self.say("WARN", &super::will_restart(&self.record(), rest));
             if self.told_within(rest).await {
                 return Ok(self.end());
             }
@@ -93,7 +96,7 @@ impl Parent<'_> {
             }
             let log_from = last_words::end_of(&self.node.log_path());
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            if Record::load(&self.node.layout.data).begun.is_none_or(|it| it.pid != pid) {
+            if self.record().begun.is_none_or(|it| it.pid != pid) {
                 self.change(|it| it.note_begin(pid, log_from, output::now()));
             }
             return Ok(Some(Watched { process, child: None }));
@@ -154,7 +157,15 @@ impl Parent<'_> {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
-        Record::change(&self.node.layout.data, change)
+        let mut record = self.record();
+        let answer = change(&mut record);
+        let saved = record.save(&self.node.layout.data);
+        self.unsaved.replace(saved.is_err().then_some(record));
+        answer
+    }
+
+    fn record(&self) -> Record {
+        self.unsaved.borrow().clone().unwrap_or_else(|| Record::load(&self.node.layout.data))
     }
 
     /// Into the node's log, in the form of its lines. Opened each time: it may have been put aside.

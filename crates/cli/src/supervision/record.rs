@@ -202,6 +202,15 @@ impl Record {
         is_failure.then(|| self.judge(now))
     }
 
+    /// `corten down`: whatever ran or was to run is over.
+    pub(crate) fn note_stop(&mut self, now: Time) {
+        (self.begun, self.restart_at, self.given_up) = (None, None, None);
+        if self.ends.last().is_none_or(End::is_failure) {
+            let now = now.micro();
+            self.push(End { pid: 0, begun: now, at: now, how: How::Exited(0), words: Vec::new() });
+        }
+    }
+
     /// What did not even begin.
     pub(crate) fn note_no_start(&mut self, error: String, now: Time) -> Next {
         self.push(End { pid: 0, begun: now.micro(), at: now.micro(), how: How::NotStarted(error), words: Vec::new() });
@@ -299,6 +308,18 @@ mod tests {
         assert_eq!(record.note_end(How::Unseen, Vec::new(), at(2)), None, "the node itself said so before");
         assert_eq!((record.ends.len(), record.failures().len()), (1, 0));
         assert!(record.given_up.is_none() && record.restart_at.is_none());
+    }
+
+    #[test]
+    fn a_cluster_that_is_taken_down_waits_for_nothing() {
+        let mut record = Record::default();
+        record.note_begin(7, 0, at(0));
+        record.note_end(How::Killed(9), Vec::new(), at(1));
+        record.note_stop(at(2));
+        record.note_stop(at(3));
+        assert!(record.restart_at.is_none() && record.ends.len() == 2);
+        assert_eq!(record.ends[1].how, How::Exited(0));
+        assert_eq!(record.failures(), [at(1)], "what failed before has failed");
     }
 
     #[test]

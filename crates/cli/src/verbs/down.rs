@@ -8,8 +8,9 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::{
     Verb,
     node_process::{self, GRACE, NodeProcess},
+    output,
     progress::Progress,
-    supervision,
+    supervision::{self, Record},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -64,6 +65,9 @@ pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(corten_host::stop_all(&node.layout)).context("taking the node from the machine")?;
     node.forget();
+    if Record::find(&node.layout.data).is_some() {
+        Record::change(&node.layout.data, |it| it.note_stop(output::now()));
+    }
     progress.done("everything is stopped");
     Ok(())
 }

@@ -83,7 +83,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 Some(outage) => Answer::Outage(outage),
                 None => match ask(&connection, &target, everywhere).await {
                     Ok(answer) => noticed(answer, &target, life.as_ref()),
-                    Err(error) => Answer::Outage(outage_behind(error, &folders).await?),
+                    Err(error) if is_unreachable(&error) => Answer::Outage(outage_behind(error, &folders).await?),
+                    Err(error) => return Err(error),
                 },
             };
             if seconds_left == 0 || !goes_on(&answer) {
@@ -96,9 +97,16 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     answered(&answer, matches)
 }
 
+fn is_unreachable(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::Transport(_)))
+}
+
 /// One that was just being killed looked as if it ran.
 async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
+    let is_another = folders.is_empty() || rustix::process::geteuid().is_root();
+    let hint = "where it is the cluster of this machine, `sudo corten why` says more";
+    let error = if is_another { error } else { anyhow::anyhow!("{error:#}; {hint}") };
     Life::find(folders).and_then(|it| it.outage()).ok_or(error)
 }
 
@@ -127,7 +135,7 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
     }
     let survey = async |kind| match (why::survey(&reader, namespace, kind).await, reader.unreachable()) {
         // Of a server that does not answer nobody can say that it is fine.
-        (survey, Some(error)) if survey.groups.is_empty() => Err(anyhow::Error::msg(error)),
+        (survey, Some(error)) if survey.groups.is_empty() => Err(Error::from(error).into()),
         (survey, _) => Ok(Answer::Survey(survey)),
     };
     match target {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use corten_api::resources::{JOURNALS, NAMESPACES, PODS};
-use corten_client::{Client, Error, ListParams};
+use corten_client::{Client, Error, ListParams, TransportError};
 use corten_kinds::Kind;
 use corten_meta::{Key, Resource, Time, depth};
 use corten_reconcile::{Decision, Journal};
@@ -70,7 +70,7 @@ pub(crate) struct Reader<'a> {
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
     hidden: RefCell<BTreeSet<String>>,
-    unreachable: RefCell<Option<String>>,
+    unreachable: RefCell<Option<TransportError>>,
 }
 
 impl<'a> Reader<'a> {
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Why the server gave no answer, where it gave none to a request.
-    pub(crate) fn unreachable(&self) -> Option<String> {
+    pub(crate) fn unreachable(&self) -> Option<TransportError> {
         self.unreachable.borrow().clone()
     }
 
@@ -190,7 +190,7 @@ impl<'a> Reader<'a> {
 
     fn note(&self, error: &Error, what: impl Fn() -> String) {
         if let Error::Transport(error) = error {
-            self.unreachable.borrow_mut().get_or_insert_with(|| error.to_string());
+            self.unreachable.borrow_mut().get_or_insert_with(|| error.clone());
         }
         let said = match error {
             Error::Status(status) if status.is_not_found() => return,

@@ -18,7 +18,7 @@
 //! line contains TEXT. A command may go on over lines that begin with two blanks. Bash runs it, in the project's folder.
 //!
 //! A script for commands that older versions of kubectl do not have begins with `needs kubectl 1.26`, one that runs a
-//! program which not every machine has with `needs program NAME`.
+//! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`.
 
 use std::{
     fs,
@@ -46,6 +46,7 @@ struct Needs {
     /// The oldest minor version of kubectl that can play it.
     kubectl_minor: u32,
     program: Option<String>,
+    no_systemd: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -72,6 +73,9 @@ impl Script {
         let (name, needed) = (&self.name, self.needs.kubectl_minor);
         if let Some(program) = self.needs.program.as_ref().filter(|it| !cluster::in_path(it)) {
             return Some(format!("{name}: needs {program}, which is not installed"));
+        }
+        if self.needs.no_systemd && Path::new("/run/systemd/system").is_dir() {
+            return Some(format!("{name}: needs a machine without systemd"));
         }
         (needed > kubectl_minor).then(|| format!("{name}: needs kubectl 1.{needed}, here is 1.{kubectl_minor}"))
     }
@@ -141,6 +145,9 @@ fn needs(text: &str) -> (Needs, &str) {
     if let Some(minor) = first.strip_prefix("needs kubectl 1.").and_then(|it| it.parse().ok()) {
         return (Needs { kubectl_minor: minor, ..Needs::default() }, rest);
     }
+    if first == "needs no systemd" {
+        return (Needs { no_systemd: true, ..Needs::default() }, rest);
+    }
     match first.strip_prefix("needs program ") {
         Some(program) => (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest),
         None => (Needs::default(), text),
@@ -206,9 +213,11 @@ mod tests {
         let with = |kubectl_minor, program: &str| Needs {
             kubectl_minor,
             program: Some(program.to_owned()).filter(|it| !it.is_empty()),
+            no_systemd: false,
         };
         assert_eq!(needs("needs kubectl 1.26\n$ x\n"), (with(26, ""), "\n$ x\n"));
         assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
+        assert_eq!(needs("needs no systemd\n$ x\n"), (Needs { no_systemd: true, ..Needs::default() }, "\n$ x\n"));
         assert_eq!(needs("$ x\n"), (with(0, ""), "$ x\n"));
     }
 

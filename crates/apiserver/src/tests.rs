@@ -50,6 +50,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("delete", include_str!("../testdata/http/delete.txt")),
     ("discovery", include_str!("../testdata/http/discovery.txt")),
     ("impersonation", include_str!("../testdata/http/impersonation.txt")),
+    ("journals", include_str!("../testdata/http/journals.txt")),
     ("limit_ranger", include_str!("../testdata/http/limit_ranger.txt")),
     ("quota", include_str!("../testdata/http/quota.txt")),
     ("pod_security", include_str!("../testdata/http/pod_security.txt")),

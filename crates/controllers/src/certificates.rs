@@ -136,11 +136,10 @@ impl Controller for CertificateApproval {
 }
 
 fn serving(view: &View, request: &SigningRequest, asked: &request::Serving, now: Time) -> Plan {
-    let Err(reason) = names::check(view, asked) else {
+    let Err(wait) = names::check(view, asked) else {
         let message = "Auto approving kubelet serving certificate: its names are those of its Node.";
         return Plan { effects: vec![approve(request, message, now)], ..Plan::default() };
     };
-    let wait = Wait::new("ApprovalNeeded", reason, Actor::Operator);
     Plan { waits: vec![wait], wake_at: Some(now.after(NAMES_AGAIN)), ..Plan::default() }
 }
 

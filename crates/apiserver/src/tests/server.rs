@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use corten_meta::{Key, Resource, Time};
-use corten_reconcile::Decision;
+use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use corten_store::backend::memory::Memory;
 
 use crate::{Config, JournalSource, Limits, Server, pki::Authority};
@@ -16,9 +16,35 @@ struct OneDecision;
 impl JournalSource for OneDecision {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
         if resource.plural == "pods" && key.name == "web.1" {
-            return vec![Decision { by: "scheduler".into(), ..Decision::default() }];
+            return vec![decision()];
         }
         Vec::new()
+    }
+}
+
+/// One that names other objects.
+fn decision() -> Decision {
+    let on = |message: &str, kind: &str, name: &str| Wait::new("Waits", message, Actor::Cluster).on(kind, name);
+    let step = Step {
+        name: "container c".into(),
+        state: StepState::Failed,
+        started: None,
+        finished: None,
+        message: String::new(),
+        log: vec!["the last words".into()],
+        wait: Some(on("claim data is not bound", "PersistentVolumeClaim", "data")),
+    };
+    Decision {
+        by: "scheduler".into(),
+        effects: vec!["bind Pod default/web.1 to n1".into(), "delete Secret default/db".into(), "and 3 more".into()],
+        waits: vec![
+            on("1 secrets remain", "Secret", "db"),
+            on("is led to service shop/web, which is older", "Service", "shop/web"),
+            on("the nearest node is n1, which lacks the label disk=fast", "node", "n1"),
+        ],
+        steps: vec![step],
+        error: Some("cannot patch Secret default/db {\"data\":null}: it was refused".into()),
+        ..Decision::default()
     }
 }
 

@@ -1,13 +1,18 @@
 //! GET of a Journal: what every loop last decided about one object, named `pods.web-1` or `deployments.apps.web`.
+//!
+//! A journal is as secret as the object it is about: who may not `get` that is refused, and not told whether it is there.
+//! What a loop says of further objects is shown to who may read those, and a container's last words to who may read logs.
 
+use corten_api::resources::{NAMESPACES, PODS};
 use corten_kinds::{KINDS, Kind};
 use corten_meta::{Key, ObjectMeta, Status};
-use corten_reconcile::Journal;
+use corten_reconcile::{Decision, Journal, Wait};
 use http::StatusCode;
 
 use crate::{
+    access::{Attributes, Decision as Access, Target},
     answer,
-    request::{Context, Response},
+    request::{Context, Identity, Response},
     watch_cache,
 };
 
@@ -17,7 +22,10 @@ pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let missing = || Status::not_found(journals, name);
     let (kind, object) = about(name).ok_or_else(missing)?;
     let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
-    let decisions = ctx.server.config().journals.decisions(&kind.resource, &Key::new(namespace, object));
+    let who = ctx.who();
+    let reader = Reader { ctx, who: &who, kind, key: Key::new(namespace, object) };
+    reader.confirm()?;
+    let decisions = ctx.server.config().journals.decisions(&kind.resource, &reader.key);
     if decisions.is_empty() && ctx.server.cache(kind).get(namespace, object).is_none() {
         return Err(missing());
     }
@@ -25,7 +33,7 @@ pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
         api_version: journals.api_version(),
         kind: journals.kind.to_string(),
         metadata: ObjectMeta { name: name.clone(), namespace: ctx.info.namespace.clone(), ..ObjectMeta::default() },
-        decisions,
+        decisions: decisions.into_iter().map(|it| reader.shown(it)).collect(),
     };
     Ok(answer::json(StatusCode::OK, &journal))
 }
@@ -37,4 +45,101 @@ fn about(journal: &str) -> Option<(&'static Kind, &str)> {
         (!name.is_empty()).then_some((kind, name))
     });
     candidates.min_by_key(|(_, name)| name.len())
+}
+
+/// Who asks, and for the journal of which object.
+struct Reader<'a> {
+    ctx: &'a Context,
+    who: &'a Identity,
+    kind: &'static Kind,
+    key: Key,
+}
+
+impl Reader<'_> {
+    fn access<T>(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        subresource: &str,
+        answer: impl FnOnce(&Attributes<'_>, Access) -> T,
+    ) -> T {
+        let resource = &kind.resource;
+        // As in paths: a Namespace is in itself.
+        let namespace = if *resource == NAMESPACES { &key.name } else { &key.namespace };
+        let (group, plural) = (&*resource.group, &*resource.plural);
+        let target = Target::Resource { group, resource: plural, subresource, namespace, name: &key.name };
+        let question = Attributes { verb: "get", target, ..Attributes::of(self.who) };
+        let server = &self.ctx.server;
+        answer(&question, server.authorizer().decide(server.caches(), &question))
+    }
+
+    fn confirm(&self) -> Result<(), Status> {
+        self.access(self.kind, &self.key, "", |question, access| match access {
+            Access::Allowed(_) => Ok(()),
+            Access::Denied(reason) => Err(question.forbidden(&reason)),
+        })
+    }
+
+    fn may_get(&self, kind: &Kind, key: &Key, subresource: &str) -> bool {
+        self.access(kind, key, subresource, |_, access| access.is_allowed())
+    }
+
+    fn shown(&self, mut decision: Decision) -> Decision {
+        decision.effects.iter_mut().for_each(|it| self.hide_effect(it));
+        if let Some(error) = &mut decision.error {
+            self.hide_effect(error);
+        }
+        let steps = decision.steps.iter_mut();
+        let of_steps = steps.filter_map(|it| it.wait.as_mut());
+        decision.waits.iter_mut().chain(of_steps).for_each(|it| self.hide_object(it));
+        if self.kind.resource == PODS && !self.may_get(self.kind, &self.key, "log") {
+            decision.steps.iter_mut().for_each(|it| it.log.clear());
+        }
+        decision
+    }
+
+    /// Leaves of `patch Secret db/a {…}` and `cannot patch Secret db/a {…}: …` what was done, and not to what.
+    fn hide_effect(&self, line: &mut String) {
+        let begin = if line.starts_with("cannot ") { "cannot ".len() } else { 0 };
+        let mut words = line[begin..].splitn(4, ' ');
+        let (Some(verb), Some(kind), Some(object)) = (words.next(), words.next(), words.next()) else { return };
+        // Events are told to whom they are about.
+        let Some(kind) = kind_of(|it| it == kind).filter(|_| verb != "event") else { return };
+        let (mut key, mut parts) = (Key::cluster(""), object.split('/'));
+        if kind.resource.namespaced {
+            key.namespace = parts.next().unwrap_or_default().to_owned();
+        }
+        key.name = parts.next().unwrap_or_default().trim_end_matches([':', ',']).to_owned();
+        if (kind.resource == self.kind.resource && key == self.key) || self.may_get(kind, &key, "") {
+            return;
+        }
+        *line = format!("{}{verb} {}, which you may not read", &line[..begin], kind.resource.kind);
+    }
+
+    /// A wait on what may not be read names nothing.
+    fn hide_object(&self, wait: &mut Wait) {
+        let named = wait.on.as_deref().and_then(|it| it.split_once('/'));
+        let Some((kind, name)) = named.and_then(|(kind, name)| Some((kind_of(|it| it.to_lowercase() == kind)?, name)))
+        else {
+            return;
+        };
+        let key = match name.split_once('/') {
+            Some((namespace, name)) => Key::new(namespace, name),
+            None if !kind.resource.namespaced => Key::cluster(name),
+            // What a Namespace waits for is in it.
+            None if self.kind.resource == NAMESPACES => Key::new(&*self.key.name, name),
+            None => Key::new(&*self.key.namespace, name),
+        };
+        if self.may_get(kind, &key, "") {
+            return;
+        }
+        if wait.message.contains(name) {
+            wait.message = format!("it waits for a {}, which you may not read", kind.resource.kind);
+        }
+        wait.on = None;
+    }
+}
+
+fn kind_of(is_it: impl Fn(&str) -> bool) -> Option<&'static Kind> {
+    KINDS.iter().find(|it| watch_cache::is_stored(it) && is_it(&it.resource.kind))
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use corten_api::resources;
 use corten_kinds::reserved::Host;
 use corten_meta::{Key, Named, ObjectMeta, Resource};
-use corten_reconcile::{Seen, View};
+use corten_reconcile::{Actor, Seen, View, Wait};
 use serde::Deserialize;
 
 use super::request::Serving;
@@ -95,48 +95,60 @@ impl Reachable {
 
 /// # Errors
 /// Why a person must look at it.
-pub(super) fn check(view: &View, asked: &Serving) -> Result<(), String> {
-    let missing = || format!("there is no node {} yet", asked.node);
+pub(super) fn check(view: &View, asked: &Serving) -> Result<(), Wait> {
+    let missing = || needed(format!("there is no node {} yet", asked.node));
     let node = view.get::<NamedNode>(&Key::cluster(&*asked.node)).ok_or_else(missing)?;
     let own: Vec<Host> = node.hosts().collect();
     let hosts = asked.dns.iter().map(|it| Host::parse(it)).chain(asked.addresses.iter().copied().map(Host::of));
     for host in hosts {
         if !own.contains(&host) {
-            return Err(format!("{host} is not among the addresses of node {}", asked.node));
+            return Err(needed(format!("{host} is not among the addresses of node {}", asked.node)));
         }
-        if let Some(reason) = refused(view, node, &own, &host) {
-            return Err(format!("{host} {reason}"));
-        }
+        is_its_own(node, &own, &host).map_err(needed)?;
+        is_nobody_elses(view, node, &host)?;
     }
     // A client that reads a text as a name must not find an address there.
     match asked.dns.iter().find(|it| it.parse::<IpAddr>().is_ok()) {
-        Some(address) => Err(format!("{address} is an address and no name")),
+        Some(address) => Err(needed(format!("{address} is an address and no name"))),
         None => Ok(()),
     }
 }
 
-fn refused(view: &View, node: &NamedNode, own: &[Host], host: &Host) -> Option<String> {
+fn needed(message: String) -> Wait {
+    Wait::new("ApprovalNeeded", message, Actor::Operator)
+}
+
+fn is_its_own(node: &NamedNode, own: &[Host], host: &Host) -> Result<(), String> {
+    let is_name = Host::parse(&node.metadata.name) == *host;
     // A node without a network, or one that is called so, is reached from its own machine only.
-    let is_all_it_has = |host: &Host| match host {
-        Host::Name(_) => Host::parse(&node.metadata.name) == *host,
+    let is_all_it_has = match host {
+        Host::Name(_) => is_name,
         Host::Address(_) => own.iter().all(|it| it == host || matches!(it, Host::Name(_))),
     };
-    if host.is_reserved() && !(host.is_loopback() && is_all_it_has(host)) {
-        return Some("belongs to the cluster".into());
+    if host.is_reserved() && !(host.is_loopback() && is_all_it_has) {
+        return Err(format!("{host} belongs to the cluster"));
     }
-    if let Host::Name(name) = host
-        && Host::parse(&node.metadata.name) != *host
-    {
-        return Some(format!("is not the name of the node: {name:?} could be another machine's"));
+    if matches!(host, Host::Name(_)) && !is_name {
+        return Err(format!("{host} is not the name of the node, and could be another machine's"));
     }
+    Ok(())
+}
+
+fn is_nobody_elses(view: &View, node: &NamedNode, host: &Host) -> Result<(), Wait> {
     let of_name = host.service().and_then(|(name, namespace)| view.get::<Reachable>(&Key::new(namespace, name)));
     if let Some(service) = of_name.or_else(|| view.list::<Reachable>().find(|it| it.has(host))) {
-        return Some(format!("is that of service {}", service.metadata.key()));
+        let service = service.metadata.key().to_string();
+        return Err(needed(format!("{host} is that of service {service}")).on("Service", &service));
     }
-    let has = |it: &&NamedNode| {
-        let is_name = matches!(host, Host::Name(_));
-        it.metadata.name != node.metadata.name && !is_name && it.hosts().any(|it| it == *host)
-    };
-    let other = view.list::<NamedNode>().find(has)?;
-    Some(format!("is that of node {}, too", other.metadata.name))
+    // Whatever others say: a node's name is its own.
+    if matches!(host, Host::Name(_)) {
+        return Ok(());
+    }
+    let mut others = view.list::<NamedNode>().filter(|it| it.metadata.name != node.metadata.name);
+    match others.find(|it| it.hosts().any(|it| it == *host)) {
+        Some(NamedNode { metadata, .. }) => {
+            Err(needed(format!("{host} is that of node {}, too", metadata.name)).on("Node", &metadata.name))
+        }
+        None => Ok(()),
+    }
 }

@@ -27,6 +27,7 @@ mod https;
 mod quota;
 mod restart;
 mod routes;
+mod secrets;
 pub(crate) mod server;
 mod services;
 mod tunnels;

@@ -117,7 +117,7 @@ pub enum HostPathKind {
     BlockDevice,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct VolumeFile {
     /// Relative, without `..`.
     pub path: String,
@@ -125,6 +125,13 @@ pub struct VolumeFile {
     /// Root's where nobody is named.
     pub user: Option<u32>,
     pub content: Vec<u8>,
+}
+
+/// Without the content: it may be a Secret's.
+impl fmt::Debug for VolumeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeFile").field("path", &self.path).field("mode", &self.mode).finish_non_exhaustive()
+    }
 }
 
 /// Everything CRI's PodSandboxConfig needs. Log folder and cgroup parent are the host's business.
@@ -210,11 +217,21 @@ pub struct MemoryCheck {
 }
 
 /// A user and password for a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     pub username: String,
     pub password: String,
     pub registry: String,
+}
+
+/// Without the password.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("username", &self.username)
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Everything CRI's ContainerConfig needs, already expanded and resolved.

@@ -1,7 +1,7 @@
 //! The tokens by which a pod's containers speak as its service account: asked for before its volumes are made, and again
 //! when four fifths of their time are over. A running pod keeps an old one for as long as no new one comes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use corten_api::core::v1::Pod;
 use corten_meta::Time;
@@ -26,10 +26,17 @@ pub struct TokenWish {
 }
 
 /// A token the API server gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     pub token: String,
     pub expires: Time,
+}
+
+/// Without the token: what is printed is kept.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("expires", &self.expires).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]

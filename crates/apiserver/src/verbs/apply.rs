@@ -1,5 +1,6 @@
 //! Server-side apply: PATCH with a configuration, all of whose fields the applier owns from then on.
 
+use corten_api::resources::SECRETS;
 use corten_meta::{Cause, Details, Resource, Status};
 use corten_schema::apply::{self, Applied, Conflict, Operation, Owner, Owners, Refused, Set, Write};
 use http::StatusCode;
@@ -246,6 +247,9 @@ pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &Refu
         Refused::Misfit(message) => {
             let metadata = &configuration["metadata"];
             let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
+            // What was got instead of what was expected is no secret's to show.
+            let is_secret = *resource == SECRETS;
+            let message = message.split(", got ").next().filter(|_| is_secret).unwrap_or(message);
             Status::failure(
                 500,
                 "",

@@ -20,6 +20,9 @@ use crate::{
 };
 
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+/// Refusals show what was sent, and of a Secret nothing: they are logged and passed on.
+const SECRET: &str = "io.k8s.api.core.v1.Secret";
+const REDACTED: &str = "<secret contents redacted>";
 pub(super) const APPLY: &str = "application/apply-patch+yaml";
 
 pub(super) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
@@ -109,7 +112,13 @@ impl Patch {
         match &self.way {
             Way::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
             Way::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
-            Way::Strategic(patch) => apply::strategic(schema, old.clone(), patch).map_err(|it| it.status()),
+            Way::Strategic(patch) => apply::strategic(schema, old.clone(), patch).map_err(|it| {
+                let mut status = it.status();
+                if schema == SECRET {
+                    status.message = format!("the patch does not fit the object: {REDACTED}");
+                }
+                status
+            }),
         }
     }
 
@@ -118,12 +127,12 @@ impl Patch {
         let strictness = Strictness::of(ctx)?;
         let found = corten_schema::check(schema, new);
         if let Some(wrong) = found.wrong_types.first() {
-            return Err(self.invalid(new, &wrong.message));
+            return Err(self.invalid(schema, new, &wrong.message));
         }
         let sentences: Vec<&String> = self.findings.iter().chain(&found.unknown_fields).collect();
         if strictness == Strictness::Strict && !sentences.is_empty() {
             let list: Vec<&str> = sentences.iter().map(|it| it.as_str()).collect();
-            return Err(self.invalid(new, &format!("strict decoding error: {}", list.join(", "))));
+            return Err(self.invalid(schema, new, &format!("strict decoding error: {}", list.join(", "))));
         }
         if strictness == Strictness::Warn {
             // A conflict makes this run again; one warning is enough.
@@ -134,8 +143,9 @@ impl Patch {
         Ok(())
     }
 
-    fn invalid(&self, new: &Value, reason: &str) -> Status {
+    fn invalid(&self, schema: &str, new: &Value, reason: &str) -> Status {
         let shown = match &self.way {
+            _ if schema == SECRET => REDACTED.to_owned(),
             Way::Strategic(patch) => apply::as_go(patch),
             Way::Json(_) | Way::Merge(_) => new.to_string(),
         };

@@ -104,10 +104,13 @@ async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path:
     below(reader, on, on_key, path.to_vec()).await.ok()
 }
 
-/// The object a wait points at, in the namespace of the one that waits where its kind has one.
+/// The object a wait points at, in the namespace it names, else in that of the one that waits where its kind has one.
 fn target(kind: &Kind, from: &Key, wait: &Wait) -> Option<(&'static Kind, Key)> {
     let (on, name) = wait.on.as_deref()?.split_once('/')?;
     let on = corten_kinds::by_name(on)?;
+    if let Some((namespace, name)) = name.split_once('/') {
+        return Some((on, Key::new(namespace, name)));
+    }
     let namespace = match (on.resource.namespaced, kind.singular) {
         (false, _) => "",
         // A Namespace waits for what is in it.

@@ -17,19 +17,23 @@ const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// `Malformed` where it is no JSON patch, `TooLarge` for too many operations, `Unprocessable` where an operation fails (a
 /// missing path, a `test` that does not hold) or would make the object too large or too deep.
 pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let operations: Vec<Value> = serde_json::from_slice(patch)
-        .map_err(|error| PatchError::Malformed(format!("error decoding patch: {}", depth::reason(&error))))?;
+    // No message shows a value: it may be a secret.
+    let malformed = |reason: String| PatchError::Malformed(format!("error decoding patch: {reason}"));
+    let operations = match serde_json::from_slice(patch).map_err(|error| malformed(depth::reason(&error)))? {
+        Value::Array(operations) => operations,
+        other => return Err(malformed(no_go_value(&other, "Patch"))),
+    };
     if operations.len() > OPERATIONS_MAX {
         let message =
             format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
         return Err(PatchError::TooLarge(message));
     }
     if let Some(other) = operations.iter().find(|it| !it.is_object()) {
-        return Err(PatchError::Malformed(format!("error decoding patch: {other} is no operation")));
+        return Err(malformed(no_go_value(other, "Operation")));
     }
     // As upstream: an operation that is none is found when it is to be carried out.
-    let patch: Patch = serde_json::from_value(Value::Array(operations))
-        .map_err(|error| PatchError::Unprocessable(format!("Unexpected kind: {error}")))?;
+    let operations: Result<_, _> = operations.into_iter().map(operation).collect();
+    let patch = Patch(operations.map_err(PatchError::Unprocessable)?);
     let mut result = original;
     let mut size_max = size(&result);
     for operation in patch.0 {
@@ -53,6 +57,27 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
             .map_err(|error| PatchError::Unprocessable(failure(&operation[0], &error.kind)))?;
     }
     Ok(result)
+}
+
+fn no_go_value(value: &Value, wanted: &str) -> String {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("json: cannot unmarshal {name} into Go value of type jsonpatch.{wanted}")
+}
+
+fn operation(value: Value) -> Result<PatchOperation, String> {
+    const NAMES: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
+    let name = value["op"].as_str().unwrap_or("unknown").to_owned();
+    serde_json::from_value(value).map_err(|_| match NAMES.contains(&&*name) {
+        true => format!("{name} operation does not apply: a path or a value is missing, or is no path"),
+        false => format!("Unexpected kind: {name}"),
+    })
 }
 
 /// As upstream: what is not there is equal to null. Whoever adds the first finalizer tests for that.

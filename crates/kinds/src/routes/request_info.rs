@@ -36,8 +36,6 @@ pub struct RequestInfo {
 /// Why a path cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadPath {
-    /// It does not begin with a slash.
-    NotAbsolute,
     NotUtf8,
     /// A slash within a name would reach into another namespace's keys.
     EncodedSlash,
@@ -45,10 +43,7 @@ pub enum BadPath {
 
 impl BadPath {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotAbsolute => "the path does not begin with a slash",
-            Self::NotUtf8 | Self::EncodedSlash => "the path is not valid UTF-8 or holds an encoded slash",
-        }
+        "the path is not valid UTF-8 or holds an encoded slash"
     }
 }
 
@@ -60,7 +55,10 @@ struct Segments<'a> {
 
 impl<'a> Segments<'a> {
     fn of(path: &'a str) -> Result<Self, BadPath> {
-        let mut rest = path.strip_prefix('/').ok_or(BadPath::NotAbsolute)?;
+        // The star of `OPTIONS *`, and nothing where a connection is asked for: no segment of any path.
+        let Some(mut rest) = path.strip_prefix('/') else {
+            return Ok(Self { names: vec![path.into()], proxied: None });
+        };
         let mut names: Vec<Cow<'a, str>> = Vec::with_capacity(8);
         loop {
             let end = rest.find('/').unwrap_or(rest.len());
@@ -117,7 +115,7 @@ impl RequestInfo {
                 rest
             }
             _ => {
-                info.path = format!("/{}", names.join("/"));
+                info.path = if path.starts_with('/') { format!("/{}", names.join("/")) } else { path.to_owned() };
                 info.proxied = None;
                 info.verb = method_verb(method);
                 return Ok(info);

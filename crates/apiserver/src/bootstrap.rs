@@ -25,6 +25,8 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
+pub use services::SERVICE_RANGES;
+
 use crate::{Identity, Server, access::MASTERS, filters::authenticate::AUTHENTICATED};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";

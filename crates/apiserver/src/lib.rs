@@ -37,6 +37,7 @@ mod verbs;
 mod versions;
 pub mod watch_cache;
 
+pub use bootstrap::SERVICE_RANGES;
 pub use connect::KubeletClient;
 pub use filters::audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
 pub use limits::Limits;

@@ -3,7 +3,7 @@
 //! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
 //! the other waits. Services with a `loadBalancerClass` are another's.
 
-use std::time::Duration;
+use std::{fmt, ops::RangeInclusive, time::Duration};
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
@@ -11,12 +11,14 @@ use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, V
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::seen::{EndpointSlice, reference, seen};
+use crate::seen::{EndpointPort, EndpointSlice, reference, seen};
 
 /// As upstream: a node with this label gets no balancer's packets.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 #[derive(Deserialize)]
 struct Service {
@@ -173,9 +175,9 @@ impl Controller for LoadBalancers {
         if let Some((port, holder)) = taken(view, service) {
             let place = format!("port {}/{} of the nodes' addresses", port.port, port.protocol);
             let wait = Wait::new("PortTaken", format!("{place} is taken by {holder}"), Actor::Author);
-            plan.waits.push(match holder.strip_prefix("service ") {
-                Some(name) => wait.on("Service", name),
-                None => wait,
+            plan.waits.push(match &holder {
+                Holder::Service(of) => wait.on("Service", &of.to_string()),
+                Holder::Hidden | Holder::Cluster(_) => wait,
             });
             plan.wake_at = Some(now.after(LOOK_AGAIN));
             if service.is_served() {
@@ -212,26 +214,64 @@ fn ingress(view: &View, service: &Service) -> Vec<Ingress> {
     addresses.map(ingress).collect()
 }
 
+/// Who has a port.
+enum Holder {
+    Service(Key),
+    /// A Service of another namespace: who may not read it is not told of it.
+    Hidden,
+    Cluster(&'static str),
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Service(of) => write!(f, "service {of}"),
+            Self::Hidden => f.write_str("a service of another namespace"),
+            Self::Cluster(what) => f.write_str(what),
+        }
+    }
+}
+
 /// A port that another has, and who that is.
-fn taken(view: &View, service: &Service) -> Option<(Port, String)> {
+fn taken(view: &View, service: &Service) -> Option<(Port, Holder)> {
     let own = &service.spec.ports;
-    let kubelet = |port: &Port| {
-        let is_it = view.list::<Node>().any(|it| it.status.daemon_endpoints.kubelet_endpoint.port == port.port);
-        (port.protocol == "TCP" && is_it).then(|| "the kubelet".to_owned())
-    };
-    let api = |port: &Port| {
-        let slice = view.get::<EndpointSlice>(&Key::new("default", "kubernetes"))?;
-        let is_it = slice.ports.iter().any(|it| it.port == Some(port.port));
-        (port.protocol == "TCP" && is_it).then(|| "the API server".to_owned())
-    };
-    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), kubelet(it).or_else(|| api(it))?))) {
+    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(clusters(view, it)?)))) {
         return Some(found);
     }
     let rivals = view.list::<Service>().filter(|it| it.is_ours() && it.rank() < service.rank());
-    rivals.into_iter().find_map(|rival| {
+    let (port, rival) = rivals.into_iter().find_map(|rival| {
         let port = own.iter().find(|it| rival.spec.ports.contains(it))?;
-        Some((port.clone(), format!("service {}", rival.metadata.key())))
-    })
+        Some((port.clone(), rival.metadata.key()))
+    })?;
+    let is_known = rival.namespace == service.metadata.key().namespace;
+    Some((port, if is_known { Holder::Service(rival) } else { Holder::Hidden }))
+}
+
+/// What of the cluster itself is at this port of the nodes' addresses.
+fn clusters(view: &View, port: &Port) -> Option<&'static str> {
+    let is_tcp = port.protocol == "TCP";
+    if is_tcp && view.list::<Node>().any(|it| it.status.daemon_endpoints.kubelet_endpoint.port == port.port) {
+        return Some("the kubelet");
+    }
+    let api = view.get::<EndpointSlice>(&Key::new("default", "kubernetes"));
+    if is_tcp && api.is_some_and(|it| it.ports.iter().any(|it| it.port == Some(port.port))) {
+        return Some("the API server");
+    }
+    // Where it is a Pod, as somebody's own may be, no port of a node is its.
+    let is_nodes =
+        |address: &String| view.list::<Node>().any(|it| it.status.addresses.iter().any(|it| it.address == *address));
+    let of_names = view.list::<EndpointSlice>().filter(|it| {
+        it.metadata.namespace == "kube-system"
+            && it.metadata.labels.get(SERVICE_NAME).is_some_and(|it| it == "kube-dns")
+    });
+    let serves = |it: &EndpointSlice| {
+        let is_port = |it: &EndpointPort| it.port == Some(port.port) && it.protocol.as_ref() == Some(&port.protocol);
+        it.ports.iter().any(is_port) && it.endpoints.iter().flat_map(|it| &it.addresses).any(is_nodes)
+    };
+    if of_names.into_iter().any(serves) {
+        return Some("the cluster's name server");
+    }
+    NODE_PORTS.contains(&port.port).then_some("the node ports of services")
 }
 
 fn patch(service: &Service, ingress: &[Ingress]) -> Effect {

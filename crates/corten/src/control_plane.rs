@@ -46,6 +46,8 @@ pub(crate) struct ControlPlane {
     pub(crate) authority: Arc<Authority>,
     pub(crate) journal: Arc<JournalBook>,
     pub(crate) clock: Clock,
+    /// What the API is served at.
+    pub(crate) port: u16,
     /// Where the node is to serve the API in addition.
     pub(crate) for_pods: Option<SocketAddr>,
     store: Arc<dyn Store>,
@@ -117,7 +119,9 @@ impl ControlPlane {
         let loops = process::loops_runtime()?;
         let for_pods = gateway.filter(|_| address.ip().is_loopback());
         let tasks = JoinSet::new();
-        let mut this = Self { server, authority, journal, clock, for_pods, store, audit_log, tasks, loops, stopping };
+        let port = address.port();
+        let mut this =
+            Self { server, authority, journal, clock, port, for_pods, store, audit_log, tasks, loops, stopping };
         this.serve(listener);
         this.keep_certificates(dir.join("admin.kubeconfig"), url(address));
         this.start_loops();

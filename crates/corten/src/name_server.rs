@@ -11,7 +11,7 @@ use crate::{control_plane::ControlPlane, in_process};
 
 const DOMAIN: &str = "cluster.local";
 /// Below the ports of Services and those the kernel gives out; the first is usual, the others are for when somebody has it.
-const PORTS: RangeInclusive<u16> = 10053..=10068;
+pub(crate) const PORTS: RangeInclusive<u16> = 10053..=10068;
 
 /// Begins to serve on `address`, for Pods of `networks`; gives the address for their resolv.conf.
 ///

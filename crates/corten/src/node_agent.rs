@@ -13,8 +13,8 @@ use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, Serving, ServingKey, gather,
     notify_service_manager,
 };
-use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect};
-use corten_runner::{Hands, NodeInquiries};
+use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
+use corten_runner::{ExposureHands, Hands, NodeInquiries};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::verbs::node_options::NodeOptions;
@@ -71,6 +71,14 @@ impl Hands for HostHands {
     }
 }
 
+struct HostExposures(NodeHands);
+
+impl ExposureHands for HostExposures {
+    fn exposures(&self) -> BoxFuture<'_, Vec<Exposure>> {
+        Box::pin(self.0.exposures())
+    }
+}
+
 /// Runs the node until the control plane stops, and its containers go on; or until it was told to `drain` and its pods have
 /// ended.
 pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain: watch::Receiver<bool>) -> Result<()> {
@@ -101,13 +109,18 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
+    let (exposed, name) = (HostExposures(hands.clone()), settings.node_name.clone());
+    let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
+    let stopping = control_plane.stopping();
+    tasks.spawn(corten_runner::run_node_exposures(exposed, name, clock_of_node, journal_of_node, stopping));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let networks = Options::default().pod_cidrs;
     service_proxy::serve_pods(&mut tasks, control_plane).await?;
     let addresses = gather(&layout).addresses;
-    service_proxy::start(&mut tasks, control_plane, &layout, &settings.node_name, addresses, &networks);
+    let own_ports = [control_plane.port, settings.kubelet_port];
+    service_proxy::start(&mut tasks, control_plane, &layout, &settings.node_name, addresses, &networks, &own_ports);
     let names =
         name_server::start(&mut tasks, control_plane, &settings.node_name, address, networks, CLUSTER_DNS.into());
     if !names.await? {

@@ -7,20 +7,23 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_apiserver::SERVICE_RANGES;
 use corten_client::BoxFuture;
 use corten_host::{HostError, Layout, ServiceHealth, ServiceRules};
 use corten_proxy::{
     Config, Existing, Front, Health, Proxy, Stale,
-    rules::{Backend, Change, Cidr},
+    rules::{Backend, Change, Cidr, Protocol},
 };
 use corten_runner::{PacketHands, ProxySettings};
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::{control_plane::ControlPlane, in_process};
+use crate::{control_plane::ControlPlane, in_process, name_server};
 
 struct KernelHands {
     rules: ServiceRules,
     health: Arc<ServiceHealth>,
+    /// The node's.
+    addresses: Vec<IpAddr>,
 }
 
 impl PacketHands for KernelHands {
@@ -44,6 +47,14 @@ impl PacketHands for KernelHands {
         Box::pin(async { self.rules.forget_unbound(bound).await.map_err(told) })
     }
 
+    fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>> {
+        let addresses = self.addresses.clone();
+        Box::pin(async {
+            let read = tokio::task::spawn_blocking(move || corten_host::listening(&addresses));
+            read.await.unwrap_or_default()
+        })
+    }
+
     fn answer_health(&self, health: Vec<Health>) {
         self.health.set(health);
     }
@@ -62,14 +73,26 @@ pub(crate) fn start(
     node_name: &str,
     addresses: Vec<IpAddr>,
     networks: &[String],
+    own_ports: &[u16],
 ) {
     let health = Arc::new(ServiceHealth::default());
-    let pod_cidrs = networks.iter().filter_map(|it| Cidr::parse(it)).collect();
+    let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
+    let pod_cidrs: Vec<&str> = networks.iter().map(String::as_str).collect();
+    let tcp = own_ports.iter().map(|it| (Protocol::Tcp, *it));
+    let both = name_server::PORTS.flat_map(|it| [(Protocol::Tcp, it), (Protocol::Udp, it)]);
+    let config = Config {
+        node_name: node_name.to_owned(),
+        addresses: addresses.clone(),
+        pod_cidrs: cidrs(&pod_cidrs),
+        service_cidrs: cidrs(&SERVICE_RANGES),
+        own_ports: tcp.chain(both).collect(),
+        listening: corten_host::listening(&addresses),
+    };
     let settings = ProxySettings {
-        proxy: Proxy::new(Config { node_name: node_name.to_owned(), addresses, pod_cidrs }),
+        proxy: Proxy::new(config),
         node_name: node_name.to_owned(),
         client: in_process::client(&control_plane.server, in_process::kube_proxy()),
-        hands: Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone() }),
+        hands: Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses }),
         clock: control_plane.clock.clone(),
         journal: control_plane.journal.clone(),
     };

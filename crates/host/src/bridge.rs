@@ -39,6 +39,11 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
         let [a, b, c, d] = address.octets();
         ip(&["link", "set", bridge, "address", &format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")]).await?;
     }
+    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.family() == Family::V6) {
+        // A Pod that calls itself a router must not become the node's.
+        set(ipv6(bridge, "accept_ra"), "0")?;
+        set(ipv6(bridge, "accept_redirects"), "0")?;
+    }
     for network in networks {
         let (Some(address), Some(cidr)) = (gateway(network), Cidr::parse(network)) else { continue };
         let with_bits = format!("{address}/{}", cidr.bits);

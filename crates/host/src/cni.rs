@@ -8,9 +8,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::net::{AddressFamily, SocketType, netdevice};
+use serde::Deserialize;
 use serde_json::json;
 
-use crate::{HostError, Layout, ServiceRules, bridge, command, error::Doing};
+use crate::{
+    HostError, Layout, ServiceRules, bridge, command,
+    error::Doing,
+    nft::{Port, SourceGuard},
+};
 
 /// Where libcni remembers what it did, wherever its configuration lies.
 const CACHE: &str = "/var/lib/cni";
@@ -158,6 +164,73 @@ fn forget_broken_addresses(folder: &Path) {
     }
 }
 
+/// What libcni keeps of a sandbox's network.
+#[derive(Deserialize)]
+struct Kept {
+    result: Plugged,
+}
+
+#[derive(Deserialize)]
+struct Plugged {
+    #[serde(default)]
+    interfaces: Vec<Interface>,
+    #[serde(default)]
+    ips: Vec<Ip>,
+}
+
+#[derive(Deserialize)]
+struct Interface {
+    name: String,
+    mac: String,
+    /// The network namespace; nothing for one of the machine's own.
+    #[serde(default)]
+    sandbox: String,
+}
+
+#[derive(Deserialize)]
+struct Ip {
+    address: String,
+}
+
+/// Where a sandbox is plugged into the network.
+///
+/// # Errors
+/// libcni has kept nothing of it that can be read.
+pub(crate) fn port(layout: &Layout, sandbox: &str) -> Result<Port, HostError> {
+    let path = Path::new(CACHE).join("results").join(format!("{}-{sandbox}-eth0", layout.bridge));
+    let text = fs::read(&path).doing("read", &path)?;
+    port_of(&text, &layout.bridge).ok_or_else(|| HostError::Missing(format!("{} names no interface", path.display())))
+}
+
+fn port_of(text: &[u8], bridge: &str) -> Option<Port> {
+    let Kept { result: Plugged { interfaces, ips } } = serde_json::from_slice(text).ok()?;
+    let pods = interfaces.iter().find(|it| !it.sandbox.is_empty())?;
+    let machines = interfaces.iter().find(|it| it.sandbox.is_empty() && it.name != bridge)?;
+    let mut mac = [0; 6];
+    let mut parts = pods.mac.split(':');
+    for byte in &mut mac {
+        *byte = u8::from_str_radix(parts.next()?, 16).ok()?;
+    }
+    let addresses = ips.iter().filter_map(|it| it.address.split('/').next()?.parse().ok()).collect();
+    Some(Port { interface: machines.name.clone(), mac, addresses })
+}
+
+/// Asked of the kernel itself: the folder of devices may be another network's.
+fn is_there(interface: &str) -> bool {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
+    socket.is_ok_and(|it| netdevice::name_to_index(it, interface).is_ok())
+}
+
+/// All sandboxes that are plugged in.
+pub(crate) fn ports(layout: &Layout) -> Vec<Port> {
+    let entries = fs::read_dir(Path::new(CACHE).join("results")).into_iter().flatten().flatten();
+    let prefix = format!("{}-", layout.bridge);
+    let kept = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&prefix));
+    let ports = kept.filter_map(|it| port_of(&fs::read(it.path()).ok()?, &layout.bridge));
+    // Of one that died half way the file may have stayed.
+    ports.filter(|it| is_there(&it.interface)).collect()
+}
+
 /// Takes the network away: rules, bridge, and what the plugins remember. Harmless where it is gone.
 pub(crate) async fn remove(layout: &Layout) -> Result<(), HostError> {
     let table = &layout.nft_table;
@@ -165,6 +238,7 @@ pub(crate) async fn remove(layout: &Layout) -> Result<(), HostError> {
     if command::run("nft", &["--version"], "").await.is_ok() {
         command::run("nft", &["-f", "-"], &format!("table inet {table}\ndelete table inet {table}\n")).await?;
         ServiceRules::new(layout).remove().await?;
+        SourceGuard::new(layout).remove().await?;
     }
     bridge::remove(layout).await?;
     remove_host_ports().await?;
@@ -281,6 +355,25 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(&folder).expect("listed").flatten().map(|it| it.file_name()).collect();
         left.sort();
         assert_eq!(left, ["10.244.0.2", "10.244.0.4", "lock"]);
+    }
+
+    #[test]
+    fn reads_where_a_sandbox_is_plugged_in() {
+        let kept = json!({"kind": "cniCacheV1", "networkName": "corten0", "result": {
+            "cniVersion": "1.0.0",
+            "interfaces": [
+                {"mac": "0a:58:0a:f4:00:01", "name": "corten0"},
+                {"mac": "52:c5:a8:10:02:9e", "name": "veth8a9d"},
+                {"mac": "96:00:2c:7f:0e:ff", "name": "eth0", "sandbox": "/run/netns/x"},
+            ],
+            "ips": [{"address": "10.244.0.5/24", "interface": 2}, {"address": "fd00:10:244::5/64", "interface": 2}],
+        }});
+        let port = port_of(kept.to_string().as_bytes(), "corten0").expect("read");
+        let addresses = ["10.244.0.5", "fd00:10:244::5"].map(|it| it.parse().expect("an address")).to_vec();
+        assert_eq!(port, Port { interface: "veth8a9d".into(), mac: [0x96, 0, 0x2c, 0x7f, 0x0e, 0xff], addresses });
+        for bad in ["", "{}", r#"{"result": {"interfaces": [{"name": "eth0", "mac": "x", "sandbox": "y"}]}}"#] {
+            assert_eq!(port_of(bad.as_bytes(), "corten0"), None, "{bad}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni,
     cri::CriError,
+    doors::Doors,
     error::Doing,
     logs::{self, RotateLimits},
     mounts,
@@ -77,6 +78,7 @@ pub struct Containerd {
     layout: Layout,
     options: Options,
     mounts: NodeMounts,
+    doors: Doors,
     cri: Cri,
     /// The process where we started it ourselves.
     life: Mutex<Option<Life>>,
@@ -103,7 +105,9 @@ impl Containerd {
         let cgroups = Cgroups::detect(&layout.cgroup_root);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidrs).await?;
-        let this = Self { layout, options, mounts, cri, life: Mutex::new(None) };
+        let doors = Doors::new(&layout);
+        doors.watch_all().await;
+        let this = Self { layout, options, mounts, doors, cri, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -117,6 +121,10 @@ impl Containerd {
 
     pub fn mounts(&self) -> NodeMounts {
         self.mounts.clone()
+    }
+
+    pub(crate) fn doors(&self) -> Doors {
+        self.doors.clone()
     }
 
     pub fn layout(&self) -> &Layout {

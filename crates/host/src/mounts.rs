@@ -237,7 +237,7 @@ mod tests {
             .run_blocking(move || {
                 restrict(&pods).expect("restricted");
                 restrict(&pods).expect("harmless");
-                assert_eq!(mounts_beneath(pods.parent().expect("a folder")), [pods.clone()], "once");
+                assert_eq!(mounts_beneath(pods.parent().expect("a folder")), std::slice::from_ref(&pods), "once");
                 // As the runtime binds a volume into a container.
                 mount_bind(&volume, &bound).expect("bound");
                 let flags = rustix::fs::statvfs(&bound).expect("there").f_flag;

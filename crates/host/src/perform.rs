@@ -25,7 +25,9 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::{
     Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
-    VolumeError, VolumeFile, Volumes, cgroups, containerd, cri, logs,
+    VolumeError, VolumeFile, Volumes, cgroups, containerd, cri,
+    doors::Doors,
+    logs,
     oci_runtime::records,
     oom::Kills,
     stats::{
@@ -59,6 +61,7 @@ struct Inner {
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
+    doors: Doors,
     bringing_back: Mutex<()>,
     stats: Stats,
     counters: Counters,
@@ -80,6 +83,7 @@ impl NodeHands {
             observer: Mutex::new(observe::Observer::new(&layout)),
             known: observe::Known::default(),
             mounts: containerd.mounts(),
+            doors: containerd.doors(),
             bringing_back: Mutex::default(),
             stats: Stats::default(),
             counters: Counters::default(),
@@ -168,6 +172,7 @@ impl Inner {
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
+            doors: other.doors.clone(),
             bringing_back: Mutex::default(),
             stats: Stats::default(),
             counters: Counters::default(),
@@ -182,7 +187,7 @@ impl Inner {
             }
             HostEffect::RunSandbox(spec) => Outcome::Sandbox(self.run_sandbox(&spec).await),
             HostEffect::StopSandbox { id, .. } => {
-                let result = self.end(|| self.cri.stop_pod_sandbox(&id)).await;
+                let result = self.stop_sandbox(&id).await;
                 Outcome::SandboxStopped { id, result }
             }
             HostEffect::RemoveSandbox { id, .. } => {
@@ -299,6 +304,13 @@ impl Inner {
         self.prepare_pod(spec).await.map_err(|it| Failure::new(it.to_string()))?;
         let config = config::sandbox(spec, &self.layout, &self.cgroups);
         let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
+        if !spec.host_network
+            && let Err(error) = self.doors.watch(&id).await
+        {
+            // No container of a Pod that could speak for others ever starts.
+            self.stop_sandbox(&id).await?;
+            return Err(Failure::new(format!("failed to check the sources of what the sandbox sends: {error}")));
+        }
         let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
         let sandbox = observe::sandbox_of(&status);
         self.known.note_sandbox(&sandbox);
@@ -320,8 +332,17 @@ impl Inner {
         work.await.map_err(std::io::Error::other)?
     }
 
-    async fn remove_sandbox(&self, id: &str) -> Result<(), Failure> {
+    async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {
+        let port = self.doors.port(id);
         self.end(|| self.cri.stop_pod_sandbox(id)).await?;
+        if let Some(port) = port {
+            self.doors.forget(&port).await;
+        }
+        Ok(())
+    }
+
+    async fn remove_sandbox(&self, id: &str) -> Result<(), Failure> {
+        self.stop_sandbox(id).await?;
         self.end(|| self.cri.remove_pod_sandbox(id)).await
     }
 

@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_kubelet::Exposure;
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 
 use crate::{HostError, Layout, error::Doing};
@@ -94,20 +95,14 @@ pub(crate) fn close_all(layout: &Layout) -> Result<(), HostError> {
     beneath(layout).iter().try_for_each(close)
 }
 
-/// What other users of the machine can look into, in words: a mode that was changed while the node runs.
-pub(crate) fn open_ones(layout: &Layout) -> Vec<(PathBuf, String)> {
+/// What other users of the machine can look into: a mode that was changed while the node runs.
+pub(crate) fn open_ones(layout: &Layout) -> Vec<Exposure> {
     let above = [&layout.data, &layout.run].map(|it| Private::new(it.clone(), 0o700));
-    let all = above.into_iter().chain(beneath(layout));
-    let problem = |it: Private| {
-        let path = it.path.display();
+    let exposure = |it: Private| {
         let mode = mode_of(&it.path).ok().filter(|mode| mode & it.never != 0)?;
-        let said = format!(
-            "{path} has mode {mode:04o}: other users of the machine may look into it; chmod {:04o} {path}",
-            it.mode
-        );
-        Some((it.path, said))
+        Some(Exposure::Folder { path: it.path.display().to_string(), mode, wanted: it.mode })
     };
-    all.filter_map(problem).collect()
+    above.into_iter().chain(beneath(layout)).filter_map(exposure).collect()
 }
 
 fn beneath(layout: &Layout) -> Vec<Private> {

@@ -35,6 +35,7 @@ mod downward;
 mod ending;
 mod env;
 mod env_file;
+pub mod exposure;
 mod image_state;
 mod images;
 mod probe;
@@ -77,6 +78,7 @@ pub use event::{
     ApiFailure, Config, Event, Exit, Failure, HookAnswer, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage,
 };
+pub use exposure::Exposure;
 pub use garbage::ImageGcConfig;
 pub use manifest::Manifest;
 pub use measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};

@@ -1,16 +1,19 @@
-//! Who has which place in the maps: of two Services that want the same one, the older has it.
+//! Who has which place in the maps: of two Services that want the same one, the older has it; but a Service's own address is
+//! never another's, however old, that calls it external.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use corten_meta::{Key, Time};
 
-use crate::rules::{Change, Element, Value};
+use crate::rules::{Change, Element, ElementKey, Value};
 
 /// The older goes first; of the same age, the first by name.
 type Rank = (Option<Time>, Key);
+/// First those whose own address it is.
+type Place = (bool, Rank);
 
 #[derive(Debug, Default)]
-pub(crate) struct Claims(BTreeMap<Element, Vec<(Rank, Value)>>);
+pub(crate) struct Claims(BTreeMap<Element, Vec<(Place, Value)>>);
 
 /// What elements held before a batch of changes.
 pub(crate) type Before = BTreeMap<Element, Option<Value>>;
@@ -20,6 +23,7 @@ impl Claims {
     pub(crate) fn change(
         &mut self,
         rank: &Rank,
+        own: &[IpAddr],
         old: &BTreeMap<Element, Value>,
         new: &BTreeMap<Element, Value>,
         before: &mut Before,
@@ -27,7 +31,7 @@ impl Claims {
         for element in old.keys().filter(|it| !new.contains_key(*it)) {
             before.entry(*element).or_insert_with(|| self.held(element));
             let claims = self.0.entry(*element).or_default();
-            claims.retain(|it| it.0.1 != rank.1);
+            claims.retain(|it| it.0.1.1 != rank.1);
             if claims.is_empty() {
                 self.0.remove(element);
             }
@@ -35,8 +39,9 @@ impl Claims {
         for (element, value) in new.iter().filter(|(element, value)| old.get(element) != Some(value)) {
             before.entry(*element).or_insert_with(|| self.held(element));
             let claims = self.0.entry(*element).or_default();
-            claims.retain(|it| it.0.1 != rank.1);
-            claims.push((rank.clone(), value.clone()));
+            claims.retain(|it| it.0.1.1 != rank.1);
+            let is_guest = matches!(element.key, ElementKey::Front { address, .. } if !own.contains(&address));
+            claims.push(((is_guest, rank.clone()), value.clone()));
             claims.sort();
         }
     }
@@ -47,14 +52,14 @@ impl Claims {
 
     /// Who has it, if that is another.
     pub(crate) fn taken(&self, element: &Element, by: &Key) -> Option<&Key> {
-        let (rank, value) = self.0.get(element)?.first()?;
+        let ((_, rank), value) = self.0.get(element)?.first()?;
         (rank.1 != *by && *value != Value::Nothing).then_some(&rank.1)
     }
 
     /// Everybody who wants it.
     pub(crate) fn rivals(&self, element: &Element) -> impl Iterator<Item = &Key> {
         let claims = self.0.get(element).filter(|it| it[0].1 != Value::Nothing);
-        claims.into_iter().flatten().map(|it| &it.0.1)
+        claims.into_iter().flatten().map(|it| &it.0.1.1)
     }
 
     /// What must be taken out of the maps, and what be put in, after a batch.

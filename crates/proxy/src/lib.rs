@@ -7,6 +7,7 @@ mod claims;
 mod endpoints;
 mod frame;
 mod laid;
+mod reserved;
 pub mod rules;
 pub mod seen;
 mod slots;
@@ -24,7 +25,7 @@ use corten_reconcile::{Actor, Decision, Wait};
 
 use claims::{Before, Claims};
 use laid::{Laid, Rows};
-use rules::{Backend, Change, Cidr, Element, ElementKey, Map};
+use rules::{Backend, Change, Cidr, Element, ElementKey, Map, Protocol};
 use seen::{EndpointSlice, Service};
 pub use wanted::Front;
 use wanted::Wanted;
@@ -39,6 +40,12 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// Where this node's own Pods have their addresses.
     pub pod_cidrs: Vec<Cidr>,
+    /// Where the cluster's Services have their addresses.
+    pub service_cidrs: Vec<Cidr>,
+    /// What Corten itself answers at on the node's addresses.
+    pub own_ports: BTreeSet<(Protocol, u16)>,
+    /// What processes of the machine listen at there, as far as it is known.
+    pub listening: BTreeSet<(Protocol, u16)>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,6 +56,8 @@ pub enum Event {
     SliceGone(Key),
     /// The node's zone; empty where it has none.
     Zone(String),
+    /// The ports of the node's addresses that processes of the machine listen at.
+    Listening(BTreeSet<(Protocol, u16)>),
 }
 
 /// Flows that the kernel must forget: their next packet is to be led anew.
@@ -233,6 +242,13 @@ impl Proxy {
                 }
             }
             Event::SliceGone(id) => self.forget_slice(&id, dirty),
+            Event::Listening(ports) if ports == self.config.listening => {}
+            Event::Listening(ports) => {
+                self.config.listening = ports;
+                let has_outside = |it: &Entry| it.service.as_ref().is_some_and(|it| it.has_outside_addresses());
+                let outside = self.entries.iter().filter(|(_, it)| has_outside(it));
+                dirty.extend(outside.map(|(key, _)| key.clone()));
+            }
             Event::Zone(zone) if zone == self.zone => {}
             Event::Zone(zone) => {
                 self.zone = zone;
@@ -262,10 +278,11 @@ impl Proxy {
         let old = std::mem::replace(&mut entry.laid, laid);
         let none = BTreeMap::new();
         if rank != entry.rank {
-            self.claims.change(&(entry.rank, key.clone()), &old.elements, &none, before);
+            self.claims.change(&(entry.rank, key.clone()), &[], &old.elements, &none, before);
         }
         let held = if rank == entry.rank { &old.elements } else { &none };
-        self.claims.change(&(rank, key.clone()), held, &entry.laid.elements, before);
+        let own = service.map(Service::addresses).unwrap_or_default();
+        self.claims.change(&(rank, key.clone()), &own, held, &entry.laid.elements, before);
         entry.rank = rank;
         step.stale.extend(stale(&entry.wanted, &wanted));
         entry.wanted = wanted;
@@ -294,12 +311,20 @@ impl Proxy {
         let mut waits = entry.wanted.waits.clone();
         for element in entry.wanted.elements.keys() {
             if let Some(other) = self.claims.taken(element, key) {
-                let message = format!("{} is led to service {other}, which is older", place(element));
-                waits.push(Wait::new("AddressTaken", message, Actor::Author).on("service", &other.to_string()));
+                waits.push(taken_by(element, other, key));
             }
         }
         Decision { by: NAME.to_owned(), effects: entry.wanted.says.clone(), waits, ..Decision::default() }
     }
+}
+
+/// Who may not read another namespace is not told what is in it.
+fn taken_by(element: &Element, other: &Key, key: &Key) -> Wait {
+    let is_known = other.namespace == key.namespace;
+    let who = if is_known { format!("service {other}") } else { "a service of another namespace".to_owned() };
+    let message = format!("{} is led to {who}, which comes first", place(element));
+    let wait = Wait::new("AddressTaken", message, Actor::Author);
+    if is_known { wait.on("service", &other.to_string()) } else { wait }
 }
 
 /// `10.0.0.1 . tcp . 80` as people write it.

@@ -172,6 +172,10 @@ impl Service {
         parsed(&self.spec.external_ips)
     }
 
+    pub(crate) fn has_outside_addresses(&self) -> bool {
+        !self.spec.external_ips.is_empty() || !self.status.load_balancer.ingress.is_empty()
+    }
+
     /// The load balancer's addresses to which packets come as they are; those of a proxy come back as the node's.
     pub(crate) fn balancer_addresses(&self) -> Vec<IpAddr> {
         let kept = |it: &&Ingress| it.ip_mode.as_deref().is_none_or(|it| it == "VIP");

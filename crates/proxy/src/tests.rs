@@ -115,7 +115,8 @@ fn changes_add_up_to_the_whole() {
 
 fn random_line(draw: &mut impl FnMut(u64) -> u64) -> String {
     let name = ["web", "api", "dns"][usize::try_from(draw(3)).expect("small")];
-    match draw(8) {
+    match draw(9) {
+        8 => format!("listening {}", ["80/TCP", "53/UDP"][usize::try_from(draw(2)).expect("small")]),
         0 => format!("gone service {name}"),
         1 => format!("gone slice {name}-{}", draw(2)),
         2 => format!("zone z{}", draw(2)),

@@ -17,6 +17,7 @@ use crate::{
     Config,
     endpoints::{Chosen, choose},
     frame::REFUSE,
+    reserved::refusal,
     rules::{Backend, Cidr, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
     seen::{EndpointSlice, Service, ServicePort},
 };
@@ -149,11 +150,9 @@ impl Way<'_> {
 
     fn external(&self, wanted: &mut Wanted) {
         let spec = &self.service.spec;
-        let of_family = |all: Vec<IpAddr>| all.into_iter().filter(|it| Family::of(*it) == self.family);
         let has_balancer = spec.r#type == "LoadBalancer";
-        let balancers: Vec<IpAddr> =
-            if has_balancer { of_family(self.service.balancer_addresses()).collect() } else { Vec::new() };
-        let externals: Vec<IpAddr> = of_family(self.service.external_addresses()).collect();
+        let balancers = if has_balancer { self.free(self.service.balancer_addresses(), wanted) } else { Vec::new() };
+        let externals = self.free(self.service.external_addresses(), wanted);
         let is_open = has_balancer || spec.r#type == "NodePort";
         let node_port = Some(self.port.node_port).filter(|it| is_open && *it != 0);
         if balancers.is_empty() && externals.is_empty() && node_port.is_none() {
@@ -183,6 +182,18 @@ impl Way<'_> {
             wanted.elements.extend(refused.map(|it| (Element { map: Map::RefusedPorts(self.family), key }, it)));
             self.bind(wanted, None, port, usable);
         }
+    }
+
+    /// Those of this family that may be led here; of the others it is said why.
+    fn free(&self, addresses: Vec<IpAddr>, wanted: &mut Wanted) -> Vec<IpAddr> {
+        let mut free = Vec::new();
+        for address in addresses.into_iter().filter(|it| Family::of(*it) == self.family) {
+            match refusal(self.config, address, self.protocol, self.port.port) {
+                None => free.push(address),
+                Some(wait) => wanted.waits.push(wait),
+            }
+        }
+        free
     }
 
     /// What comes from outside the cluster's own addresses.

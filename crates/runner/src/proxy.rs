@@ -16,7 +16,7 @@ use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEven
 use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
 use corten_proxy::{
     Event, Existing, Front, Health, Proxy, Stale, Step,
-    rules::{Backend, Change},
+    rules::{Backend, Change, Protocol},
     seen::{EndpointSlice, Service},
 };
 use corten_reconcile::{Actor, Decision, EventType, Wait};
@@ -36,6 +36,8 @@ pub trait PacketHands: Send + Sync + 'static {
     fn forget(&self, stale: BTreeSet<Stale>) -> BoxFuture<'_, Result<usize, String>>;
     /// Forgets every flow of these fronts that goes elsewhere.
     fn forget_unbound(&self, bound: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>>;
+    /// The ports of the node's addresses that processes of the machine listen at.
+    fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>>;
     /// What is answered to load balancers from now on.
     fn answer_health(&self, health: Vec<Health>);
 }
@@ -182,7 +184,11 @@ impl Running {
                 !events.is_empty() || self.is_synced() != was_synced || alarm.as_mut().poll(context).is_ready();
             if is_ready { Poll::Ready(events) } else { Poll::Pending }
         });
-        gather.await
+        let mut events = gather.await;
+        if self.look_at <= Instant::now() {
+            events.push(Event::Listening(self.hands.listening().await));
+        }
+        events
     }
 
     fn is_synced(&self) -> bool {

@@ -14,6 +14,8 @@ use crate::Server;
 const RANGE: &str = "10.96.0.0/12";
 /// Where tools that make clusters put it: of the addresses that are nobody's on the internet.
 const RANGE_IPV6: &str = "fd00:10:96::/112";
+/// The ranges that Services have their addresses of, where nobody adds others.
+pub const SERVICE_RANGES: [&str; 2] = [RANGE, RANGE_IPV6];
 const FIRST_ADDRESS: &str = "10.96.0.1";
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";
@@ -70,7 +72,7 @@ async fn create(server: &Server, resource: &Resource, mut object: Value) -> Resu
 /// The first range is ready from the start, in the words of the loop that says so of others: the first Service needs an
 /// address before loops run.
 async fn range(server: &Server) -> Result<(), Status> {
-    let both = json!([RANGE, RANGE_IPV6]);
+    let both = json!(SERVICE_RANGES);
     let wanted = if server.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
     match stored(server, &RANGES_AT) {
         None => create(server, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,

@@ -8,16 +8,16 @@ use super::{
 };
 
 /// Sixteen registers of four bytes; sources begin at the first, what a map gives at the fifth.
-const FIRST: u32 = 8;
+pub(super) const FIRST: u32 = 8;
 const FIFTH: u32 = 12;
 const VERDICT_REGISTER: u32 = 0;
 
-const EQUAL: u32 = 0;
-const NOT_EQUAL: u32 = 1;
+pub(super) const EQUAL: u32 = 0;
+pub(super) const NOT_EQUAL: u32 = 1;
 const META_MARK: u32 = 3;
 const META_INTERFACE: u32 = 6;
 const META_FAMILY: u32 = 15;
-const META_PROTOCOL: u32 = 16;
+pub(super) const META_PROTOCOL: u32 = 16;
 
 pub(super) fn encode(term: &Term, list: &mut Bytes) {
     let list = &mut List(list);
@@ -98,7 +98,7 @@ fn family_number(family: Family) -> u8 {
 }
 
 /// The expressions of one rule.
-struct List<'a>(&'a mut Bytes);
+pub(super) struct List<'a>(pub(super) &'a mut Bytes);
 
 impl List<'_> {
     fn push(&mut self, name: &str, fill: impl FnOnce(&mut Bytes)) {
@@ -108,14 +108,14 @@ impl List<'_> {
         });
     }
 
-    fn load_meta(&mut self, key: u32, register: u32) {
+    pub(super) fn load_meta(&mut self, key: u32, register: u32) {
         self.push("meta", |it| {
             it.number(1, register);
             it.number(2, key);
         });
     }
 
-    fn load_packet(&mut self, base: u32, offset: u32, length: u32, register: u32) {
+    pub(super) fn load_packet(&mut self, base: u32, offset: u32, length: u32, register: u32) {
         self.push("payload", |it| {
             it.number(1, register);
             it.number(2, base);
@@ -159,7 +159,7 @@ impl List<'_> {
         self.load_packet(TRANSPORT_HEADER, 2, 2, register + 1);
     }
 
-    fn compare(&mut self, how: u32, value: &[u8]) {
+    pub(super) fn compare(&mut self, how: u32, value: &[u8]) {
         self.push("cmp", |it| {
             it.number(1, FIRST);
             it.number(2, how);
@@ -268,7 +268,12 @@ impl List<'_> {
         });
     }
 
-    fn end(&mut self, code: i32, chain: Option<&str>) {
+    /// Counts what comes this far.
+    pub(super) fn count(&mut self) {
+        self.push("counter", |_| {});
+    }
+
+    pub(super) fn end(&mut self, code: i32, chain: Option<&str>) {
         self.push("immediate", |it| {
             it.number(1, VERDICT_REGISTER);
             it.nest(2, |it| verdict(it, code, chain));

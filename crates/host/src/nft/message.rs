@@ -83,6 +83,14 @@ pub(super) struct Batch {
     pub(super) changes: Vec<usize>,
 }
 
+/// One message of a transaction.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) kind: u16,
+    pub(super) flags: u16,
+    pub(super) body: Bytes,
+}
+
 /// How many elements go into one message: an attribute is at most 64 KiB long.
 const ELEMENTS_MAX: usize = 200;
 
@@ -106,6 +114,20 @@ impl Batch {
         let end = u32::try_from(of.len() + 1).expect("as above");
         bytes.framed(BATCH_END, 0, end, (0, NFTABLES), |_| {});
         Self { bytes: bytes.0, changes: of }
+    }
+
+    /// Of a family of tables that the proxy's words do not know.
+    pub(super) fn of_messages(family: u8, messages: &[Message]) -> Self {
+        let mut bytes = Bytes::default();
+        bytes.framed(BATCH_BEGIN, 0, 1, (0, NFTABLES), |_| {});
+        for (at, Message { kind, flags, body }) in messages.iter().enumerate() {
+            let ack = if at + 1 == messages.len() { ACK } else { 0 };
+            let sequence = u32::try_from(at + 2).expect("a transaction is bounded by the kernel's memory");
+            bytes.message(NFTABLES << 8 | kind, flags | ack, sequence, family, |it| it.0.extend_from_slice(&body.0));
+        }
+        let end = u32::try_from(messages.len() + 2).expect("as above");
+        bytes.framed(BATCH_END, 0, end, (0, NFTABLES), |_| {});
+        Self { bytes: bytes.0, changes: (0..=messages.len()).collect() }
     }
 }
 

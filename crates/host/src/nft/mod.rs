@@ -7,6 +7,7 @@ mod flows;
 mod message;
 mod objects;
 mod socket;
+mod source_guard;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,8 +20,9 @@ use corten_proxy::{
 };
 
 use flows::Bound;
-use message::Batch;
+use message::{Batch, INET};
 use socket::Socket;
+pub(crate) use source_guard::{Port, SourceGuard};
 
 use crate::{HostError, Layout};
 
@@ -55,7 +57,7 @@ impl ServiceRules {
     /// The kernel does not answer.
     pub async fn is_there(&self) -> Result<bool, HostError> {
         let table = self.table.clone();
-        blocking("look for the packet rules", move || Socket::open()?.has_table(&table)).await
+        blocking("look for the packet rules", move || Socket::open()?.has_table(INET, &table)).await
     }
 
     /// Does all of it at once, or nothing.

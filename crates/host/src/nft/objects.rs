@@ -9,13 +9,13 @@ use super::{
     message::{Bytes, CREATE},
 };
 
-const NEW_TABLE: u16 = 0;
+pub(super) const NEW_TABLE: u16 = 0;
 pub(super) const GET_TABLE: u16 = 1;
-const DEL_TABLE: u16 = 2;
-const NEW_CHAIN: u16 = 3;
+pub(super) const DEL_TABLE: u16 = 2;
+pub(super) const NEW_CHAIN: u16 = 3;
 pub(super) const GET_CHAIN: u16 = 4;
-const DEL_CHAIN: u16 = 5;
-const NEW_RULE: u16 = 6;
+pub(super) const DEL_CHAIN: u16 = 5;
+pub(super) const NEW_RULE: u16 = 6;
 const DEL_RULE: u16 = 8;
 const NEW_SET: u16 = 9;
 pub(super) const GET_SET: u16 = 10;
@@ -27,7 +27,7 @@ const DEL_ELEMENT: u16 = 14;
 pub(super) const NAME_OF_CHAIN: u16 = 3;
 pub(super) const NAME_OF_SET: u16 = 2;
 
-const APPEND: u16 = 0x800;
+pub(super) const APPEND: u16 = 0x800;
 const LIST_ELEMENT: u16 = 1;
 const DATA_VALUE: u16 = 1;
 const DATA_VERDICT: u16 = 2;

@@ -101,9 +101,9 @@ impl Socket {
         }
     }
 
-    pub(super) fn has_table(&mut self, table: &str) -> io::Result<bool> {
+    pub(super) fn has_table(&mut self, family: u8, table: &str) -> io::Result<bool> {
         let mut bytes = Bytes::default();
-        bytes.message(NFTABLES << 8 | GET_TABLE, ACK, 1, INET, |it| it.text(1, table));
+        bytes.message(NFTABLES << 8 | GET_TABLE, ACK, 1, family, |it| it.text(1, table));
         match self.ask(&bytes.0, |_| {}) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             other => other.map(|()| true),

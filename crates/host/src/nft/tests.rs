@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 
 /// Runs in a network of its own, where it can do no harm.
-fn in_own_network(work: impl FnOnce() + Send + 'static) {
+pub(super) fn in_own_network(work: impl FnOnce() + Send + 'static) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return;
@@ -54,6 +54,7 @@ fn proxy() -> Proxy {
         node_name: "n1".into(),
         addresses: vec!["172.30.0.2".parse().expect("an address")],
         pod_cidrs: ["10.244.0.0/16", "fd00:10:244::/64"].iter().filter_map(|it| Cidr::parse(it)).collect(),
+        ..Config::default()
     })
 }
 
@@ -113,9 +114,9 @@ fn the_kernel_takes_every_kind_of_rule() {
         assert_eq!(existing().chains.len(), held.chains.len());
         let refused = Socket::open().expect("a socket").commit(&Batch::of("test", &[Change::DropChain("none".into())]));
         assert_eq!(refused.expect_err("no such chain").at, Some(0));
-        assert!(Socket::open().expect("a socket").has_table("test").expect("an answer"));
+        assert!(Socket::open().expect("a socket").has_table(INET, "test").expect("an answer"));
         commit(&[Change::DropTable]);
-        assert!(!Socket::open().expect("a socket").has_table("test").expect("an answer"));
+        assert!(!Socket::open().expect("a socket").has_table(INET, "test").expect("an answer"));
     });
 }
 

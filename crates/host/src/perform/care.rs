@@ -8,14 +8,14 @@ use std::{
 };
 
 use corten_kubelet::{
-    Amount, ContainerUse, DiskUse, Event, Failure, LocalImage, NodeEffect, NodeNews, PodRef, PodUse, Signal, Signals,
-    VolumeUse,
+    Amount, ContainerUse, DiskUse, Event, Exposure, Failure, LocalImage, NodeEffect, NodeNews, PodRef, PodUse, Signal,
+    Signals, VolumeUse,
 };
 use tokio::{sync::watch, time::Instant};
 
 use super::NodeHands;
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, node_facts,
+    Cgroups, EndOfMachine, Layout, cri, mounts, node_facts, private,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
 };
 
@@ -93,6 +93,18 @@ impl NodeHands {
     pub async fn node_news(&self) -> Vec<Event> {
         let mut care = self.inner.care.lock().await;
         care.next(self).await
+    }
+
+    /// What should keep Pods and the machine's users apart, and does not.
+    pub async fn exposures(&self) -> Vec<Exposure> {
+        let layout = self.layout().clone();
+        let folders = tokio::task::spawn_blocking(move || private::open_ones(&layout)).await.unwrap_or_default();
+        let pods = self.layout().pods();
+        let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);
+        let mut found = folders;
+        found.extend(restricted.err().map(|it| Exposure::SetUserId { why: it.to_string() }));
+        found.extend(self.inner.doors.look().await.map(|why| Exposure::Spoofing { why }));
+        found
     }
 
     async fn signals(&self) -> Signals {

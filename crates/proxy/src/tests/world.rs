@@ -1,14 +1,22 @@
 //! Lines of text as Services and slices.
 
+use std::collections::BTreeSet;
+
 use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{Config, Event, rules::Cidr};
+use crate::{
+    Config, Event,
+    rules::{Cidr, Protocol},
+};
 
 pub(super) fn config() -> Config {
     Config {
         node_name: "n1".into(),
         addresses: ["172.30.0.2", "fd30::2"].iter().filter_map(|it| it.parse().ok()).collect(),
+        service_cidrs: ["10.96.0.0/12", "fd00:10:96::/112"].iter().filter_map(|it| Cidr::parse(it)).collect(),
+        own_ports: [(Protocol::Tcp, 6443), (Protocol::Udp, 10053)].into(),
+        listening: BTreeSet::new(),
         pod_cidrs: ["10.244.0.0/24", "fd00:10:244::/64"].iter().filter_map(|it| Cidr::parse(it)).collect(),
     }
 }
@@ -21,9 +29,16 @@ pub(super) fn event(line: &str) -> Option<Event> {
         ["slice", name, ref rest @ ..] => Some(Event::Slice(Box::new(parsed(slice(name, rest))))),
         ["gone", "service", name] => Some(Event::ServiceGone(Key::new("default", name))),
         ["gone", "slice", name] => Some(Event::SliceGone(Key::new("default", name))),
+        ["listening", ports] => Some(Event::Listening(ports.split(',').filter_map(listening).collect())),
         ["zone", name] => Some(Event::Zone(name.to_owned())),
         _ => None,
     }
+}
+
+/// `22/TCP`
+fn listening(text: &str) -> Option<(Protocol, u16)> {
+    let (port, protocol) = text.split_once('/')?;
+    Some((Protocol::parse(protocol)?, port.parse().ok()?))
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
@@ -32,7 +47,8 @@ fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 fn service(name: &str, words: &[&str]) -> Value {
     let mut spec = json!({"type": "ClusterIP", "sessionAffinity": "None"});
-    let mut object = json!({"metadata": {"name": name, "namespace": "default"}});
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    let mut object = json!({"metadata": {"name": name, "namespace": namespace}});
     for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
         let all = || value.split(',').map(|it| json!(it)).collect::<Vec<Value>>();
         match name {

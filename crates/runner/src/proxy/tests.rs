@@ -12,6 +12,7 @@ struct FakeKernel {
     is_emptied: Mutex<bool>,
     applied: Mutex<Vec<Vec<String>>>,
     forgotten: Mutex<Vec<Stale>>,
+    listening: Mutex<BTreeSet<(Protocol, u16)>>,
 }
 
 impl FakeKernel {
@@ -54,6 +55,10 @@ impl PacketHands for FakeKernel {
 
     fn forget_unbound(&self, _: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
         Box::pin(async { Ok(0) })
+    }
+
+    fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>> {
+        Box::pin(async { self.listening.lock().clone() })
     }
 
     fn answer_health(&self, _: Vec<Health>) {}
@@ -138,4 +143,32 @@ async fn what_is_refused_is_explained_and_said_again_as_a_whole() {
     until(|| journal.decisions(&SERVICES, &Key::new("default", "dns")).is_empty()).await;
     stop.send_replace(true);
     running.await.expect("it ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_of_the_machine_gets_its_port_back() {
+    let api = FakeApi::new();
+    put(&api, &["10.244.0.2"]);
+    let spec = json!({"clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "type": "ClusterIP", "externalIPs": ["172.30.0.2"],
+        "ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]});
+    api.put(SERVICE, json!({"metadata": {"name": "dns", "namespace": "default"}, "spec": spec}));
+    let (kernel, journal) = (Arc::new(FakeKernel::default()), Arc::new(JournalBook::default()));
+    let config = Config { node_name: "n1".into(), addresses: vec![[172, 30, 0, 2].into()], ..Config::default() };
+    let settings = ProxySettings {
+        proxy: Proxy::new(config),
+        node_name: "n1".into(),
+        client: api.client(),
+        hands: kernel.clone(),
+        clock: clock(),
+        journal: journal.clone(),
+    };
+    let work = async {
+        let added = "add element services4 { 172.30.0.2 . udp . 53 : goto ext4/default/dns/udp/53 }";
+        until(|| kernel.last().iter().any(|it| it == added)).await;
+        *kernel.listening.lock() = [(Protocol::Udp, 53)].into();
+        until(|| kernel.last().iter().any(|it| it == "delete element services4 { 172.30.0.2 . udp . 53 }")).await;
+        let decisions = journal.decisions(&SERVICES, &Key::new("default", "dns"));
+        assert_eq!(decisions[0].waits.iter().map(|it| &*it.reason).collect::<Vec<_>>(), ["PortTaken"]);
+    };
+    run_proxy(settings, work).await;
 }

@@ -1,0 +1,94 @@
+//! At which ports processes of the machine answer who asks at the node's addresses.
+
+use std::{collections::BTreeSet, fs, net::IpAddr};
+
+use corten_proxy::rules::Protocol;
+
+/// The kernel's tables of sockets: those of both families, and the state of one that waits for who asks.
+const TABLES: [(&str, Protocol, &str); 4] = [
+    ("tcp", Protocol::Tcp, "0A"),
+    ("tcp6", Protocol::Tcp, "0A"),
+    ("udp", Protocol::Udp, "07"),
+    ("udp6", Protocol::Udp, "07"),
+];
+/// Where the machine does not say it: the kernel's own choice.
+const EPHEMERAL_FROM: u16 = 32_768;
+
+/// The ports at `addresses`. Of UDP, where who asks and who answers look alike, only such as nobody is given by chance.
+pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let ephemeral = range.split_whitespace().next().and_then(|it| it.parse().ok()).unwrap_or(EPHEMERAL_FROM);
+    let mut all = BTreeSet::new();
+    for (table, protocol, state) in TABLES {
+        let text = fs::read_to_string(format!("/proc/self/net/{table}")).unwrap_or_default();
+        let ports = ports(&text, state, addresses).filter(|it| protocol == Protocol::Tcp || *it < ephemeral);
+        all.extend(ports.map(|it| (protocol, it)));
+    }
+    all
+}
+
+fn ports<'a>(table: &'a str, state: &'a str, addresses: &'a [IpAddr]) -> impl Iterator<Item = u16> + 'a {
+    table.lines().skip(1).filter_map(move |line| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, _, is) = (words.next()?, words.next()?, words.next()?);
+        let (address, port) = local.split_once(':')?;
+        let address = address_of(address)?;
+        let is_here = address.is_unspecified() || addresses.contains(&address);
+        u16::from_str_radix(port, 16).ok().filter(|_| is == state && is_here)
+    })
+}
+
+/// The kernel shows each four bytes as a number of the machine's own order.
+fn address_of(text: &str) -> Option<IpAddr> {
+    let word = |at: usize| {
+        let word = u32::from_str_radix(text.get(at * 8..at * 8 + 8)?, 16).ok()?;
+        Some(word.to_ne_bytes())
+    };
+    if text.len() == 8 {
+        return Some(IpAddr::from(word(0)?));
+    }
+    let mut bytes = [0; 16];
+    for (at, part) in bytes.chunks_exact_mut(4).enumerate() {
+        part.copy_from_slice(&word(at)?);
+    }
+    Some(IpAddr::from(bytes).to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn sees_what_answers_at_the_nodes_addresses() {
+        let node: IpAddr = [127, 0, 0, 9].into();
+        let everywhere = TcpListener::bind("0.0.0.0:0").expect("a port");
+        let here = TcpListener::bind((node, 0)).expect("a port");
+        let elsewhere = TcpListener::bind("127.0.0.8:0").expect("a port");
+        let port = |it: &TcpListener| (Protocol::Tcp, it.local_addr().expect("bound").port());
+        let found = listening(&[node]);
+        assert!(found.contains(&port(&everywhere)) && found.contains(&port(&here)), "{found:?}");
+        assert!(!found.contains(&port(&elsewhere)), "{found:?}");
+        if let Ok(everywhere6) = TcpListener::bind("[::]:0") {
+            assert!(listening(&[]).contains(&port(&everywhere6)));
+        }
+        // By chance: it may be a client's.
+        let udp = UdpSocket::bind("0.0.0.0:0").expect("a port");
+        assert!(!found.contains(&(Protocol::Udp, udp.local_addr().expect("bound").port())));
+        drop((everywhere, here, elsewhere));
+    }
+
+    #[test]
+    fn reads_the_kernels_table() {
+        let table = "  sl  local_address rem_address   st\n\
+             0: 00000000:0016 00000000:0000 0A 0\n\
+             1: 0100007F:0050 00000000:0000 0A 0\n\
+             2: 020010AC:01BB 00000000:0000 0A 0\n\
+             3: 020010AC:C000 08080808:01BB 01 0\n\
+             4: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0\n\
+             5: 000000000000000000000000:1F91 x 0A\nnonsense\n";
+        let node: IpAddr = [172, 16, 0, 2].into();
+        assert_eq!(ports(table, "0A", &[node]).collect::<Vec<_>>(), [22, 443, 8080]);
+    }
+}

@@ -1,0 +1,52 @@
+//! What no Service may have led to itself by naming an address from outside: the cluster's own addresses, and the ports of this
+//! node's addresses at which the node itself, or the machine, answers.
+//!
+//! Whoever may write a Service chooses its external addresses (CVE-2020-8554). Those of others outside are led, as upstream.
+
+use std::{net::IpAddr, ops::RangeInclusive};
+
+use corten_reconcile::{Actor, Wait};
+
+use crate::{
+    Config,
+    rules::{Backend, Protocol},
+};
+
+/// Node ports of Services: each is given to one of them.
+const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
+
+/// Why packets for this address and port are not led to a Service.
+pub(crate) fn refusal(config: &Config, address: IpAddr, protocol: Protocol, port: u16) -> Option<Wait> {
+    let front = format!("{}/{}", Backend { address, port }, protocol.word().to_uppercase());
+    let refused = |why: &str| {
+        let message = format!("packets for {front} are not led to it: {why}");
+        Some(Wait::new("ExternalAddressRefused", message, Actor::Author))
+    };
+    let taken = |by: &str| {
+        let message = format!("packets for {front} are not led to it: on node {} the port is {by}", config.node_name);
+        Some(Wait::new("PortTaken", message, Actor::Author))
+    };
+    if config.pod_cidrs.iter().any(|it| it.contains(address)) {
+        return refused("it is an address of Pods");
+    }
+    if config.service_cidrs.iter().any(|it| it.contains(address)) {
+        return refused("it is an address of the cluster's own Services");
+    }
+    let is_link_local = match address {
+        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
+        IpAddr::V6(it) => it.is_unicast_link_local(),
+    };
+    if address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local {
+        return refused("it is no address from outside");
+    }
+    if !config.addresses.contains(&address) {
+        return None;
+    }
+    if config.own_ports.contains(&(protocol, port)) {
+        return taken("one of Corten's own");
+    }
+    if NODE_PORTS.contains(&port) {
+        return taken("a node port of Services");
+    }
+    if config.listening.contains(&(protocol, port)) { taken("taken by a process of the machine") } else { None }
+}

@@ -24,6 +24,7 @@ mod faults;
 mod frames;
 mod framing;
 mod https;
+mod proxied;
 mod quota;
 mod restart;
 mod routes;

@@ -54,6 +54,10 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         }
         // What answers may never end: a page's stream of events.
         Dialed::Answered(response) => Ok(answered(response, &links).map(|it| recheck.guard(it))),
+        // What follows would be read as answers to the client's next requests.
+        Dialed::Switched(..) if !upgrade => {
+            Err(Status::unavailable("error trying to reach service: it switches protocols without being asked to"))
+        }
         Dialed::Switched(head, other) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
             ctx.server.tunnels().keep(ctx, recheck, Accepted::plain(connection), other);

@@ -48,9 +48,10 @@ pub(super) fn onward(
         onward.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         onward.insert(header::UPGRADE, to);
     }
-    // HTTP/2 says in the address whom it means.
-    let authority = authority.and_then(|it| HeaderValue::from_str(it.as_str()).ok());
-    if let Some(authority) = authority.filter(|_| !onward.contains_key(header::HOST)) {
+    // We have let the client go on.
+    onward.remove(header::EXPECT);
+    // HTTP/2 says in the address whom it means, and counts before what else is said.
+    if let Some(Ok(authority)) = authority.map(|it| HeaderValue::from_str(it.as_str())) {
         onward.insert(header::HOST, authority);
     }
     // Links in a page can only be read where it is not packed.
@@ -77,6 +78,10 @@ pub(super) fn forget_site(headers: &mut HeaderMap) {
 
 /// An answer's headers for the client.
 pub(super) fn homeward(headers: &mut HeaderMap) {
+    // The chunks were read: what else was said of the body's length is wrong.
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     strip_hops(headers);
     for name in CROSS_ORIGIN {
         headers.remove(name);

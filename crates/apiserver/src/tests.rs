@@ -18,6 +18,7 @@
 
 mod attacks;
 mod audit;
+mod browsers;
 mod depth;
 mod every_kind;
 mod faults;

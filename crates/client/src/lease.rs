@@ -174,7 +174,8 @@ impl Lease {
             spec: self.claim(now),
         };
         object.spec.acquire_time = if is_mine { seen.spec.acquire_time } else { Some(now.micro()) };
-        object.spec.lease_transitions = if is_mine { transitions } else { Some(transitions.unwrap_or(0) + 1) };
+        object.spec.lease_transitions =
+            if is_mine { transitions } else { Some(transitions.unwrap_or(0).saturating_add(1)) };
         let updated = self.client.replace(&LEASES, &self.key, "", &object).await?;
         self.seen = Some((decode(&updated)?, now));
         Ok(Holder::Me)

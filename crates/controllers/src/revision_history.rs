@@ -48,7 +48,7 @@ pub(crate) fn newest<'a, O: Seen>(
     owner: &Owner<'_>,
     revisions: &[&'a ControllerRevision],
 ) -> (Newest<'a>, Option<Effect>) {
-    let next = revisions.last().map_or(0, |it| it.revision) + 1;
+    let next = revisions.last().map_or(0, |it| it.revision).saturating_add(1);
     let is_equal = |it: &&&ControllerRevision| are_equal(template_of(it), owner.template);
     if let Some(found) = revisions.iter().rev().find(is_equal) {
         let is_last = revisions.last().is_some_and(|it| it.metadata.uid == found.metadata.uid);

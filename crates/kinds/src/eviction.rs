@@ -64,7 +64,7 @@ pub fn take(budget: &mut Value, pod: &str, now: Time) -> Result<(), Status> {
         return Err(refused(0, &why_none(budget, &name)));
     }
     let status = &mut budget["status"];
-    status["disruptionsAllowed"] = json!(allowed - 1);
+    status["disruptionsAllowed"] = json!(allowed.saturating_sub(1));
     if !status["disruptedPods"].is_object() {
         status["disruptedPods"] = json!({});
     }

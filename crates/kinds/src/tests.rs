@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 mod columns;
+mod extremes;
 mod fixtures;
 #[path = "../../schema/src/golden.rs"]
 mod golden;

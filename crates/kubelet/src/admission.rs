@@ -217,9 +217,9 @@ pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(
     ] {
         // As upstream: extended resources, which a device plugin would have made the node's, are not looked at.
         let requested = wanted.get(name).copied().unwrap_or(0);
-        let used = used.iter().filter_map(|it| it.get(name)).sum();
+        let used = used.iter().filter_map(|it| it.get(name)).fold(0_i64, |sum, it| sum.saturating_add(*it));
         let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
-        if requested > 0 && requested > capacity - used {
+        if requested > 0 && requested > capacity.saturating_sub(used) {
             return lacks(reason, name, requested, used, capacity);
         }
     }

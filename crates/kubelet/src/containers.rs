@@ -405,7 +405,7 @@ fn read_env_files(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) ->
 /// One more than the runtime or, where that has lost its memory, the API knows of.
 fn next_attempt(track: &Track, frame: &Frame<'_>) -> u32 {
     if let Some(latest) = track.latest() {
-        return latest.attempt + 1;
+        return latest.attempt.saturating_add(1);
     }
     let name = &frame.container.name;
     let status = frame.pod.status.as_ref();

@@ -98,7 +98,7 @@ pub(crate) fn resource(
         "cpu" => (value.milli_value(), divisor.milli_value()),
         _ => (value.value(), divisor.value()),
     };
-    Ok((value.saturating_add(divisor - 1) / divisor.max(1)).to_string())
+    Ok((value.saturating_add(divisor.max(1) - 1) / divisor.max(1)).to_string())
 }
 
 /// A container's limit or request; a limit stands in for a missing request, as the API server's defaults have it.
@@ -111,8 +111,10 @@ pub(crate) fn quantity(container: &Container, limit: bool, name: &str) -> Option
 fn allocatable(name: &str, around: &Surroundings<'_>) -> Option<Quantity> {
     let facts = around.facts?;
     match name {
-        "cpu" => Some(Quantity::millis(facts.cpus * 1000 - around.config.reserved_cpu_millis)),
-        "memory" => Some(Quantity::bytes(facts.memory_bytes - around.config.reserved_memory_bytes)),
+        "cpu" => {
+            Some(Quantity::millis(facts.cpus.saturating_mul(1000).saturating_sub(around.config.reserved_cpu_millis)))
+        }
+        "memory" => Some(Quantity::bytes(facts.memory_bytes.saturating_sub(around.config.reserved_memory_bytes))),
         "ephemeral-storage" => Some(Quantity::bytes(facts.ephemeral_storage_bytes)),
         _ => None,
     }

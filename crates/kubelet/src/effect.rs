@@ -508,9 +508,15 @@ impl HostEffect {
         match self {
             Self::PullImage { .. } => Duration::from_secs(3600),
             Self::RunSandbox(_) | Self::StopSandbox { .. } | Self::RemoveSandbox { .. } => Duration::from_secs(240),
-            Self::StopContainer { timeout_seconds, .. } => seconds(*timeout_seconds) + Duration::from_secs(120),
-            Self::Probe { timeout_seconds, .. } => seconds(i64::from(*timeout_seconds)) + Duration::from_secs(2),
-            Self::RunHook { timeout_seconds, .. } => seconds(i64::from(*timeout_seconds)) + Duration::from_secs(2),
+            Self::StopContainer { timeout_seconds, .. } => {
+                seconds(*timeout_seconds).saturating_add(Duration::from_secs(120))
+            }
+            Self::Probe { timeout_seconds, .. } => {
+                seconds(i64::from(*timeout_seconds)).saturating_add(Duration::from_secs(2))
+            }
+            Self::RunHook { timeout_seconds, .. } => {
+                seconds(i64::from(*timeout_seconds)).saturating_add(Duration::from_secs(2))
+            }
             _ => Duration::from_secs(120),
         }
     }

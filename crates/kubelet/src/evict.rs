@@ -195,7 +195,7 @@ impl Kubelet {
             let Some(container) = all_containers(&machine.pod).find(|it| it.name == of.name) else { continue };
             let bytes = match resource {
                 "memory" => Some(of.memory_bytes),
-                "ephemeral-storage" => of.rootfs.map(|it| it.bytes + of.logs.bytes),
+                "ephemeral-storage" => of.rootfs.map(|it| it.bytes.saturating_add(of.logs.bytes)),
                 _ => None,
             };
             let Some(bytes) = bytes else { continue };

@@ -85,8 +85,7 @@ pub use measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNew
 pub use services::{ServiceLink, ServicePort};
 pub use shutdown::ShutdownConfig;
 pub use thresholds::{
-    DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, duration, hard_thresholds, set_min_reclaims,
-    soft_thresholds,
+    DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,
 };
 pub use tokens::{Token, TokenWish};
 

@@ -46,7 +46,7 @@ pub struct DiskUse {
 impl DiskUse {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, inodes: self.inodes + other.inodes }
+        Self { bytes: self.bytes.saturating_add(other.bytes), inodes: self.inodes.saturating_add(other.inodes) }
     }
 }
 

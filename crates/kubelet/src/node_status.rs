@@ -354,10 +354,11 @@ fn allocatable(config: &Config, facts: &NodeFacts) -> Value {
         thresholds.map(|it| it.limit.of(capacity).value()).max().unwrap_or(0)
     };
     let (memory, disk) = (facts.memory_bytes, facts.ephemeral_storage_bytes);
-    let memory = memory - config.reserved_memory_bytes - floor(Signal::MemoryAvailable, memory);
-    let disk = disk - config.reserved_storage_bytes - floor(Signal::NodeFsAvailable, disk);
+    let memory =
+        memory.saturating_sub(config.reserved_memory_bytes).saturating_sub(floor(Signal::MemoryAvailable, memory));
+    let disk = disk.saturating_sub(config.reserved_storage_bytes).saturating_sub(floor(Signal::NodeFsAvailable, disk));
     let mut allocatable = json!({
-        "cpu": Quantity::millis(facts.cpus * 1000 - config.reserved_cpu_millis).to_string(),
+        "cpu": Quantity::millis(facts.cpus.saturating_mul(1000).saturating_sub(config.reserved_cpu_millis)).to_string(),
         "memory": format!("{}Ki", memory.max(0) >> 10),
         "ephemeral-storage": disk.max(0).to_string(),
         "pods": config.max_pods.to_string(),

@@ -355,7 +355,7 @@ impl PodMachine {
             }
         };
         self.sandbox_step.in_flight = true;
-        let newest = self.sandboxes.iter().map(|it| it.it.attempt + 1).max().unwrap_or(0);
+        let newest = self.sandboxes.iter().map(|it| it.it.attempt.saturating_add(1)).max().unwrap_or(0);
         let attempt = self.sandbox_step.attempts.max(newest);
         for (reason, message) in resolv::of_pod(&self.pod, cx.config, cx.facts).1 {
             cx.event(&self.who, "", Warning, reason, message);
@@ -411,12 +411,12 @@ impl PodMachine {
                 self.network.finished = Some(cx.now);
                 self.resize.sandbox_made();
                 self.sandboxes.retain(|it| it.it.id != sandbox.id);
-                step.attempts = sandbox.attempt + 1;
+                step.attempts = sandbox.attempt.saturating_add(1);
                 self.sandboxes.push(KnownSandbox { it: sandbox, learnt: Some(cx.now), is_stopped: false });
             }
             Err(failure) => {
                 step.failures += 1;
-                step.attempts += 1;
+                step.attempts = step.attempts.saturating_add(1);
                 step.retry_at = Some(cx.now.after(pause(step.failures, 10)));
                 let message = format!("Failed to create pod sandbox: {}", failure.message);
                 step.problem = Some(failure.message);

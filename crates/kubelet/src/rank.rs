@@ -36,7 +36,7 @@ impl<'a> Candidate<'a> {
             // As upstream: nobody asks for processes, so nobody has more than asked for.
             Signal::PidAvailable => return (true, true, priority, Reverse(used.processes)),
         };
-        (true, usage <= request, priority, Reverse(usage - request))
+        (true, usage <= request, priority, Reverse(usage.saturating_sub(request)))
     }
 }
 

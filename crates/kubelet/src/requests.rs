@@ -30,18 +30,18 @@ pub(crate) fn requests(pod: &Pod) -> BTreeMap<String, i64> {
 fn request(pod: &Pod, name: &str) -> i64 {
     let spec = spec_of(pod);
     let of = |it: &Container| quantity(it, false, name).map_or(0, |it| amount(name, it));
-    let mut sum: i64 = spec.containers.iter().map(of).sum();
-    let (mut sidecars, mut init_most) = (0, 0);
+    let mut sum = spec.containers.iter().map(of).fold(0_i64, i64::saturating_add);
+    let (mut sidecars, mut init_most) = (0_i64, 0_i64);
     for container in spec.init_containers.iter().flatten() {
         let own = of(container);
-        init_most = init_most.max(sidecars + own);
+        init_most = init_most.max(sidecars.saturating_add(own));
         if is_sidecar(container) {
-            sum += own;
-            sidecars += own;
+            sum = sum.saturating_add(own);
+            sidecars = sidecars.saturating_add(own);
         }
     }
     let of_pod = spec.resources.as_ref().and_then(|it| listed(&it.requests, name));
-    of_pod.unwrap_or(sum.max(init_most)) + listed(&spec.overhead, name).unwrap_or(0)
+    of_pod.unwrap_or(sum.max(init_most)).saturating_add(listed(&spec.overhead, name).unwrap_or(0))
 }
 
 fn listed(quantities: &Quantities, name: &str) -> Option<i64> {

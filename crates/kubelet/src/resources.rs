@@ -26,7 +26,7 @@ pub(crate) fn of_container(container: &Container, pod: &Pod, facts: Option<&Node
         cpu_quota: quota(millis(true)),
         cpu_period: if millis(true) > 0 { PERIOD_MICROS } else { 0 },
         memory_limit_bytes: memory(true),
-        oom_score_adj: oom_score_adj(pod, memory(false) + unclaimed_memory(pod), facts),
+        oom_score_adj: oom_score_adj(pod, memory(false).saturating_add(unclaimed_memory(pod)), facts),
     }
 }
 
@@ -53,15 +53,15 @@ pub(crate) fn of_pod(pod: &Pod) -> Resources {
 /// each other.
 fn at_most(pod: &Pod, of: impl Fn(&Container) -> i64) -> i64 {
     let spec = spec_of(pod);
-    let (mut sidecars, mut most) = (0, 0);
+    let (mut sidecars, mut most) = (0_i64, 0_i64);
     for container in spec.init_containers.iter().flatten() {
-        let now = sidecars + of(container);
+        let now = sidecars.saturating_add(of(container));
         most = most.max(now);
         if is_sidecar(container) {
             sidecars = now;
         }
     }
-    most.max(sidecars + spec.containers.iter().map(of).sum::<i64>())
+    most.max(spec.containers.iter().map(of).fold(sidecars, i64::saturating_add))
 }
 
 /// What the pod as a whole asks for; a limit stands in for a missing request.
@@ -75,9 +75,10 @@ fn own(pod: &Pod, limit: bool, name: &str) -> Option<Quantity> {
 fn unclaimed_memory(pod: &Pod) -> i64 {
     let Some(of_pod) = own(pod, false, "memory") else { return 0 };
     let containers = &spec_of(pod).containers;
-    let claimed: i64 = containers.iter().filter_map(|it| quantity(it, false, "memory")).map(Quantity::value).sum();
+    let claimed = containers.iter().filter_map(|it| quantity(it, false, "memory")).map(Quantity::value);
+    let claimed = claimed.fold(0_i64, i64::saturating_add);
     let n_containers = i64::try_from(containers.len()).unwrap_or(1).max(1);
-    (of_pod.value() - claimed).max(0) / n_containers
+    of_pod.value().saturating_sub(claimed).max(0) / n_containers
 }
 
 /// Of each size of huge pages that the machine has, how much: nothing where the container asks for nothing.

@@ -2,6 +2,7 @@
 //!
 //! `UPDATE=1 cargo test` rewrites the indented lines of every file in `testdata`.
 
+mod extremes;
 mod show;
 mod world;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use corten_meta::Quantity;
+use corten_meta::{Quantity, duration::duration};
 
 /// What is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,37 +200,6 @@ fn pairs(text: &str, sign: char) -> Result<Vec<(String, String)>, String> {
     parts.map(|it| pair(it).ok_or_else(|| format!("{it:?} is not of the form signal{sign}value"))).collect()
 }
 
-/// Reads a time as Go writes it: `1h2m3.5s`, `250ms`.
-///
-/// # Errors
-/// It is none.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("invalid duration {text:?}");
-    let mut rest = text;
-    let mut sum = Duration::ZERO;
-    if text == "0" {
-        return Ok(sum);
-    }
-    while !rest.is_empty() {
-        let end = rest.find(|it: char| !it.is_ascii_digit() && it != '.').ok_or_else(invalid)?;
-        let number: f64 = rest[..end].parse().map_err(|_| invalid())?;
-        rest = &rest[end..];
-        let end = rest.find(|it: char| it.is_ascii_digit() || it == '.').unwrap_or(rest.len());
-        let unit = match &rest[..end] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            _ => return Err(invalid()),
-        };
-        rest = &rest[end..];
-        sum += Duration::try_from_secs_f64(number * unit).map_err(|_| invalid())?;
-    }
-    if text.is_empty() { Err(invalid()) } else { Ok(sum) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,10 +242,5 @@ mod tests {
         let mut found = soft_thresholds("memory.available<1Gi", "memory.available=1m30s").expect("it can be read");
         set_min_reclaims(&mut found, "memory.available=500Mi").expect("it can be read");
         assert_eq!((found[0].grace.as_secs(), found[0].min_reclaim.is_some()), (90, true));
-        for (text, expected) in
-            [("1h1s", Some(3601)), ("0", Some(0)), ("90s", Some(90)), ("5", None), ("", None), ("1x", None)]
-        {
-            assert_eq!(duration(text).ok().map(|it| it.as_secs()), expected, "{text}");
-        }
     }
 }

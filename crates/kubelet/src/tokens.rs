@@ -1,7 +1,7 @@
 //! The tokens by which a pod's containers speak as its service account: asked for before its volumes are made, and again
 //! when four fifths of their time are over. A running pod keeps an old one for as long as no new one comes.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use corten_api::core::v1::Pod;
 use corten_meta::Time;
@@ -12,8 +12,10 @@ use crate::{
     pod::{PodMachine, spec_of},
 };
 
+/// A manifest may wish for a token that ends at once.
+const PAUSE_MIN: Duration = Duration::from_secs(10);
 /// A day: the longest a token is used, whatever it was asked for.
-const AGE_MS_MAX: i64 = 24 * 3600 * 1000;
+const AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 const SECONDS: i64 = 3600;
 const RETRY_SECONDS_MAX: u64 = 120;
 
@@ -108,10 +110,10 @@ impl PodMachine {
 
 /// A fifth of its time before it ends; not in the past, or the next would be asked for at once and for ever.
 fn renewal(token: &Token, wish: &TokenWish, now: Time) -> Time {
-    let lifetime_ms = wish.seconds * 1000;
-    let end = token.expires.unix_millis();
-    let at = (end - lifetime_ms / 5).min(end - lifetime_ms + AGE_MS_MAX);
-    Time::from_unix_millis(at.max(now.unix_millis() + lifetime_ms / 10))
+    let lifetime = Duration::from_secs(u64::try_from(wish.seconds).unwrap_or(0));
+    let end = token.expires;
+    let at = end.before(lifetime / 5).min(end.before(lifetime).after(AGE_MAX));
+    at.max(now.after((lifetime / 10).max(PAUSE_MIN)))
 }
 
 /// Every token that the pod's volumes name.

@@ -132,7 +132,7 @@ impl Planner<'_> {
     fn memory_size(&self, limit: Option<i64>) -> Option<i64> {
         let of_pod = Some(resources::of_pod(self.pod).memory_limit_bytes).filter(|it| *it > 0);
         let facts = self.around.facts;
-        let of_node = facts.map(|it| it.memory_bytes - self.around.config.reserved_memory_bytes);
+        let of_node = facts.map(|it| it.memory_bytes.saturating_sub(self.around.config.reserved_memory_bytes));
         [limit, of_pod, of_node].into_iter().flatten().min()
     }
 

@@ -3,8 +3,10 @@
 //! Nothing here does I/O, reads a clock or knows a single kind.
 
 pub mod depth;
+pub mod duration;
 pub mod field;
 mod key;
+pub mod number;
 mod object_meta;
 pub mod quantity;
 mod resource;

@@ -9,10 +9,11 @@ use jiff::{
     tz::{TimeZone, TimeZoneDatabase},
 };
 
-use crate::Time;
+use crate::{Time, duration::nanos};
 
 /// Beyond this nothing is due any more: `0 0 30 2 *`.
 const YEARS_MAX: i16 = 5;
+const MINUTE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
@@ -88,12 +89,40 @@ impl Schedule {
         Ok(Self { due, zone })
     }
 
-    /// The first time after `after`; `zone` is that of the object, where the schedule itself names none.
+    /// The first time after `after`, always a later one; none within five years, or before the calendar ends, is never.
+    /// `zone` is that of the object, where the schedule itself names none.
     pub fn next(&self, after: Time, zone: &TimeZone) -> Option<Time> {
+        self.candidate(after, zone).filter(|it| *it > after)
+    }
+
+    /// The last time that is later than `after` and not later than `now`, found without looking at those between.
+    pub fn latest(&self, after: Time, now: Time, zone: &TimeZone) -> Option<Time> {
+        let first = self.next(after, zone).filter(|it| *it <= now)?;
+        if let Due::Every(delay) = self.due {
+            let n_more = now.since(first).as_secs().checked_div(delay.as_secs())?;
+            return first.checked_after(Duration::from_secs(n_more.checked_mul(delay.as_secs())?));
+        }
+        // The later one begins to look, the later is what is found. No two are due within one minute.
+        let (mut found, mut late) = (first, now);
+        while late.since(found) >= MINUTE {
+            let middle = found.after(late.since(found) / 2);
+            match self.next(middle, zone).filter(|it| *it <= now) {
+                Some(later) => found = later,
+                None => late = middle,
+            }
+        }
+        Some(found)
+    }
+
+    fn candidate(&self, after: Time, zone: &TimeZone) -> Option<Time> {
         let Due::Fields { minutes, hours, days, months, weekdays } = &self.due else {
             let Due::Every(delay) = self.due else { return None };
-            return Some(after.whole_seconds().after(delay));
+            return after.whole_seconds().checked_after(delay);
         };
+        // A field of commas alone. Who looked for such a minute would look at every one there is.
+        if [minutes, hours, days, months, weekdays].iter().any(|it| it.bits == 0) {
+            return None;
+        }
         let zone = self.zone.as_ref().unwrap_or(zone);
         let start = after.0.as_second().div_euclid(60).checked_add(1)?.checked_mul(60)?;
         let start = Timestamp::from_second(start).ok()?.to_zoned(zone.clone());
@@ -148,41 +177,14 @@ fn descriptor(text: &str) -> Result<Due, String> {
         "@hourly" => fields("0 * * * *"),
         _ => match text.strip_prefix("@every ") {
             Some(duration) => {
-                let delay = duration_of(duration).map_err(|it| format!("failed to parse duration {text}: {it}"))?;
+                let nanos = nanos(duration).map_err(|it| format!("failed to parse duration {text}: {it}"))?;
                 // As upstream: whole seconds, and never less than one.
-                Ok(Due::Every(Duration::from_secs(delay.as_secs().max(1))))
+                let seconds = u64::try_from(nanos / 1_000_000_000).unwrap_or(0);
+                Ok(Due::Every(Duration::from_secs(seconds.max(1))))
             }
             None => Err(format!("unrecognized descriptor: {text}")),
         },
     }
-}
-
-/// `1h30m`, `1.5s`, as Go writes durations.
-fn duration_of(text: &str) -> Result<Duration, String> {
-    let invalid = || format!("time: invalid duration {text:?}");
-    let (mut rest, mut nanos) = (text.strip_prefix('+').unwrap_or(text), 0_f64);
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(rest.len());
-        let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
-        rest = &rest[digits..];
-        let letters = rest.find(|it: char| it.is_ascii_digit() || it == '.').unwrap_or(rest.len());
-        let seconds = match &rest[..letters] {
-            "h" => 3600.0,
-            "m" => 60.0,
-            "s" => 1.0,
-            "ms" => 1e-3,
-            "us" | "µs" => 1e-6,
-            "ns" => 1e-9,
-            "" => return Err(format!("time: missing unit in duration {text:?}")),
-            unit => return Err(format!("time: unknown unit {unit:?} in duration {text:?}")),
-        };
-        nanos += number * seconds;
-        rest = &rest[letters..];
-    }
-    Duration::try_from_secs_f64(nanos).map_err(|_| invalid())
 }
 
 fn fields(text: &str) -> Result<Due, String> {
@@ -294,8 +296,76 @@ mod tests {
             let next = Schedule::parse(schedule).expect(schedule).next(after.parse().expect(after), &zone);
             assert_eq!(next.map(|it| it.to_string()).as_deref(), Some(expected), "{schedule} after {after}");
         }
-        let never = Schedule::parse("0 0 30 2 *").expect("a schedule");
-        assert_eq!(never.next(Time::from_unix_seconds(0), &TimeZone::UTC), None);
+    }
+
+    #[test]
+    fn never() {
+        let begin = Time::from_unix_seconds(0);
+        for schedule in
+            ["0 0 30 2 *", "59 23 31 2,4,6,9,11 *", ", * * * *", "* , * * *", "* * , * *", "* * * , *", "* * * * ,"]
+        {
+            let schedule = Schedule::parse(schedule).expect(schedule);
+            assert_eq!(schedule.next(begin, &TimeZone::UTC), None);
+            assert_eq!(schedule.latest(begin, Time::MAX, &TimeZone::UTC), None);
+        }
+        assert_eq!(
+            Schedule::parse("@every 9999999999h"),
+            Err("failed to parse duration @every 9999999999h: time: invalid duration \"9999999999h\"".to_owned())
+        );
+    }
+
+    /// Wherever it begins to look, the next time is a later one, or there is none: who goes from time to time comes to an end.
+    #[test]
+    fn it_always_goes_on() {
+        let zones = ["UTC", "Europe/Berlin", "Pacific/Apia", "Africa/Monrovia", "Antarctica/Troll"];
+        let begins = ["0000-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "2011-12-30T10:00:00Z", "2026-10-25T00:59:59Z"];
+        let begins =
+            begins.map(|it| it.parse::<Time>().expect(it)).into_iter().chain([Time::MAX, Time::MAX.after_seconds(-90)]);
+        for begin in begins.chain([Time::MAX.after_seconds(-400 * 24 * 3600)]) {
+            for text in [
+                "* * * * *",
+                "30 2 * * *",
+                "0 0 29 2 *",
+                "@yearly",
+                "@every 1s",
+                "@every 0s",
+                "@every -1h",
+                "@every 2562047h",
+            ] {
+                let schedule = Schedule::parse(text).expect(text);
+                for zone in zones.map(|it| time_zone(it).expect(it)) {
+                    let mut at = begin;
+                    for _ in 0..5 {
+                        let Some(next) = schedule.next(at, &zone) else { break };
+                        assert!(next > at, "{text} after {at}");
+                        at = next;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_latest_time() {
+        let (begin, now) = ("2026-01-01T00:00:30Z", "2026-11-20T10:57:29Z");
+        for (schedule, after, now, expected) in [
+            ("* * * * *", begin, now, Some("2026-11-20T10:57:00Z")),
+            ("*/15 * * * *", begin, now, Some("2026-11-20T10:45:00Z")),
+            ("0 0 1 * *", begin, now, Some("2026-11-01T00:00:00Z")),
+            ("30 6-16/4 * * 1-5", begin, now, Some("2026-11-20T10:30:00Z")),
+            // Every minute of one day.
+            ("* * 1 3 *", begin, now, Some("2026-03-01T23:59:00Z")),
+            ("0 0 1 1 *", begin, now, None),
+            ("@every 90s", begin, now, Some("2026-11-20T10:56:00Z")),
+            ("@every 1s", "0000-01-01T00:00:00Z", now, Some(now)),
+            ("@every 2562047h", begin, "9000-01-01T00:00:00Z", Some("8778-09-02T06:00:30Z")),
+            ("* * * * *", "0000-01-01T00:00:00Z", "9990-12-30T22:00:00Z", Some("9990-12-30T22:00:00Z")),
+            ("* * * * *", now, begin, None),
+        ] {
+            let time = |it: &str| it.parse::<Time>().expect(it);
+            let latest = Schedule::parse(schedule).expect(schedule).latest(time(after), time(now), &TimeZone::UTC);
+            assert_eq!(latest.map(|it| it.to_string()).as_deref(), expected, "{schedule}");
+        }
     }
 
     #[test]

@@ -20,14 +20,23 @@ pub struct Time(pub Timestamp);
 pub struct MicroTime(pub Timestamp);
 
 impl Time {
-    /// Seconds since the Unix epoch; out-of-range values are clamped to the epoch.
+    /// The first moment that can be written, at the beginning of the year 0, and the last. What would lie beyond is one of
+    /// them, so whatever is computed can be read again.
+    pub const MIN: Self = Self(Timestamp::constant(rfc3339::YEAR_ZERO, 0));
+    pub const MAX: Self = Self(Timestamp::MAX);
+
+    /// Seconds since the Unix epoch; the nearest time there is where the calendar ends before.
     pub fn from_unix_seconds(seconds: i64) -> Self {
-        Self(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
+        Self::within(Timestamp::from_second(seconds).unwrap_or_else(|_| end_towards(seconds)))
     }
 
-    /// Milliseconds since the Unix epoch; out-of-range values are clamped to the epoch.
+    /// As [`Time::from_unix_seconds`], in milliseconds.
     pub fn from_unix_millis(millis: i64) -> Self {
-        Self(Timestamp::from_millisecond(millis).unwrap_or(Timestamp::UNIX_EPOCH))
+        Self::within(Timestamp::from_millisecond(millis).unwrap_or_else(|_| end_towards(millis)))
+    }
+
+    fn within(timestamp: Timestamp) -> Self {
+        Self(timestamp).max(Self::MIN)
     }
 
     pub fn unix_millis(self) -> i64 {
@@ -39,9 +48,26 @@ impl Time {
         Duration::try_from(self.0.duration_since(earlier.0)).unwrap_or_default()
     }
 
-    /// `self + duration`; stays as it is where the sum cannot be represented.
+    /// `self + duration`; the last moment there is where the calendar ends before. So it does not always advance: what goes
+    /// from time to time takes [`Time::checked_after`].
     pub fn after(self, duration: Duration) -> Self {
-        Self(self.0.checked_add(duration).unwrap_or(self.0))
+        self.checked_after(duration).unwrap_or(Self::MAX)
+    }
+
+    /// `self + duration`, unless the calendar ends before.
+    pub fn checked_after(self, duration: Duration) -> Option<Self> {
+        self.0.checked_add(duration).ok().map(Self)
+    }
+
+    /// `self - duration`; the first moment there is where the calendar begins after.
+    pub fn before(self, duration: Duration) -> Self {
+        Self::within(self.0.checked_sub(duration).unwrap_or(Timestamp::MIN))
+    }
+
+    /// `self + seconds`, which may be negative, as users write them.
+    pub fn after_seconds(self, seconds: i64) -> Self {
+        let duration = Duration::from_secs(seconds.unsigned_abs());
+        if seconds < 0 { self.before(duration) } else { self.after(duration) }
     }
 
     pub fn micro(self) -> MicroTime {
@@ -52,6 +78,10 @@ impl Time {
     pub fn whole_seconds(self) -> Self {
         Self::from_unix_seconds(self.0.as_second())
     }
+}
+
+fn end_towards(number: i64) -> Timestamp {
+    if number < 0 { Timestamp::MIN } else { Timestamp::MAX }
 }
 
 impl fmt::Display for Time {
@@ -112,5 +142,27 @@ mod tests {
         assert_eq!("2026-11-20T12:57:29+02:00".parse::<Time>().expect("valid"), time.whole_seconds());
         assert_eq!(time.since(time.whole_seconds()).as_micros(), 987_654);
         assert_eq!(time.whole_seconds().since(time), Duration::ZERO);
+    }
+
+    #[test]
+    fn the_calendar_has_ends() {
+        let time: Time = "2026-11-20T10:57:29Z".parse().expect("valid");
+        for seconds in [1, 9_999_999_999 * 3600, i64::MAX] {
+            let (later, earlier) = (time.after_seconds(seconds), time.after_seconds(-seconds));
+            assert!(earlier < time && time < later, "{seconds}");
+            assert_eq!((time.after(Duration::from_secs(seconds.unsigned_abs())), later), (later, later));
+        }
+        assert_eq!(time.after_seconds(i64::MIN), Time::MIN);
+        assert_eq!((time.after(Duration::MAX), time.before(Duration::MAX)), (Time::MAX, Time::MIN));
+        assert_eq!((time.checked_after(Duration::MAX), Time::MAX.checked_after(Duration::from_nanos(1))), (None, None));
+        for number in [i64::MAX, i64::MAX / 1000] {
+            assert_eq!((Time::from_unix_seconds(number), Time::from_unix_seconds(-number)), (Time::MAX, Time::MIN));
+            assert_eq!((Time::from_unix_millis(number), Time::from_unix_millis(-number)), (Time::MAX, Time::MIN));
+        }
+        assert_eq!(Time::MIN.whole_seconds(), Time::MIN);
+        for (end, text) in [(Time::MIN, "0000-01-01T00:00:00Z"), (Time::MAX.whole_seconds(), "9999-12-30T22:00:00Z")] {
+            assert_eq!((end.to_string().as_str(), text.parse()), (text, Ok(end)), "what is written is read again");
+            assert_eq!(end.micro().to_string().parse(), Ok(end.micro()));
+        }
     }
 }

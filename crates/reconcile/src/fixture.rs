@@ -12,12 +12,16 @@
 //! A file holds any number of such cases, each begun by its `# comment`. `UPDATE=1 cargo test` rewrites what stands
 //! below the lines. This is the one file of its floor that touches the disk, and only tests are built with it.
 
+mod extremes;
 mod line;
 mod words;
 mod workloads;
 mod world;
 
-use std::fmt::Write as _;
+use std::{
+    fmt::Write as _,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+};
 
 use corten_meta::Key;
 
@@ -25,7 +29,8 @@ pub use world::World;
 
 use crate::{Controller, Plan};
 
-/// Checks every case of every file of text worlds in the folder `dir` against `controller`.
+/// Checks every case of every file of text worlds in the folder `dir` against `controller`; and that it comes to a plan
+/// whatever number of theirs is at its end.
 ///
 /// # Panics
 /// Where a plan is not the expected one, with both; or where a file or line cannot be read.
@@ -37,6 +42,34 @@ pub fn check(controller: &dyn Controller, dir: &str) {
         describe(&plan, world, &mut text);
         text
     });
+    let mut tried = extremes::Tried::default();
+    each_world(dir, |case, world| {
+        extremes::each(&world, &mut tried, |change, world| {
+            named(&format!("{case}, {change}"), || {
+                controller.reconcile(&world.view(&controller.watches()), &world.asked(), world.now)
+            });
+        });
+    });
+}
+
+/// Every world of every file of cases in `dir`, with some number at the end of what the API takes: `run` must come to an end
+/// with each.
+///
+/// # Panics
+/// As [`check`]; or where `run` does.
+pub fn each_extreme(dir: &str, mut run: impl FnMut(&World)) {
+    let mut tried = extremes::Tried::default();
+    each_world(dir, |case, world| {
+        extremes::each(&world, &mut tried, |change, world| named(&format!("{case}, {change}"), || run(world)));
+    });
+}
+
+/// Says in which case it was, where `run` panics.
+fn named<T>(case: &str, run: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        eprintln!("in {case}");
+        resume_unwind(panic)
+    })
 }
 
 /// As [`check`], for minds that are no controllers: `run` turns a world into the text that is expected of it.

@@ -39,13 +39,14 @@ impl Amounts {
         amounts
     }
 
+    /// What is asked for may be as much as a number can say: sums stop there, and no node has it.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.cpu_millis += other.cpu_millis;
-        self.memory_bytes += other.memory_bytes;
-        self.ephemeral_storage_bytes += other.ephemeral_storage_bytes;
+        self.cpu_millis = self.cpu_millis.saturating_add(other.cpu_millis);
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.saturating_add(other.ephemeral_storage_bytes);
         for (name, amount) in &other.extended {
             match self.extended.get_mut(name) {
-                Some(sum) => *sum += amount,
+                Some(sum) => *sum = sum.saturating_add(*amount),
                 None => {
                     self.extended.insert(name.clone(), *amount);
                 }
@@ -53,13 +54,19 @@ impl Amounts {
         }
     }
 
+    /// Has a sum stopped at the end of all numbers? Then nothing can be taken from it: it is to be added up anew.
+    pub(crate) fn is_full(&self) -> bool {
+        let named = [self.cpu_millis, self.memory_bytes, self.ephemeral_storage_bytes];
+        named.iter().chain(self.extended.values()).any(|it| matches!(*it, i64::MIN | i64::MAX))
+    }
+
     pub(crate) fn subtract(&mut self, other: &Self) {
-        self.cpu_millis -= other.cpu_millis;
-        self.memory_bytes -= other.memory_bytes;
-        self.ephemeral_storage_bytes -= other.ephemeral_storage_bytes;
+        self.cpu_millis = self.cpu_millis.saturating_sub(other.cpu_millis);
+        self.memory_bytes = self.memory_bytes.saturating_sub(other.memory_bytes);
+        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.saturating_sub(other.ephemeral_storage_bytes);
         for (name, amount) in &other.extended {
             if let Some(sum) = self.extended.get_mut(name) {
-                *sum -= amount;
+                *sum = sum.saturating_sub(*amount);
                 if *sum == 0 {
                     self.extended.remove(name);
                 }

@@ -75,7 +75,7 @@ pub(crate) struct TopologySpreadConstraint {
     pub(crate) when_unsatisfiable: String,
     pub(crate) label_selector: Option<LabelSelector>,
     pub(crate) match_label_keys: Vec<String>,
-    pub(crate) min_domains: Option<usize>,
+    pub(crate) min_domains: Option<i64>,
     pub(crate) node_affinity_policy: String,
     pub(crate) node_taints_policy: String,
 }

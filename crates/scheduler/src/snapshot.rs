@@ -149,8 +149,8 @@ impl Snapshot {
         let is_repelling = usize::from(!known.pod_anti_affinity.is_empty());
         self.repelling[idx] -= is_repelling;
         self.n_repelling -= is_repelling;
-        self.requested[idx].subtract(&pod.requested);
-        self.guessed[idx].subtract(&pod.guessed);
+        subtract(&mut self.requested[idx], &known.requested, self.pods[idx].values().map(|it| &it.requested));
+        subtract(&mut self.guessed[idx], &known.guessed, self.pods[idx].values().map(|it| &it.guessed));
         for port in &pod.ports {
             if let Some(count) = self.ports[idx].get_mut(port) {
                 *count -= 1;
@@ -217,5 +217,15 @@ impl Snapshot {
             format!("{:?} {pods:?}", Row { pods: &BTreeMap::new(), ..row })
         });
         rows.chain([format!("{} repel", self.n_repelling)]).collect()
+    }
+}
+
+/// Takes one pod's amounts from the sum, of which `rest` stay.
+fn subtract<'a>(sum: &mut Amounts, gone: &Amounts, rest: impl Iterator<Item = &'a Amounts>) {
+    if sum.is_full() {
+        *sum = Amounts::default();
+        rest.for_each(|it| sum.add(it));
+    } else {
+        sum.subtract(gone);
     }
 }

@@ -9,7 +9,7 @@ use corten_meta::{Key, Retry, Time};
 use corten_reconcile::fixture::{self, World};
 use serde_json::{Value, json};
 
-use crate::{Config, Effect, Event, PLUGINS, Scheduler};
+use crate::{Config, Effect, Event, PLUGINS, Scheduler, requests::Amounts};
 
 fn node(object: &Value) -> Event {
     Event::Node(Box::new(serde_json::from_value(object.clone()).expect("it is a node")))
@@ -66,6 +66,50 @@ fn one_tick() {
         effects.extend(scheduler.step(Event::Tick, world.now));
         describe(&effects, world.now)
     });
+}
+
+/// Pods and nodes may name the largest numbers there are: a tick comes to an end, and what goes takes away what it brought.
+#[test]
+fn numbers_may_stand_at_their_ends() {
+    fixture::each_extreme(&format!("{}/testdata/one_tick", env!("CARGO_MANIFEST_DIR")), |world| {
+        let mut scheduler = Scheduler::new(Config::default());
+        world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+        world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+        let effects = scheduler.step(Event::Tick, world.now);
+        for effect in effects {
+            if let Effect::Bind { pod, uid, node } = effect {
+                scheduler.step(Event::Bound { pod, uid, node }, world.now);
+            }
+        }
+        scheduler.step(Event::Tick, world.now.after(Duration::from_secs(600)));
+        world.list(&PODS).for_each(|it| drop(scheduler.step(Event::PodGone(it.0.clone()), world.now)));
+        let left: Vec<String> = scheduler
+            .snapshot
+            .nodes()
+            .filter(|it| *it.requested != Amounts::default())
+            .map(|it| format!("{:?}", it.requested))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    });
+}
+
+/// A pod asks for all there can be, twice over, and goes: the other's request is still known.
+#[test]
+fn a_sum_beyond_numbers_is_added_up_anew() {
+    let most = i64::MAX.to_string();
+    let large = |name: &str| {
+        let resources = json!({"requests": {"cpu": most, "memory": most, "example.com/gpu": most}});
+        json!({"metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": resources}, {"name": "d", "resources": resources}]}})
+    };
+    let small = json!({"metadata": {"name": "small", "namespace": "default", "uid": "small", "resourceVersion": "1"},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "resources": {"requests": {"cpu": "500m"}}}]}});
+    let mut scheduler = Scheduler::new(Config::default());
+    let now = Time::from_unix_seconds(0);
+    [large("a"), large("b"), small].iter().for_each(|it| drop(scheduler.step(pod(it), now)));
+    ["a", "b"].iter().for_each(|it| drop(scheduler.step(Event::PodGone(Key::new("default", *it)), now)));
+    let row = scheduler.snapshot.row("n1").expect("a row");
+    assert_eq!((row.requested.cpu_millis, row.requested.memory_bytes, row.requested.extended.len()), (500, 0, 0));
 }
 
 #[test]

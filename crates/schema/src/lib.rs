@@ -7,6 +7,8 @@ mod check;
 mod complete;
 mod cursor;
 mod duplicates;
+#[cfg(feature = "extremes")]
+pub mod extremes;
 pub mod patch;
 pub mod proto;
 mod prune;

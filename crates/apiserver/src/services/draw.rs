@@ -188,6 +188,6 @@ impl Block {
             IpAddr::V4(it) => u128::from(it.to_bits()),
             IpAddr::V6(it) => it.to_bits(),
         };
-        Family::of(address) == self.family && (self.first..self.first + self.n_addresses).contains(&number)
+        Family::of(address) == self.family && (self.first..=self.first + (self.n_addresses - 1)).contains(&number)
     }
 }

@@ -108,8 +108,9 @@ fn between(older: Option<Point>, newer: Point) -> Option<(Use, Window)> {
         Some((used_before, at)) if !is_restarted(at) && used_before <= used => (used_before, at),
         _ => (0, newer.started_unix_millis?),
     };
-    let millis = u64::try_from(end - begin).ok().filter(|it| u128::from(*it) * 10 >= SHORTEST.as_millis())?;
-    let nanocores = i128::from(used - used_before) * 1000 / i128::from(millis);
+    let millis =
+        u64::try_from(end.saturating_sub(begin)).ok().filter(|it| u128::from(*it) * 10 >= SHORTEST.as_millis())?;
+    let nanocores = i128::from(used.saturating_sub(used_before)) * 1000 / i128::from(millis);
     let used = Use { nanocores: i64::try_from(nanocores).unwrap_or(i64::MAX), memory_bytes };
     Some((used, Window { end: Time::from_unix_millis(end), length: Duration::from_millis(millis) }))
 }

@@ -185,7 +185,7 @@ fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) {
 fn sooner(ctx: &Context, mut object: Value, grace: i64, asked: i64) -> Value {
     let at = object["metadata"]["deletionTimestamp"].as_str().and_then(|it| it.parse::<Time>().ok());
     let now = ctx.server.now();
-    let at = at.map_or(now, |it| Time::from_unix_millis(it.unix_millis() - (grace - asked) * 1000)).max(now);
+    let at = at.map_or(now, |it| it.after_seconds(asked.saturating_sub(grace))).max(now);
     let metadata = metadata::of(&mut object);
     metadata.insert("deletionTimestamp".into(), at.to_string().into());
     metadata.insert("deletionGracePeriodSeconds".into(), asked.into());

@@ -286,6 +286,6 @@ pub(super) fn mark_deleted(ctx: &Context, object: &mut Value, grace_seconds: i64
 pub(super) fn count_up(object: &mut Value) {
     let metadata = of(object);
     if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
-        metadata.insert("generation".into(), (generation + 1).into());
+        metadata.insert("generation".into(), generation.saturating_add(1).into());
     }
 }

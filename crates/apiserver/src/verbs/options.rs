@@ -1,6 +1,6 @@
 //! The query parameters of reads, checked as upstream checks `ListOptions`.
 
-use corten_meta::{Status, Violation};
+use corten_meta::{Status, Violation, number};
 use corten_store::Revision;
 
 use crate::request::Context;
@@ -11,13 +11,8 @@ use crate::request::Context;
 /// 400 where it is not a number.
 pub(super) fn resource_version(ctx: &Context) -> Result<Option<Revision>, Status> {
     let Some(text) = ctx.info.query.get("resourceVersion") else { return Ok(None) };
-    let revision = text.parse::<Revision>().map_err(|_| {
-        invalid(&[Violation::invalid(
-            "resourceVersion",
-            format!("{text:?}"),
-            "strconv.ParseUint: parsing: invalid syntax",
-        )])
-    })?;
+    let revision: Revision = number::unsigned(text)
+        .map_err(|it| invalid(&[Violation::invalid("resourceVersion", format!("{text:?}"), &it)]))?;
     Ok(Some(revision).filter(|it| *it > 0))
 }
 

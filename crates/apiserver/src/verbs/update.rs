@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use corten_kinds::{Kind, Subresource};
-use corten_meta::{Status, Violation, depth::Read};
+use corten_meta::{Status, Violation, depth::Read, number};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -122,15 +122,11 @@ fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
     if !matches!(revision, "" | "0") {
-        match revision.parse::<u64>() {
+        match number::unsigned(revision) {
             Ok(revision) if revision == current.revision => {}
             Ok(_) => return Err(Status::stale(target.resource(), &target.name)),
-            Err(_) => {
-                let violation = Violation::invalid(
-                    "metadata.resourceVersion",
-                    format!("{revision:?}"),
-                    "strconv.ParseUint: parsing: invalid syntax",
-                );
+            Err(error) => {
+                let violation = Violation::invalid("metadata.resourceVersion", format!("{revision:?}"), &error);
                 return Err(Status::invalid(target.resource(), &target.name, &[violation]));
             }
         }

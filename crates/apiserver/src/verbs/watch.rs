@@ -125,9 +125,9 @@ impl WatchOptions {
             (_, Some(revision)) => Start::After(revision),
         };
         let bookmarks = query.flag("allowWatchBookmarks");
-        let seconds = query.integer("timeoutSeconds")?.and_then(|it| u64::try_from(it).ok()).filter(|it| *it > 0);
+        let asked = query.seconds("timeoutSeconds")?;
         let spread: u64 = ctx.id.bytes().map(u64::from).sum::<u64>() * 97 % LIFETIME_SECONDS_MIN;
-        let lifetime = Duration::from_secs(seconds.unwrap_or(LIFETIME_SECONDS_MIN + spread));
+        let lifetime = asked.unwrap_or(Duration::from_secs(LIFETIME_SECONDS_MIN + spread));
         Ok(Self { revision, start, bookmarks, mark_initial: bookmarks && initial == Some(true), lifetime })
     }
 }

@@ -35,6 +35,8 @@ pub(crate) const VERB: Verb = Verb {
 /// How often the cluster is asked.
 const PERIOD: Duration = Duration::from_millis(50);
 const KUBELET_DEADLINE: Duration = Duration::from_secs(1);
+/// Nobody waits longer, and the end of it can be reckoned.
+const TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 fn args(command: Command) -> Command {
     let command = node_process::args(command)
@@ -70,7 +72,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let name = node_name(matches);
     let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
     let port = |name: &str| matches.get_one::<u16>(name).expect("has a default").to_string();
-    let end = Instant::now() + Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default"));
+    let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
+    let end = Instant::now() + timeout;
     let mut progress = Progress::new();
 
     progress.doing("starting the cluster");

@@ -7,7 +7,7 @@ use corten_meta::{Schedule, Time, schedule::time_zone};
 use crate::seen::CronJob;
 
 /// As upstream: this many missed times may be an error of the clock.
-const MISSED_MAX: i64 = 100;
+const MISSED_MAX: u64 = 100;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Due {
@@ -29,7 +29,8 @@ pub(super) fn due(cron_job: &CronJob, now: Time) -> Result<Due, Unclear> {
         Unclear("UnparseableSchedule", format!("unparseable schedule: {:?} : {error}", spec.schedule))
     })?;
     let next = |after: Time| schedule.next(after, &zone);
-    let (at, has_missed_many) = latest(cron_job, now, next)
+    let last = |after: Time| schedule.latest(after, now, &zone);
+    let (at, has_missed_many) = latest(earliest(cron_job, now), now, next, last)
         .map_err(|error| Unclear("InvalidSchedule", format!("invalid schedule: {} : {error}", spec.schedule)))?;
     Ok(Due { at, has_missed_many, next: next(now) })
 }
@@ -38,19 +39,21 @@ pub(super) fn due(cron_job: &CronJob, now: Time) -> Result<Due, Unclear> {
 fn earliest(cron_job: &CronJob, now: Time) -> Time {
     let since = cron_job.status.last_schedule_time.or(cron_job.metadata.creation_timestamp).unwrap_or(now);
     match cron_job.spec.starting_deadline_seconds {
-        Some(seconds) => since.max(Time::from_unix_millis(now.unix_millis() - seconds * 1000)),
+        Some(seconds) => since.max(now.before(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))),
         None => since,
     }
 }
 
-/// The last time that is not after `now`, and whether suspiciously many went by.
+/// The last time that is not after `now`, and whether suspiciously many went by. How many is reckoned, as upstream does,
+/// from how far the first two are apart: nobody walks through all of them.
 fn latest(
-    cron_job: &CronJob,
+    earliest: Time,
     now: Time,
     next: impl Fn(Time) -> Option<Time>,
+    last: impl Fn(Time) -> Option<Time>,
 ) -> Result<(Option<Time>, bool), &'static str> {
     const TOO_CLOSE: &str = "time difference between two schedules is less than 1 second";
-    let first = next(earliest(cron_job, now)).ok_or(TOO_CLOSE)?;
+    let first = next(earliest).ok_or(TOO_CLOSE)?;
     if now < first {
         return Ok((None, false));
     }
@@ -59,14 +62,8 @@ fn latest(
         return Ok((Some(first), false));
     }
     let between = second.since(first).as_secs().max(1);
-    let n_missed = now.since(first).as_secs() / between + 1;
-    // Times are about that far apart: so most of those that went by need not be looked at.
-    let from = Duration::from_secs(between.saturating_mul(n_missed.saturating_sub(2)));
-    let mut at = first;
-    let mut candidate = if n_missed > 2 { next(first.after(from)) } else { Some(second) };
-    while let Some(time) = candidate.filter(|it| *it <= now) {
-        at = time;
-        candidate = next(time);
-    }
-    Ok((Some(at), i64::try_from(n_missed).unwrap_or(i64::MAX) > MISSED_MAX))
+    let n_missed = (now.since(first).as_secs() / between).saturating_add(1);
+    // As upstream: what is older than the last two of evenly spread times does not count any more.
+    let from = first.after(Duration::from_secs(between.saturating_mul(n_missed.saturating_sub(2))));
+    Ok((last(from), n_missed > MISSED_MAX))
 }

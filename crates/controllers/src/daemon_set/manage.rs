@@ -66,7 +66,7 @@ fn take_finished<'a>(
             surplus.push(pod);
             if is_alone {
                 // Its successor must know how many went before, and only now does anybody.
-                lacking.push((node, n_before + 1));
+                lacking.push((node, n_before.saturating_add(1)));
             }
         } else if pod.has_succeeded() {
             let message =

@@ -21,7 +21,7 @@ const NOT_COPIED: &[&str] = &[
 const HISTORY_LEN_MAX: usize = 2000;
 
 pub(super) fn of(set: &ReplicaSet) -> i64 {
-    number(set, REVISION).unwrap_or(0)
+    set.metadata.annotations.get(REVISION).and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
 pub(super) fn newest(sets: &[&ReplicaSet]) -> i64 {
@@ -38,13 +38,19 @@ pub(super) fn max(set: &ReplicaSet) -> Option<i64> {
     number(set, MAX)
 }
 
+/// As upstream: a number of pods has 32 bits.
 fn number(set: &ReplicaSet, name: &str) -> Option<i64> {
-    set.metadata.annotations.get(name)?.parse().ok()
+    set.metadata.annotations.get(name)?.parse::<i32>().ok().map(i64::from)
+}
+
+/// The number of a revision that comes after these.
+pub(super) fn next(sets: &[&ReplicaSet]) -> i64 {
+    newest(sets).saturating_add(1)
 }
 
 pub(super) fn sizes(replicas: i64, surge: i64) -> Map<String, Value> {
     let text = |it: i64| json!(it.to_string());
-    [(DESIRED.to_owned(), text(replicas)), (MAX.to_owned(), text(replicas + surge))].into_iter().collect()
+    [(DESIRED.to_owned(), text(replicas)), (MAX.to_owned(), text(replicas.saturating_add(surge)))].into_iter().collect()
 }
 
 /// The deployment's own annotations, as its sets carry them.

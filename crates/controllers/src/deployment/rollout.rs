@@ -91,7 +91,7 @@ impl<'a> Rollout<'a> {
     /// Brings the new set's annotations up to date, and its revision to the front. Says whether that took a patch.
     pub(super) fn adopt_revision(&mut self) -> bool {
         let Some(set) = self.new else { return false };
-        let next = revision::newest(&self.old) + 1;
+        let next = revision::next(&self.old);
         let annotations = revision::annotations(self.deployment, set, next);
         let min_ready = self.deployment.spec.min_ready_seconds;
         if annotations.is_empty() && set.spec.min_ready_seconds == min_ready {
@@ -131,7 +131,7 @@ impl<'a> Rollout<'a> {
             return;
         }
         let replicas = self.new_set_replicas();
-        let number = revision::newest(&self.old) + 1;
+        let number = revision::next(&self.old);
         match super::progress::create_failure(self) {
             Some(error) => self.say_create_failed(&key.name, &error),
             None => super::progress::created_set(self, &key.name),

@@ -86,10 +86,12 @@ fn fraction(rollout: &Rollout<'_>, set: &ReplicaSet) -> i64 {
         return -set.spec.replicas;
     }
     let max_now = rollout.replicas() + rollout.surge_max();
-    let max_before = revision::max(set).filter(|it| *it != 0).unwrap_or(rollout.deployment.status.replicas);
-    if max_before == 0 {
+    let max_before = revision::max(set).filter(|it| *it > 0).unwrap_or(rollout.deployment.status.replicas);
+    if max_before <= 0 {
         return 0;
     }
-    let scaled = (2 * set.spec.replicas * max_now + max_before).div_euclid(2 * max_before);
-    scaled - set.spec.replicas
+    let (replicas, max_now, max_before) = (i128::from(set.spec.replicas), i128::from(max_now), i128::from(max_before));
+    let scaled = (2 * replicas * max_now + max_before).div_euclid(2 * max_before);
+    // Anybody may have written the annotation: no set can have more pods than the API can write.
+    i64::from(i32::try_from(scaled - replicas).unwrap_or(if scaled < replicas { i32::MIN } else { i32::MAX }))
 }

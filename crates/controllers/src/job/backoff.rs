@@ -26,7 +26,7 @@ pub(super) fn of_job(job: &Job, pods: &[&Pod], n_failed: i64) -> Option<Time> {
 /// Until when no pod is made of the index in which this one failed.
 pub(super) fn of_index(failed: &Pod) -> Option<Time> {
     let (counted, ignored) = pods::failures_before(failed);
-    Some(pods::finished_at(failed)?.after(after(counted + ignored + 1)))
+    Some(pods::finished_at(failed)?.after(after(counted.saturating_add(ignored).saturating_add(1))))
 }
 
 fn after(n_failures: i64) -> Duration {

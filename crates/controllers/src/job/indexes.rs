@@ -13,7 +13,7 @@ impl Indexes {
         for run in text.split(',') {
             let (first, last) = run.split_once('-').unwrap_or((run, run));
             let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) else { continue };
-            if first < end {
+            if (0..end).contains(&first) && first <= last {
                 indexes.insert(first, last.min(end - 1));
             }
         }
@@ -49,10 +49,19 @@ impl Indexes {
         self.0.get(at).is_some_and(|it| it.0 <= index)
     }
 
-    /// How many are in both.
+    /// How many are in both. Looks at each run once: there may be a hundred thousand in either.
     pub(super) fn overlap(&self, other: &Self) -> i64 {
-        let common = |a: &(i64, i64), b: &(i64, i64)| (a.1.min(b.1) - a.0.max(b.0) + 1).max(0);
-        self.0.iter().map(|a| other.0.iter().map(|b| common(a, b)).sum::<i64>()).sum()
+        let (mut ours, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut n_common = 0;
+        while let (Some(a), Some(b)) = (ours.peek(), theirs.peek()) {
+            n_common += (a.1.min(b.1) - a.0.max(b.0) + 1).max(0);
+            if a.1 <= b.1 {
+                ours.next()
+            } else {
+                theirs.next()
+            };
+        }
+        n_common
     }
 
     /// The lowest `count` indexes below `end` that are not in it.
@@ -107,6 +116,9 @@ mod tests {
             ("0-3,5,7-9", 8, "0-3,5,7", 6),
             ("1,2,4", 9, "1,2,4", 3),
             ("nonsense,3", 9, "3", 1),
+            ("0-9223372036854775807", 5, "0-4", 5),
+            ("3-1,4", 9, "4", 1),
+            ("9223372036854775807", i64::MAX, "", 0),
             ("6-9", 5, "", 0),
         ] {
             let indexes = Indexes::parse(text, end);

@@ -129,7 +129,11 @@ fn pending(tally: &mut Tally<'_>, count: usize) -> Vec<i64> {
 fn failures_before(tally: &Tally<'_>, index: Option<i64>) -> (i64, i64) {
     let Some(last) = index.and_then(|it| tally.kept.get(&it)) else { return (0, 0) };
     let (counted, ignored) = pods::failures_before(last);
-    if verdict(tally.job, last).counts() { (counted + 1, ignored) } else { (counted, ignored + 1) }
+    if verdict(tally.job, last).counts() {
+        (counted.saturating_add(1), ignored)
+    } else {
+        (counted, ignored.saturating_add(1))
+    }
 }
 
 impl Tally<'_> {

@@ -146,7 +146,7 @@ impl<'a> Tally<'a> {
         };
         let rank = |it: &Pod| {
             let (counted, ignored) = pods::failures_before(it);
-            (counted + ignored, pods::finished_at(it))
+            (counted.saturating_add(ignored), pods::finished_at(it))
         };
         let mut kept: BTreeMap<i64, &Pod> = BTreeMap::new();
         for pod in self.pods.iter().filter(|it| pods::is_tracked(it) && pods::has_failed(self.job, it)) {

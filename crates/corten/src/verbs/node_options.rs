@@ -3,9 +3,9 @@
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use corten_kubelet::{
-    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, duration, hard_thresholds, set_min_reclaims, soft_thresholds,
+    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, hard_thresholds, set_min_reclaims, soft_thresholds,
 };
-use corten_meta::Quantity;
+use corten_meta::{Quantity, duration::duration};
 
 /// What was told, checked.
 #[derive(Clone, Debug, Default)]
@@ -101,9 +101,9 @@ impl Reserved {
             let quantity: Quantity = value.trim().parse().with_context(|| format!("{value:?}"))?;
             anyhow::ensure!(!quantity.is_negative(), "{pair}: must not be negative");
             match name.trim() {
-                "cpu" => self.cpu_millis += quantity.milli_value(),
-                "memory" => self.memory_bytes += quantity.value(),
-                "ephemeral-storage" => self.storage_bytes += quantity.value(),
+                "cpu" => self.cpu_millis = self.cpu_millis.saturating_add(quantity.milli_value()),
+                "memory" => self.memory_bytes = self.memory_bytes.saturating_add(quantity.value()),
+                "ephemeral-storage" => self.storage_bytes = self.storage_bytes.saturating_add(quantity.value()),
                 other => anyhow::bail!("{other:?} cannot be reserved: only cpu, memory and ephemeral-storage"),
             }
         }
@@ -145,7 +145,7 @@ mod tests {
                 &["--kube-reserved=gpu=1"],
                 "reading --kube-reserved: \"gpu\" cannot be reserved: only cpu, memory and ephemeral-storage",
             ),
-            (&["--maximum-image-gc-age=5"], "reading --maximum-image-gc-age: invalid duration \"5\""),
+            (&["--maximum-image-gc-age=5"], "reading --maximum-image-gc-age: time: missing unit in duration \"5\""),
         ] {
             let error = read(args).expect_err("refused");
             assert_eq!(format!("{error:#}"), expected, "{args:?}");

@@ -191,7 +191,7 @@ impl Cri {
     /// Asks it to end, and ends it `grace` later. Harmless when it has ended.
     pub async fn stop_container(&self, id: &str, grace: Duration) -> Result<(), CriError> {
         // Whole seconds, and never less grace than was promised.
-        let seconds = grace.as_secs() + u64::from(grace.subsec_nanos() > 0);
+        let seconds = grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0));
         let timeout = i64::try_from(seconds).unwrap_or(i64::MAX);
         let request = StopContainerRequest { container_id: id.to_owned(), timeout };
         let within = QUICK.saturating_add(grace);

@@ -46,11 +46,12 @@ impl Inner {
 fn signal_named(name: &str) -> Option<Signal> {
     let name = name.strip_prefix("SIG").unwrap_or(name);
     if let Some(offset) = name.strip_prefix("RTMIN") {
-        return real_time(REAL_TIME_MIN + offset.strip_prefix('+').unwrap_or("0").parse::<i32>().ok()?);
+        let above: i32 = offset.strip_prefix('+').unwrap_or("0").parse().ok()?;
+        return real_time(REAL_TIME_MIN.checked_add(above)?);
     }
     if let Some(offset) = name.strip_prefix("RTMAX") {
         let below: i32 = offset.strip_prefix('-').unwrap_or("0").parse().ok()?;
-        return real_time(REAL_TIME_MAX - below);
+        return real_time(REAL_TIME_MAX.checked_sub(below)?);
     }
     let name = match name {
         "IOT" => "ABRT",

@@ -174,7 +174,7 @@ fn wish(text: &str, now: Time) -> Result<Wish, String> {
             "limitBytes" => options.limit_bytes = Some(number()?),
             "sinceSeconds" => {
                 let seconds = i64::try_from(number()?).unwrap_or(i64::MAX);
-                options.since = Some(Time::from_unix_seconds((now.unix_millis() / 1000).saturating_sub(seconds)));
+                options.since = Some(now.whole_seconds().after_seconds(seconds.saturating_neg()));
             }
             "sinceTime" => {
                 options.since = Some(value.parse().map_err(|_| format!("invalid value {value:?} for {name}"))?)

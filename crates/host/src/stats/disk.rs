@@ -34,7 +34,7 @@ pub(crate) struct Taken {
 
 impl Taken {
     pub(crate) fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes + other.bytes, inodes: self.inodes + other.inodes }
+        Self { bytes: self.bytes.saturating_add(other.bytes), inodes: self.inodes.saturating_add(other.inodes) }
     }
 }
 

@@ -91,7 +91,7 @@ impl Policy for DaemonSet {
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         crate::keep(new, old, "status");
         let changed = !means_the_same(&new["spec"]["template"], &old["spec"]["template"]);
-        set_template_generation(new, template_generation(old) + i64::from(changed));
+        set_template_generation(new, template_generation(old).saturating_add(i64::from(changed)));
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

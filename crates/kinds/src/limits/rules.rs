@@ -118,11 +118,13 @@ fn ratio(
         return Some(format!("{rule}, but no limit is specified or limit is 0"));
     };
     let (asked, given) = (i128::from(request.milli_value()), i128::from(limit.milli_value()));
-    if given * 1000 <= i128::from(most.milli_value()) * asked {
+    // 64 bits times as many fit into 128, and so do 64 bits times two million.
+    if given.saturating_mul(1000) <= i128::from(most.milli_value()).saturating_mul(asked) {
         return None;
     }
     // Six digits after the point, as Go prints a number.
-    let millionths = (given * 2_000_000 + asked) / (2 * asked);
+    let twice = asked.saturating_mul(2);
+    let millionths = given.saturating_mul(2_000_000).saturating_add(asked).checked_div(twice).unwrap_or(0);
     let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
     Some(format!("{rule}, but provided ratio is {whole}.{rest:06}"))
 }

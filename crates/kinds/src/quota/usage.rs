@@ -103,7 +103,7 @@ fn is_alive(pod: &Value, now: Time) -> bool {
     let deleted = metadata["deletionTimestamp"].as_str().and_then(|it| it.parse::<Time>().ok());
     let (Some(deleted), Some(grace)) = (deleted, grace) else { return true };
     // As upstream: nobody pays for a Pod that is stuck, on a node that is lost for example.
-    now.unix_millis() <= deleted.unix_millis() + grace * 1000
+    now <= deleted.after_seconds(grace)
 }
 
 /// The names under which quotas count a Pod's or a container's requests and limits.

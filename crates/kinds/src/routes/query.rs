@@ -1,6 +1,8 @@
 //! The parameters of a request's query.
 
-use corten_meta::Status;
+use std::time::Duration;
+
+use corten_meta::{Status, number};
 
 /// Decoded query parameters, in order.
 #[derive(Clone, Debug, Default)]
@@ -26,12 +28,22 @@ impl Query {
     }
 
     /// # Errors
-    /// 400 where the value is not an integer.
+    /// 400 where the value is not an integer of 64 bits, in upstream's words.
     #[expect(clippy::result_large_err, reason = "made once for each refused request")]
     pub fn integer(&self, name: &str) -> Result<Option<i64>, Status> {
-        let Some(text) = self.get(name) else { return Ok(None) };
-        text.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("unable to convert query parameter {name:?}: {text:?} is not an integer"))
-        })
+        self.get(name).map(number::signed).transpose().map_err(Status::bad_request)
+    }
+
+    /// A length of time in seconds; none where it is zero or negative, as upstream. However long, the end of it can be
+    /// reckoned.
+    ///
+    /// # Errors
+    /// As of [`Query::integer`].
+    #[expect(clippy::result_large_err, reason = "made once for each refused request")]
+    pub fn seconds(&self, name: &str) -> Result<Option<Duration>, Status> {
+        /// A year: no connection lasts as long.
+        const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+        let seconds = self.integer(name)?.and_then(|it| u64::try_from(it).ok()).filter(|it| *it > 0);
+        Ok(seconds.map(|it| Duration::from_secs(it).min(LONGEST)))
     }
 }

@@ -32,7 +32,7 @@ fn objects_are_defaulted_and_validated() {
     assert!(cases > 0, "no fixtures found");
 }
 
-fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+pub(super) fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -91,7 +91,7 @@ fn update_status(old: &Value, new: &Value, lines: &mut Vec<String>) {
     lines.extend(kind.policy.validate_status_update(&new, &old).iter().map(|it| format!("! {it}")));
 }
 
-fn kind_of(object: &Value) -> &'static Kind {
+pub(super) fn kind_of(object: &Value) -> &'static Kind {
     let name = |field: &str| object[field].as_str().unwrap_or_default();
     by_kind(name("apiVersion"), name("kind")).unwrap_or_else(|| panic!("of which kind is {object}?"))
 }
@@ -109,7 +109,7 @@ fn created(object: &Value) -> (&'static Kind, Value) {
     (kind, object)
 }
 
-fn pruned(kind: &Kind, object: &Value) -> Value {
+pub(super) fn pruned(kind: &Kind, object: &Value) -> Value {
     let mut object = object.clone();
     corten_schema::prune(kind.schema, &mut object);
     object

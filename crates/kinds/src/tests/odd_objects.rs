@@ -26,14 +26,14 @@ fn rows_stand_odd_objects() {
     }
 }
 
-fn show(kind: &Kind, object: &Value) {
+pub(super) fn show(kind: &Kind, object: &Value) {
     for column in kind.columns {
         (column.cell)(object, Time::from_unix_seconds(0));
     }
 }
 
 /// All a policy does to an object that fits its type.
-fn work(kind: &Kind, mut object: Value, name: &str) {
+pub(super) fn work(kind: &Kind, mut object: Value, name: &str) {
     let old = object.clone();
     if let Some(view) = &kind.view_of {
         (view.to_stored)(&mut object);

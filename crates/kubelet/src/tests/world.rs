@@ -263,6 +263,21 @@ impl World {
         self.store(name, pod);
     }
 
+    /// A pod as it is.
+    pub(super) fn take(&mut self, pod: Value) {
+        let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
+        self.store(&name, pod);
+    }
+
+    /// Whatever pod there is still is deleted with this grace, in seconds.
+    pub(super) fn end(&mut self, grace: i64) {
+        let at = self.now.after_seconds(grace);
+        let metadata = json!({"deletionTimestamp": at, "deletionGracePeriodSeconds": grace});
+        for name in self.pods.keys().cloned().collect::<Vec<_>>() {
+            self.update(&name, &json!({"metadata": metadata}));
+        }
+    }
+
     fn update(&mut self, name: &str, patch: &Value) {
         let mut pod = self.pods[name].clone();
         merge(&mut pod, patch);

@@ -17,7 +17,7 @@ pub enum InvalidTime {
 }
 
 /// Midnight before the first day of the year 0, in seconds: earlier times have no text of four digits.
-const YEAR_ZERO: i64 = -62_167_219_200;
+pub(super) const YEAR_ZERO: i64 = -62_167_219_200;
 
 pub(super) fn read(text: &str, layout: &'static str) -> Result<Timestamp, InvalidTime> {
     let mut reader = Reader { rest: text };

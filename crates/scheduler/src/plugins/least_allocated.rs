@@ -15,8 +15,8 @@ pub(super) const PLUGIN: Plugin = Plugin {
 /// As upstream: containers that ask for nothing count with a guess, and a resource a node has none of does not count.
 fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     let resources = [
-        (row.allocatable.cpu_millis, row.guessed.cpu_millis + pod.guessed.cpu_millis),
-        (row.allocatable.memory_bytes, row.guessed.memory_bytes + pod.guessed.memory_bytes),
+        (row.allocatable.cpu_millis, row.guessed.cpu_millis.saturating_add(pod.guessed.cpu_millis)),
+        (row.allocatable.memory_bytes, row.guessed.memory_bytes.saturating_add(pod.guessed.memory_bytes)),
     ];
     let counted = resources.iter().filter(|it| it.0 > 0);
     let (sum, count) = counted.fold((0, 0), |(sum, count), (total, used)| (sum + left(*total, *used), count + 1));
@@ -27,6 +27,6 @@ fn left(total: i64, used: i64) -> i64 {
     if used > total {
         return 0;
     }
-    let share = i128::from(total - used) * i128::from(SCORE_MAX) / i128::from(total);
-    i64::try_from(share).expect("a share of 100 is at most 100")
+    let share = i128::from(total.saturating_sub(used)) * i128::from(SCORE_MAX) / i128::from(total);
+    i64::try_from(share).unwrap_or(SCORE_MAX).min(SCORE_MAX)
 }

@@ -31,16 +31,16 @@ fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, mut found: impl FnMut(&'p 
     // As upstream: a pod that does not ask for a resource fits a node that has overspent it.
     let mut check = |name: &'p str, wanted: i64, left: i64| {
         if wanted > 0 && wanted > left {
-            found(name, wanted - left, wanted);
+            found(name, wanted.saturating_sub(left), wanted);
         }
     };
-    check("cpu", wanted.cpu_millis, total.cpu_millis - used.cpu_millis);
-    check("memory", wanted.memory_bytes, total.memory_bytes - used.memory_bytes);
-    let left = total.ephemeral_storage_bytes - used.ephemeral_storage_bytes;
+    check("cpu", wanted.cpu_millis, total.cpu_millis.saturating_sub(used.cpu_millis));
+    check("memory", wanted.memory_bytes, total.memory_bytes.saturating_sub(used.memory_bytes));
+    let left = total.ephemeral_storage_bytes.saturating_sub(used.ephemeral_storage_bytes);
     check("ephemeral-storage", wanted.ephemeral_storage_bytes, left);
     for (name, wanted) in &wanted.extended {
         let of = |it: &std::collections::BTreeMap<String, i64>| it.get(name).copied().unwrap_or(0);
-        check(name, *wanted, of(&total.extended) - of(&used.extended));
+        check(name, *wanted, of(&total.extended).saturating_sub(of(&used.extended)));
     }
 }
 

@@ -51,7 +51,7 @@ impl Constraint {
             max_skew: it.max_skew,
             topology_key: it.topology_key.clone(),
             selector: narrowed(it.label_selector.as_ref(), labels, &it.match_label_keys, &[]),
-            domains_min: it.min_domains.unwrap_or(1),
+            domains_min: usize::try_from(it.min_domains.unwrap_or(1)).unwrap_or(1),
             honors_affinity: it.node_affinity_policy != "Ignore",
             honors_taints: it.node_taints_policy == "Honor",
         };

@@ -42,7 +42,7 @@ fn times(amount: Quantity, n: i64) -> Quantity {
 /// How many Pods are still to be made.
 fn missing(case: &Case<'_>) -> Option<i64> {
     let wanted = case.object["spec"]["replicas"].as_i64()?;
-    Some(wanted - case.object["status"]["replicas"].as_i64().unwrap_or(0)).filter(|it| *it > 0)
+    Some(wanted.saturating_sub(case.object["status"]["replicas"].as_i64().unwrap_or(0))).filter(|it| *it > 0)
 }
 
 /// What a template that says nothing is given, so that the command can be pasted; a person knows better numbers.

@@ -68,7 +68,7 @@ fn stopping(pod: &Value, until: Time, now: Time) -> Wait {
             format!("its containers are asked to end, and have {left} left of {grace} s: then they are killed");
         Wait::new("Stopping", message, Actor::Cluster)
     };
-    Wait { since: Time::from_unix_millis(until.unix_millis() - grace * 1000).into(), ..wait }
+    Wait { since: until.after_seconds(grace.saturating_neg()).into(), ..wait }
 }
 
 /// When the taints of its node drive the Pod away; never where it tolerates them without end.

@@ -72,7 +72,7 @@ pub(super) fn number_of(text: &str, completions: i64) -> Result<i64, String> {
             }
             [from, to] => {
                 let from = next(from)?;
-                total += next(to)? - from + 1;
+                total += next(to)?.saturating_sub(from).saturating_add(1);
             }
             _ => {
                 return Err(format!(

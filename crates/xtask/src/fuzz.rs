@@ -145,8 +145,10 @@ impl Fuzzer {
 
 /// Inputs to begin with: of each kind the least that the reader takes.
 fn plant(name: &str, corpus: &Path) -> Result<()> {
-    if name == "dns" {
-        return plant_queries(corpus);
+    match name {
+        "dns" => return plant_queries(corpus),
+        "depth" => return plant_steps(corpus),
+        _ => {}
     }
     for (idx, kind) in KINDS.iter().enumerate() {
         let resource = &kind.resource;
@@ -167,6 +169,21 @@ fn plant(name: &str, corpus: &Path) -> Result<()> {
             _ => return Ok(()),
         };
         fs::write(corpus.join(format!("seed-{idx}")), bytes)?;
+    }
+    Ok(())
+}
+
+/// Copies of a value into itself, each of which doubles the depth, and a text that is too deep.
+fn plant_steps(corpus: &Path) -> Result<()> {
+    const COPY: u8 = 5;
+    const APPLY: u8 = 8;
+    let copies = (0..8).flat_map(|at| [COPY, 0, 1, 0, 0, 8, (1_u8 << at).saturating_sub(1)]);
+    fs::write(corpus.join("seed-copies"), [0, 0].into_iter().chain(copies).collect::<Vec<_>>())?;
+    for step in 0..=APPLY + 1 {
+        for levels in [3, 177, 250] {
+            let seed = [1, 2, step, 2, 8, 1, 0, 2, levels, step, 0, 2, levels];
+            fs::write(corpus.join(format!("seed-{step}-{levels}")), seed).context("writing a seed")?;
+        }
     }
     Ok(())
 }

@@ -79,8 +79,8 @@ async fn no_header_makes_anybody_somebody_else() {
 
 #[test]
 fn bombs_are_refused_before_they_go_off() {
-    // As the program's own threads; frames of an unoptimized build are many times larger.
-    let threads = tokio::runtime::Builder::new_multi_thread().thread_stack_size(32 << 20).enable_all().build();
+    // As the program's own threads.
+    let threads = tokio::runtime::Builder::new_multi_thread().thread_stack_size(8 << 20).enable_all().build();
     let threads = threads.expect("threads");
     threads.block_on(threads.spawn(bombs())).expect("no panic");
 }

@@ -448,3 +448,51 @@ fn owners_that_were_stored_too_deep_are_forgotten_by_the_next_write() {
         }
     });
 }
+
+/// Many small patches make no large object; one that is large already can shrink, and go.
+#[test]
+fn no_object_grows_beyond_what_a_body_may_hold() {
+    const MIB: usize = 1 << 20;
+    let with_condition = |name: &str, bytes: usize| {
+        let message = "x".repeat(bytes);
+        format!(r#"{{"status":{{"conditions":[{{"type":{name:?},"status":"True","message":"{message}"}}]}}}}"#)
+    };
+    on_a_small_stack(STACK_BYTES, async move {
+        let collection = "/apis/apps/v1/namespaces/default/replicasets";
+        let status = format!("{collection}/a/status");
+        let template = r#"{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a","image":"a"}]}}"#;
+        let spec = format!(r#"{{"replicas":0,"selector":{{"matchLabels":{{"a":"b"}}}},"template":{template}}}"#);
+        let server = server::started().await;
+        let object = format!(r#"{{"metadata":{{"name":"a"}},"spec":{spec}}}"#);
+        assert_eq!(send(&server, "POST", collection, JSON, object).await.code, 201);
+        let first = send(&server, "PATCH", &status, STRATEGIC_PATCH, with_condition("A", 2 * MIB)).await;
+        assert_eq!(first.code, 200, "{:.300}", first.text);
+        for query in ["?dryRun=All", ""] {
+            let grown =
+                send(&server, "PATCH", &format!("{status}{query}"), STRATEGIC_PATCH, with_condition("B", 2 * MIB))
+                    .await;
+            assert_eq!((grown.code, &grown.value()["reason"]), (413, &json!("RequestEntityTooLarge")));
+        }
+        server.stop().await;
+
+        let condition = with_condition("A", 4 * MIB);
+        let value = format!(
+            r#"{{"kind":"ReplicaSet","apiVersion":"apps/v1","metadata":{{"name":"a","namespace":"default","uid":"u","finalizers":["example.com/a","example.com/b"]}},"spec":{spec},{}"#,
+            &condition[1..]
+        );
+        let server = over("/registry/replicasets/default/a", value).await;
+        let one = format!("{collection}/a");
+        let grown = send(&server, "PATCH", &one, MERGE_PATCH, r#"{"metadata":{"labels":{"a":"b"}}}"#).await;
+        assert_eq!(grown.code, 413, "{:.300}", grown.text);
+        assert_eq!(send(&server, "DELETE", &one, JSON, "").await.code, 200);
+        let marked = send(&server, "GET", &one, JSON, "").await.value();
+        assert!(marked["metadata"]["deletionTimestamp"].is_string());
+        for left in [r#"["example.com/b"]"#, "null"] {
+            let freed = format!(r#"{{"metadata":{{"finalizers":{left}}}}}"#);
+            let freed = send(&server, "PATCH", &one, MERGE_PATCH, freed).await;
+            assert_eq!(freed.code, 200, "{:.300}", freed.text);
+        }
+        assert_eq!(send(&server, "GET", &one, JSON, "").await.code, 404);
+        server.stop().await;
+    });
+}

@@ -100,7 +100,7 @@ pub(super) async fn change_owned(
         }
         if is_over(target.kind, &new) {
             if write::remove(ctx, target, current.revision).await? {
-                return write::pretend(ctx, target, &new, Some(current.revision));
+                return Ok(write::last(target, &new, current.revision));
             }
             continue;
         }

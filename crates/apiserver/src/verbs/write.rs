@@ -133,17 +133,26 @@ pub(super) fn pretend(
     })
 }
 
+/// What the last write of an object answers, which was never stored.
+pub(super) fn last(target: &Target, object: &Value, revision: Revision) -> Bytes {
+    with_version(target, &encode(&target.kind.resource, object), revision)
+}
+
+/// What the marks of a deletion take, and who set them.
+const MARKS_BYTES: usize = 4096;
+
 /// The object's encoding, where everybody can read what was written: within the depth that every reader takes, and no larger
-/// than what a client could send back. One that is larger already may shrink step by step, and be marked as deleted.
+/// than what a client could send back. One that is larger already may shrink step by step, and go.
 fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Status> {
-    let owners = object["metadata"]["managedFields"].as_str().unwrap_or_default();
+    let metadata = &object["metadata"];
+    let owners = metadata["managedFields"].as_str().unwrap_or_default();
     if !depth::fits(object, LEVELS_MAX) || !owners_fit(owners) {
         return Err(too_deep(target, EXCEEDED));
     }
     let value = encode(&target.kind.resource, object);
-    let ends_it = matches!(ctx.info.verb, "delete" | "deletecollection") || ctx.info.subresource == "eviction";
-    if value.len() > BODY_BYTES_MAX && !ends_it && !target.current(ctx).is_ok_and(|it| value.len() <= it.value().len())
-    {
+    let marks = if metadata["deletionTimestamp"].is_null() { 0 } else { MARKS_BYTES };
+    let before = || target.current(ctx).map_or(0, |it| it.value().len());
+    if value.len() > BODY_BYTES_MAX && value.len() > BODY_BYTES_MAX.max(before()) + marks {
         return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
     }
     Ok(value)

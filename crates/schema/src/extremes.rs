@@ -61,9 +61,10 @@ pub fn places(kind: &'static Type, object: &Value) -> Vec<(String, Value)> {
 }
 
 fn gather_present(shape: &Shape, value: &Value, path: &str, places: &mut Vec<(String, Vec<Value>)>) {
-    each_within(shape, Some(value), path, &mut |shape, value, path| match value {
-        Some(value) => gather_present(shape, value, &path, places),
-        None => {}
+    each_within(shape, Some(value), path, &mut |shape, value, path| {
+        if let Some(value) = value {
+            gather_present(shape, value, &path, places);
+        }
     });
     let ends = ends(shape, Some(value));
     if !ends.is_empty() {

@@ -77,7 +77,14 @@ fn log_options_are_checked_and_passed_on() {
         assert_eq!(found, expected.map(str::to_owned).map_err(|(code, it)| (code, it.to_owned())), "{query}");
     }
     assert_eq!(options::log(&info("sinceSeconds=5&sinceTime=2026-11-20T10:00:00Z")).expect_err("both").code, 422);
-    assert_eq!(options::log(&info("tailLines=x")).expect_err("no number").code, 400);
+    for name in ["tailLines", "limitBytes", "sinceSeconds"] {
+        let most = format!("{name}={}", i64::MAX);
+        assert_eq!(options::log(&info(&most)).expect("a number"), format!("?{most}"));
+        for (text, what) in [("x", "invalid syntax"), ("9223372036854775808", "value out of range")] {
+            let error = options::log(&info(&format!("{name}={text}"))).expect_err("no number");
+            assert_eq!((error.code, error.message), (400, format!("strconv.ParseInt: parsing {text:?}: {what}")));
+        }
+    }
 }
 
 #[test]

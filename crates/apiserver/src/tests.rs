@@ -25,6 +25,7 @@ mod faults;
 mod frames;
 mod framing;
 mod https;
+mod node_repertoire;
 mod numbers;
 mod proxied;
 mod quota;

@@ -9,7 +9,7 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
@@ -163,32 +163,32 @@ impl NodeProcess {
 
     /// The lock, where no node runs.
     fn lock(&self) -> Result<Option<File>> {
-        self.lock_at(&self.lock_path())
+        self.take(&self.lock_path())
     }
 
     /// The lock, where no parent looks after the node.
     pub(crate) fn supervision_lock(&self) -> Result<Option<File>> {
-        self.lock_at(&self.supervision_lock_path())
+        self.take(&self.supervision_lock_path())
     }
 
-    fn lock_at(&self, path: &Path) -> Result<Option<File>> {
+    /// Who only looks holds a lock for a moment; a node and a parent hold theirs longer than this.
+    fn take(&self, path: &Path) -> Result<Option<File>> {
         corten_host::close_run(&self.layout.run)?;
-        let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
-        let file = file.with_context(|| format!("opening {}", path.display()))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
+        for _ in 0..LOCK_TRIES {
+            if let Some(lock) = try_lock(path)? {
+                return Ok(Some(lock));
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
+        try_lock(path)
     }
 
     pub(crate) fn runs(&self) -> Result<bool> {
-        // Looking must not make folders where nothing ever ran.
-        Ok(self.lock_path().exists() && self.lock()?.is_none())
+        is_held(&self.lock_path())
     }
 
     pub(crate) fn has_parent(&self) -> Result<bool> {
-        Ok(self.supervision_lock_path().exists() && self.supervision_lock()?.is_none())
+        is_held(&self.supervision_lock_path())
     }
 
     /// `corten node` with these arguments.
@@ -205,43 +205,57 @@ impl NodeProcess {
     /// Starts the node with these arguments; nothing where it runs already.
     pub(crate) fn start(&self, program: &Path, args: &[String]) -> Result<Option<Child>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
-        let child = self.spawn(self.command(program, args), lock)?;
-        fs::write(self.pid_path(), child.id().to_string()).context("writing the process number")?;
-        Ok(Some(child))
+        self.spawn(self.command(program, args), lock, &self.pid_path()).map(Some)
     }
 
     /// Starts a parent, which starts the node with these arguments, or takes over the one that runs.
     pub(crate) fn start_parent(&self, program: &Path, lock: File, args: &[String]) -> Result<Child> {
         let mut command = Command::new(program);
         command.args(["supervise", "watch"]).args(self.folders()).arg("--").args(args).current_dir("/");
-        let child = self.spawn(command, lock)?;
-        fs::write(self.supervision_pid_path(), child.id().to_string()).context("writing the process number")?;
-        Ok(child)
+        self.spawn(command, lock, &self.supervision_pid_path())
     }
 
     /// In a session of its own, with the lock as standard input, and the log.
-    fn spawn(&self, mut command: Command, lock: File) -> Result<Child> {
+    fn spawn(&self, mut command: Command, lock: File, pid_path: &Path) -> Result<Child> {
         let log = self.open_log()?;
         command
             .stdin(Stdio::from(lock))
             .stdout(Stdio::from(log.try_clone().context("opening the log twice")?))
             .stderr(Stdio::from(log));
         corten_host::detach(&mut command);
-        command.spawn().with_context(|| format!("starting {}", command.get_program().display()))
+        // Who finds the lock held shall not take the number of another process for its holder's.
+        let _ = fs::remove_file(pid_path);
+        let mut child = command.spawn().with_context(|| format!("starting {}", command.get_program().display()))?;
+        if let Err(error) = fs::write(pid_path, child.id().to_string()) {
+            // Nobody could end it.
+            child.kill().and_then(|()| child.wait()).context("ending what could not be noted")?;
+            return Err(error).context("writing the process number");
+        }
+        Ok(child)
     }
 
     /// Asks the parent to end, and the node with it, and waits until it has.
     pub(crate) fn end_parent(&self, within: Duration) -> Result<()> {
-        if !self.has_parent()? {
-            return Ok(());
-        }
-        let Some((_, parent)) = process_in(&self.supervision_pid_path())? else { return Ok(()) };
-        parent.signal(Signal::TERM);
-        if !parent.ends_within(within) {
-            // The node goes on, and whoever asked ends it next.
-            parent.signal(Signal::KILL);
-            if !parent.ends_within(Duration::from_secs(10)) {
-                bail!("the parent of the node in {} does not end", self.layout.run.display());
+        let end = Instant::now() + within;
+        while self.has_parent()? {
+            // One that has just been started has not told its number yet.
+            let parent = process_in(&self.supervision_pid_path()).ok().flatten();
+            let left = end.saturating_duration_since(Instant::now());
+            match parent {
+                Some((_, parent)) => {
+                    parent.signal(Signal::TERM);
+                    if !parent.ends_within(left) {
+                        // The node goes on, and whoever asked ends it next.
+                        parent.signal(Signal::KILL);
+                        if !parent.ends_within(Duration::from_secs(10)) {
+                            bail!("the parent of the node in {} does not end", self.layout.run.display());
+                        }
+                    }
+                }
+                None if left.is_zero() => {
+                    bail!("the parent of the node in {} cannot be found", self.layout.run.display())
+                }
+                None => std::thread::sleep(Duration::from_millis(10)),
             }
         }
         Ok(())
@@ -297,6 +311,25 @@ impl NodeProcess {
 /// How many words of a node's command line are not its arguments: the program, the verb and the folders.
 const N_OWN_WORDS: usize = 6;
 
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// The lock, where nobody holds it at this moment.
+fn try_lock(path: &Path) -> Result<Option<File>> {
+    let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
+    let file = file.with_context(|| format!("opening {}", path.display()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
+    }
+}
+
+fn is_held(path: &Path) -> Result<bool> {
+    // Looking must not make folders where nothing ever ran.
+    Ok(path.exists() && try_lock(path)?.is_none())
+}
+
 fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let pid = text.trim().parse().ok().and_then(Pid::from_raw);
@@ -328,6 +361,18 @@ pub(crate) fn require_root(verb: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_looks_keeps_nobody_from_starting() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+        let looks = node.lock().expect("opened").expect("free");
+        std::thread::scope(|scope| {
+            let starts = scope.spawn(|| node.lock().expect("opened").is_some());
+            drop(looks);
+            assert!(starts.join().expect("tried"), "nobody holds it for long");
+        });
+    }
 
     #[test]
     fn the_lock_holds_as_long_as_the_process_that_has_it() {

@@ -178,7 +178,7 @@ impl NodeProcess {
             if let Some(lock) = try_lock(path)? {
                 return Ok(Some(lock));
             }
-            std::thread::sleep(LOCK_PAUSE);
+            std::thread::park_timeout(LOCK_PAUSE);
         }
         try_lock(path)
     }
@@ -255,7 +255,7 @@ impl NodeProcess {
                 None if left.is_zero() => {
                     bail!("the parent of the node in {} cannot be found", self.layout.run.display())
                 }
-                None => std::thread::sleep(Duration::from_millis(10)),
+                None => std::thread::park_timeout(Duration::from_millis(10)),
             }
         }
         Ok(())

@@ -1,6 +1,11 @@
 //! The node as a service of systemd: what comes before it, in its own process, and what comes after it.
 
-use std::{env, os::unix::process::CommandExt as _, process::ExitCode, time::Duration};
+use std::{
+    env,
+    os::unix::process::CommandExt as _,
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use corten_host::notify_service_manager;
@@ -35,7 +40,10 @@ pub(crate) fn start_as_service(node: &NodeProcess, args: &[String]) -> Result<Ex
             notify_service_manager(&format!("STATUS={said}"));
             eprint!("{}", super::log_line("WARN", &said));
             // SIGTERM ends this process: then nothing is started.
-            std::thread::sleep(rest);
+            let end = Instant::now() + rest;
+            while let Some(left) = end.checked_duration_since(Instant::now()).filter(|it| !it.is_zero()) {
+                std::thread::park_timeout(left);
+            }
         }
     }
     notify_service_manager("STATUS=starting");

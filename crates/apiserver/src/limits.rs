@@ -1,8 +1,10 @@
-//! What all requests together may take. One request is bounded where it is read; these bounds are for the sum of them.
+//! What all requests together may take, and how much of it one user. One request is bounded where it is read; these bounds
+//! are for the sum of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use corten_meta::Status;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long a request waits for room before it is asked to come again.
@@ -10,6 +12,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const RETRY_AFTER_SECONDS: u32 = 1;
 /// Room is counted in pieces of this size.
 const PIECE_BYTES: usize = 1024;
+/// Of the room for bodies one user has at most one in so many parts: who sends slowly keeps it for a while.
+const PARTS_OF_BODIES: usize = 4;
+/// Of the places for watches.
+const PARTS_OF_WATCHES: usize = 2;
+/// From so many users on those are forgotten who hold nothing.
+const USERS_REMEMBERED: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -27,33 +35,83 @@ impl Default for Limits {
 
 /// What is left of the limits.
 pub(crate) struct Room {
-    bodies: Arc<Semaphore>,
-    watches: Arc<Semaphore>,
+    bodies: Shared,
+    watches: Shared,
+}
+
+/// A part of the room, held until this is dropped.
+pub(crate) struct Held {
+    all: OwnedSemaphorePermit,
+    own: OwnedSemaphorePermit,
+}
+
+impl Held {
+    pub(crate) fn merge(&mut self, more: Self) {
+        self.all.merge(more.all);
+        self.own.merge(more.own);
+    }
+}
+
+/// Something that there is only so much of, and a share of it for each user.
+struct Shared {
+    all: Arc<Semaphore>,
+    share: usize,
+    of_users: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl Shared {
+    fn new(all: usize, parts: usize) -> Self {
+        Self { all: Arc::new(Semaphore::new(all)), share: all.div_ceil(parts), of_users: Mutex::default() }
+    }
+
+    fn of(&self, user: &str) -> Arc<Semaphore> {
+        let mut of_users = self.of_users.lock();
+        if let Some(own) = of_users.get(user) {
+            return own.clone();
+        }
+        if of_users.len() >= USERS_REMEMBERED {
+            // Who waits for a share has it in hand, too.
+            of_users.retain(|_, own| Arc::strong_count(own) > 1);
+        }
+        of_users.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.share))).clone()
+    }
 }
 
 impl Room {
     pub(crate) fn new(limits: Limits) -> Self {
-        let pieces = limits.body_bytes.div_ceil(PIECE_BYTES);
-        Self { bodies: Arc::new(Semaphore::new(pieces)), watches: Arc::new(Semaphore::new(limits.watches)) }
+        Self {
+            bodies: Shared::new(limits.body_bytes.div_ceil(PIECE_BYTES), PARTS_OF_BODIES),
+            watches: Shared::new(limits.watches, PARTS_OF_WATCHES),
+        }
     }
 
-    /// Room for `bytes` more of a body, held until what is given is dropped.
+    /// Room for `bytes` more of a body.
     ///
     /// # Errors
-    /// 429 where other bodies take all there is for too long.
-    pub(crate) async fn for_body(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Status> {
+    /// 429 where other bodies, or the user's own, take all there is for too long.
+    pub(crate) async fn for_body(&self, user: &str, bytes: usize) -> Result<Held, Status> {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).map_err(|_| too_many())?;
-        let room = self.bodies.clone().acquire_many_owned(pieces);
+        let own = self.bodies.of(user);
+        let room = async {
+            // First one's own: nobody holds what is others' while they wait for it.
+            let own = own.acquire_many_owned(pieces).await?;
+            Ok::<_, tokio::sync::AcquireError>(Held {
+                own,
+                all: self.bodies.all.clone().acquire_many_owned(pieces).await?,
+            })
+        };
         let room = tokio::time::timeout(PATIENCE, room).await.map_err(|_| too_many())?;
-        Ok(room.expect("the semaphore is never closed"))
+        Ok(room.expect("the semaphores are never closed"))
     }
 
     /// A place for one watch.
     ///
     /// # Errors
-    /// 429 where all are taken: watches do not end soon.
-    pub(crate) fn for_watch(&self) -> Result<OwnedSemaphorePermit, Status> {
-        self.watches.clone().try_acquire_owned().map_err(|_| too_many())
+    /// 429 where all are taken, or the user's: watches do not end soon.
+    pub(crate) fn for_watch(&self, user: &str) -> Result<Held, Status> {
+        let own = self.watches.of(user).try_acquire_owned().map_err(|_| too_many())?;
+        let all = self.watches.all.clone().try_acquire_owned().map_err(|_| too_many())?;
+        Ok(Held { all, own })
     }
 }
 

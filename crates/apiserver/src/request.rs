@@ -9,11 +9,11 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use parking_lot::Mutex;
 use rustls_pki_types::CertificateDer;
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
     Server,
     filters::{audit::Trail, authenticate::Credential, impersonate::Wanted},
+    limits::Held,
 };
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -85,7 +85,7 @@ pub struct Context {
     /// Locked only to be taken; the lock makes the context shareable between threads.
     body: Mutex<Option<Body>>,
     /// What the body that was read takes of the room for all.
-    body_room: Option<OwnedSemaphorePermit>,
+    body_room: Option<Held>,
     extensions: Extensions,
 }
 
@@ -127,6 +127,11 @@ impl Context {
         self.identity.clone().unwrap_or_default()
     }
 
+    /// The user whose share of the server's room the request takes: who asks in truth.
+    pub(crate) fn asker(&self) -> &str {
+        self.impersonator.as_ref().or(self.identity.as_ref()).map_or("", |it| &it.user)
+    }
+
     /// The whole body, read once; a second call gets an empty one.
     ///
     /// # Errors
@@ -134,14 +139,14 @@ impl Context {
     pub async fn read_body(&mut self) -> Result<Bytes, Status> {
         let Some(mut body) = self.body.get_mut().take() else { return Ok(Bytes::new()) };
         let (mut whole, mut size) = (Vec::new(), 0_usize);
-        let server = self.server.clone();
+        let (server, asker) = (self.server.clone(), self.asker().to_owned());
         while let Some(frame) = body.frame().await {
             let broken = |error| Status::bad_request(format!("cannot read the request's body: {error}"));
             let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
             size += data.len();
             if size <= BODY_BYTES_MAX {
                 // As it comes, not as it is announced: who sends nothing takes nothing.
-                let room = server.room().for_body(data.len()).await?;
+                let room = server.room().for_body(&asker, data.len()).await?;
                 match &mut self.body_room {
                     Some(held) => held.merge(room),
                     None => self.body_room = Some(room),

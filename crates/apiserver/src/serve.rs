@@ -8,6 +8,7 @@ mod turn;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use corten_stream::{Addresses, Connected};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -35,6 +36,8 @@ use crate::{
 type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 const CONNECTIONS_MAX: usize = 8192;
+/// Of one address: a Pod cannot keep everybody else out.
+const CONNECTIONS_OF_ADDRESS_MAX: usize = CONNECTIONS_MAX / 8;
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 const HEADER_DEADLINE: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 100;
@@ -75,6 +78,7 @@ impl Server {
         let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let addresses = Addresses::new(CONNECTIONS_OF_ADDRESS_MAX);
         let others = Others::new();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
@@ -87,10 +91,14 @@ impl Server {
             };
             match accepted {
                 Ok((stream, address, place)) => {
+                    let Some(connected) = addresses.admit(address.ip()) else {
+                        tracing::debug!(%address, "the address has too many connections, one is refused");
+                        continue;
+                    };
                     let rhythm = Rhythm::new(others.clone());
                     let connection =
                         Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address, rhythm };
-                    connections.spawn(connection.run(stream, graceful.watcher(), place));
+                    connections.spawn(connection.run(stream, graceful.watcher(), (place, connected)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -167,7 +175,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(self, stream: TcpStream, watcher: Watcher, _place: OwnedSemaphorePermit) {
+    async fn run(self, stream: TcpStream, watcher: Watcher, _place: (OwnedSemaphorePermit, Connected)) {
         let address = self.address;
         if let Err(error) = bounded(&stream) {
             return tracing::debug!(%address, %error, "the connection cannot be bounded");

@@ -17,12 +17,14 @@ mod tls;
 use std::{
     convert::Infallible,
     io,
+    net::IpAddr,
     pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
+use corten_stream::{Addresses, Connected};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -30,7 +32,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::server::ResolvesServerCert;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
     time::timeout,
 };
@@ -45,6 +47,8 @@ pub use certificate::{Lasting, ServingKey};
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 const CONNECTIONS_MAX: usize = 1024;
+/// Of one address. The API server has one for each log and each command, and is at one address with the node's own.
+const CONNECTIONS_OF_ADDRESS_MAX: usize = CONNECTIONS_MAX / 2;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 const HEADERS: Duration = Duration::from_secs(30);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
@@ -75,6 +79,7 @@ pub struct KubeletServer {
     serving: Arc<Serving>,
     tls: TlsAcceptor,
     room: Arc<Semaphore>,
+    addresses: Addresses,
 }
 
 /// An answer that is not an object, in plain text, as the kubelet gives it.
@@ -99,7 +104,8 @@ impl KubeletServer {
     /// The authority cannot be used.
     pub fn new(serving: Serving) -> Result<Self, ServerError> {
         let tls = TlsAcceptor::from(Arc::new(tls::config(serving.own.clone(), &serving.client_ca)?));
-        Ok(Self { serving: Arc::new(serving), tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) })
+        let addresses = Addresses::new(CONNECTIONS_OF_ADDRESS_MAX);
+        Ok(Self { serving: Arc::new(serving), tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), addresses })
     }
 
     fn hands(&self) -> &NodeHands {
@@ -126,15 +132,15 @@ impl KubeletServer {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _)) => match self.room.clone().try_acquire_owned() {
-                    Ok(permit) => {
+                Ok((stream, address)) => match self.place(address.ip()) {
+                    Some(place) => {
                         let server = self.clone();
                         connections.spawn(async move {
                             server.connection(stream).await;
-                            drop(permit);
+                            drop(place);
                         });
                     }
-                    Err(_) => tracing::warn!("too many connections to the kubelet, one is refused"),
+                    None => tracing::warn!(%address, "too many connections to the kubelet, one is refused"),
                 },
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the kubelet");
@@ -147,6 +153,11 @@ impl KubeletServer {
         if ended.await.is_err() {
             tracing::warn!("connections to the kubelet do not end");
         }
+    }
+
+    fn place(&self, address: IpAddr) -> Option<(OwnedSemaphorePermit, Connected)> {
+        let connected = self.addresses.admit(address)?;
+        Some((self.room.clone().try_acquire_owned().ok()?, connected))
     }
 
     /// One connection, and the tunnel that it may become.

@@ -181,7 +181,8 @@ async fn streams_that_are_opened_and_reset_at_once_end_their_connection() {
 
 #[tokio::test]
 async fn watches_beyond_the_bound_are_refused_and_places_come_free() {
-    let config = Config { limits: Limits { watches: 3, ..Limits::default() }, ..server::config() };
+    // Half of them are for one user.
+    let config = Config { limits: Limits { watches: 6, ..Limits::default() }, ..server::config() };
     let running = serving(config).await;
     let watch = || request("GET", "/api/v1/configmaps?watch=true", "");
     let mut open = Vec::new();
@@ -206,11 +207,39 @@ async fn watches_beyond_the_bound_are_refused_and_places_come_free() {
 
 #[tokio::test(start_paused = true)]
 async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
-    let room = Room::new(Limits { body_bytes: 10 * 1024, watches: 0 });
-    let first = room.for_body(8 * 1024).await.expect("there is room");
-    assert!(room.for_body(2 * 1024).await.is_ok());
-    let refused = room.for_body(3 * 1024).await.expect_err("there is none");
+    const KIB: usize = 1024;
+    let room = Room::new(Limits { body_bytes: 40 * KIB, watches: 0 });
+    // A quarter is for one user.
+    let first = room.for_body("a", 8 * KIB).await.expect("there is room");
+    assert!(room.for_body("a", 2 * KIB).await.is_ok());
+    let refused = room.for_body("a", 3 * KIB).await.err().expect("there is none");
     assert_eq!((refused.code, refused.reason.as_str()), (429, "TooManyRequests"));
+    assert!(room.for_body("b", 10 * KIB).await.is_ok(), "others have theirs");
     drop(first);
-    assert!(room.for_body(10 * 1024).await.is_ok());
+    assert!(room.for_body("a", 10 * KIB).await.is_ok());
+
+    let mut held = Vec::new();
+    for user in ["a", "b", "c", "d"] {
+        held.push(room.for_body(user, 10 * KIB).await.expect("there is room for four"));
+    }
+    let refused = room.for_body("e", KIB).await.err().expect("there is none for all");
+    assert_eq!(refused.code, 429);
+    held.clear();
+    assert!(room.for_body("e", KIB).await.is_ok());
+}
+
+#[test]
+fn places_for_watches_are_shared() {
+    let room = Room::new(Limits { body_bytes: 0, watches: 6 });
+    let place = |user: &str| room.for_watch(user);
+    let held: Vec<_> = ["a", "a", "a", "b", "b", "c"].map(place).into_iter().collect::<Result<_, _>>().expect("six");
+    assert!(place("d").is_err(), "there are no more");
+    drop(held);
+    let _held: Vec<_> = ["a", "a", "a"].map(place).into_iter().collect::<Result<_, _>>().expect("three");
+    assert!(place("a").is_err() && place("b").is_ok());
+    // Who holds nothing is forgotten where there are many, and who holds something is not.
+    for n in 0..5000 {
+        assert!(place(&format!("user-{n}")).is_ok());
+    }
+    assert!(place("a").is_err());
 }

@@ -2,6 +2,7 @@
 //!
 //! The server fills them in while they are written, since only it holds the key; upstream a controller writes them again.
 
+use aws_lc_rs::constant_time;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::SERVICE_ACCOUNTS;
 use serde_json::{Value, json};
@@ -53,9 +54,9 @@ pub(crate) fn fill(server: &Server, namespace: &str, secret: &mut Value) {
     secret["data"]["namespace"] = json!(STANDARD.encode(namespace));
 }
 
-/// Is this the token the Secret holds?
+/// Is this the token the Secret holds? Told in the same time wherever they differ.
 pub(super) fn holds(secret: &Value, token: &str) -> bool {
-    token_of(secret).is_some_and(|it| it == token)
+    token_of(secret).is_some_and(|it| constant_time::verify_slices_are_equal(it.as_bytes(), token.as_bytes()).is_ok())
 }
 
 fn token_of(secret: &Value) -> Option<String> {

@@ -14,10 +14,7 @@ use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, Sleep, sleep_until},
-};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::{
     list,
@@ -27,6 +24,7 @@ use super::{
 use crate::{
     Server, answer,
     codec::{Form, partial},
+    limits::Held,
     metrics::WatchGuard,
     recheck::{self, Recheck},
     request::{BoxError, Context, Response},
@@ -55,7 +53,7 @@ pub(super) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Res
 async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
-    let place = ctx.peer.is_some().then(|| ctx.server.room().for_watch()).transpose()?;
+    let place = ctx.peer.is_some().then(|| ctx.server.room().for_watch(ctx.asker())).transpose()?;
     if let Some(revision) = options.revision {
         ctx.server.caches().reach(revision).await?;
     }
@@ -82,10 +80,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
 }
 
 /// The frames stay where they are: a stream that hands its state on from item to item would move it for each event.
-fn body(
-    mut frames: Frames,
-    place: Option<OwnedSemaphorePermit>,
-) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
+fn body(mut frames: Frames, place: Option<Held>) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
     stream! {
         let _place = place;
         while let Some(bytes) = frames.next().await {

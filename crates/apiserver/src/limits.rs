@@ -25,11 +25,13 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Watches that are open at once.
     pub watches: usize,
+    /// Connections of one address: a Pod cannot keep everybody else out.
+    pub connections_of_address: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000 }
+        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, connections_of_address: 1024 }
     }
 }
 

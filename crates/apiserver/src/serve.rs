@@ -36,8 +36,6 @@ use crate::{
 type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
 const CONNECTIONS_MAX: usize = 8192;
-/// Of one address: a Pod cannot keep everybody else out.
-const CONNECTIONS_OF_ADDRESS_MAX: usize = CONNECTIONS_MAX / 8;
 const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 const HEADER_DEADLINE: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 100;
@@ -78,7 +76,7 @@ impl Server {
         let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        let addresses = Addresses::new(CONNECTIONS_OF_ADDRESS_MAX);
+        let addresses = Addresses::new(self.config().limits.connections_of_address);
         let others = Others::new();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);

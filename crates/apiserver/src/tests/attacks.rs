@@ -7,6 +7,7 @@ use http_body_util::Full;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
+    frames::{self, Frames, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame, get, headers},
     https::{Running, request, running, serving, text},
     server,
 };
@@ -139,29 +140,19 @@ async fn a_flood_of_headers_ends_its_own_connection() {
     running.end().await;
 }
 
-/// Frames as RFC 9113 lays them out: length, type, flags, stream, payload.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("short").to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 #[tokio::test]
 async fn streams_that_are_opened_and_reset_at_once_end_their_connection() {
-    const HEADERS: u8 = 1;
-    const RST_STREAM: u8 = 3;
-    const SETTINGS: u8 = 4;
-    const GOAWAY: u8 = 7;
     let running = running().await;
     let mut stream = running.connect(b"h2").await;
     let mut attack = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     attack.extend(frame(SETTINGS, 0, 0, &[]));
     // GET, https, /version, from HPACK's static table and a literal.
-    let mut headers = vec![0x82, 0x87, 0x04, 8];
-    headers.extend(b"/version");
-    headers.extend([0x01, 1, b'x']);
+    let mut block = vec![0x82, 0x87, 0x04, 8];
+    block.extend(b"/version");
+    block.extend([0x01, 1, b'x']);
     for idx in 0..5000 {
         let id = idx * 2 + 1;
-        attack.extend(frame(HEADERS, 0x5, id, &headers));
+        attack.extend(frame(HEADERS, 0x5, id, &block));
         attack.extend(frame(RST_STREAM, 0, id, &8_u32.to_be_bytes()));
     }
     let sent = stream.write_all(&attack).await;
@@ -205,10 +196,53 @@ async fn watches_beyond_the_bound_are_refused_and_places_come_free() {
     running.end().await;
 }
 
+#[tokio::test]
+async fn who_takes_all_connections_of_an_address_keeps_nobody_else_out() {
+    let limits = Limits { connections_of_address: 4, ..Limits::default() };
+    let running = serving(Config { limits, ..server::config() }).await;
+    // They say nothing, and wait for the end of the handshake's time.
+    let mut silent = Vec::new();
+    for _ in 0..4 {
+        silent.push(running.connect_from("127.0.0.1").await);
+    }
+    let mut refused = running.connect_from("127.0.0.1").await;
+    let read = tokio::time::timeout(PATIENCE, refused.read(&mut [0; 1])).await.expect("the server hangs up");
+    assert!(!matches!(read, Ok(1..)), "{read:?}");
+    let other = running.connect_from("127.0.0.2").await;
+    let answer = tokio::time::timeout(PATIENCE, running.over(other, request("GET", CONFIG_MAPS, ""))).await;
+    assert_eq!(answer.expect("others are served").status(), StatusCode::OK);
+    drop((silent, refused));
+    running.end().await;
+}
+
+#[tokio::test]
+async fn who_reads_nothing_holds_up_nobody() {
+    let running = running().await;
+    for n in 0..8 {
+        let body = format!(r#"{{"metadata":{{"name":"m{n}"}},"data":{{"k":"{}"}}}}"#, "x".repeat(100_000));
+        assert_eq!(running.http1(request("POST", CONFIG_MAPS, body)).await.status(), StatusCode::CREATED);
+    }
+    // Every stream has a window of nothing, and none is ever opened.
+    let mut stalled = Frames::open(&running).await;
+    stalled.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0, 0])).await;
+    for n in 0..100 {
+        let path = if n % 2 == 0 { CONFIG_MAPS } else { "/api/v1/namespaces/default/configmaps?watch=true" };
+        stalled.send(&headers(1 + 2 * n, true, &get(path))).await;
+    }
+    let mut n_heard = 0;
+    while n_heard < 100 {
+        let (kind, ..) = stalled.next().await.expect("the connection goes on");
+        n_heard += usize::from(kind == frames::HEADERS);
+        assert_ne!(kind, frames::DATA, "there is no window");
+    }
+    is_served(&running).await;
+    running.end().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
     const KIB: usize = 1024;
-    let room = Room::new(Limits { body_bytes: 40 * KIB, watches: 0 });
+    let room = Room::new(Limits { body_bytes: 40 * KIB, watches: 0, ..Limits::default() });
     // A quarter is for one user.
     let first = room.for_body("a", 8 * KIB).await.expect("there is room");
     assert!(room.for_body("a", 2 * KIB).await.is_ok());
@@ -230,7 +264,7 @@ async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
 
 #[test]
 fn places_for_watches_are_shared() {
-    let room = Room::new(Limits { body_bytes: 0, watches: 6 });
+    let room = Room::new(Limits { body_bytes: 0, watches: 6, ..Limits::default() });
     let place = |user: &str| room.for_watch(user);
     let held: Vec<_> = ["a", "a", "a", "b", "b", "c"].map(place).into_iter().collect::<Result<_, _>>().expect("six");
     assert!(place("d").is_err(), "there are no more");

@@ -70,20 +70,35 @@ impl Running {
     }
 
     pub(super) async fn connect(&self, protocol: &'static [u8]) -> TlsStream<TcpStream> {
+        self.secured(TcpStream::connect(self.address).await.expect("the server listens"), protocol).await
+    }
+
+    async fn secured(&self, stream: TcpStream, protocol: &'static [u8]) -> TlsStream<TcpStream> {
         let pki = &self.server.config().pki;
         let admin = pki.issue_client("kubernetes-admin", &["system:masters"]).expect("a certificate");
         let mut config = (*pki.client_config(&admin.fixed().expect("a credential")).expect("a TLS client")).clone();
         config.alpn_protocols = vec![protocol.to_vec()];
-        let stream = TcpStream::connect(self.address).await.expect("the server listens");
         let name = ServerName::try_from("localhost").expect("a name");
         TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
     }
 
-    pub(super) async fn http1(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
-        let io = TokioIo::new(self.connect(b"http/1.1").await);
+    /// From one of this machine's own addresses; nothing is said yet.
+    pub(super) async fn connect_from(&self, address: &str) -> TcpStream {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::new(address.parse().expect("an address"), 0)).expect("it is ours");
+        socket.connect(self.address).await.expect("the server listens")
+    }
+
+    /// As an administrator, over a connection that is there.
+    pub(super) async fn over(&self, stream: TcpStream, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let io = TokioIo::new(self.secured(stream, b"http/1.1").await);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("HTTP/1.1");
         tokio::spawn(connection);
         sender.send_request(request).await.expect("an answer")
+    }
+
+    pub(super) async fn http1(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        self.over(TcpStream::connect(self.address).await.expect("the server listens"), request).await
     }
 
     pub(super) async fn http2(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {

@@ -4,8 +4,10 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_stream::{Answer, Dialed, dial};
+
 use http::{Request, Response, StatusCode, response};
-use http_body_util::{BodyExt, Empty, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Empty, Full, StreamBody, combinators::BoxBody};
 use hyper::{body::Incoming, service::service_fn, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
@@ -47,12 +49,20 @@ async fn kubelet(authority: &Authority) -> (SocketAddr, JoinSet<()>) {
     (address, tasks)
 }
 
-async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(mut request: Request<Incoming>) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let path = request.uri().path_and_query().expect("a path").to_string();
     let mut response = Response::new(Full::new(Bytes::new()));
     match &*path {
         "/containerLogs/default/web/a?follow=true&tailLines=2" => *response.body_mut() = "a line\n".into(),
-        "/exec/default/web/a?input=1&output=1&command=cat" => {
+        // One line, and then none for ever.
+        "/containerLogs/default/web/a?follow=true" => {
+            let line = futures_util::stream::iter([Ok(Frame::data("a line\n".into()))]);
+            let lines = futures_util::StreamExt::chain(line, futures_util::stream::pending());
+            return Ok(response.map(|_| StreamBody::new(lines).boxed()));
+        }
+        "/exec/default/web/a?input=1&output=1&command=cat"
+        | "/attach/default/web/a?input=1&output=1"
+        | "/portForward/default/web?port=80" => {
             let protocol = request.headers()["upgrade"].clone();
             assert!(!request.headers().contains_key("authorization"));
             let upgrade = hyper::upgrade::on(&mut request);
@@ -71,7 +81,7 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<Full<Bytes>>,
             *response.body_mut() = format!("nothing at {path}").into();
         }
     }
-    Ok(response)
+    Ok(response.map(BodyExt::boxed))
 }
 
 async fn send(server: &Server, method: &str, path: &str, body: &Value) -> (StatusCode, String) {
@@ -286,6 +296,74 @@ async fn tunnels_go_through_to_the_container() {
 
     // A tunnel that is open when the server stops does not hold it up.
     let (_, _open) = switched(ask(&server, address, "admin", "POST", exec, &SPDY).await);
+    stop.send(()).expect("the server still serves");
+    task.await.expect("no panic").expect("serve ends");
+    server.stop().await;
+}
+
+/// Who loses the right to something that goes on loses it at once, whatever it is.
+#[tokio::test]
+async fn what_goes_on_is_cut_when_its_right_ends() {
+    const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
+    let (server, _tasks) = world(listening).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = server.clone();
+    let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });
+    let role = json!({
+        "metadata": { "name": "operator" },
+        "rules": [{ "apiGroups": [""], "resources": ["pods", "pods/exec", "pods/attach", "pods/portforward", "pods/log"],
+                    "verbs": ["get", "create", "watch"] }],
+    });
+    let (code, body) = send(&server, "POST", "/apis/rbac.authorization.k8s.io/v1/clusterroles", &role).await;
+    assert_eq!(code, StatusCode::CREATED, "{body}");
+    let binding = json!({
+        "metadata": { "name": "operator" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "operator" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane" }],
+    });
+    const SOCKET: [(&str, &str); 4] = [
+        ("connection", "Upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "x"),
+    ];
+    let socket = |offer| [&SOCKET[..], &[("sec-websocket-protocol", offer)]].concat();
+    let exec = "web/exec?command=cat&stdin=true&stdout=true";
+    let (code, body) = send(&server, "POST", BINDINGS, &binding).await;
+    assert_eq!(code, StatusCode::CREATED, "{body}");
+    let mut all = Vec::new();
+    for (what, method, path, headers) in [
+        ("exec over SPDY", "POST", exec, SPDY.to_vec()),
+        ("exec that talks to the kubelet", "GET", exec, socket("v4.channel.k8s.io")),
+        ("exec that is translated", "GET", exec, socket("v5.channel.k8s.io")),
+        ("attach", "POST", "web/attach?stdin=true&stdout=true", SPDY.to_vec()),
+        ("port-forward", "POST", "web/portforward?ports=80", SPDY.to_vec()),
+        ("a log", "GET", "web/log?follow=true", vec![]),
+        ("a log as messages", "GET", "web/log?follow=true", socket("binary.k8s.io")),
+        ("a watch as messages", "GET", "?watch=true", socket("x")),
+        ("a watch", "GET", "?watch=true", vec![]),
+    ] {
+        let goes_on = ask(&server, address, "jane", method, path, &headers).await;
+        all.push((what, goes_on));
+    }
+    let (code, body) = send(&server, "DELETE", &format!("{BINDINGS}/operator"), &Value::Null).await;
+    assert_eq!(code, StatusCode::OK, "{body}");
+    for (what, goes_on) in all {
+        let ending = async {
+            match goes_on {
+                // Cut or ended: nothing more comes.
+                Dialed::Switched(_, io) => drop(TokioIo::new(io).read_to_end(&mut Vec::new()).await),
+                Dialed::Answered(answer) => {
+                    assert_eq!(answer.status(), StatusCode::OK, "{what}");
+                    let mut body = answer.into_body();
+                    while let Some(Ok(_)) = body.frame().await {}
+                }
+            }
+        };
+        tokio::time::timeout(DEADLINE, ending).await.unwrap_or_else(|_| panic!("{what} goes on"));
+    }
     stop.send(()).expect("the server still serves");
     task.await.expect("no panic").expect("serve ends");
     server.stop().await;

@@ -31,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, connections_of_address: 1024 }
+        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, connections_of_address: 4096 }
     }
 }
 

@@ -1,4 +1,4 @@
-//! No way leads an object beyond the depth that everybody can read; and one that an earlier release has let through can still
+//! No way leads an object beyond the depth and the size that everybody can read; and one that an earlier release has let through can still
 //! be read, watched, replaced and deleted.
 //!
 //! All of it on a thread with a small stack: what recurses without a bound ends the process.
@@ -284,6 +284,31 @@ fn yaml_is_bounded_as_json_is() {
         for path in [place.path(), place.collection.to_owned()] {
             let answer = ask(&server, "GET", &path, &[("accept", YAML)], "").await;
             assert!(answer.code == 200 && answer.text.contains("parameters:"), "{} {:.300}", answer.code, answer.text);
+        }
+        server.stop().await;
+    });
+}
+
+/// The first version of a HorizontalPodAutoscaler keeps in annotations, as text, what the stored one has as fields.
+#[test]
+fn what_becomes_a_field_out_of_a_text_is_bounded_too() {
+    const V1: &str = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+    const V2: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
+    on_a_small_stack(STACK_BYTES, async {
+        let server = server::started().await;
+        for levels in AROUND_THE_BOUND {
+            let note = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+            let scaler = json!({
+                "metadata": { "name": "a", "annotations": { "autoscaling.alpha.kubernetes.io/metrics": note } },
+                "spec": { "maxReplicas": 3, "scaleTargetRef": { "kind": "Deployment", "name": "a", "apiVersion": "apps/v1" } },
+            });
+            let created = send(&server, "POST", V1, JSON, scaler.to_string()).await;
+            assert!(created.code < 500, "{levels} levels: {:.300}", created.text);
+            for collection in [V1, V2] {
+                let listed = send(&server, "GET", collection, JSON, "").await;
+                assert!(listed.code == 200 && of_text(listed.text.as_bytes()) <= LEVELS_MAX + 2, "{levels} levels");
+            }
+            send(&server, "DELETE", &format!("{V2}/a"), JSON, "").await;
         }
         server.stop().await;
     });

@@ -21,7 +21,7 @@ impl Exposure {
                     "{path} has mode {mode:04o}: other users of the machine may look into it; `chmod {wanted:04o} {path}`, or \
                      start Corten again"
                 );
-                Wait::new("FolderExposed", message, Actor::Operator).on("folder", path)
+                Wait::new("FolderExposed", message, Actor::Operator)
             }
             Self::SetUserId { why } => {
                 let message = format!("volumes of Pods are not mounted nosuid,nodev: {why}");

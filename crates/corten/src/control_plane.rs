@@ -15,9 +15,9 @@ use corten_apiserver::{
 };
 use corten_meta::{Key, Resource};
 use corten_reconcile::Decision;
-use corten_runner::{JournalBook, QueueCounts, Sight};
+use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
 use corten_store::{Store, embedded};
-use tokio::{net::TcpListener, runtime::Runtime, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
     in_process,
@@ -53,8 +53,22 @@ pub(crate) struct ControlPlane {
     store: Arc<dyn Store>,
     audit_log: Option<Arc<FileLog>>,
     tasks: JoinSet<()>,
-    loops: Runtime,
+    loops: Arc<Loops>,
     stopping: watch::Sender<bool>,
+}
+
+/// Tells when the control plane begins to stop.
+#[derive(Clone)]
+pub(crate) struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    pub(crate) fn now(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stopping = self.0.clone();
+        async move {
+            // An error says that the control plane is gone: that is a stop, too.
+            let _ = stopping.wait_for(|it| *it).await;
+        }
+    }
 }
 
 /// How long loops and connections have to end.
@@ -116,7 +130,7 @@ impl ControlPlane {
             .context("writing the administrator's kubeconfig")?;
 
         let (stopping, _) = watch::channel(false);
-        let loops = process::loops_runtime()?;
+        let loops = process::loops(journal.clone(), clock.clone())?;
         let for_pods = gateway.filter(|_| address.ip().is_loopback());
         let tasks = JoinSet::new();
         let port = address.port();
@@ -130,12 +144,13 @@ impl ControlPlane {
     }
 
     /// Becomes ready when the control plane begins to stop.
-    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut stopping = self.stopping.subscribe();
-        async move {
-            // An error says that the control plane is gone: that is a stop, too.
-            let _ = stopping.wait_for(|it| *it).await;
-        }
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.when_stopping().now()
+    }
+
+    /// As [`ControlPlane::stopping`], for who begins more than once.
+    pub(crate) fn when_stopping(&self) -> Stopping {
+        Stopping(self.stopping.subscribe())
     }
 
     fn serve(&mut self, listener: TcpListener) {
@@ -165,27 +180,38 @@ impl ControlPlane {
     fn start_loops(&mut self) {
         // As upstream's controller manager: its loops read together, and each writes as itself.
         let sight = Sight::new(in_process::client(&self.server, in_process::controller_manager()));
-        let loops = self.loops.handle().clone();
-        self.tasks.spawn_on(sight.clone().run(self.stopping()), &loops);
+        let (loops, stopping) = (self.loops.clone(), self.when_stopping());
+        let (seen, told) = (sight.clone(), stopping.clone());
+        self.tasks.spawn(loops.spawn("sight", move || whole(seen.clone().run(told.now()))));
         for make in corten_controllers::CONTROLLERS {
             let controller = make();
             let client = in_process::client(&self.server, in_process::controller(controller.name()));
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            let (sight, stopping) = (sight.clone(), self.stopping());
-            let controlling = async move {
-                corten_runner::run_controller(controller, client, &sight, clock, journal, stopping).await;
-            };
-            self.tasks.spawn_on(controlling, &loops);
+            let (sight, told) = (sight.clone(), stopping.clone());
+            self.tasks.spawn(loops.spawn(controller.name(), move || {
+                let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
+                Arc::new(ControllerLoop::new(make(), client, &sight, clock, journal, told.now()))
+            }));
         }
         let client = in_process::client(&self.server, in_process::controller("certificate"));
         let signer = AuthoritySigner { authority: self.authority.clone(), clock: self.clock.clone() };
-        let (signer, clock) = (Arc::new(signer), self.clock.clone());
-        self.tasks.spawn_on(corten_runner::run_signing(client, signer, clock, self.stopping()), &loops);
-        let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
+        let (signer, clock, told) = (Arc::new(signer), self.clock.clone(), stopping.clone());
+        self.tasks.spawn(loops.spawn("certificate-signing", move || {
+            whole(corten_runner::run_signing(client.clone(), signer.clone(), clock.clone(), told.now()))
+        }));
         let client = in_process::client(&self.server, in_process::scheduler());
-        let (clock, journal) = (self.clock.clone(), self.journal.clone());
-        let scheduling = corten_runner::run_scheduler(scheduler, client, clock, journal, self.stopping());
-        self.tasks.spawn_on(scheduling, &loops);
+        let (clock, journal, told) = (self.clock.clone(), self.journal.clone(), stopping);
+        self.tasks.spawn(loops.spawn("scheduler", move || {
+            let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
+            let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
+            whole(corten_runner::run_scheduler(scheduler, client, clock, journal, told.now()))
+        }));
+        // Who stands still then is not waited for.
+        let stopping = self.stopping();
+        self.tasks.spawn(async move {
+            stopping.await;
+            loops.begin_stop();
+        });
     }
 
     /// What tells everything that waits for [`ControlPlane::stopping`], for who cannot hold on to this.
@@ -207,7 +233,8 @@ impl ControlPlane {
             tracing::warn!("some tasks did not end in time");
             self.tasks.shutdown().await;
         }
-        self.loops.shutdown_background();
+        // They end as soon as they have nothing to do, and those that stand still are left behind.
+        self.loops.stop();
         self.server.stop().await;
         if let Some(audit_log) = self.audit_log {
             audit_log.close().await;

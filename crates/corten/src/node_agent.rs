@@ -14,7 +14,7 @@ use corten_host::{
     notify_service_manager,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
-use corten_runner::{ExposureHands, Hands, NodeInquiries};
+use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::verbs::node_options::NodeOptions;
@@ -22,7 +22,7 @@ use crate::{
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster},
-    name_server, service_proxy,
+    name_server, process, service_proxy,
 };
 
 /// Where Pods ask for names, as in upstream's own clusters.
@@ -119,14 +119,34 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let networks = Options::default().pod_cidrs;
     service_proxy::serve_pods(&mut tasks, control_plane).await?;
     let addresses = gather(&layout).addresses;
-    let own_ports = [control_plane.port, settings.kubelet_port];
-    service_proxy::start(&mut tasks, control_plane, &layout, &settings.node_name, addresses, &networks, &own_ports);
-    let names =
-        name_server::start(&mut tasks, control_plane, &settings.node_name, address, networks, CLUSTER_DNS.into());
+    let loops = process::loops(journal.clone(), clock.clone())?;
+    let about = service_proxy::About {
+        node_name: &settings.node_name,
+        addresses,
+        networks: &networks,
+        own_ports: &[control_plane.port, settings.kubelet_port],
+    };
+    service_proxy::start(&mut tasks, &loops, control_plane, &layout, about);
+    let about = name_server::About { node_name: &settings.node_name, address, cluster_ip: CLUSTER_DNS.into() };
+    let names = name_server::start(&mut tasks, &loops, control_plane, about, networks);
     if !names.await? {
         config.cluster_dns.clear();
     }
-    tasks.spawn(corten_runner::run_node(Kubelet::new(config), client, hands, clock, journal, control_plane.stopping()));
+    let told = control_plane.when_stopping();
+    tasks.spawn(loops.spawn("kubelet", move || {
+        let (kubelet, client, hands) = (Kubelet::new(config.clone()), client.clone(), hands.clone());
+        let (clock, journal, stopping) = (clock.clone(), journal.clone(), told.now());
+        whole(async move {
+            // Of a kubelet that broke nothing listens any more.
+            hands.renew().await;
+            corten_runner::run_node(kubelet, client, hands, clock, journal, stopping).await;
+        })
+    }));
+    let (stopping, ending) = (control_plane.stopping(), loops.clone());
+    tasks.spawn(async move {
+        stopping.await;
+        ending.begin_stop();
+    });
     let stopping = control_plane.stopping();
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
     let stopping = control_plane.stopping();
@@ -136,6 +156,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     while let Some(ended) = tasks.join_next().await {
         ended.context("a task of the node broke")?;
     }
+    loops.stop();
     Ok(())
 }
 

@@ -4,8 +4,9 @@ use std::{io::IsTerminal, sync::Arc};
 
 use anyhow::{Context, Result};
 use corten_meta::Time;
+use corten_runner::{JournalBook, Loops};
 use tokio::{
-    runtime::Runtime,
+    runtime::Handle,
     signal::unix::{Signal, SignalKind, signal},
 };
 use tracing_subscriber::EnvFilter;
@@ -42,10 +43,11 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     runtime.block_on(work)
 }
 
-/// Where loops run: on threads of their own, so that no request waits behind them. The kernel shares the cores out.
-pub(crate) fn loops_runtime() -> Result<Runtime> {
+/// Threads for loops: of their own, so that no request waits behind them. The kernel shares the cores out.
+pub(crate) fn loops(journal: Arc<JournalBook>, clock: Clock) -> Result<Arc<Loops>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    runtime("loops").worker_threads((cores / 2).max(1)).build().context("starting the runtime of the loops")
+    let loops = Loops::start((cores / 2).max(1), Handle::current(), journal, clock);
+    Ok(Arc::new(loops.context("starting the threads of the loops")?))
 }
 
 fn runtime(name: &str) -> tokio::runtime::Builder {

@@ -14,7 +14,7 @@ use corten_proxy::{
     Config, Existing, Front, Health, Proxy, Stale,
     rules::{Backend, Change, Cidr, Protocol},
 };
-use corten_runner::{PacketHands, ProxySettings};
+use corten_runner::{Loops, PacketHands, ProxySettings, whole};
 use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::{control_plane::ControlPlane, in_process, name_server};
@@ -65,38 +65,57 @@ fn told(error: HostError) -> String {
     error.to_string()
 }
 
+/// What is known of the node whose packets these are.
+pub(crate) struct About<'a> {
+    pub(crate) node_name: &'a str,
+    pub(crate) addresses: Vec<IpAddr>,
+    /// Where Pods get their addresses from.
+    pub(crate) networks: &'a [String],
+    /// TCP ports on which Corten itself listens.
+    pub(crate) own_ports: &'a [u16],
+}
+
+fn config(about: About<'_>) -> Config {
+    let About { node_name, addresses, networks, own_ports } = about;
+    let tcp = own_ports.iter().map(|it| (Protocol::Tcp, *it));
+    let both = name_server::PORTS.flat_map(|it| [(Protocol::Tcp, it), (Protocol::Udp, it)]);
+    Config {
+        node_name: node_name.to_owned(),
+        pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
+        service_cidrs: SERVICE_RANGES.iter().filter_map(|it| Cidr::parse(it)).collect(),
+        own_ports: tcp.chain(both).collect(),
+        listening: corten_host::listening(&addresses),
+        addresses,
+    }
+}
+
 /// Leads packets to Services, from now until the control plane stops. The rules stay.
 pub(crate) fn start(
     tasks: &mut JoinSet<()>,
+    loops: &Loops,
     control_plane: &ControlPlane,
     layout: &Layout,
-    node_name: &str,
-    addresses: Vec<IpAddr>,
-    networks: &[String],
-    own_ports: &[u16],
+    about: About<'_>,
 ) {
     let health = Arc::new(ServiceHealth::default());
-    let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
-    let pod_cidrs: Vec<&str> = networks.iter().map(String::as_str).collect();
-    let tcp = own_ports.iter().map(|it| (Protocol::Tcp, *it));
-    let both = name_server::PORTS.flat_map(|it| [(Protocol::Tcp, it), (Protocol::Udp, it)]);
-    let config = Config {
-        node_name: node_name.to_owned(),
-        addresses: addresses.clone(),
-        pod_cidrs: cidrs(&pod_cidrs),
-        service_cidrs: cidrs(&SERVICE_RANGES),
-        own_ports: tcp.chain(both).collect(),
-        listening: corten_host::listening(&addresses),
-    };
-    let settings = ProxySettings {
-        proxy: Proxy::new(config),
-        node_name: node_name.to_owned(),
-        client: in_process::client(&control_plane.server, in_process::kube_proxy()),
-        hands: Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses }),
-        clock: control_plane.clock.clone(),
-        journal: control_plane.journal.clone(),
-    };
-    tasks.spawn(corten_runner::run_proxy(settings, control_plane.stopping()));
+    let config = config(about);
+    let client = in_process::client(&control_plane.server, in_process::kube_proxy());
+    let addresses = config.addresses.clone();
+    let hands: Arc<dyn PacketHands> =
+        Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses });
+    let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
+    let told = control_plane.when_stopping();
+    tasks.spawn(loops.spawn(corten_proxy::NAME, move || {
+        let settings = ProxySettings {
+            node_name: config.node_name.clone(),
+            proxy: Proxy::new(config.clone()),
+            client: client.clone(),
+            hands: hands.clone(),
+            clock: clock.clone(),
+            journal: journal.clone(),
+        };
+        whole(corten_runner::run_proxy(settings, told.now()))
+    }));
     let stopping = control_plane.stopping();
     tasks.spawn(async move { health.serve(stopping).await });
 }

@@ -58,7 +58,7 @@ pub(crate) fn as_type<T: 'static>(object: &Object) -> Option<&T> {
 }
 
 /// See the module's documentation.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct View {
     tables: BTreeMap<Resource, Table>,
     /// With the time since which it has been so, where that is known.

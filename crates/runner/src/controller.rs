@@ -7,12 +7,13 @@
 //!   ^                                                                                              |
 //!   +----------------------------------------------------------------------------------------------+
 //! ```
-//! Everything happens in one task, so nothing is locked and a view never changes while a mind looks at it.
+//! One thread at a time does all of it. While its mind thinks nothing is locked, and the view is held as it is: where the
+//! mind does not come back, another thread goes on with the other keys, and what it comes back with late still counts.
 
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -20,12 +21,13 @@ use std::{
 
 use corten_client::{BoxFuture, Client};
 use corten_meta::{Key, Resource, Retry, Time};
-use corten_reconcile::{self as reconcile, Controller, Decision, Effect, Plan};
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use corten_reconcile::{self as reconcile, Actor, Controller, Decision, Effect, Plan, View, Wait};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Clock, EventRecorder, JournalBook,
+    Clock, EventRecorder, JournalBook, Loop, QueueCounts,
     barrier::{Barrier, Need, listed_anew},
     declared::refusal,
     effects::{Failure, Outcome, WhatNow, perform},
@@ -36,6 +38,8 @@ use crate::{
 
 /// Keys whose effects are under way at once.
 const CONCURRENT_KEYS: usize = 8;
+/// Where the mind has not come back from so many keys it is asked about no other: each of them takes a thread.
+const SET_ASIDE_MAX: usize = 4;
 /// Every key is looked at this often even if nothing happens: it heals what an edge that was lost left behind.
 const RESYNC: Duration = Duration::from_secs(600);
 /// How long effects that are under way may take at shutdown.
@@ -45,36 +49,105 @@ const JOURNAL_LINES: usize = 20;
 const JOURNAL_LINE_CHARS: usize = 300;
 
 /// Runs until `shutdown` is ready; effects that are under way then get a moment to end. It writes through `client` and sees
-/// through `sight`, which many controllers share and which somebody runs.
+/// through `sight`, which many controllers share and which somebody runs. In one thread: nobody takes it over.
 pub async fn run_controller(
     controller: Arc<dyn Controller>,
     client: Client,
     sight: &Sight,
     clock: Clock,
     journal: Arc<JournalBook>,
-    shutdown: impl Future<Output = ()> + Send,
+    shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
-    let mut shutdown = pin!(shutdown);
-    let mut running = Running::new(controller, client, sight, clock, journal);
-    loop {
-        let mut happened = Happened::default();
-        std::future::poll_fn(|context| {
-            if shutdown.as_mut().poll(context).is_ready() {
-                happened.is_shutdown = true;
+    let loop_ = ControllerLoop::new(controller, client, sight, clock, journal, shutdown);
+    std::future::poll_fn(|context| loop_.poll(context)).await;
+}
+
+/// As [`run_controller`], for many threads.
+pub struct ControllerLoop {
+    controller: Arc<dyn Controller>,
+    counts: Arc<QueueCounts>,
+    /// Not locked while the mind thinks.
+    running: Mutex<Running>,
+}
+
+impl ControllerLoop {
+    pub fn new(
+        controller: Arc<dyn Controller>,
+        client: Client,
+        sight: &Sight,
+        clock: Clock,
+        journal: Arc<JournalBook>,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let counts = journal.queue(controller.name());
+        let running = Running::new(controller.clone(), client, sight, clock, journal, Box::pin(shutdown));
+        Self { controller, counts, running: Mutex::new(running) }
+    }
+
+    /// Asks the mind about one key; nothing is locked.
+    fn think(&self, question: Question) -> Answer {
+        let Question { key, view, now } = question;
+        let begun = self.counts.thinking.begin(Some(key.clone()));
+        let id = begun.id();
+        let asked = catch_unwind(AssertUnwindSafe(|| {
+            let subject = self.controller.subject(&view, &key);
+            let subject = subject.filter(|(about, of)| view.meta(about, of).is_some());
+            begun.about(Some(key.clone()), subject.clone());
+            (subject, self.controller.reconcile(&view, &key, now))
+        }));
+        let subject = self.counts.thinking.subject(id);
+        let plan = asked.ok().map(|it| it.1);
+        Answer { key, subject, plan, now }
+    }
+}
+
+impl Loop for ControllerLoop {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+        if let Poll::Ready(is_over) = self.running.lock().advance(context) {
+            if is_over {
                 return Poll::Ready(());
             }
-            running.poll(context, &mut happened)
-        })
-        .await;
-        if happened.is_shutdown {
-            break;
+        } else {
+            return Poll::Pending;
         }
-        running.take_in(happened);
-        running.go_on();
-        // Other tasks get their turn however much there is to do.
-        tokio::task::yield_now().await;
+        loop {
+            let question = self.running.lock().question();
+            let Some(question) = question else { break };
+            let answer = self.think(question);
+            let is_late = self.running.lock().take_answer(answer);
+            if is_late {
+                // Another thread has gone on with this loop: it looks at what this one has brought.
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        self.running.lock().set_alarm();
+        // Other loops get their turn however much there is to do.
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
-    running.finish().await;
+
+    /// Sets the key aside of which its mind does not come back.
+    fn give_up(&self) -> bool {
+        // Locked it stands still amid the news: nobody could go on.
+        self.running.try_lock().is_some_and(|mut it| it.set_aside())
+    }
+}
+
+/// What the mind is asked.
+struct Question {
+    key: Key,
+    view: Arc<View>,
+    now: Time,
+}
+
+struct Answer {
+    key: Key,
+    /// In whose journal it stands.
+    subject: Option<(Resource, Key)>,
+    /// Nothing where the mind broke.
+    plan: Option<Plan>,
+    now: Time,
 }
 
 struct Running {
@@ -82,10 +155,19 @@ struct Running {
     client: Client,
     clock: Clock,
     journal: Arc<JournalBook>,
+    shutdown: BoxFuture<'static, ()>,
+    /// Until when effects may end, once it is told to.
+    ends_at: Option<Pin<Box<Sleep>>>,
     /// Whose journals the decisions go into.
     about: Option<Resource>,
     feeds: Feeds,
     queue: Queue,
+    /// What the mind is asked now, and since when.
+    asked: Option<(Key, Instant)>,
+    /// Keys from which the mind has not come back, each with when it was asked.
+    aside: BTreeMap<Key, Instant>,
+    /// There may be something to think about, though nothing was heard of.
+    is_stirred: bool,
     /// The plans under way, each with where the view stood when it was made.
     plans: FuturesUnordered<BoxFuture<'static, Done>>,
     parked: BTreeMap<Key, Barrier>,
@@ -97,13 +179,16 @@ struct Running {
 /// What one wait brought.
 #[derive(Default)]
 struct Happened {
-    is_shutdown: bool,
     news: News,
     done: Vec<Done>,
 }
 
 struct Done {
     key: Key,
+    /// In whose journal it stands.
+    subject: Option<(Resource, Key)>,
+    /// How long the key is left alone after that.
+    rest: Duration,
     /// Where the view stood at the resources that the plan patched.
     seen: BTreeMap<Resource, u64>,
     outcome: Outcome,
@@ -116,9 +201,10 @@ impl Running {
         sight: &Sight,
         clock: Clock,
         journal: Arc<JournalBook>,
+        shutdown: BoxFuture<'static, ()>,
     ) -> Self {
         let mut feeds = Feeds::new(sight, &*controller);
-        feeds.view.begin(clock());
+        feeds.view_mut().begin(clock());
         let events = EventRecorder::new(client.clone(), controller.component());
         let next_resync = Instant::now() + RESYNC;
         let queue = Queue::counted(journal.queue(controller.name()));
@@ -128,14 +214,34 @@ impl Running {
             client,
             clock,
             journal,
+            shutdown,
+            ends_at: None,
             feeds,
             queue,
+            asked: None,
+            aside: BTreeMap::new(),
+            is_stirred: false,
             plans: FuturesUnordered::new(),
             parked: BTreeMap::new(),
             events,
             next_resync,
             alarm: Box::pin(tokio::time::sleep_until(next_resync)),
         }
+    }
+
+    /// Ready once there may be something to think about; true: once it is over.
+    fn advance(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+        if self.ends_at.is_none() && self.shutdown.poll_unpin(context).is_ready() {
+            self.ends_at = Some(Box::pin(tokio::time::sleep(SHUTDOWN_PATIENCE)));
+        }
+        if let Some(ends_at) = &mut self.ends_at {
+            return finish(&mut self.plans, ends_at, self.controller.name(), context).map(|()| true);
+        }
+        let mut happened = Happened::default();
+        std::task::ready!(self.poll(context, &mut happened));
+        self.take_in(happened);
+        self.go_on();
+        Poll::Ready(false)
     }
 
     /// Ready once anything has happened: news in the caches, a plan carried out, an alarm.
@@ -145,7 +251,7 @@ impl Running {
             happened.done.push(done);
             poll = Poll::Ready(());
         }
-        if self.alarm.as_mut().poll(context).is_ready() {
+        if self.alarm.as_mut().poll(context).is_ready() || std::mem::take(&mut self.is_stirred) {
             poll = Poll::Ready(());
         }
         // Never ready: it only sends.
@@ -167,23 +273,33 @@ impl Running {
         }
     }
 
-    /// Does all that can be done now, and sets the alarm for what comes next.
+    /// Does all that can be done without the mind.
     fn go_on(&mut self) {
         let now = Instant::now();
         self.queue.ring(now);
         if now >= self.next_resync {
             self.next_resync = now + RESYNC;
-            self.feeds.view.forget_answers();
+            self.feeds.view_mut().forget_answers();
             for key in self.feeds.all_keys() {
                 self.queue.wake(key);
             }
         }
         self.unpark(now);
+    }
+
+    /// The next key the mind is to be asked about.
+    fn question(&mut self) -> Option<Question> {
         // A view that lacks a resource altogether would say that everything of it is gone.
-        while self.feeds.is_synced() && self.plans.len() < CONCURRENT_KEYS {
-            let Some(key) = self.queue.pop() else { break };
-            self.ask(key);
+        let may_ask = self.feeds.is_synced() && self.plans.len() < CONCURRENT_KEYS && self.asked.is_none();
+        if !may_ask || self.ends_at.is_some() || self.aside.len() >= SET_ASIDE_MAX {
+            return None;
         }
+        let key = self.queue.pop()?;
+        self.asked = Some((key.clone(), Instant::now()));
+        Some(Question { key, view: self.feeds.view.clone(), now: (self.clock)() })
+    }
+
+    fn set_alarm(&mut self) {
         let parked = self.parked.values().map(Barrier::alarm);
         let alarms = parked.chain(self.queue.next_alarm()).chain([self.next_resync]);
         let next = alarms.min().unwrap_or(self.next_resync);
@@ -202,32 +318,59 @@ impl Running {
         }
     }
 
-    /// Asks the mind about one key and begins to carry out its plan.
-    fn ask(&mut self, key: Key) {
-        let now = (self.clock)();
-        let asked = catch_unwind(AssertUnwindSafe(|| self.controller.reconcile(&self.feeds.view, &key, now)));
-        let Ok(plan) = asked else {
-            let name = self.controller.name();
+    /// The mind does not come back from the key it was asked about: others are asked about meanwhile.
+    fn set_aside(&mut self) -> bool {
+        let Some((key, since)) = self.asked.take() else { return false };
+        self.aside.insert(key, since);
+        self.is_stirred = true;
+        if self.aside.len() >= SET_ASIDE_MAX {
+            let keys: Vec<String> = self.aside.keys().map(ToString::to_string).collect();
+            tracing::error!(
+                controller = self.controller.name(),
+                keys = keys.join(", "),
+                "the controller has not come back from too many keys: it is asked about no other until it has, or until a restart"
+            );
+        }
+        true
+    }
+
+    /// Takes in what the mind says, and begins to carry out its plan. Says whether that came late.
+    fn take_answer(&mut self, answer: Answer) -> bool {
+        let Answer { key, subject, plan, now } = answer;
+        // As long as it took is it left alone: it has half of a thread at most.
+        let rest = self.aside.remove(&key).map(|since| since.elapsed());
+        match rest {
+            None => self.asked = None,
+            Some(_) => self.is_stirred = true,
+        }
+        self.take_plan(key, subject, plan, now, rest.unwrap_or_default());
+        rest.is_some()
+    }
+
+    fn take_plan(&mut self, key: Key, subject: Option<(Resource, Key)>, plan: Option<Plan>, now: Time, rest: Duration) {
+        let name = self.controller.name();
+        let Some(plan) = plan else {
             tracing::error!(controller = name, %key, "the controller panicked");
-            self.record(&key, now, &Plan::default(), Some("the controller panicked, see the log"));
-            self.retry_later(key, Duration::ZERO);
-            return;
+            let message =
+                format!("the loop {name} panicked at it and tries again with a back-off: a defect of the program");
+            let plan = Plan { waits: vec![Wait::new("LoopPanicked", message, Actor::Operator)], ..Plan::default() };
+            self.record(&key, subject.as_ref(), now, &plan, Some("the controller panicked, see the log"));
+            return self.retry_later(key, rest);
         };
         if let Some(refusal) = plan.effects.iter().find_map(|it| refusal(it, self.controller.writes())) {
-            tracing::error!(controller = self.controller.name(), %key, refusal, "a plan is refused");
-            self.record(&key, now, &plan, Some(&refusal));
-            self.retry_later(key, Duration::ZERO);
-            return;
+            tracing::error!(controller = name, %key, refusal, "a plan is refused");
+            self.record(&key, subject.as_ref(), now, &plan, Some(&refusal));
+            return self.retry_later(key, rest);
         }
-        self.record(&key, now, &plan, None);
+        self.record(&key, subject.as_ref(), now, &plan, None);
         if let Some(at) = plan.wake_at {
             let delay = at.since(now);
             self.queue.wake_at(key.clone(), Instant::now() + delay.min(RESYNC));
         }
-        self.begin(key, plan.effects, now);
+        self.begin(key, subject, plan.effects, now, rest);
     }
 
-    fn begin(&mut self, key: Key, effects: Vec<Effect>, now: Time) {
+    fn begin(&mut self, key: Key, subject: Option<(Resource, Key)>, effects: Vec<Effect>, now: Time, rest: Duration) {
         let mut seen = BTreeMap::new();
         for effect in &effects {
             if let Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } = effect {
@@ -237,13 +380,12 @@ impl Running {
         if effects.iter().all(|it| matches!(it, Effect::Event { .. })) {
             effects.iter().for_each(|it| self.tell(it, now));
             self.succeeded(&key);
-            self.queue.done(key);
-            return;
+            return self.park(key, Vec::new(), Instant::now() + rest);
         }
         let client = self.client.clone();
         self.plans.push(Box::pin(async move {
             let outcome = perform(&client, effects).await;
-            Done { key, seen, outcome }
+            Done { key, subject, rest, seen, outcome }
         }));
     }
 
@@ -254,16 +396,16 @@ impl Running {
     }
 
     /// Parks the key of a plan that has been carried out, as far as it went.
-    fn done(&mut self, Done { key, seen, outcome }: Done) {
+    fn done(&mut self, Done { key, subject, rest, seen, outcome }: Done) {
         let now = Instant::now();
         let has_answers = !outcome.answers.is_empty();
         for (resource, key, answer) in outcome.answers {
-            self.feeds.view.record_answer_at(resource, key, answer, (self.clock)());
+            self.feeds.view_mut().record_answer_at(resource, key, answer, (self.clock)());
         }
         let at = (self.clock)();
         outcome.told.iter().for_each(|it| self.tell(it, at));
         let mut needs = outcome.needs;
-        let mut not_before = now;
+        let mut not_before = now + rest;
         for failure in &outcome.failures {
             needs.extend(self.needs_after(failure, &seen));
         }
@@ -271,7 +413,7 @@ impl Running {
             None => {
                 self.succeeded(&key);
                 if let Some(moot) = outcome.moot.first() {
-                    self.record_failure(&key, moot);
+                    self.record_failure(&key, subject.as_ref(), moot);
                 }
                 if has_answers {
                     self.queue.wake(key.clone());
@@ -279,13 +421,18 @@ impl Running {
             }
             Some(failure) => {
                 let delay = self.queue.failed(&key);
-                not_before = now + delay.max(failure.error.retry_after().unwrap_or_default());
-                self.record_failure(&key, &failure);
+                not_before = now + delay.max(failure.error.retry_after().unwrap_or_default()).max(rest);
+                self.record_failure(&key, subject.as_ref(), &failure);
                 let seen = reconcile::Failure { message: failure.error.to_string(), effect: failure.effect };
-                self.feeds.view.record_failure(&key, Some(seen));
+                self.feeds.view_mut().record_failure(&key, Some(seen));
                 self.queue.wake(key.clone());
             }
         }
+        self.park(key, needs, not_before);
+    }
+
+    fn park(&mut self, key: Key, needs: Vec<Need>, not_before: Instant) {
+        let now = Instant::now();
         let mut barrier = Barrier::new(needs, not_before, now);
         if barrier.is_open(&self.feeds, now) {
             self.queue.done(key);
@@ -296,7 +443,10 @@ impl Running {
 
     fn succeeded(&mut self, key: &Key) {
         self.queue.succeeded(key);
-        self.feeds.view.record_failure(key, None);
+        // Most have never failed: nobody's view is another for that.
+        if self.feeds.view.failure(key).is_some() {
+            self.feeds.view_mut().record_failure(key, None);
+        }
     }
 
     fn needs_after(&self, failure: &Failure, seen: &BTreeMap<Resource, u64>) -> Option<Need> {
@@ -322,11 +472,8 @@ impl Running {
 
     // ---- the journal ----
 
-    fn record(&self, key: &Key, now: Time, plan: &Plan, error: Option<&str>) {
-        let Some((about, of)) = self.controller.subject(&self.feeds.view, key) else { return };
-        if self.feeds.view.meta(&about, &of).is_none() {
-            return;
-        }
+    fn record(&self, key: &Key, subject: Option<&(Resource, Key)>, now: Time, plan: &Plan, error: Option<&str>) {
+        let Some((about, of)) = subject else { return };
         let mut effects: Vec<String> = plan.effects.iter().take(JOURNAL_LINES).map(line).collect();
         if plan.effects.len() > JOURNAL_LINES {
             effects.push(format!("and {} more", plan.effects.len() - JOURNAL_LINES));
@@ -340,10 +487,10 @@ impl Running {
             error: error.map(str::to_owned),
             retries: self.queue.failures(key),
         };
-        self.journal.record(&about, &of, decision);
+        self.journal.record(about, of, decision);
     }
 
-    fn record_failure(&self, key: &Key, failure: &Failure) {
+    fn record_failure(&self, key: &Key, subject: Option<&(Resource, Key)>, failure: &Failure) {
         let (name, error) = (self.controller.name(), &failure.error);
         // Conflicts are how optimistic writers meet, as are writes to what has gone and creates in a namespace that goes;
         // anything else is worth a line.
@@ -354,22 +501,31 @@ impl Running {
         } else {
             tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);
         }
-        let Some((about, of)) = self.controller.subject(&self.feeds.view, key) else { return };
-        let decisions = self.journal.decisions(&about, &of);
+        let Some((about, of)) = subject else { return };
+        let decisions = self.journal.decisions(about, of);
         let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
         decision.at = Some((self.clock)());
         decision.error = Some(format!("cannot {}: {error}", line(&failure.effect)));
         decision.retries = self.queue.failures(key);
-        self.journal.record(&about, &of, decision);
+        self.journal.record(about, of, decision);
     }
+}
 
-    /// Lets the plans under way come to an end, for a while.
-    async fn finish(mut self) {
-        let rest = async { while self.plans.next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
-            tracing::warn!(controller = self.controller.name(), "effects are given up at shutdown");
+/// Lets the plans under way come to an end, for a while.
+fn finish(
+    plans: &mut FuturesUnordered<BoxFuture<'static, Done>>,
+    ends_at: &mut Pin<Box<Sleep>>,
+    name: &str,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    while let Poll::Ready(done) = plans.poll_next_unpin(context) {
+        if done.is_none() {
+            return Poll::Ready(());
         }
     }
+    std::task::ready!(ends_at.as_mut().poll(context));
+    tracing::warn!(controller = name, "effects are given up at shutdown");
+    Poll::Ready(())
 }
 
 fn line(effect: &Effect) -> String {

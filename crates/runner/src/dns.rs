@@ -15,7 +15,7 @@ use corten_reconcile::{Actor, Decision, Wait};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, JournalBook};
+use crate::{Clock, JournalBook, QueueCounts};
 
 /// So much is taken in before a zone is published.
 const BATCH: usize = 1024;
@@ -34,7 +34,7 @@ pub async fn run_dns(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut sight = Sight::new(&client, keeper);
+    let mut sight = Sight::new(&client, keeper, journal.queue("dns"));
     let mut caretaker = Caretaker::new(client, place, clock, journal);
     loop {
         tokio::select! {
@@ -60,10 +60,11 @@ struct Sight {
     service: Option<Service>,
     slice: Option<EndpointSlice>,
     is_published: bool,
+    counts: Arc<QueueCounts>,
 }
 
 impl Sight {
-    fn new(client: &Client, keeper: Keeper) -> Self {
+    fn new(client: &Client, keeper: Keeper, counts: Arc<QueueCounts>) -> Self {
         Self {
             services: informer(client, SERVICES, |it: &Service| Identity::of(&it.metadata)),
             slices: informer(client, ENDPOINT_SLICES, |it: &EndpointSlice| Identity::of(&it.metadata)),
@@ -72,6 +73,7 @@ impl Sight {
             service: None,
             slice: None,
             is_published: false,
+            counts,
         }
     }
 
@@ -105,12 +107,18 @@ impl Sight {
                 return Poll::Pending;
             }
             if self.is_complete() && !self.is_published {
-                self.keeper.apply(Change::Complete);
+                self.apply(Change::Complete);
                 self.is_published = true;
             }
             Poll::Ready(())
         })
         .await;
+    }
+
+    fn apply(&mut self, change: Change) {
+        let begun = self.counts.thinking.begin(None);
+        begun.about(Some(corten_dns::key()), Some((SERVICES, corten_dns::key())));
+        self.keeper.apply(change);
     }
 
     fn take_service(&mut self, event: InformerEvent<Service>) {
@@ -119,13 +127,13 @@ impl Sight {
                 if identity.key == corten_dns::key() {
                     self.service = Some(service.clone());
                 }
-                self.keeper.apply(Change::Service(service));
+                self.apply(Change::Service(service));
             }
             InformerEvent::Deleted(meta) => {
                 if meta.key() == corten_dns::key() {
                     self.service = None;
                 }
-                self.keeper.apply(Change::ServiceGone(meta.key()));
+                self.apply(Change::ServiceGone(meta.key()));
             }
             InformerEvent::Synced(_) => {}
         }
@@ -137,13 +145,13 @@ impl Sight {
                 if identity.key == corten_dns::key() {
                     self.slice = Some(slice.clone());
                 }
-                self.keeper.apply(Change::Slice(slice));
+                self.apply(Change::Slice(slice));
             }
             InformerEvent::Deleted(meta) => {
                 if meta.key() == corten_dns::key() {
                     self.slice = None;
                 }
-                self.keeper.apply(Change::SliceGone(meta.key()));
+                self.apply(Change::SliceGone(meta.key()));
             }
             InformerEvent::Synced(_) => {}
         }
@@ -151,8 +159,8 @@ impl Sight {
 
     fn take_namespace(&mut self, event: InformerEvent<Namespace>) {
         match event {
-            InformerEvent::Applied(_, identity) => self.keeper.apply(Change::Namespace(identity.key.name)),
-            InformerEvent::Deleted(meta) => self.keeper.apply(Change::NamespaceGone(meta.name)),
+            InformerEvent::Applied(_, identity) => self.apply(Change::Namespace(identity.key.name)),
+            InformerEvent::Deleted(meta) => self.apply(Change::NamespaceGone(meta.name)),
             InformerEvent::Synced(_) => {}
         }
     }

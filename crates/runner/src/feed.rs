@@ -2,6 +2,8 @@
 
 use std::{
     collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -23,7 +25,8 @@ struct Feed {
 pub(crate) struct Feeds {
     sight: Sight,
     feeds: Vec<Feed>,
-    pub(crate) view: View,
+    /// A thought holds on to it, and sees no change.
+    pub(crate) view: Arc<View>,
 }
 
 /// What a batch of events brought.
@@ -42,7 +45,12 @@ impl Feeds {
             Feed { watch, subscription, version: 0, n_lists: 0 }
         });
         let feeds = feeds.collect();
-        Self { sight: sight.clone(), feeds, view }
+        Self { sight: sight.clone(), feeds, view: Arc::new(view) }
+    }
+
+    /// To be changed. Whoever holds on to what it was keeps that.
+    pub(crate) fn view_mut(&mut self) -> &mut View {
+        Arc::make_mut(&mut self.view)
     }
 
     /// Has every resource been listed that is needed?
@@ -93,9 +101,10 @@ impl Feeds {
             let Poll::Ready(sight::News { state, changes }) = subscription.poll(context) else { continue };
             poll = Poll::Ready(());
             (*version, *n_lists) = (state.version, state.n_lists);
+            let view = Arc::make_mut(&mut self.view);
             match changes {
-                Some(changes) => take(&mut self.view, watch, state.table, &changes, news),
-                None => take_all(&mut self.view, watch, state.table, news),
+                Some(changes) => take(view, watch, state.table, &changes, news),
+                None => take_all(view, watch, state.table, news),
             }
         }
         poll
@@ -139,7 +148,13 @@ fn woken(wake: Wake, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {
             let owner = meta.controller().filter(|it| it.kind == kind);
             keys.extend(owner.map(|it| Key::new(&*meta.namespace, &*it.name)));
         }
-        Wake::With(keys_of) => keys.extend(keys_of(view, meta)),
+        // Of a mind, too: where it breaks, one object wakes nobody until the next resync.
+        Wake::With(keys_of) => match catch_unwind(AssertUnwindSafe(|| keys_of(view, meta))) {
+            Ok(woken) => keys.extend(woken),
+            Err(_) => {
+                tracing::error!(object = %meta.key(), "whom a change wakes cannot be told: the controller panicked")
+            }
+        },
         Wake::Nobody => {}
     }
 }

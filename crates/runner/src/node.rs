@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Clock, EventRecorder, JournalBook,
+    Clock, EventRecorder, JournalBook, QueueCounts,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -102,6 +102,7 @@ struct Running {
     hands: Arc<dyn Hands>,
     clock: Clock,
     journal: Arc<JournalBook>,
+    counts: Arc<QueueCounts>,
     pods: Informer<Box<Pod>>,
     node: Informer<Box<Node>>,
     has_node: bool,
@@ -180,6 +181,7 @@ impl Running {
             rewind: Rewind::default(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
+            counts: journal.queue("kubelet"),
             kubelet,
             client,
             hands,
@@ -273,7 +275,21 @@ impl Running {
 
     fn step(&mut self, event: Event) {
         let now = (self.clock)();
-        for effect in self.kubelet.step(event, now) {
+        let begun = self.counts.thinking.begin(None);
+        match &event {
+            Event::Pod(pod) => {
+                let name = |it: &Option<String>| it.clone().unwrap_or_default();
+                let key = Key::new(name(&pod.metadata.namespace), name(&pod.metadata.name));
+                begun.about(Some(key.clone()), Some((PODS, key)));
+            }
+            _ => {
+                let key = Key::cluster(&*self.kubelet.config().node_name);
+                begun.about(Some(key.clone()), Some((NODES, key)));
+            }
+        }
+        let effects = self.kubelet.step(event, now);
+        drop(begun);
+        for effect in effects {
             match effect {
                 Effect::Host(effect) => self.lanes[lane(&effect)].waiting.push_back(effect),
                 Effect::Node(effect) => self.of_node.waiting.push_back(effect),

@@ -128,7 +128,11 @@ impl Running {
         loop {
             let events = self.news().await;
             self.counts.count_adds(events.len());
+            let begun = self.counts.thinking.begin(None);
+            let node = Key::cluster(&*self.node_name);
+            begun.about(Some(node.clone()), Some((NODES, node)));
             let step = self.proxy.step(events);
+            drop(begun);
             for key in &step.forgotten {
                 self.journal.retract(&SERVICES, key, corten_proxy::NAME);
             }

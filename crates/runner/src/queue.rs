@@ -18,6 +18,8 @@ use std::{
 use corten_meta::Key;
 use tokio::time::Instant;
 
+use crate::thinking::Thinking;
+
 const BACKOFF_FIRST: Duration = Duration::from_millis(5);
 /// Upstream waits up to 1000 s; a cluster that has been repaired should not look broken for that long.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
@@ -28,6 +30,7 @@ pub struct QueueCounts {
     depth: AtomicU64,
     adds: AtomicU64,
     retries: AtomicU64,
+    pub(crate) thinking: Thinking,
 }
 
 impl QueueCounts {
@@ -44,6 +47,11 @@ impl QueueCounts {
     /// Failures after which a key was queued again.
     pub fn retries(&self) -> u64 {
         self.retries.load(Relaxed)
+    }
+
+    /// How long the loop has thought about what it thinks about longest, and about all it has not come to a plan for.
+    pub fn thinking(&self) -> (Duration, Duration) {
+        self.thinking.lengths()
     }
 
     /// For a loop with a queue of its own kind.

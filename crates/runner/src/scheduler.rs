@@ -18,7 +18,7 @@ use corten_api::resources::{NODES, PODS};
 use corten_client::{
     Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
-use corten_meta::{Key, Resource, Retry, Time};
+use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Seen;
 use corten_scheduler::{Effect, Event, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -26,7 +26,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{Clock, EventRecorder, JournalBook, rewind::Rewind, sight::REST};
+use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, sight::REST};
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -76,6 +76,7 @@ struct Running {
     client: Client,
     clock: Clock,
     journal: Arc<JournalBook>,
+    counts: Arc<QueueCounts>,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
     /// What waits for its turn to be written, in order.
@@ -123,6 +124,7 @@ impl Running {
             tick_at: None,
             rests_until: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
+            counts: journal.queue("scheduler"),
             client,
             clock,
             journal,
@@ -212,7 +214,14 @@ impl Running {
 
     fn step(&mut self, event: Event) {
         let now = (self.clock)();
-        for effect in self.scheduler.step(event, now) {
+        let begun = self.counts.thinking.begin(None);
+        let mut about = |pod: &Key| begun.about(Some(pod.clone()), Some((PODS, pod.clone())));
+        if let Event::Pod(pod) = &event {
+            about(&pod.meta().key());
+        }
+        let effects = self.scheduler.step_telling(event, now, &mut about);
+        drop(begun);
+        for effect in effects {
             match effect {
                 Effect::Bind { pod, uid, node } => self.waiting.push_back(Job::Bind { pod, uid, node }),
                 Effect::PatchCondition { pod, patch } => self.waiting.push_back(Job::Patch { pod, patch }),

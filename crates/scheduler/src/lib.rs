@@ -16,7 +16,12 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
 
 use corten_meta::{Key, Time};
 
@@ -115,6 +120,12 @@ impl Scheduler {
 
     /// Takes one event in and says what to do. Only [`Event::Tick`] places pods.
     pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        self.step_telling(event, now, &mut |_| ())
+    }
+
+    /// As [`Scheduler::step`], and says before it places a pod which one that is: whoever watches over it can name what it
+    /// does not come back from.
+    pub fn step_telling(&mut self, event: Event, now: Time, about: &mut dyn FnMut(&Key)) -> Vec<Effect> {
         let mut effects = match event {
             Event::Node(node) => self.node_seen(&node, now),
             Event::NodeGone(name) => self.node_gone(&name, now),
@@ -124,7 +135,7 @@ impl Scheduler {
             Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
             Event::Tick => {
                 self.announced = None;
-                self.place_pods(now)
+                self.place_pods(now, about)
             }
         };
         effects.extend(self.wake_at(now));
@@ -291,11 +302,12 @@ impl Scheduler {
         self.queue.wake(looks, now);
     }
 
-    fn place_pods(&mut self, now: Time) -> Vec<Effect> {
+    fn place_pods(&mut self, now: Time, about: &mut dyn FnMut(&Key)) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.queue.flush(now);
         for _ in 0..self.config.pods_per_tick_max {
             let Some(key) = self.queue.pop() else { break };
+            about(&key);
             self.place_pod(&key, now, &mut effects);
         }
         effects
@@ -303,7 +315,17 @@ impl Scheduler {
 
     fn place_pod(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) {
         let entry = self.pods.get_mut(key).expect("a queued pod is known: forget() takes it out of both");
-        match self.cycle.run(&entry.info, &self.snapshot) {
+        // A pod at which a plugin breaks costs no other its place.
+        let placed = catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(test)]
+            assert!(!entry.info.labels.contains_key("breaks"), "as was wished");
+            self.cycle.run(&entry.info, &self.snapshot)
+        }));
+        let Ok(placed) = placed else {
+            self.queue.back_off(key, entry.info.priority, now);
+            return effects.extend(report::broken(entry, now));
+        };
+        match placed {
             Ok(node_idx) => {
                 let node = self.snapshot.row_at(node_idx).name.to_owned();
                 self.snapshot.add_pod(&node, key, &entry.info);

@@ -51,6 +51,16 @@ pub(crate) fn bind_failed(entry: &Entry, node: &str, retry: Retry, error: &str, 
     effects
 }
 
+/// The scheduler itself broke at it.
+pub(crate) fn broken(entry: &Entry, now: Time) -> Vec<Effect> {
+    let message = "internal error of the scheduler, see its log";
+    let mut effects = not_scheduled(entry, "SchedulerError", message, now);
+    let told = "the scheduler panicked at it and tries again with a back-off: a defect of the program";
+    let wait = Wait::new("LoopPanicked", told, Actor::Operator);
+    effects.push(blocked(&entry.info, message, vec![wait], entry.since, now));
+    effects
+}
+
 /// It has scheduling gates; the API server itself wrote the condition when the pod was created.
 pub(crate) fn gated(info: &PodInfo, since: Time, now: Time) -> Effect {
     let waits = PLUGINS.iter().filter_map(|it| Some(Wait::new(it.wait, it.pre_enqueue?(info)?, it.actor))).collect();

@@ -112,6 +112,23 @@ fn a_sum_beyond_numbers_is_added_up_anew() {
     assert_eq!((row.requested.cpu_millis, row.requested.memory_bytes, row.requested.extended.len()), (500, 0, 0));
 }
 
+/// The one it breaks at waits and is named, and whoever comes after it has a node.
+#[test]
+fn a_pod_that_breaks_it_costs_no_other_its_place() {
+    let lines = "node n1 cpu=4 memory=4Gi pods=10\npod bad priority=9\npod good";
+    let mut world = World::parse(lines).expect("a world");
+    let bad = Key::new("default", "bad");
+    world.get_mut(&PODS, &bad).expect("it is there")["metadata"]["labels"] = json!({"breaks": "yes"});
+    let mut scheduler = told(&world);
+    let mut named = Vec::new();
+    let effects = scheduler.step_telling(Event::Tick, world.now, &mut |it| named.push(it.name.clone()));
+    assert_eq!(named, ["bad", "good"]);
+    let text = describe(&effects, world.now);
+    assert!(text.contains("bind default/good to n1"), "{text}");
+    assert!(text.contains("wait LoopPanicked (Operator)"), "{text}");
+    assert!(text.contains("event Warning Pod/bad FailedScheduling: internal error of the scheduler"), "{text}");
+}
+
 #[test]
 fn plugins_have_names_and_say_who_must_act() {
     for plugin in PLUGINS {

@@ -7,7 +7,10 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use bytes::Bytes;
 use corten_api::resources::{LEASES, NODES, PODS};
-use corten_kinds::{KINDS, Kind, Subresource, Verb};
+use corten_kinds::{
+    KINDS, Kind, Subresource, Verb,
+    routes::{RequestInfo, Route},
+};
 use corten_meta::Key;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -27,6 +30,14 @@ struct Attempt {
     method: &'static str,
     path: String,
     body: Value,
+}
+
+impl Attempt {
+    fn leads_somewhere(&self) -> bool {
+        let (path, query) = self.path.split_once('?').unwrap_or((&self.path, ""));
+        let info = RequestInfo::read(self.method, path, Some(query)).expect("a path that can be read");
+        !matches!(info.route, Route::NoSuchPath(_))
+    }
 }
 
 async fn send(server: &Server, who: Identity, attempt: &Attempt, path: &str) -> http::Response<crate::request::Body> {
@@ -239,9 +250,9 @@ async fn attempts<'a>(server: &'a Server, kind: &'static Kind, name: &'a str) ->
     let mut of = Repertoire { server, kind, name, attempts: Vec::new() };
     of.reads();
     of.writes().await;
-    // What a kind does not know is 405 for whoever gets as far: no right.
+    // What a kind does not know is 405 for whoever gets as far, and a path that it has not is 404 for all: no right.
     let knows = |it: &Attempt| !it.label.ends_with("collection") || kind.allows(Verb::DeleteCollection);
-    of.attempts.retain(knows);
+    of.attempts.retain(|it| knows(it) && it.leads_somewhere());
     of.attempts
 }
 

@@ -122,7 +122,7 @@ fn refused() -> Vec<Sent> {
             "PATCH",
             "/api/v1/namespaces/default/secrets/s?fieldManager=m",
             APPLY,
-            format!("apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\ndata: {{k: eA==}}\n"),
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {k: eA==}\n".into(),
         ),
         (
             "PATCH",

@@ -73,26 +73,33 @@ impl PolicyRule {
             && other.non_resource_urls.iter().all(|it| self.non_resource_urls.iter().any(|mine| path_matches(mine, it)))
     }
 
+    /// How many rules that allow one verb on one thing each make up this one.
+    fn n_atoms(&self) -> usize {
+        let names = self.resource_names.len().max(1);
+        let resources = self.api_groups.len().saturating_mul(self.resources.len()).saturating_mul(names);
+        self.verbs.len().saturating_mul(resources.saturating_add(self.non_resource_urls.len()))
+    }
+
     /// The rule as many that allow one verb on one thing each.
-    fn atoms(&self) -> Vec<Self> {
+    fn atoms(&self) -> impl Iterator<Item = Self> {
         let one = |it: &str| vec![it.to_owned()];
-        let mut atoms = Vec::new();
-        for verb in &self.verbs {
-            for url in &self.non_resource_urls {
-                atoms.push(Self { verbs: one(verb), non_resource_urls: one(url), ..Self::default() });
-            }
-            for (group, resource) in
-                self.api_groups.iter().flat_map(|group| self.resources.iter().map(move |it| (group, it)))
-            {
+        let urls = move |verb: &str| {
+            let verbs = one(verb);
+            let of = move |url: &String| Self { verbs: verbs.clone(), non_resource_urls: one(url), ..Self::default() };
+            self.non_resource_urls.iter().map(of)
+        };
+        let resources = move |verb: &str| {
+            let verbs = one(verb);
+            let pairs = self.api_groups.iter().flat_map(|group| self.resources.iter().map(move |it| (group, it)));
+            pairs.flat_map(move |(group, resource)| {
                 let atom =
-                    Self { verbs: one(verb), api_groups: one(group), resources: one(resource), ..Self::default() };
-                if self.resource_names.is_empty() {
-                    atoms.push(atom.clone());
-                }
-                atoms.extend(self.resource_names.iter().map(|it| Self { resource_names: one(it), ..atom.clone() }));
-            }
-        }
-        atoms
+                    Self { verbs: verbs.clone(), api_groups: one(group), resources: one(resource), ..Self::default() };
+                let whole = self.resource_names.is_empty().then(|| atom.clone());
+                let named = move |it: &String| Self { resource_names: one(it), ..atom.clone() };
+                whole.into_iter().chain(self.resource_names.iter().map(named))
+            })
+        };
+        self.verbs.iter().flat_map(move |verb| urls(verb).chain(resources(verb)))
     }
 
     /// `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
@@ -128,20 +135,84 @@ pub(super) fn quoted(list: &[String]) -> String {
     format!("[{}]", list.join(" "))
 }
 
-/// What `wanted` allows and `held` does not, as a line per rule; empty where all is held.
+/// Rules of more parts than this are compared as a whole: the parts are a product of four lists, and each is compared with
+/// every rule that is held.
+const ATOMS_MAX: usize = 10_000;
+/// So many lines tell enough.
+const LINES_MAX: usize = 100;
+const LINE_CHARS_MAX: usize = 1000;
+
+/// What `wanted` allows and `held` does not, as a line per rule; empty where all is held. A rule of very many parts that no
+/// single rule covers counts as not held.
 pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
-    let atoms = wanted.iter().flat_map(PolicyRule::atoms);
-    let lacking = atoms.filter(|atom| !held.iter().any(|it| it.covers(atom)));
     // Rules that differ in the verb only become one.
     let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
-    for mut atom in lacking {
-        let verbs = std::mem::take(&mut atom.verbs);
-        let all = merged.entry(atom).or_default();
-        let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
-        all.extend(new);
+    let mut room = ATOMS_MAX;
+    for rule in wanted.iter().filter(|rule| !held.iter().any(|it| it.covers(rule))) {
+        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
+            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
+            continue;
+        };
+        room = rest;
+        for mut atom in rule.atoms().filter(|atom| !held.iter().any(|it| it.covers(atom))) {
+            let verbs = std::mem::take(&mut atom.verbs);
+            let all = merged.entry(atom).or_default();
+            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
+            all.extend(new);
+        }
     }
     let mut lines: Vec<String> =
-        merged.into_iter().map(|(rule, verbs)| PolicyRule { verbs, ..rule }.compact()).collect();
+        merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs, ..rule }.compact())).collect();
     lines.sort();
+    if let Some(n_more) = lines.len().checked_sub(LINES_MAX).filter(|it| *it > 0) {
+        lines.truncate(LINES_MAX);
+        lines.push(format!("and {n_more} more"));
+    }
     lines
+}
+
+fn cut(line: String) -> String {
+    match line.char_indices().nth(LINE_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(n: usize, names: usize) -> PolicyRule {
+        let list = |letter: &str, n: usize| (0..n).map(|it| format!("{letter}{it}")).collect::<Vec<_>>();
+        PolicyRule {
+            api_groups: list("g", n),
+            resources: list("r", n),
+            verbs: list("v", n),
+            resource_names: list("n", names),
+            ..PolicyRule::default()
+        }
+    }
+
+    #[test]
+    fn a_rule_of_many_parts_costs_no_more_than_its_text() {
+        let (none, all) = (PolicyRule::default(), rule(1000, 0));
+        for (held, n, names, n_lines) in [
+            (&none, 2, 0, 4),
+            (&none, 2, 2, 8),
+            (&none, 11, 0, LINES_MAX + 1),
+            (&none, 90, 90, 1),
+            (&none, 10_000, 10_000, 1),
+            (&all, 90, 90, 0),
+        ] {
+            let lines = missing(&[held], &[rule(n, names)]);
+            assert_eq!(lines.len(), n_lines, "{n} {names}");
+            assert!(lines.iter().all(|it| it.len() < 2 * LINE_CHARS_MAX), "{n} {names}");
+        }
+    }
+
+    #[test]
+    fn many_rules_together_cost_no_more() {
+        let wanted = vec![rule(20, 0); 1000];
+        assert!(missing(&[], &wanted).len() <= LINES_MAX + 1);
+    }
 }

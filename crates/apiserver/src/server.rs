@@ -49,6 +49,9 @@ pub struct LoopQueue {
     pub depth: u64,
     pub adds: u64,
     pub retries: u64,
+    /// How long it has thought about what it thinks about longest, and about all it has not come to a plan for.
+    pub longest: std::time::Duration,
+    pub unfinished: std::time::Duration,
 }
 
 pub struct Config {

@@ -82,11 +82,9 @@ impl JournalSource for Journals {
     }
 
     fn queues(&self) -> Vec<LoopQueue> {
-        let number = |(name, it): (String, Arc<QueueCounts>)| LoopQueue {
-            name,
-            depth: it.depth(),
-            adds: it.adds(),
-            retries: it.retries(),
+        let number = |(name, it): (String, Arc<QueueCounts>)| {
+            let (longest, unfinished) = it.thinking();
+            LoopQueue { name, depth: it.depth(), adds: it.adds(), retries: it.retries(), longest, unfinished }
         };
         self.0.queues().into_iter().map(number).collect()
     }

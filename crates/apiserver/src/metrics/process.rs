@@ -1,6 +1,6 @@
 //! The process, as `/proc` tells of it, what the caches hold, and how busy the loops are.
 
-use std::{fmt::Write, fs};
+use std::{fmt::Write, fs, time::Duration};
 
 use super::head;
 use crate::{server::LoopQueue, watch_cache::Caches};
@@ -48,6 +48,26 @@ pub(crate) fn queues(out: &mut String, queues: &[LoopQueue]) -> std::fmt::Result
         head(out, name, metric_type, help)?;
         for queue in queues {
             writeln!(out, "{name}{{name=\"{}\"}} {}", queue.name, number(queue))?;
+        }
+    }
+    type Length = fn(&LoopQueue) -> Duration;
+    let lengths: [(&str, &str, Length); 2] = [
+        (
+            "workqueue_unfinished_work_seconds",
+            "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values \
+             indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
+            |it| it.unfinished,
+        ),
+        (
+            "workqueue_longest_running_processor_seconds",
+            "How many seconds has the longest running processor for workqueue been running.",
+            |it| it.longest,
+        ),
+    ];
+    for (name, help, length) in lengths {
+        head(out, name, "gauge", help)?;
+        for queue in queues {
+            writeln!(out, "{name}{{name=\"{}\"}} {}", queue.name, length(queue).as_secs_f64())?;
         }
     }
     Ok(())

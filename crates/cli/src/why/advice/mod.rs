@@ -172,8 +172,21 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "ScaledToZero" => Some(services::scaled(case)),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
+        "LoopStuck" | "LoopPanicked" => Some(defect(case)),
         _ => None,
     }
+}
+
+/// The program itself fails at this object.
+fn defect(case: &Case<'_>) -> Advice {
+    let advice = Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "yaml"]));
+    let advice = advice.hint("report it with the object and the log: other objects are not concerned");
+    let is_stuck = case.wait.reason == "LoopStuck";
+    advice.hint(if is_stuck {
+        "change or delete what is unusual about it, then restart Corten: a thread is busy with it until then"
+    } else {
+        "change or delete what is unusual about it"
+    })
 }
 
 /// Nothing is known of this reason but what the wait says.

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Clock, EventRecorder, JournalBook, Loop, QueueCounts,
+    Clock, EventRecorder, GivenUp, JournalBook, Loop, QueueCounts,
     barrier::{Barrier, Need, listed_anew},
     declared::refusal,
     effects::{Failure, Outcome, WhatNow, perform},
@@ -128,9 +128,9 @@ impl Loop for ControllerLoop {
     }
 
     /// Sets the key aside of which its mind does not come back.
-    fn give_up(&self) -> bool {
+    fn give_up(&self) -> GivenUp {
         // Locked it stands still amid the news: nobody could go on.
-        self.running.try_lock().is_some_and(|mut it| it.set_aside())
+        self.running.try_lock().map_or(GivenUp::Whole, |mut it| it.set_aside())
     }
 }
 
@@ -319,19 +319,11 @@ impl Running {
     }
 
     /// The mind does not come back from the key it was asked about: others are asked about meanwhile.
-    fn set_aside(&mut self) -> bool {
-        let Some((key, since)) = self.asked.take() else { return false };
+    fn set_aside(&mut self) -> GivenUp {
+        let Some((key, since)) = self.asked.take() else { return GivenUp::Whole };
         self.aside.insert(key, since);
         self.is_stirred = true;
-        if self.aside.len() >= SET_ASIDE_MAX {
-            let keys: Vec<String> = self.aside.keys().map(ToString::to_string).collect();
-            tracing::error!(
-                controller = self.controller.name(),
-                keys = keys.join(", "),
-                "the controller has not come back from too many keys: it is asked about no other until it has, or until a restart"
-            );
-        }
-        true
+        if self.aside.len() < SET_ASIDE_MAX { GivenUp::OneKey } else { GivenUp::OneTooMany }
     }
 
     /// Takes in what the mind says, and begins to carry out its plan. Says whether that came late.

@@ -32,7 +32,7 @@ pub use controller::{ControllerLoop, run_controller};
 pub use dns::run_dns;
 pub use events::EventRecorder;
 pub use journal::JournalBook;
-pub use loops::{Loop, Loops, whole};
+pub use loops::{GivenUp, Loop, Loops, whole};
 pub use node::{Hands, run_node};
 pub use node_certificate::{ServingCertificate, ServingKeys, ServingNames, run_node_certificate};
 pub use node_exposures::{ExposureHands, run_node_exposures};

@@ -42,11 +42,21 @@ const REST_MAX: Duration = Duration::from_secs(60);
 pub trait Loop: Send + Sync + 'static {
     fn poll(&self, context: &mut Context<'_>) -> Poll<()>;
 
-    /// A thread stands still in it. May another one poll it meanwhile? Then it names what it sets aside, and what the first
-    /// thread comes back with counts, late.
-    fn give_up(&self) -> bool {
-        false
+    /// A thread stands still in it. What the first thread comes back with counts, late, where another goes on meanwhile.
+    fn give_up(&self) -> GivenUp {
+        GivenUp::Whole
     }
+}
+
+/// What a loop does while a thread stands still in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GivenUp {
+    /// Nothing: nobody else may poll it.
+    Whole,
+    /// All it does, but for the key it was thinking about, which is set aside.
+    OneKey,
+    /// What it has begun, and nothing new: that was one key too many.
+    OneTooMany,
 }
 
 /// A loop that nobody can take over: its future is its state.

@@ -231,6 +231,8 @@ async fn only_few_are_set_aside() {
         world.thinks_of(name);
         world.look();
     }
+    let said = world.decision("h3").expect("it is named").waits.remove(0).message;
+    assert!(said.contains("begins nothing new"), "{said}");
     let n_before = world.journal.queue("stubborn").adds();
     world.wish("a");
     comes_to_be(|| world.journal.queue("stubborn").adds() > n_before, "a key more");

@@ -10,7 +10,7 @@ use corten_meta::{Key, Resource};
 use corten_reconcile::{Actor, Decision, Wait};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Inner, State, Task, Thread};
+use super::{GivenUp, Inner, State, Task, Thread};
 use crate::thinking::Thought;
 
 const PERIOD: Duration = Duration::from_millis(250);
@@ -114,9 +114,9 @@ impl Inner {
         thread.is_stuck.store(true, Relaxed);
         let thought = task.counts.thinking.current();
         let now = task.now.lock().clone();
-        let goes_on = now.give_up();
-        watched.told = self.tell(task, thought, goes_on);
-        if goes_on {
+        let given_up = now.give_up();
+        watched.told = self.tell(task, thought, given_up);
+        if given_up != GivenUp::Whole {
             *doing = None;
             *task.state.lock() = State::Ready;
             task.clone().queue();
@@ -143,11 +143,14 @@ impl Inner {
     }
 
     /// Names what stands still, in the log and in the journal of what it is about.
-    fn tell(&self, task: &Task, thought: Option<Thought>, goes_on: bool) -> Option<(Resource, Key, String)> {
+    fn tell(&self, task: &Task, thought: Option<Thought>, given_up: GivenUp) -> Option<(Resource, Key, String)> {
         let (key, subject) = thought.map_or((None, None), |it| (it.key, it.subject));
         let shown = key.as_ref().map(ToString::to_string).unwrap_or_default();
-        let others =
-            if goes_on { "its other keys are looked after meanwhile" } else { "it does nothing else meanwhile" };
+        let others = match given_up {
+            GivenUp::Whole => "it does nothing else meanwhile",
+            GivenUp::OneKey => "its other keys are looked after meanwhile",
+            GivenUp::OneTooMany => "as of too many others, so it begins nothing new until it has, or until a restart",
+        };
         tracing::error!(
             r#loop = task.name,
             key = shown,

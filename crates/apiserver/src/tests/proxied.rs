@@ -247,3 +247,50 @@ async fn pages_of_a_pod_open_nothing_to_others() {
     assert!(said.contains("x-other: 2") && !said.contains("access-control") && !said.contains("x-mine"), "{said}");
     running.end().await;
 }
+
+/// A kubelet sees only that the API server asks. So whoever may read through it gets no shell by way of a GET.
+#[tokio::test]
+async fn who_may_read_of_a_node_may_not_act_there() {
+    const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+    let pod = Pod::answering(OK).await;
+    let running = before(&pod).await;
+    let addresses = json!([{ "type": "InternalIP", "address": "10.0.0.8" }]);
+    let role = |verbs: &[&str]| {
+        let rules = json!([{ "apiGroups": [""], "resources": ["nodes/proxy"], "verbs": verbs }]);
+        json!({ "metadata": { "name": "reader" }, "rules": rules })
+    };
+    let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane" });
+    let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader" });
+    let binding = json!({ "metadata": { "name": "reader" }, "roleRef": reference, "subjects": [subject] });
+    let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" }, "status": { "addresses": addresses } });
+    let send = async |method: &str, path: &str, body: serde_json::Value| {
+        let mut request = plain(method, path, body.to_string());
+        request.headers_mut().insert("content-type", "application/json".parse().expect("a media type"));
+        let code = running.server.call(admin(), request).await.status();
+        assert!(code.is_success(), "{path}: {code}");
+    };
+    send("POST", "/api/v1/nodes", json!({ "metadata": { "name": "n1" } })).await;
+    send("PUT", "/api/v1/nodes/n1/status", node).await;
+    send("POST", &format!("{RBAC}/clusterroles"), role(&["get"])).await;
+    send("POST", &format!("{RBAC}/clusterrolebindings"), binding).await;
+    let asked = async |upgrade: &str| {
+        let mut stream = running.connect_as_stranger(b"http/1.1").await;
+        let head = format!(
+            "GET /api/v1/nodes/n1/proxy/exec/default/web/a?command=sh&output=1 HTTP/1.1\r\nHost: localhost\r\n\
+             Authorization: Bearer s3cret\r\n{upgrade}\r\nGET /version HTTP/1.1\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.expect("the server reads");
+        let mut got = Vec::new();
+        let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut got)).await.expect("in time");
+        String::from_utf8_lossy(&got).into_owned()
+    };
+    // No kubelet listens there: whoever comes so far hears that.
+    const SOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n";
+    const UNREACHED: &str = "error trying to reach service";
+    assert!(asked("").await.contains(UNREACHED));
+    let refused = asked(SOCKET).await;
+    assert!(refused.contains(r#"User \"jane\" cannot create resource \"nodes/proxy\""#), "{refused}");
+    send("PUT", &format!("{RBAC}/clusterroles/reader"), role(&["get", "create"])).await;
+    assert!(asked(SOCKET).await.contains(UNREACHED));
+    running.end().await;
+}

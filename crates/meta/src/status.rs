@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Resource, Violation};
 
+/// What an answer says about broken rules has so much room.
+const VIOLATIONS_BYTES_MAX: usize = 256 << 10;
+
 /// An API answer that is not an object: an error with its HTTP code, or a plain success.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase", default)]
@@ -148,9 +151,10 @@ impl Status {
         Self::failure(415, "UnsupportedMediaType", message)
     }
 
-    /// The object breaks rules: all of them, each as a cause with its field.
+    /// The object breaks rules: all of them, each as a cause with its field, as far as an answer of bounded size has room.
     pub fn invalid(resource: &Resource, name: &str, violations: &[Violation]) -> Self {
-        let list = match violations {
+        let violations = told(violations);
+        let list = match &*violations {
             [one] => one.to_string(),
             many => format!("[{}]", many.iter().map(Violation::to_string).collect::<Vec<_>>().join(", ")),
         };
@@ -231,6 +235,24 @@ impl Status {
     }
 }
 
+/// As many of the violations as an answer has room for, and one that says so where there are more.
+fn told(violations: &[Violation]) -> Vec<Violation> {
+    let mut room = VIOLATIONS_BYTES_MAX;
+    let mut told = Vec::new();
+    for violation in violations.iter().take(Violation::MOST + 1).map(|it| it.clone().bounded()) {
+        let size = violation.path.len() + violation.message.len();
+        if size > room {
+            break;
+        }
+        room -= size;
+        told.push(violation);
+    }
+    if told.len() < violations.len() {
+        told.push(Violation::and_more(told.len()));
+    }
+    told
+}
+
 fn quoted(resource: &str, name: &str) -> String {
     if name.is_empty() { resource.to_owned() } else { format!("{resource} {name:?}") }
 }
@@ -259,6 +281,19 @@ mod tests {
             ),
         ] {
             assert_eq!((status.code, &*status.message), (code, message));
+        }
+    }
+
+    #[test]
+    fn tells_a_bounded_part_of_many_violations() {
+        let short = vec![Violation::required("spec.x", ""); 1_000_000];
+        let long = vec![Violation::invalid("spec.x", "x".repeat(1 << 20), ""); 1000];
+        for violations in [short, long] {
+            let status = Status::invalid(&DEPLOYMENTS, "web", &violations);
+            let causes = status.details.expect("an invalid object has details").causes;
+            assert!(causes.len() <= Violation::MOST + 2, "{}", causes.len());
+            assert!(status.message.len() <= 2 * VIOLATIONS_BYTES_MAX, "{}", status.message.len());
+            assert!(status.message.ends_with("violations are listed]"));
         }
     }
 }

@@ -1,6 +1,12 @@
 //! One broken rule of an object, with the path of its field. Wording follows apimachinery's `field.Error`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
+
+/// More than any name, label or line of text that a rule knows: only what breaks one is shown in part.
+const VALUE_BYTES_MAX: usize = 4 << 10;
+const PATH_BYTES_MAX: usize = 4 << 10;
+const MESSAGE_BYTES_MAX: usize = 16 << 10;
+const ELLIPSIS: &str = "...";
 
 /// Which rule a field broke; decides the cause's `reason` and the start of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +50,24 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// As many of one object are told.
+    pub const MOST: usize = 100;
+
     fn new(path: impl Into<String>, rule: Rule, message: String) -> Self {
-        Self { path: path.into(), rule, message }
+        Self { path: path.into(), rule, message }.bounded()
+    }
+
+    /// What stands after the last violation that is told where there are more.
+    pub fn and_more(told: usize) -> Self {
+        Self::new("", Rule::TooMany, format!("Too many: only the first {told} violations are listed"))
+    }
+
+    /// The same with a path and a message of bounded size: an object says itself how long its keys and values are.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        cut(&mut self.path, PATH_BYTES_MAX);
+        cut(&mut self.message, MESSAGE_BYTES_MAX);
+        self
     }
 
     pub fn required(path: impl Into<String>, detail: &str) -> Self {
@@ -54,18 +76,22 @@ impl Violation {
 
     /// `value` is printed as Go prints it: strings quoted, numbers plain.
     pub fn invalid(path: impl Into<String>, value: impl fmt::Display, detail: &str) -> Self {
-        Self::new(path, Rule::Invalid, with_detail(format!("Invalid value: {value}"), detail))
+        Self::new(path, Rule::Invalid, with_detail(format!("Invalid value: {}", shown(value)), detail))
     }
 
     pub fn not_supported(path: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let mut supported: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
         supported.sort();
         let detail = format!("supported values: {}", supported.join(", "));
-        Self::new(path, Rule::NotSupported, with_detail(format!("Unsupported value: {value:?}"), &detail))
+        Self::new(
+            path,
+            Rule::NotSupported,
+            with_detail(format!("Unsupported value: {}", shown(format_args!("{value:?}"))), &detail),
+        )
     }
 
     pub fn duplicate(path: impl Into<String>, value: impl fmt::Display) -> Self {
-        Self::new(path, Rule::Duplicate, format!("Duplicate value: {value}"))
+        Self::new(path, Rule::Duplicate, format!("Duplicate value: {}", shown(value)))
     }
 
     pub fn forbidden(path: impl Into<String>, detail: &str) -> Self {
@@ -81,12 +107,48 @@ impl Violation {
     }
 
     pub fn not_found(path: impl Into<String>, value: impl fmt::Display) -> Self {
-        Self::new(path, Rule::NotFound, format!("Not found: {value}"))
+        Self::new(path, Rule::NotFound, format!("Not found: {}", shown(value)))
     }
 
     pub fn wrong_type(path: impl Into<String>, value: impl fmt::Display, detail: &str) -> Self {
-        Self::new(path, Rule::TypeInvalid, with_detail(format!("Invalid value: {value}"), detail))
+        Self::new(path, Rule::TypeInvalid, with_detail(format!("Invalid value: {}", shown(value)), detail))
     }
+}
+
+/// What is written of a value: so much of its start, then an ellipsis. Nothing past that is formatted.
+fn shown(value: impl fmt::Display) -> String {
+    let mut start = Start(String::new());
+    // An error says only that the value is longer.
+    let is_whole = write!(start, "{value}").is_ok();
+    if !is_whole {
+        start.0.push_str(ELLIPSIS);
+    }
+    start.0
+}
+
+/// Takes text until it is full.
+struct Start(String);
+
+impl fmt::Write for Start {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = VALUE_BYTES_MAX - self.0.len();
+        let fits = boundary(text, room);
+        self.0.push_str(&text[..fits]);
+        if fits < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// Shortens `text` to at most so many bytes and an ellipsis.
+fn cut(text: &mut String, most: usize) {
+    if text.len() > most + ELLIPSIS.len() {
+        text.truncate(boundary(text, most));
+        text.push_str(ELLIPSIS);
+    }
+}
+
+/// Where a character begins at or next before `at`.
+fn boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
 }
 
 fn with_detail(message: String, detail: &str) -> String {
@@ -96,5 +158,22 @@ fn with_detail(message: String, detail: &str) -> String {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.path, self.message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shows_small_values_whole_and_the_start_of_large_ones() {
+        for size in [1, 2, VALUE_BYTES_MAX, VALUE_BYTES_MAX + 1, 1 << 20] {
+            let value = "ä".repeat(size / 2) + &"x".repeat(size % 2);
+            let violation = Violation::invalid(value.clone(), &value, &value);
+            let is_whole = violation.message == format!("Invalid value: {value}: {value}");
+            assert_eq!(is_whole, size <= VALUE_BYTES_MAX, "{size} bytes");
+            assert!(violation.message.len() <= MESSAGE_BYTES_MAX + ELLIPSIS.len(), "{size} bytes");
+            assert!(violation.path.len() <= PATH_BYTES_MAX + ELLIPSIS.len(), "{size} bytes");
+        }
     }
 }

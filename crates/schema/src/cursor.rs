@@ -2,7 +2,7 @@
 //!
 //! Steps are kept in one arena per validation; a cursor is a plain copyable pair of a value and a step.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use corten_meta::{Quantity, Violation};
 use serde_json::{Map, Value};
@@ -12,16 +12,25 @@ static NULL: Value = Value::Null;
 /// As many as the rules of most objects take: the arena seldom grows.
 const STEPS: usize = 256;
 
-/// Runs `rules` over `object` and gives all violations they reported, in order.
+/// Runs `rules` over `object` and gives the violations they reported, in order: all of them up to [`Violation::MOST`],
+/// beyond that the first ones and one that says that there are more.
 pub fn violations(object: &Value, rules: impl FnOnce(Cursor<'_>)) -> Vec<Violation> {
-    let report = Report { steps: RefCell::new(Vec::with_capacity(STEPS)), violations: RefCell::default() };
+    let report = Report {
+        steps: RefCell::new(Vec::with_capacity(STEPS)),
+        violations: RefCell::default(),
+        is_cut: Cell::new(false),
+    };
     rules(Cursor { value: object, report: &report, step: None });
-    report.violations.take()
+    let mut violations = report.violations.take();
+    violations.extend(report.is_cut.get().then(|| Violation::and_more(Violation::MOST)));
+    violations
 }
 
 struct Report<'a> {
     steps: RefCell<Vec<Step<'a>>>,
     violations: RefCell<Vec<Violation>>,
+    /// Was there a violation that found no room?
+    is_cut: Cell<bool>,
 }
 
 #[derive(Clone, Copy)]
@@ -57,9 +66,11 @@ impl<'a> Cursor<'a> {
         self.go(Name::Key(key), self.value.get(key).unwrap_or(&NULL))
     }
 
-    /// The elements of a list; none where there is no list.
+    /// The elements of a list; none where there is no list, and no further ones once the report is cut: what a list
+    /// costs is bounded by what is told about it.
     pub fn each(self) -> impl DoubleEndedIterator<Item = Self> + Clone {
-        self.items().iter().enumerate().map(move |(at, value)| self.go(Name::Index(at), value))
+        let items = self.items().iter().enumerate().filter(move |_| !self.report.is_cut.get());
+        items.map(move |(at, value)| self.go(Name::Index(at), value))
     }
 
     /// The elements of the list in `field`.
@@ -67,9 +78,9 @@ impl<'a> Cursor<'a> {
         self.at(field).each()
     }
 
-    /// The entries of a map; none where there is no map.
+    /// The entries of a map; none where there is no map, and no further ones once the report is cut.
     pub fn entries(self) -> impl Iterator<Item = (&'a str, Self)> {
-        let entries = self.value.as_object().into_iter().flatten();
+        let entries = self.value.as_object().into_iter().flatten().filter(move |_| !self.report.is_cut.get());
         entries.map(move |(key, value)| (key.as_str(), self.go(Name::Key(key), value)))
     }
 
@@ -158,12 +169,17 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn report(self, violation: Violation) {
-        self.report.violations.borrow_mut().push(violation);
+        let mut violations = self.report.violations.borrow_mut();
+        if violations.len() < Violation::MOST {
+            violations.push(violation.bounded());
+        } else {
+            self.report.is_cut.set(true);
+        }
     }
 
     /// Reports the value at hand as invalid.
     pub fn invalid(self, detail: &str) {
-        self.report(Violation::invalid(self.path(), shown(self.value), detail));
+        self.report(Violation::invalid(self.path(), self.value, detail));
     }
 
     /// Reports as invalid what is shown instead of the value at hand: the key of an entry, or nothing that is secret or long.
@@ -200,11 +216,11 @@ impl<'a> Cursor<'a> {
     }
 
     pub fn duplicate(self) {
-        self.report(Violation::duplicate(self.path(), shown(self.value)));
+        self.report(Violation::duplicate(self.path(), self.value));
     }
 
     pub fn not_found(self) {
-        self.report(Violation::not_found(self.path(), shown(self.value)));
+        self.report(Violation::not_found(self.path(), self.value));
     }
 
     pub fn unsupported(self, supported: &[&str]) {
@@ -263,9 +279,4 @@ impl<'a> Cursor<'a> {
     pub fn follows(self, grammar: fn(&str) -> Vec<String>) {
         grammar(self.str()).iter().for_each(|it| self.invalid_as(self.str(), it));
     }
-}
-
-/// As Go prints it in a field error: text quoted, numbers plain, objects as JSON.
-fn shown(value: &Value) -> String {
-    value.to_string()
 }

@@ -184,6 +184,22 @@ fn cursors_report_with_paths() {
 }
 
 #[test]
+fn reports_are_bounded_however_many_violations_there_are() {
+    let list = |many: usize| json!({"items": vec![json!({}); many]});
+    for (many, told) in [(99, 99), (100, 100), (101, 101), (1_000_000, 101)] {
+        let mut visited = 0;
+        let found = violations(&list(many), |object| {
+            for item in object.list("items") {
+                visited += 1;
+                item.at("name").required();
+            }
+        });
+        assert_eq!((found.len(), visited), (told, many.min(101)), "{many} violations");
+        assert_eq!(found.last().is_some_and(|it| it.path.is_empty()), many > 100, "{many} violations");
+    }
+}
+
+#[test]
 fn json_patches_are_bounded() {
     let object = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"replicas": 1}});
     let apply = |patch: &str| patch::json(object.clone(), patch.as_bytes());

@@ -3,7 +3,7 @@
 //! It is told to end with SIGTERM, and then ends the node first. The node goes on without it: `corten up` gives it a new one.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     fs,
     io::Write as _,
     path::PathBuf,
@@ -20,7 +20,7 @@ use super::{
     GAVE_UP,
     back_off::Next,
     how_of, last_words,
-    record::{How, Record},
+    record::{Begun, How, Record},
 };
 use crate::{node_process::NodeProcess, output};
 
@@ -38,7 +38,7 @@ pub(crate) fn watch(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     runtime.block_on(async {
         let signals = Signals::listen()?;
-        Parent { node, args, program, signals, unsaved: RefCell::default() }.run().await
+        Parent { node, args, program, signals, memory: RefCell::default(), is_unsaved: Cell::default() }.run().await
     })
 }
 
@@ -47,13 +47,16 @@ struct Parent<'a> {
     args: &'a [String],
     program: PathBuf,
     signals: Signals,
-    /// What the disk has no room for: a node that fails there shall not be started for ever.
-    unsaved: RefCell<Option<Record>>,
+    /// What was last noted: a file that is lost or torn shall not keep the node from being started again.
+    memory: RefCell<Record>,
+    /// The disk had no room for it: a node that fails there shall not be started for ever.
+    is_unsaved: Cell<bool>,
 }
 
 /// The node that is waited for.
 struct Watched {
     process: Process,
+    begun: Begun,
     /// None for one that an earlier parent started.
     child: Option<Child>,
 }
@@ -96,16 +99,26 @@ impl Parent<'_> {
             }
             let log_from = last_words::end_of(&self.node.log_path());
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            if self.record().begun.is_none_or(|it| it.pid != pid) {
-                self.change(|it| it.note_begin(pid, log_from, output::now()));
-            }
-            return Ok(Some(Watched { process, child: None }));
+            let begun = match self.record().begun.filter(|it| it.pid == pid) {
+                Some(begun) => {
+                    self.change(|_| ());
+                    begun
+                }
+                None => self.note_begin(pid, log_from),
+            };
+            return Ok(Some(Watched { process, begun, child: None }));
         }
         let log_from = last_words::end_of(&self.node.log_path());
         let Some(child) = self.node.start(&self.program, self.args)? else { return Ok(None) };
-        self.change(|it| it.note_begin(child.id(), log_from, output::now()));
+        let begun = self.note_begin(child.id(), log_from);
         let process = Process::find(rustix::process::Pid::from_child(&child)).context("looking after the node")?;
-        Ok(Some(Watched { process, child: Some(child) }))
+        Ok(Some(Watched { process, begun, child: Some(child) }))
+    }
+
+    fn note_begin(&self, pid: u32, log_from: u64) -> Begun {
+        let now = output::now();
+        self.change(|it| it.note_begin(pid, log_from, now));
+        Begun { pid, at: now.micro(), log_from }
     }
 
     /// Waits for its end, and passes on what this process is told. Was it told to end?
@@ -135,11 +148,8 @@ impl Parent<'_> {
             Some(Ok(status)) => how_of(status),
             Some(Err(_)) | None => How::Unseen,
         };
-        let log = self.node.log_path();
-        self.change(|it| {
-            let words = it.begun.as_ref().map(|it| last_words::of(&log, it.log_from)).unwrap_or_default();
-            it.note_end(how, words, output::now())
-        })
+        let words = last_words::of(&self.node.log_path(), watched.begun.log_from);
+        self.change(|it| it.note_end_of(watched.begun, how, words, output::now()))
     }
 
     async fn told_within(&mut self, rest: Duration) -> bool {
@@ -160,12 +170,14 @@ impl Parent<'_> {
         let mut record = self.record();
         let answer = change(&mut record);
         let saved = record.save(&self.node.layout.data);
-        self.unsaved.replace(saved.is_err().then_some(record));
+        self.is_unsaved.set(saved.is_err());
+        self.memory.replace(record);
         answer
     }
 
     fn record(&self) -> Record {
-        self.unsaved.borrow().clone().unwrap_or_else(|| Record::load(&self.node.layout.data))
+        let saved = if self.is_unsaved.get() { None } else { Record::find(&self.node.layout.data) };
+        saved.unwrap_or_else(|| self.memory.borrow().clone())
     }
 
     /// Into the node's log, in the form of its lines. Opened each time: it may have been put aside.
@@ -200,6 +212,45 @@ impl Signals {
             _ = self.int.recv() => Signal::TERM,
             _ = self.hangup.recv() => Signal::TERM,
             _ = self.drain.recv() => Signal::USR1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, process::Command};
+
+    use corten_host::Layout;
+
+    use super::*;
+
+    /// What somebody did to the file while the node ran.
+    const LOSSES: [(&str, fn(&Path)); 4] = [
+        ("removed", |file| fs::remove_file(file).expect("it is there")),
+        ("torn", |file| fs::write(file, "{ \"ends\": [").expect("written")),
+        ("emptied", |file| fs::write(file, "{}").expect("written")),
+        ("its folder removed", |file| fs::remove_dir_all(file.parent().expect("a folder")).expect("it is there")),
+    ];
+
+    #[tokio::test]
+    async fn a_node_that_is_killed_is_started_again_whatever_became_of_the_file() {
+        for (loss, lose) in LOSSES {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+            fs::create_dir_all(&node.layout.data).expect("a folder");
+            let signals = Signals::listen().expect("signals");
+            let (memory, is_unsaved) = (RefCell::default(), Cell::default());
+            let parent = Parent { node: &node, args: &[], program: PathBuf::new(), signals, memory, is_unsaved };
+            parent.change(|it| it.start_over(&node.layout.run, vec!["--port=7443".into()], output::now()));
+            let child = Command::new("sh").args(["-c", "kill -9 $$"]).spawn().expect("a shell");
+            let process = Process::find(rustix::process::Pid::from_child(&child)).expect("it is not waited for");
+            let begun = parent.note_begin(child.id(), 0);
+            lose(&node.layout.data.join("supervision.json"));
+            let next = parent.note_end(Watched { process, begun, child: Some(child) });
+            assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))), "{loss}");
+            let record = parent.record();
+            assert_eq!(record.ends.last().map(|it| &it.how), Some(&How::Killed(9)), "{loss}");
+            assert_eq!(record.options.is_empty(), loss == "emptied", "{loss}: what `up` was given is remembered");
         }
     }
 }

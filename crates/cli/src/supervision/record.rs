@@ -202,6 +202,16 @@ impl Record {
         is_failure.then(|| self.judge(now))
     }
 
+    /// Notes the end of a process that was seen to begin, whatever has become of the file meanwhile.
+    pub(crate) fn note_end_of(&mut self, begun: Begun, how: How, words: Vec<String>, now: Time) -> Option<Next> {
+        let is_known = |it: &End| it.pid == begun.pid && it.begun == begun.at;
+        if self.begun.is_none() && self.ends.last().is_some_and(is_known) {
+            return None;
+        }
+        self.begun = Some(begun);
+        self.note_end(how, words, now)
+    }
+
     /// `corten down`: whatever ran or was to run is over.
     pub(crate) fn note_stop(&mut self, now: Time) {
         (self.begun, self.restart_at, self.given_up) = (None, None, None);
@@ -308,6 +318,24 @@ mod tests {
         assert_eq!(record.note_end(How::Unseen, Vec::new(), at(2)), None, "the node itself said so before");
         assert_eq!((record.ends.len(), record.failures().len()), (1, 0));
         assert!(record.given_up.is_none() && record.restart_at.is_none());
+    }
+
+    #[test]
+    fn an_end_counts_though_the_file_was_lost_and_only_once() {
+        let begun = || Begun { pid: 7, at: at(0).micro(), log_from: 0 };
+        let mut lost = Record::default();
+        let next = lost.note_end_of(begun(), How::Killed(9), Vec::new(), at(1));
+        assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));
+        assert_eq!(lost.note_end_of(begun(), How::Killed(9), Vec::new(), at(2)), None, "it is known");
+        let mut told = Record::default();
+        told.note_begin(7, 0, at(0));
+        told.note_end(How::Exited(0), Vec::new(), at(1));
+        assert_eq!(
+            told.note_end_of(begun(), How::Killed(9), Vec::new(), at(2)),
+            None,
+            "the node itself said so before"
+        );
+        assert_eq!((lost.ends.len(), told.ends.len()), (1, 1));
     }
 
     #[test]

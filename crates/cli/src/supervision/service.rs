@@ -77,22 +77,32 @@ pub(crate) fn note_end_of_service(node: &NodeProcess) -> Result<ExitCode> {
     if how == How::Exited(i32::from(GAVE_UP)) {
         return Ok(ExitCode::SUCCESS);
     }
-    let log = node.log_path();
-    let next = Record::change(&node.layout.data, |it| {
-        let words = it.begun.as_ref().map(|it| last_words::of(&log, it.log_from)).unwrap_or_default();
-        let next = it.note_end(how, words, output::now());
-        // Then it starts no more by itself.
-        if variable("SERVICE_RESULT") == "success" {
-            it.restart_at = None;
-        }
-        next
-    });
+    let next = note_end(node, how, variable("SERVICE_RESULT") == "success");
     if next == Some(Next::GiveUp) {
         eprint!("{}", super::log_line("ERROR", &super::gave_up(&Record::load(&node.layout.data))));
     }
     // A log that has grown large is put aside before the next start.
     drop(node.open_log()?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What follows; none where it ended in good order.
+fn note_end(node: &NodeProcess, how: How, is_success: bool) -> Option<Next> {
+    let (data, log) = (&node.layout.data, node.log_path());
+    let is_lost = Record::find(data).is_none();
+    Record::change(data, |it| {
+        if is_lost {
+            // A failure counts though nothing is left of when it began.
+            it.note_begin(0, 0, output::now());
+        }
+        let words = it.begun.as_ref().map(|it| last_words::of(&log, it.log_from)).unwrap_or_default();
+        let next = it.note_end(how, words, output::now());
+        // Then it starts no more by itself.
+        if is_success {
+            it.restart_at = None;
+        }
+        next
+    })
 }
 
 fn how(code: &str, status: &str) -> How {
@@ -122,6 +132,19 @@ mod tests {
             ("", "", How::Unseen),
         ] {
             assert_eq!(how(code, status), said, "{code} {status}");
+        }
+    }
+
+    #[test]
+    fn a_failure_counts_though_the_record_was_lost() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+        std::fs::create_dir_all(&node.layout.data).expect("a folder");
+        for _ in 0..2 {
+            let next = note_end(&node, How::Killed(9), false);
+            assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));
+            assert_eq!(note_end(&node, How::Killed(9), false), None, "it is noted");
+            std::fs::write(node.layout.data.join("supervision.json"), "{ torn").expect("written");
         }
     }
 

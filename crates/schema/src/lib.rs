@@ -9,6 +9,7 @@ mod cursor;
 mod duplicates;
 #[cfg(feature = "extremes")]
 pub mod extremes;
+mod ordered;
 pub mod patch;
 pub mod proto;
 mod prune;
@@ -19,6 +20,7 @@ pub use check::{Findings, WrongType, check};
 pub use complete::complete;
 pub use cursor::{Cursor, violations};
 pub use duplicates::{duplicates, read};
+pub use ordered::Ordered;
 pub use prune::prune;
 pub use shape::{Apply, Default, Field, Merge, Patch, Shape, Type};
 pub use table::TYPES;

@@ -7,10 +7,12 @@
 //! $setElementOrder/containers: [{name: a}] beside a set or a keyed list: how its elements are to stand
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::{PatchError, order};
-use crate::{Patch, Shape, find};
+use crate::{Ordered, Patch, Shape, find};
 
 pub(super) const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -119,7 +121,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
     let Some(list) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let bad_format = || malformed("invalid patch format of retainKeys");
     let kept = list.as_array().ok_or_else(bad_format)?;
-    let keeps = |name: &str| kept.iter().any(|it| it == name);
+    let kept: BTreeSet<&str> = kept.iter().filter_map(Value::as_str).collect();
+    let keeps = |name: &str| kept.contains(name);
     let is_directive = |name: &str| name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER) || name == RETAIN_KEYS;
     if patch.iter().any(|(name, value)| !value.is_null() && !is_directive(name) && !keeps(name)) {
         return Err(bad_format());
@@ -131,7 +134,8 @@ fn retain_keys(original: &mut Map<String, Value>, patch: &Map<String, Value>) ->
 fn delete_from_set(original: &mut Map<String, Value>, field: &str, gone: &Value) -> Result<(), PatchError> {
     let gone = gone.as_array().ok_or_else(|| malformed("invalid patch format of primitive list"))?;
     if let Some(Value::Array(items)) = original.get_mut(field) {
-        items.retain(|it| !gone.contains(it));
+        let gone: BTreeSet<Ordered<'_>> = gone.iter().map(Ordered).collect();
+        items.retain(|it| !gone.contains(&Ordered(it)));
     }
     Ok(())
 }
@@ -166,13 +170,9 @@ fn merge_list_field(
 }
 
 fn merge_set(before: &[Value], changes: &[Value], wanted: Option<&[Value]>) -> Vec<Value> {
-    let mut merged: Vec<Value> = Vec::new();
-    for item in before.iter().chain(changes) {
-        if !merged.contains(item) {
-            merged.push(item.clone());
-        }
-    }
-    order::interleave(merged, wanted.unwrap_or(changes), before, |a, b| a == b)
+    let mut seen = BTreeSet::new();
+    let merged = before.iter().chain(changes).filter(|it| seen.insert(Ordered(it))).cloned().collect();
+    order::interleave(merged, wanted.unwrap_or(changes), before, &|it| Some(Ordered(it)))
 }
 
 fn merge_keyed(
@@ -182,15 +182,14 @@ fn merge_keyed(
     changes: &[Value],
     wanted: Option<&[Value]>,
 ) -> Result<Vec<Value>, PatchError> {
-    let mut merged = before.to_vec();
+    let mut gone = BTreeSet::new();
     let (mut plain, mut replaces) = (Vec::new(), false);
     for change in changes {
         let entries = change.as_object().ok_or_else(|| malformed("invalid JSON document"))?;
         match entries.get(PATCH).map(|it| it.as_str().unwrap_or_default()) {
             None => plain.push((key_of(entries, key)?, entries)),
             Some("delete") => {
-                let gone = key_of(entries, key)?;
-                merged.retain(|it| it.get(key) != Some(gone));
+                gone.insert(Ordered(key_of(entries, key)?));
             }
             Some("replace") => replaces = true,
             Some("merge") => {
@@ -202,18 +201,31 @@ fn merge_keyed(
     if replaces {
         return Ok(plain.into_iter().map(|(_, entries)| Value::Object(entries.clone())).collect());
     }
-    let same = |a: &Value, b: &Value| a.get(key).is_some() && a.get(key) == b.get(key);
     if let Some(wanted) = wanted {
         order::agrees(changes, wanted, key)?;
     }
+    let (mut merged, mut places) = (Vec::new(), BTreeMap::new());
+    for item in before {
+        let name = item.get(key).map(Ordered);
+        if name.is_some_and(|it| gone.contains(&it)) {
+            continue;
+        }
+        if let Some(name) = name {
+            places.entry(name).or_insert(merged.len());
+        }
+        merged.push(item.clone());
+    }
     for (name, change) in &plain {
-        match merged.iter_mut().find(|it| it.get(key) == Some(name)) {
+        match places.get(&Ordered(name)).and_then(|at| merged.get_mut(*at)) {
             Some(Value::Object(item)) => merge_object(element, item, change)?,
-            _ => merged.extend(without_directives(&Value::Object((*change).clone()))),
+            _ => {
+                places.insert(Ordered(name), merged.len());
+                merged.extend(without_directives(&Value::Object((*change).clone())));
+            }
         }
     }
     let plain: Vec<Value> = plain.into_iter().map(|(_, entries)| Value::Object(entries.clone())).collect();
-    Ok(order::interleave(merged, wanted.unwrap_or(&plain), before, same))
+    Ok(order::interleave(merged, wanted.unwrap_or(&plain), before, &|it| it.get(key).map(Ordered)))
 }
 
 fn key_of<'p>(entries: &'p Map<String, Value>, key: &str) -> Result<&'p Value, PatchError> {

@@ -115,6 +115,23 @@ fn only_an_order_moves_elements_and_keeps_the_servers_own_between() {
 }
 
 #[test]
+fn large_sets_and_keyed_lists_merge() {
+    let names: Vec<String> = (0..100_000).map(|it| format!("e{it}")).collect();
+    let reversed: Vec<&String> = names.iter().rev().collect();
+    let object = json!({"metadata": {"finalizers": reversed}});
+    let merged = strategic(POD, object.clone(), &json!({"metadata": {"finalizers": names}})).expect("it merges");
+    assert_eq!(merged, json!({"metadata": {"finalizers": names}}));
+    let gone = json!({"metadata": {"$deleteFromPrimitiveList/finalizers": &names[1..]}});
+    assert_eq!(strategic(POD, object, &gone).expect("it merges"), json!({"metadata": {"finalizers": ["e0"]}}));
+
+    let before: Vec<Value> = names.iter().map(|it| json!({"name": it, "image": "a"})).collect();
+    let changes: Vec<Value> = names.iter().rev().map(|it| json!({"name": it, "image": "b"})).collect();
+    let patch = json!({"spec": {"$setElementOrder/containers": changes, "containers": changes}});
+    let merged = strategic(POD, pod(json!(before)), &patch).expect("it merges");
+    assert_eq!(merged["spec"]["containers"], json!(changes));
+}
+
+#[test]
 fn bad_patches_are_refused() {
     for (patch, message) in [
         (json!([]), "invalid JSON document"),

@@ -1,5 +1,7 @@
 //! In which version the API servers store a resource, where they are several.
 
+use std::collections::BTreeMap;
+
 use corten_api::resources::STORAGE_VERSIONS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
@@ -116,13 +118,13 @@ fn common(status: Cursor<'_>) {
 }
 
 fn conditions(conditions: Cursor<'_>) {
-    let mut seen: Vec<&str> = Vec::new();
-    for condition in conditions.each() {
+    let mut seen = BTreeMap::new();
+    for (at, condition) in conditions.each().enumerate() {
         let kind = condition.at("type");
-        if let Some(at) = seen.iter().position(|it| *it == kind.str()) {
-            kind.invalid(&format!("the type of the condition is not unique, it also appears in conditions[{at}]"));
+        let first = *seen.entry(kind.str()).or_insert(at);
+        if first < at {
+            kind.invalid(&format!("the type of the condition is not unique, it also appears in conditions[{first}]"));
         }
-        seen.push(kind.str());
         kind.follows(field::qualified_name);
         condition.at("status").follows(field::qualified_name);
         for (name, detail) in [("reason", "reason cannot be empty"), ("message", "message cannot be empty")] {

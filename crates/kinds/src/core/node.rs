@@ -1,5 +1,7 @@
 //! A machine that runs Pods.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::NODES;
 
 use corten_meta::{Violation, field};
@@ -102,14 +104,14 @@ impl Policy for Node {
         violations(object, |node| {
             let spec = node.at("spec");
             ranges(spec.at("podCIDRs"));
-            let mut seen = Vec::new();
+            let mut seen = BTreeSet::new();
             for taint in spec.list("taints") {
                 self::taint(taint);
                 let identity = (taint.at("key").str(), taint.at("effect").str());
                 if seen.contains(&identity) {
                     taint.duplicate();
                 }
-                seen.push(identity);
+                seen.insert(identity);
             }
             for resources in ["capacity", "allocatable"] {
                 for (_, quantity) in node.at("status").at(resources).entries() {

@@ -1,5 +1,7 @@
 //! Some of the addresses behind a Service, few enough that a change of one is a small write.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::ENDPOINT_SLICES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
@@ -131,12 +133,12 @@ fn endpoint(endpoint: Cursor<'_>, kind: &str) {
 fn hints(hints: Cursor<'_>) {
     for list in ["forZones", "forNodes"].map(|it| hints.at(it)) {
         list.at_most(HINTS_MAX);
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         for name in list.each().map(|it| it.at("name")) {
-            if seen.contains(&name.str()) {
+            if seen.contains(name.str()) {
                 name.duplicate();
             }
-            seen.push(name.str());
+            seen.insert(name.str());
             if name.required() {
                 name.follows(field::label_value);
             }
@@ -158,16 +160,16 @@ fn domain(name: Cursor<'_>) {
 }
 
 fn slice_ports(ports: Cursor<'_>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for port in ports.each() {
         let name = port.at("name");
         if !name.is_empty() {
             name.follows(field::dns1123_label);
         }
-        if seen.contains(&name.str()) {
+        if seen.contains(name.str()) {
             name.duplicate();
         }
-        seen.push(name.str());
+        seen.insert(name.str());
         rules::required_one_of(port.at("protocol"), &["SCTP", "TCP", "UDP"]);
         if port.at("port").exists() {
             port.at("port").int_between(1, 65535);

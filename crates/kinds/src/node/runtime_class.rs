@@ -1,8 +1,10 @@
 //! Which container runtime configuration runs Pods of a class.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::RUNTIME_CLASSES;
 use corten_meta::{Violation, field};
-use corten_schema::violations;
+use corten_schema::{Ordered, violations};
 use serde_json::{Value, json};
 
 use crate::{
@@ -38,13 +40,12 @@ impl Policy for RuntimeClass {
             }
             let scheduling = class.at("scheduling");
             labels(scheduling.at("nodeSelector"));
-            let mut seen = Vec::new();
+            let mut seen = BTreeSet::new();
             for one in scheduling.list("tolerations") {
                 toleration(one);
-                if seen.contains(&one.value()) {
+                if !seen.insert(Ordered(one.value())) {
                     one.duplicate();
                 }
-                seen.push(one.value());
             }
         })
     }

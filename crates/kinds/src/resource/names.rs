@@ -1,7 +1,9 @@
 //! What names look like in `resource.k8s.io`: pools, qualified names of attributes and capacities.
 
+use std::collections::BTreeSet;
+
 use corten_meta::{Violation, field};
-use corten_schema::Cursor;
+use corten_schema::{Cursor, Ordered};
 
 const POOL_BYTES_MAX: usize = 253;
 const DOMAIN_BYTES_MAX: usize = 63;
@@ -24,12 +26,11 @@ pub(super) fn at_most(list: Cursor<'_>, max: usize) {
 
 /// Reports the items whose `key` another item before them has.
 pub(super) fn unique<'a>(list: Cursor<'a>, key: impl Fn(Cursor<'a>) -> Cursor<'a>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for key in list.each().map(key) {
-        if seen.contains(&key.value()) {
+        if !seen.insert(Ordered(key.value())) {
             key.duplicate();
         }
-        seen.push(key.value());
     }
 }
 

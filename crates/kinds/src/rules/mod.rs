@@ -4,6 +4,8 @@ pub(crate) mod address;
 pub(crate) mod amount;
 pub(crate) mod share;
 
+use std::collections::BTreeSet;
+
 use corten_meta::field;
 use corten_schema::Cursor;
 use serde_json::Value;
@@ -52,13 +54,13 @@ pub(crate) fn optional_one_of(value: Cursor<'_>, known: &[&str]) {
 
 /// `metav1.Condition`s.
 pub(crate) fn conditions(conditions: Cursor<'_>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for condition in conditions.each() {
         let kind = condition.at("type");
-        if seen.contains(&kind.str()) {
+        if seen.contains(kind.str()) {
             condition.at("type").duplicate();
         }
-        seen.push(kind.str());
+        seen.insert(kind.str());
         if kind.is_empty() {
             kind.missing("must be set");
         } else {

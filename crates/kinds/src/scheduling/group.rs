@@ -1,5 +1,7 @@
 //! What PodGroups, CompositePodGroups and the templates of Workloads share.
 
+use std::collections::BTreeSet;
+
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
 
@@ -48,16 +50,16 @@ pub(super) fn validate(group: Cursor<'_>, smallest: &'static str) {
 }
 
 fn claims(claims: Cursor<'_>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for claim in claims.each() {
         let name = claim.at("name");
         if name.required() {
             name.follows(field::dns1123_label);
         }
-        if seen.contains(&name.str()) {
+        if seen.contains(name.str()) {
             name.duplicate();
         }
-        seen.push(name.str());
+        seen.insert(name.str());
         one_of(claim, &["resourceClaimName", "resourceClaimTemplateName"]);
         for name in ["resourceClaimName", "resourceClaimTemplateName"].map(|it| claim.at(it)) {
             if !name.is_empty() {

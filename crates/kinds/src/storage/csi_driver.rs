@@ -1,5 +1,7 @@
 //! What Kubernetes must know of a storage driver.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::CSI_DRIVERS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
@@ -105,13 +107,13 @@ impl Policy for CsiDriver {
 }
 
 fn tokens(requests: Cursor<'_>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for request in requests.each() {
         let (audience, expiration) = (request.at("audience"), request.at("expirationSeconds"));
-        if seen.contains(&audience.str()) {
+        if seen.contains(audience.str()) {
             audience.duplicate();
         }
-        seen.push(audience.str());
+        seen.insert(audience.str());
         if expiration.exists() && expiration.int() < 600 {
             expiration.invalid("may not specify a duration less than 10 minutes");
         }

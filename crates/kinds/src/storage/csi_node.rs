@@ -1,5 +1,7 @@
 //! Which storage drivers run on a node, and what they call it.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::CSI_NODES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
@@ -36,14 +38,14 @@ const NODE_ID_BYTES_MAX: usize = 192;
 impl Policy for CsiNode {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |node| {
-            let mut seen = Vec::new();
+            let mut seen = BTreeSet::new();
             for driver in node.at("spec").list("drivers") {
                 self::driver(driver);
                 let name = driver.at("name");
-                if seen.contains(&name.str()) {
+                if seen.contains(name.str()) {
                     name.duplicate();
                 }
-                seen.push(name.str());
+                seen.insert(name.str());
             }
         })
     }

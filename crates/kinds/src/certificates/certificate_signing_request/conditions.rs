@@ -1,12 +1,14 @@
 //! What was said of a request: `Approved` or `Denied`, never both, and `Failed`. None of them is ever taken back.
 
+use std::collections::BTreeSet;
+
 use corten_schema::Cursor;
 use serde_json::Value;
 
 const FINAL: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 pub(super) fn check(request: Cursor<'_>) {
-    let (mut seen, mut said) = (Vec::new(), "");
+    let (mut seen, mut said) = (BTreeSet::new(), "");
     for condition in request.at("status").list("conditions") {
         let kind = condition.at("type");
         kind.required();
@@ -18,10 +20,10 @@ pub(super) fn check(request: Cursor<'_>) {
         } else if status.required() {
             status.one_of(&["False", "True", "Unknown"]);
         }
-        if seen.contains(&kind.str()) {
+        if seen.contains(kind.str()) {
             kind.duplicate();
         }
-        seen.push(kind.str());
+        seen.insert(kind.str());
         if let it @ ("Approved" | "Denied") = kind.str() {
             if !said.is_empty() && said != it {
                 kind.invalid("Approved and Denied conditions are mutually exclusive");

@@ -1,5 +1,7 @@
 //! What a certificate may be used for, in Kubernetes's words.
 
+use std::collections::BTreeSet;
+
 use corten_schema::Cursor;
 
 const KNOWN: &[&str] = &[
@@ -32,14 +34,14 @@ pub(super) fn check(usages: Cursor<'_>) {
     if usages.items().is_empty() {
         return usages.missing("");
     }
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for usage in usages.each() {
         if !KNOWN.contains(&usage.str()) {
             usage.unsupported(KNOWN);
         }
-        if seen.contains(&usage.str()) {
+        if seen.contains(usage.str()) {
             usage.duplicate();
         }
-        seen.push(usage.str());
+        seen.insert(usage.str());
     }
 }

@@ -129,7 +129,7 @@ fn ports(container: Cursor<'_>) {
 
 fn mounts(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
     let mut seen = BTreeSet::new();
-    let devices: Vec<&str> = container.list("volumeDevices").map(|it| it.at("devicePath").str()).collect();
+    let devices: BTreeSet<&str> = container.list("volumeDevices").map(|it| it.at("devicePath").str()).collect();
     for mount in container.list("volumeMounts") {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         if name.required() && !volumes.contains(name.str()) {
@@ -139,7 +139,7 @@ fn mounts(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
         if !seen.insert(path.str()) {
             path.invalid("must be unique");
         }
-        if devices.contains(&path.str()) {
+        if devices.contains(path.str()) {
             path.invalid("must not already exist in volumeDevices");
         }
         let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));

@@ -1,5 +1,7 @@
 //! Security contexts of Pods and containers.
 
+use std::collections::BTreeSet;
+
 use corten_meta::Violation;
 use corten_schema::Cursor;
 
@@ -29,13 +31,13 @@ pub(super) fn of_pod(context: Cursor<'_>) {
     if context.at("fsGroupChangePolicy").exists() {
         context.at("fsGroupChangePolicy").one_of(&["OnRootMismatch", "Always"]);
     }
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for sysctl in context.list("sysctls") {
         let name = sysctl.at("name");
-        if name.required() && seen.contains(&name.str()) {
+        if name.required() && seen.contains(name.str()) {
             name.duplicate();
         }
-        seen.push(name.str());
+        seen.insert(name.str());
         if !name.is_empty() && !is_sysctl(name.str()) {
             name.invalid(&format!("must have at most {SYSCTL_BYTES_MAX} characters and match regex {SYSCTL}"));
         }

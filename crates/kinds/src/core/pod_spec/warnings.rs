@@ -1,6 +1,6 @@
 //! What the author of a Pod or of a template should know of it, though it is accepted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::field;
 use corten_schema::Cursor;
@@ -93,26 +93,25 @@ fn old_label(key: &str) -> Option<String> {
 }
 
 fn secrets(spec: Cursor<'_>, found: &mut Vec<String>) {
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for name in spec.list("imagePullSecrets").map(|it| it.at("name")) {
         if name.is_empty() {
             found.push(format!("{}: invalid empty name \"\"", name.path()));
-        } else if seen.contains(&name.str()) {
+        } else if seen.contains(name.str()) {
             found.push(format!("{}: duplicate name {:?}", name.path(), name.str()));
         }
-        seen.push(name.str());
+        seen.insert(name.str());
     }
 }
 
 fn container(container: Cursor<'_>, found: &mut Vec<String>) {
-    let mut names = Vec::new();
+    let mut names = BTreeSet::new();
     for variable in container.list("env") {
         let name = variable.at("name").str();
-        if names.contains(&name) {
+        if !names.insert(name) {
             let path = variable.path();
             found.push(format!("{path}: hides previous definition of {name:?}, which may be dropped when using apply"));
         }
-        names.push(name);
     }
     let mut ports: BTreeMap<(i64, i64, &str, &str), String> = BTreeMap::new();
     for port in container.list("ports") {

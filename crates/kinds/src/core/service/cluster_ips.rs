@@ -1,5 +1,7 @@
 //! Whether a Service's addresses, their families and the policy for both agree.
 
+use std::collections::BTreeSet;
+
 use corten_schema::Cursor;
 
 use super::needs;
@@ -15,13 +17,13 @@ pub(super) fn validate(service: Cursor<'_>) {
     }
     let (one, all, families) = (spec.at("clusterIP"), spec.at("clusterIPs"), spec.at("ipFamilies"));
     agree(one, all);
-    let mut seen = Vec::new();
+    let mut seen = BTreeSet::new();
     for family in families.each() {
         family.one_of(&FAMILIES);
-        if seen.contains(&family.str()) {
+        if seen.contains(family.str()) {
             family.duplicate();
         }
-        seen.push(family.str());
+        seen.insert(family.str());
     }
     if spec.at("ipFamilyPolicy").exists() {
         spec.at("ipFamilyPolicy").one_of(&POLICIES);

@@ -1,6 +1,6 @@
 //! How much of everything a namespace may hold in all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::RESOURCE_QUOTAS;
 use corten_meta::Violation;
@@ -122,14 +122,34 @@ fn conflict(scopes: &BTreeSet<&str>) -> bool {
         .any(|pair| pair.iter().all(|it| scopes.contains(it)))
 }
 
+/// Whether the resources of a quota fit a scope: each is looked at once for each known scope and once for all others, however
+/// many scopes the quota names.
+struct Fit<'a> {
+    hard: Cursor<'a>,
+    unfit: BTreeMap<&'static str, bool>,
+}
+
+impl<'a> Fit<'a> {
+    fn new(spec: Cursor<'a>) -> Self {
+        Self { hard: spec.at("hard"), unfit: BTreeMap::new() }
+    }
+
+    /// Does a resource of the quota not fit the scope?
+    fn is_unfit(&mut self, scope: &str) -> bool {
+        let scope = SCOPES.into_iter().find(|it| *it == scope).unwrap_or_default();
+        let hard = self.hard.map();
+        *self.unfit.entry(scope).or_insert_with(|| hard.into_iter().flatten().any(|(name, _)| !fits(scope, name)))
+    }
+}
+
 fn scopes(spec: Cursor<'_>) {
     let list = spec.at("scopes");
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut fit) = (BTreeSet::new(), Fit::new(spec));
     for scope in list.each() {
         if !SCOPES.contains(&scope.str()) {
             list.invalid("unsupported scope");
         }
-        if spec.at("hard").entries().any(|(name, _)| !fits(scope.str(), name)) {
+        if fit.is_unfit(scope.str()) {
             list.invalid("unsupported scope applied to resource");
         }
         seen.insert(scope.str());
@@ -141,7 +161,7 @@ fn scopes(spec: Cursor<'_>) {
 
 fn selector(spec: Cursor<'_>) {
     let list = spec.at("scopeSelector").at("matchExpressions");
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut fit) = (BTreeSet::new(), Fit::new(spec));
     // As upstream: the paths name no index.
     let part = |name: &'static str| list.at(name).path();
     for requirement in list.each() {
@@ -153,7 +173,7 @@ fn selector(spec: Cursor<'_>) {
         if !SCOPES.contains(&scope.str()) {
             report("scopeName", scope, "unsupported scope");
         }
-        if spec.at("hard").entries().any(|(name, _)| !fits(scope.str(), name)) {
+        if fit.is_unfit(scope.str()) {
             list.invalid("unsupported scope applied to resource");
         }
         if !matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass") && operator.str() != "Exists" {
@@ -176,5 +196,23 @@ fn selector(spec: Cursor<'_>) {
     }
     if conflict(&seen) {
         list.invalid("conflicting scopes");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_scopes_of_many_resources_have_a_bounded_answer() {
+        let hard: serde_json::Map<String, Value> =
+            (0..100_000).map(|it| (format!("count/r{it}.x"), json!("1"))).collect();
+        let scopes = vec!["NotBestEffort"; 100_000];
+        let quota = json!({"spec": {"hard": hard, "scopes": scopes}});
+        assert!(ResourceQuota.validate(&quota).is_empty());
+        let quota = json!({"spec": {"hard": {"services": "1"}, "scopes": vec!["Odd"; 100_000]}});
+        let found = ResourceQuota.validate(&quota);
+        assert_eq!(found.len(), Violation::MOST + 1);
+        assert!(found.iter().map(|it| it.message.len()).sum::<usize>() < 1 << 20);
     }
 }

@@ -199,7 +199,7 @@ impl Kubeconfig {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_saphyr::from_str(text).map_err(|error| error.to_string())
+        serde_saphyr::from_str(text).map_err(|error| without_content(&error.without_snippet().to_string()))
     }
 
     /// # Errors
@@ -372,6 +372,24 @@ pub fn default_paths() -> Vec<PathBuf> {
 
 fn incomplete(message: impl Into<String>) -> KubeconfigError {
     KubeconfigError::Incomplete(message.into())
+}
+
+/// The reader's message without what it quotes of the file, which may be a key or a token.
+fn without_content(message: &str) -> String {
+    const QUOTES: [char; 3] = ['"', '`', '\''];
+    const TWICE: &str = "duplicate mapping key";
+    let line = message.lines().next().unwrap_or_default();
+    if line.starts_with(TWICE) {
+        let place = line.rfind(" at line ").map_or("", |at| &line[at..]);
+        return format!("{TWICE}{place}");
+    }
+    match (line.find(QUOTES), message.rfind(QUOTES)) {
+        (Some(from), Some(to)) if from < to => {
+            let (before, after) = (&message[..from], &message[to + 1..]);
+            format!("{before}…{}", after.lines().next().unwrap_or_default())
+        }
+        _ => line.to_owned(),
+    }
 }
 
 fn is_false(it: &bool) -> bool {

@@ -82,3 +82,31 @@ fn of_two_entries_the_first_counts() {
     assert_eq!(first.users.len(), 2);
     assert_eq!(first.target(None).expect("complete").server, "https://first");
 }
+
+#[test]
+fn what_cannot_be_read_is_not_shown() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("config");
+    for text in [
+        "-----BEGIN PRIVATE KEY-----\nSECRET0\nSECRET1: SECRET2\n-----END PRIVATE KEY-----\n",
+        "-----BEGIN PRIVATE KEY-----\nSECRET0\nSECRET1\n-----END PRIVATE KEY-----\n",
+        "SECRET",
+        "\"SECRET \\\" SECRET\"",
+        "users:\n- name: a\n  user:\n    token: SECRET\n   client-key-data: SECRET\n",
+        "users:\n- name: a\n  user:\n    token: [SECRET\n",
+        "users:\n- name: a\n  user:\n    token: \"SECRET\n",
+        "users:\n- name: a\n  user:\n    token: {SECRET: SECRET}\n",
+        "users:\n- name: a\n  user: SECRET\n",
+        "users:\n- SECRET\n",
+        "users: SECRET\n",
+        "clusters:\n- name: a\n  cluster: {insecure-skip-tls-verify: SECRET}\n",
+        "users:\n- name: a\n  user: {token: *SECRET}\n",
+        "users:\n- name: a\n  user: {token: !!binary SECRET}\n",
+        "users:\n- name: a\n  user: {token: !!int SECRET}\n",
+        "users:\n- name: a\n  user: {SECRET: 1, SECRET: 1}\n",
+    ] {
+        fs::write(&path, text).expect("writable");
+        let said = Kubeconfig::load(&path).expect_err(text).to_string();
+        assert!(!said.contains("SECRET") && said.contains("line ") && !said.contains('\n'), "{text:?}: {said}");
+    }
+}

@@ -133,11 +133,7 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
     if !matches!(target, Target::Object(..)) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
         bail!("there is no namespace {namespace:?}");
     }
-    let survey = async |kind| match (why::survey(&reader, namespace, kind).await, reader.unreachable()) {
-        // Of a server that does not answer nobody can say that it is fine.
-        (survey, Some(error)) if survey.groups.is_empty() => Err(Error::from(error).into()),
-        (survey, _) => Ok(Answer::Survey(survey)),
-    };
+    let survey = async |kind| Ok(Answer::Survey(why::survey(&reader, namespace, kind).await?));
     match target {
         Target::Everything => survey(None).await,
         Target::Kind(kind) => survey(Some(kind)).await,

@@ -25,6 +25,8 @@ pub(crate) trait Source {
     fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>>;
     /// The last lines of a container's log.
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>>;
+    /// Does the server serve all it should? Its refusal says what it does not.
+    fn ready(&self) -> Answer<'_, Result<(), Error>>;
 }
 
 /// Of a list this many objects are looked at.
@@ -53,6 +55,10 @@ impl Source for Client {
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         })
     }
+
+    fn ready(&self) -> Answer<'_, Result<(), Error>> {
+        Box::pin(async move { self.get_path("/readyz").await.map(drop) })
+    }
 }
 
 /// As far as it goes: an object that an earlier release stored too deeply nested hides no other.
@@ -70,6 +76,8 @@ pub(crate) struct Reader<'a> {
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
     hidden: RefCell<BTreeSet<String>>,
+    unlisted: RefCell<BTreeMap<Resource, Error>>,
+    /// Who did not answer once is not asked again: each request would wait for its own deadline.
     unreachable: RefCell<Option<TransportError>>,
 }
 
@@ -81,6 +89,7 @@ impl<'a> Reader<'a> {
             objects: RefCell::default(),
             lists: RefCell::default(),
             hidden: RefCell::default(),
+            unlisted: RefCell::default(),
             unreachable: RefCell::default(),
         }
     }
@@ -88,6 +97,31 @@ impl<'a> Reader<'a> {
     /// Why the server gave no answer, where it gave none to a request.
     pub(crate) fn unreachable(&self) -> Option<TransportError> {
         self.unreachable.borrow().clone()
+    }
+
+    /// Asks the source, unless it has failed to answer before.
+    async fn ask<T>(&self, request: Answer<'_, Result<T, Error>>) -> Result<T, Error> {
+        if let Some(error) = self.unreachable() {
+            return Err(error.into());
+        }
+        let answer = request.await;
+        if let Err(Error::Transport(error)) = &answer {
+            self.unreachable.borrow_mut().get_or_insert_with(|| error.clone());
+        }
+        answer
+    }
+
+    /// Why objects of this kind could not be listed, where they could not.
+    pub(super) fn unlisted(&self, resource: &Resource) -> Option<Error> {
+        self.unlisted.borrow().get(resource).cloned()
+    }
+
+    /// What the server itself says it cannot do now; none where it is ready.
+    pub(super) async fn not_ready(&self) -> Option<String> {
+        match self.ask(self.source.ready()).await {
+            Err(Error::Status(status)) if status.code >= 500 => Some(unready_checks(&status.message)),
+            _ => None,
+        }
     }
 
     /// What could not be seen, in words.
@@ -101,7 +135,7 @@ impl<'a> Reader<'a> {
         if let Some(Some(known)) = self.objects.borrow().get(&id) {
             return Ok(known.clone());
         }
-        let object = Rc::new(self.source.get(resource, key).await?);
+        let object = Rc::new(self.ask(self.source.get(resource, key)).await?);
         self.objects.borrow_mut().insert(id, Some(object.clone()));
         Ok(object)
     }
@@ -112,7 +146,7 @@ impl<'a> Reader<'a> {
         if let Some(known) = self.objects.borrow().get(&id) {
             return known.clone();
         }
-        let object = match self.source.get(resource, key).await {
+        let object = match self.ask(self.source.get(resource, key)).await {
             Ok(object) => Some(Rc::new(object)),
             Err(error) => {
                 self.note(&error, || format!("{} {:?}", resource.plural, key.name));
@@ -125,7 +159,7 @@ impl<'a> Reader<'a> {
 
     /// True where the server says that there is no such object; a refusal is no such answer.
     pub(super) async fn is_missing(&self, resource: &Resource, key: &Key) -> bool {
-        matches!(self.source.get(resource, key).await, Err(error) if error.is_not_found())
+        matches!(self.ask(self.source.get(resource, key)).await, Err(error) if error.is_not_found())
     }
 
     pub(crate) async fn lacks_namespace(&self, name: &str) -> bool {
@@ -153,10 +187,11 @@ impl<'a> Reader<'a> {
             let place = if resource.namespaced { format!(" in {place}") } else { String::new() };
             format!("the list of {}{place}", resource.plural)
         };
-        let items = match self.source.list(resource, &params).await {
+        let items = match self.ask(self.source.list(resource, &params)).await {
             Ok(items) => items,
             Err(error) => {
                 self.note(&error, what);
+                self.unlisted.borrow_mut().insert(resource.clone(), error);
                 Vec::new()
             }
         };
@@ -170,7 +205,7 @@ impl<'a> Reader<'a> {
 
     /// The last lines a container wrote.
     pub(super) async fn log(&self, pod: &Key, container: &str, previous: bool) -> Vec<String> {
-        match self.source.log(pod, container, previous).await {
+        match self.ask(self.source.log(pod, container, previous)).await {
             Ok(text) => text.lines().map(|it| it.trim_end().to_owned()).filter(|it| !it.is_empty()).collect(),
             Err(error) => {
                 self.note(&error, || format!("the log of {}", pod.name));
@@ -189,9 +224,6 @@ impl<'a> Reader<'a> {
     }
 
     fn note(&self, error: &Error, what: impl Fn() -> String) {
-        if let Error::Transport(error) = error {
-            self.unreachable.borrow_mut().get_or_insert_with(|| error.clone());
-        }
         let said = match error {
             Error::Status(status) if status.is_not_found() => return,
             Error::Status(status) if status.code == 403 => format!("{}: you may not see it", what()),
@@ -199,4 +231,10 @@ impl<'a> Reader<'a> {
         };
         self.hidden.borrow_mut().insert(said);
     }
+}
+
+/// Of `[+]ping ok` and `[-]etcd-readiness failed: the store cannot write`, the checks that failed.
+fn unready_checks(answer: &str) -> String {
+    let failed: Vec<&str> = answer.lines().filter_map(|it| it.trim().strip_prefix("[-]")).collect();
+    if failed.is_empty() { super::account::one_line(answer) } else { failed.join("; ") }
 }

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::{ENDPOINT_SLICES, NAMESPACES};
+use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
 use serde::Serialize;
@@ -76,8 +77,12 @@ const NAMESPACED: [&str; 9] = [
 const CLUSTER: [&str; 3] = ["node", "namespace", "certificatesigningrequest"];
 
 /// Looks at one kind, or at all that usually get stuck; an empty namespace is the whole cluster.
-pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'static Kind>) -> Survey {
-    let suspects = suspects(reader, namespace, only).await;
+///
+/// # Errors
+/// Nothing could be looked at: of what nobody saw nobody can say that it is fine.
+pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'static Kind>) -> Result<Survey, Error> {
+    let unready = if only.is_none() { reader.not_ready().await } else { None };
+    let suspects = suspects(reader, namespace, only).await?;
     let owned: BTreeSet<(String, Key)> = suspects.iter().map(|it| (it.0.singular.to_owned(), key_of(&it.1))).collect();
     let is_explained_above = |object: &Value| {
         let owner = gather::owner(object);
@@ -96,7 +101,12 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by_key(|it| (!it.needs_somebody, std::cmp::Reverse(it.subjects.len()), it.since));
-    Survey {
+    groups.splice(0..0, unready.map(not_ready));
+    match reader.unreachable() {
+        Some(error) if groups.is_empty() => return Err(error.into()),
+        _ => {}
+    }
+    Ok(Survey {
         api_version: super::API_VERSION,
         kind: "Survey",
         namespace: namespace.to_owned(),
@@ -104,6 +114,18 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         not_looked_at: alone.len().saturating_sub(EXPLAINED_MAX),
         notices: Vec::new(),
         unknown: reader.hidden(),
+    })
+}
+
+/// Everything else depends on it.
+fn not_ready(what: String) -> Group {
+    Group {
+        state: State::Blocked,
+        needs_somebody: true,
+        summary: format!("NotReady: {what}"),
+        next: "kubectl get --raw '/readyz?verbose'".into(),
+        since: None,
+        subjects: vec![Subject { subject: "the API server".into(), namespace: String::new() }],
     }
 }
 
@@ -125,8 +147,12 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     group.subjects.push(Subject { subject: account.subject, namespace: account.namespace });
 }
 
-async fn suspects(reader: &Reader<'_>, namespace: &str, only: Option<&'static Kind>) -> Vec<(&'static Kind, Value)> {
-    let mut suspects = Vec::new();
+async fn suspects(
+    reader: &Reader<'_>,
+    namespace: &str,
+    only: Option<&'static Kind>,
+) -> Result<Vec<(&'static Kind, Value)>, Error> {
+    let (mut suspects, mut is_any_seen, mut refusal) = (Vec::new(), false, None);
     let kinds: Vec<&'static Kind> = match only {
         Some(kind) => vec![kind],
         None => CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it)).collect(),
@@ -142,7 +168,14 @@ async fn suspects(reader: &Reader<'_>, namespace: &str, only: Option<&'static Ki
             own.map(|it| vec![(*it).clone()]).unwrap_or_default()
         } else {
             let place = if is_cluster { "" } else { namespace };
-            (*reader.list(&kind.resource, place).await).clone()
+            let list = (*reader.list(&kind.resource, place).await).clone();
+            match reader.unlisted(&kind.resource) {
+                // Whom it does not know it will not tell anything.
+                Some(error) if error.status().is_some_and(|it| it.code == 401) => return Err(error),
+                Some(error) => refusal = refusal.or(Some(error)),
+                None => is_any_seen = true,
+            }
+            list
         };
         let ready = if kind.singular == "service" { ready_services(reader, namespace).await } else { BTreeSet::new() };
         let is_suspect = |it: &Value| match kind.singular {
@@ -151,7 +184,10 @@ async fn suspects(reader: &Reader<'_>, namespace: &str, only: Option<&'static Ki
         };
         suspects.extend(objects.into_iter().filter(is_suspect).map(|it| (kind, it)));
     }
-    suspects
+    match refusal {
+        Some(error) if !is_any_seen => Err(error),
+        _ => Ok(suspects),
+    }
 }
 
 fn is_suspect(kind: &Kind, object: &Value) -> bool {

@@ -3,10 +3,10 @@
 //! A file in `testdata/why` is YAML documents (objects, journals, logs, refusals), then `---- why KIND/NAME` and the screen.
 //! `UPDATE=1 cargo test -p corten-cli` rewrites the screens. Every screen fits 24 lines of 100 columns.
 
-use std::{fs, path::Path};
+use std::{cell::Cell, fs, path::Path};
 
 use corten_api::resources::JOURNALS;
-use corten_client::{Error, ListParams};
+use corten_client::{Error, ListParams, TransportError};
 use corten_meta::{Key, Resource, Status, Time};
 use serde_json::Value;
 
@@ -38,7 +38,8 @@ impl World {
     }
 
     fn refused(&self, resource: &Resource) -> Option<Error> {
-        let refused = self.0.iter().any(|it| it["kind"] == "Refused" && it["resource"] == *resource.plural);
+        let is_it = |it: &Value| ["*", &*resource.plural].iter().any(|name| it["resource"] == *name);
+        let refused = self.0.iter().any(|it| it["kind"] == "Refused" && is_it(it));
         refused.then(|| Error::Status(Box::new(Status::failure(403, "Forbidden", "it is forbidden"))))
     }
 }
@@ -78,6 +79,65 @@ impl Source for World {
             Ok(self.0.iter().find(is_it).map(|it| text(it, "/text").to_owned()).unwrap_or_default())
         })
     }
+
+    fn ready(&self) -> Answer<'_, Result<(), Error>> {
+        let unready = self.0.iter().find(|it| it["kind"] == "Unready").map(|it| text(it, "/message"));
+        let answer = unready.map_or(Ok(()), |it| Err(Status::failure(500, "InternalError", it).into()));
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+/// Gives every request the same answer, and counts them.
+struct Refusing(Error, Cell<usize>);
+
+impl Refusing {
+    fn answer<T>(&self) -> Answer<'_, Result<T, Error>> {
+        Box::pin(async {
+            self.1.set(self.1.get() + 1);
+            Err(self.0.clone())
+        })
+    }
+}
+
+impl Source for Refusing {
+    fn get<'a>(&'a self, _resource: &'a Resource, _key: &'a Key) -> Answer<'a, Result<Value, Error>> {
+        self.answer()
+    }
+
+    fn list<'a>(&'a self, _resource: &'a Resource, _params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+        self.answer()
+    }
+
+    fn log<'a>(&'a self, _pod: &'a Key, _container: &'a str, _previous: bool) -> Answer<'a, Result<String, Error>> {
+        self.answer()
+    }
+
+    fn ready(&self) -> Answer<'_, Result<(), Error>> {
+        self.answer()
+    }
+}
+
+#[test]
+fn who_saw_nothing_does_not_say_that_all_is_fine() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for error in [
+        Error::from(Status::failure(401, "Unauthorized", "Unauthorized")),
+        Error::from(Status::failure(403, "Forbidden", "it is forbidden")),
+        Error::from(TransportError("no answer".into())),
+        Error::Decode("it is no list".into()),
+    ] {
+        for (namespace, kind) in [("", None), ("shop", None), ("shop", Some("deployment")), ("shop", Some("service"))] {
+            let source = Refusing(error.clone(), Cell::default());
+            let reader = Reader::new(&source, NOW.parse().expect("a time"));
+            let kind = kind.and_then(corten_kinds::by_name);
+            let said = runtime.block_on(survey(&reader, namespace, kind)).expect_err("nothing was seen");
+            assert_eq!(said.to_string(), error.to_string(), "{namespace:?}");
+            if matches!(error, Error::Transport(_)) {
+                assert!(!runtime.block_on(reader.lacks_namespace("shop")));
+                assert_eq!(source.1.get(), 1, "who does not answer is not asked again");
+            }
+        }
+    }
 }
 
 fn answer(world: &World, question: &str) -> String {
@@ -87,8 +147,10 @@ fn answer(world: &World, question: &str) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let Some((kind, name)) = words.first().and_then(|it| it.split_once('/')) else {
-            let survey = survey(&reader, words.first().copied().unwrap_or_default(), None).await;
-            return render_survey(&survey, now, LOOK);
+            return match survey(&reader, words.first().copied().unwrap_or_default(), None).await {
+                Ok(survey) => render_survey(&survey, now, LOOK),
+                Err(error) => format!("error: {error}\n"),
+            };
         };
         let kind = corten_kinds::by_name(kind).expect("a kind");
         let namespace = if kind.resource.namespaced { words.get(1).copied().unwrap_or("shop") } else { "" };

@@ -32,7 +32,15 @@ pub(super) fn managed_elsewhere(case: &Case<'_>) -> Advice {
 pub(super) fn approval(case: &Case<'_>) -> Advice {
     let name = text(case.object, "/metadata/name");
     let (user, signer) = (text(case.object, "/spec/username"), text(case.object, "/spec/signerName"));
-    Advice::run(kubectl("", &["certificate", "approve", name]))
+    let approve = kubectl("", &["certificate", "approve", name]);
+    if signer == "kubernetes.io/kubelet-serving" {
+        // Nodes' own are approved without a person: what is left is not to be approved unseen.
+        return Advice::run(kubectl("", &["describe", "csr", name]))
+            .headline(case.wait.message.clone())
+            .who(format!("whoever may approve certificates of {signer}"))
+            .hint(format!("{user:?} asks for it, and could stand in for what it names; if that is right: {approve}"));
+    }
+    Advice::run(approve)
         .headline("it has been neither approved nor denied")
         .who(format!("whoever may approve certificates of {signer}"))
         .hint(format!("{user:?} asks for it; look first: {}", kubectl("", &["describe", "csr", name])))

@@ -94,7 +94,8 @@ impl Told {
         let last = self.used.last().copied().unwrap_or(1);
         assert!(page.revision >= last, "round {round}: at {}, but {last} was answered", page.revision);
         // Done, but not answered before the kill: at most one for each writer. An empty store is at revision 1 already.
-        let unsaid: BTreeSet<_> = (self.newest.max(1) + 1..=page.revision).filter(|it| !self.used.contains(it)).collect();
+        let unsaid: BTreeSet<_> =
+            (self.newest.max(1) + 1..=page.revision).filter(|it| !self.used.contains(it)).collect();
         assert!(unsaid.len() as u64 <= WRITERS, "round {round}: nobody was told of {unsaid:?}");
         let found: BTreeMap<_, _> =
             page.entries.iter().map(|it| (String::from_utf8_lossy(&it.key).into_owned(), it)).collect();

@@ -225,7 +225,9 @@ mod tests {
     use super::*;
 
     /// What somebody did to the file while the node ran.
-    const LOSSES: [(&str, fn(&Path)); 4] = [
+    type Loss = (&'static str, fn(&Path));
+
+    const LOSSES: [Loss; 4] = [
         ("removed", |file| fs::remove_file(file).expect("it is there")),
         ("torn", |file| fs::write(file, "{ \"ends\": [").expect("written")),
         ("emptied", |file| fs::write(file, "{}").expect("written")),

@@ -132,8 +132,8 @@ fn last_failure(record: &Record) -> String {
 }
 
 fn will_restart(record: &Record, rest: Duration) -> String {
-    let n = record.failures().len();
-    format!("corten {}; it starts again in {} s (failure {n} since `corten up`)", last_failure(record), rest.as_secs())
+    let (n, seconds) = (record.failures().len(), (rest + Duration::from_millis(999)).as_secs());
+    format!("corten {}; it starts again in {seconds} s (failure {n} since `corten up`)", last_failure(record))
 }
 
 fn gave_up(record: &Record) -> String {

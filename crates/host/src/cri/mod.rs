@@ -28,6 +28,9 @@ const QUICK: Duration = Duration::from_secs(120);
 const SANDBOX: Duration = Duration::from_secs(240);
 /// A pull has no natural end; a registry that feeds it so slowly is as good as down.
 const PULL: Duration = Duration::from_secs(3600);
+/// Nothing is waited for longer. A runtime reckons in nanoseconds, and a grace of all time there is would end at once there;
+/// gRPC has no words for more than some thousand years.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// A list of many containers, or the output of a chatty exec, is larger than gRPC's usual 4 MiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
@@ -102,7 +105,7 @@ impl Cri {
         let failed = |code, message| CriError { call, code, message };
         let mut grpc = Grpc::new(self.channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX);
         let mut request = tonic::Request::new(q);
-        request.set_timeout(within);
+        request.set_timeout(within.min(LONGEST));
         let work = async {
             grpc.ready().await.map_err(|it| failed(Code::Unavailable, it.to_string()))?;
             let answer = grpc.unary(request, PathAndQuery::from_static(path), ProstCodec::<Q, A>::default()).await;
@@ -190,10 +193,8 @@ impl Cri {
 
     /// Asks it to end, and ends it `grace` later. Harmless when it has ended.
     pub async fn stop_container(&self, id: &str, grace: Duration) -> Result<(), CriError> {
-        // Whole seconds, and never less grace than was promised.
-        let seconds = grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0));
-        let timeout = i64::try_from(seconds).unwrap_or(i64::MAX);
-        let request = StopContainerRequest { container_id: id.to_owned(), timeout };
+        let grace = grace.min(LONGEST);
+        let request = StopContainerRequest { container_id: id.to_owned(), timeout: whole_seconds(grace) };
         let within = QUICK.saturating_add(grace);
         self.call(path!(runtime "StopContainer"), within, request).await.map(|Empty {}| ())
     }
@@ -305,4 +306,25 @@ impl Cri {
 
 fn named(image: &str) -> ImageSpec {
     ImageSpec { image: image.to_owned(), ..ImageSpec::default() }
+}
+
+/// As seconds, and never less than was promised.
+fn whole_seconds(grace: Duration) -> i64 {
+    let seconds = grace.as_secs().saturating_add(u64::from(grace.subsec_nanos() > 0));
+    i64::try_from(seconds).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A grace may be as long as a number can say. What the runtime is told fits its nanoseconds, and the wait fits gRPC.
+    #[test]
+    fn the_longest_wait_can_be_said() {
+        assert_eq!(whole_seconds(Duration::from_millis(1500)), 2);
+        assert!(whole_seconds(LONGEST).checked_mul(1_000_000_000).is_some());
+        let mut request = tonic::Request::new(());
+        request.set_timeout(LONGEST.saturating_add(QUICK));
+        assert!(request.metadata().contains_key("grpc-timeout"));
+    }
 }

@@ -112,9 +112,12 @@ struct Thread {
 
 struct Task {
     name: String,
+    /// The same for every poll: who holds it already takes no other.
+    waker: Waker,
     counts: Arc<QueueCounts>,
     inner: Weak<Inner>,
-    make: Make,
+    /// Nothing once it is over: whoever drops the last waker must not end what it was made of.
+    make: Mutex<Option<Make>>,
     now: Mutex<Arc<dyn Loop>>,
     state: Mutex<State>,
     n_broken: Mutex<u32>,
@@ -170,12 +173,13 @@ impl Loops {
         make: impl Fn() -> Arc<dyn Loop> + Send + Sync + 'static,
     ) -> BoxFuture<'static, ()> {
         let (over, ended) = oneshot::channel();
-        let task = Arc::new(Task {
+        let task = Arc::new_cyclic(|task| Task {
             name: name.to_owned(),
+            waker: Waker::from(Arc::new(Bell(task.clone()))),
             counts: self.inner.journal.queue(name),
             inner: Arc::downgrade(&self.inner),
             now: Mutex::new(make()),
-            make: Box::new(make),
+            make: Mutex::new(Some(Box::new(make))),
             state: Mutex::new(State::Idle),
             n_broken: Mutex::new(0),
             over: Mutex::new(Some(over)),
@@ -258,8 +262,7 @@ impl Inner {
         thread.n_polls.fetch_add(1, Relaxed);
         *thread.doing.lock() = Some(task.clone());
         let now = task.now.lock().clone();
-        let waker = Waker::from(task.clone());
-        let polled = catch_unwind(AssertUnwindSafe(|| now.poll(&mut Context::from_waker(&waker))));
+        let polled = catch_unwind(AssertUnwindSafe(|| now.poll(&mut Context::from_waker(&task.waker))));
         drop(now);
         if thread.doing.lock().take().is_none() {
             return false;
@@ -283,7 +286,18 @@ impl Inner {
     }
 }
 
-impl Wake for Task {
+/// What wakers hold: not the loop itself, which would end where the last of them is dropped, amid who knows what.
+struct Bell(Weak<Task>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        if let Some(task) = self.0.upgrade() {
+            task.wake();
+        }
+    }
+}
+
+impl Task {
     fn wake(self: Arc<Self>) {
         {
             let mut state = self.state.lock();
@@ -298,9 +312,7 @@ impl Wake for Task {
         }
         self.queue();
     }
-}
 
-impl Task {
     fn queue(self: Arc<Self>) {
         let Some(inner) = self.inner.upgrade() else { return };
         inner.ready.lock().push_back(self);
@@ -319,11 +331,17 @@ impl Task {
 
     fn end(&self) {
         *self.state.lock() = State::Over;
-        *self.now.lock() = whole(std::future::pending());
+        self.drop_now();
+        drop(self.make.lock().take());
         self.tell_over();
         if let Some(inner) = self.inner.upgrade() {
             inner.tasks.lock().retain(|it| !std::ptr::eq(&**it, self));
         }
+    }
+
+    fn drop_now(&self) {
+        let now = std::mem::replace(&mut *self.now.lock(), whole(std::future::pending()));
+        drop(now);
     }
 
     fn tell_over(&self) {
@@ -339,7 +357,7 @@ impl Task {
         }
         *self.state.lock() = State::Resting;
         // What the broken one listened at must be free before the next one listens there.
-        *self.now.lock() = whole(std::future::pending());
+        self.drop_now();
         let n_broken = {
             let mut n_broken = self.n_broken.lock();
             *n_broken = n_broken.saturating_add(1);
@@ -351,7 +369,7 @@ impl Task {
         let task = self.clone();
         inner.runtime.spawn(async move {
             tokio::time::sleep(rest).await;
-            let made = (task.make)();
+            let Some(made) = task.make.lock().as_ref().map(|make| make()) else { return };
             *task.now.lock() = made;
             *task.state.lock() = State::Ready;
             task.queue();

@@ -338,3 +338,26 @@ async fn a_loop_that_breaks_is_begun_anew() {
     assert!(begin.elapsed() >= Duration::from_secs(1 + 2 + 4), "{:?}", begin.elapsed());
     loops.stop();
 }
+
+/// A waker that outlives its loop holds nothing of it: it may be dropped under a lock that the loop's own end would take.
+#[tokio::test]
+async fn what_a_loop_is_made_of_ends_with_it_and_not_with_its_wakers() {
+    let loops = Loops::unwatched(1, Handle::current(), Arc::default(), clock()).expect("threads");
+    let held: Arc<Mutex<Option<Waker>>> = Arc::default();
+    let made_of = Arc::new(());
+    let alive = Arc::downgrade(&made_of);
+    let kept = held.clone();
+    let over = loops.spawn("short", move || {
+        let (kept, made_of) = (kept.clone(), made_of.clone());
+        whole(std::future::poll_fn(move |context| {
+            let _part = &made_of;
+            let is_second = kept.lock().replace(context.waker().clone()).is_some();
+            context.waker().wake_by_ref();
+            if is_second { Poll::Ready(()) } else { Poll::Pending }
+        }))
+    });
+    over.await;
+    assert!(alive.upgrade().is_none(), "its waker is there still, and what it was made of is not");
+    held.lock().take().expect("it was polled").wake();
+    loops.stop();
+}

@@ -39,10 +39,10 @@ fn numbers_may_stand_at_their_ends() {
 /// Those of the traces, and one that asks for all there is twice over.
 fn pods() -> Vec<Value> {
     let mut specs = Vec::new();
-    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata")).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata")).expect("the folder is there") {
+        let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a fixture");
         let pods = text.lines().filter_map(|it| it.strip_prefix("pod ")?.split_once(' '));
-        specs.extend(pods.map(|it| serde_json::from_str::<Value>(it.1).unwrap()));
+        specs.extend(pods.map(|it| serde_json::from_str::<Value>(it.1).expect("a Pod")));
     }
     let all = json!({"cpu": "9223372036854775807", "memory": "9223372036854775807"});
     let container = |name: &str| json!({"name": name, "image": "i", "resources": {"requests": all, "limits": all}});

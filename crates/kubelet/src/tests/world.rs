@@ -265,7 +265,7 @@ impl World {
 
     /// A pod as it is.
     pub(super) fn take(&mut self, pod: Value) {
-        let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
+        let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
         self.store(&name, pod);
     }
 

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use corten_meta::Status;
 use http::{HeaderValue, StatusCode, header};
+use http_body::Body as _;
 use serde::Serialize;
 
 use crate::request::{Response, whole};
@@ -36,6 +37,18 @@ pub(crate) fn status(status: &Status) -> Response {
 /// The answer of a verb, where failures are Statuses.
 pub(crate) fn of(result: Result<Response, Status>) -> Response {
     result.unwrap_or_else(|it| status(&it))
+}
+
+/// The answer to HEAD: what GET would be told, without the body. Over HTTP/2 a body would break the protocol (RFC 9110, 9.3.2).
+/// The length of a body that is not known yet, as of a watch, is not told, and what would have made it ends here.
+pub(crate) fn without_body(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    // An answer of somebody else, who was asked by HEAD too, has the length already.
+    let is_told = parts.headers.contains_key(header::CONTENT_LENGTH);
+    if let Some(length) = body.size_hint().exact().filter(|_| !is_told) {
+        parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    http::Response::from_parts(parts, whole(Bytes::new()))
 }
 
 pub(crate) fn with_type(code: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response {

@@ -25,8 +25,6 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-pub use services::SERVICE_RANGES;
-
 use crate::{Identity, Server, access::MASTERS, filters::authenticate::AUTHENTICATED};
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";

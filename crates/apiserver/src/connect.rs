@@ -50,7 +50,7 @@ async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Res
     let container = target.container(ctx.info.query.get("container"))?;
     // As upstream: a Pod that is on no node has an empty log.
     let Some(mut node) = target.node(ctx)? else { return Ok(answer::text(StatusCode::OK, "")) };
-    node.is_verified = !ctx.info.query.flag("insecureSkipTLSVerifyBackend");
+    node.is_verified = !ctx.info.query.is_set("insecureSkipTLSVerifyBackend");
     let path = format!("/containerLogs/{}/{}/{container}{query}", target.namespace, target.name);
     let dialed = kubelet.dial(&node, &Method::GET, &path, None).await;
     match dialed.map_err(|it| Status::internal(format!("Get \"https://{}{path}\": {it}", node.authority())))? {

@@ -38,8 +38,11 @@ const PING: Check = ("ping", |_| Ok(()));
 /// Reads are answered from what the store sends.
 const STORE: Check =
     ("etcd", |ctx| if ctx.server.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) });
-/// The last write that was tried reached the store.
-const STORE_WRITES: Check = ("etcd-readiness", |ctx| ctx.server.metrics().store.refusal().map_or(Ok(()), Err));
+/// The last write that was tried reached the store, and so would the next.
+const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
+    ctx.server.config().store.writable().map_err(|it| it.to_string())?;
+    ctx.server.metrics().store.refusal().map_or(Ok(()), Err)
+});
 /// The caches hold everything, from before the first request on.
 const CACHES: Check = ("informer-sync", STORE.1);
 const SHUTDOWN: Check =

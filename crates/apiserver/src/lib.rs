@@ -35,9 +35,9 @@ mod tokens;
 mod usage;
 mod verbs;
 mod versions;
+mod warnings;
 pub mod watch_cache;
 
-pub use bootstrap::SERVICE_RANGES;
 pub use connect::KubeletClient;
 pub use filters::audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
 pub use limits::Limits;

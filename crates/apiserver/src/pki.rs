@@ -41,8 +41,8 @@ const SKEW: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot {action} {path}: {source}")]
-    File { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("cannot {action} {path}: {cause}")]
+    File { action: &'static str, path: PathBuf, cause: std::io::Error },
     #[error("{path} is not what the cluster's PKI expects there: {why}")]
     Malformed { path: PathBuf, why: String },
     #[error("the cluster's certificate authority in {0} has expired; remove the folder to start with a new one")]
@@ -97,7 +97,7 @@ impl Authority {
     pub fn load_or_create(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
         files::create_dir(dir)?;
-        let stored = files::load(dir, "ca")?;
+        let stored = files::load_authority(dir, "ca")?;
         let fresh = stored.is_none();
         let credential = match stored {
             Some(credential) => credential,
@@ -138,7 +138,8 @@ impl Authority {
     fn from_credential(credential: &Credential, token_key: TokenKey, path: &Path) -> Result<Self, Error> {
         let malformed = |why: String| Error::Malformed { path: path.to_owned(), why };
         let certificate = issue::certificate_of(credential).map_err(malformed)?;
-        let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(it.to_string()))?;
+        let of_key = |why: String| Error::Malformed { path: path.with_extension("key"), why };
+        let key = KeyPair::from_pem(&credential.key).map_err(|it| of_key(it.to_string()))?;
         if !issue::belongs(&certificate, &key) {
             return Err(malformed("the key does not belong to the certificate".into()));
         }

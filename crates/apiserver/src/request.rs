@@ -14,6 +14,7 @@ use crate::{
     Server,
     filters::{audit::Trail, authenticate::Credential, impersonate::Wanted},
     limits::Held,
+    warnings::Warnings,
 };
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -74,7 +75,7 @@ pub struct Context {
     pub(crate) impersonated: Option<Wanted>,
     pub info: RequestInfo,
     /// Sent as `Warning` headers.
-    pub warnings: Vec<String>,
+    pub warnings: Warnings,
     /// What filters and admission want to be said in the audit record.
     pub audit_annotations: BTreeMap<String, String>,
     pub(crate) audit: Trail,
@@ -111,7 +112,7 @@ impl Context {
             impersonated: None,
             credential: Credential::default(),
             info: RequestInfo::default(),
-            warnings: Vec::new(),
+            warnings: Warnings::default(),
             audit_annotations: BTreeMap::new(),
             audit: Trail::default(),
             noted: Mutex::default(),
@@ -180,20 +181,16 @@ impl Context {
     }
 
     pub fn dry_run(&self) -> bool {
-        self.info.query.get("dryRun").is_some()
+        self.info.query.all("dryRun").next().is_some()
     }
 
     pub fn warn(&mut self, message: impl Into<String>) {
-        self.warnings.push(message.into());
+        self.warnings.add(message.into());
     }
 
     /// As [`Context::warn`]. A write that is tried again says it once.
     pub(crate) fn note_warning(&self, message: impl Into<String>) {
-        let message = message.into();
-        let mut noted = self.noted.lock();
-        if !noted.warnings.contains(&message) {
-            noted.warnings.push(message);
-        }
+        self.noted.lock().warnings.add(message.into());
     }
 
     /// For the audit record.
@@ -204,7 +201,7 @@ impl Context {
     /// Puts what was noted where it is sent from.
     pub(crate) fn take_notes(&mut self) {
         let Noted { warnings, annotations } = std::mem::take(self.noted.get_mut());
-        self.warnings.extend(warnings);
+        self.warnings.merge(warnings);
         self.audit_annotations.extend(annotations);
     }
 
@@ -215,7 +212,7 @@ impl Context {
 
 #[derive(Default)]
 struct Noted {
-    warnings: Vec<String>,
+    warnings: Warnings,
     annotations: BTreeMap<String, String>,
 }
 

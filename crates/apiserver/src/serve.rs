@@ -56,9 +56,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot issue the serving certificate: {0}")]
-    Certificate(#[from] crate::pki::Error),
+    Certificate(crate::pki::Error),
     #[error("cannot read the listener's address: {0}")]
-    Address(#[from] io::Error),
+    Address(io::Error),
 }
 
 impl Server {
@@ -72,7 +72,7 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let tls = TlsAcceptor::from(self.tls(listener.local_addr()?)?);
+        let tls = TlsAcceptor::from(self.tls(listener.local_addr().map_err(ServeError::Address)?)?);
         let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -120,8 +120,8 @@ impl Server {
         // Listeners of one server show the same certificate. Pods know the server by its Service's address.
         addresses.extend(self.config().advertise.map(|it| it.ip()));
         addresses.extend(crate::bootstrap::service_addresses(self));
-        let credential = pki.serving(&self.config().machine.host_name, &addresses)?;
-        Ok(pki.server_config(&credential)?)
+        let credential = pki.serving(&self.config().machine.host_name, &addresses);
+        credential.and_then(|it| pki.server_config(&it)).map_err(ServeError::Certificate)
     }
 }
 

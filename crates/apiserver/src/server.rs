@@ -7,13 +7,14 @@ use corten_kinds::Kind;
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Decision;
 use corten_store::Store;
+use http::Method;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     access::Authorizer,
     admission::resource_quota::Turns,
-    bootstrap, chain,
+    answer, bootstrap, chain,
     filters::audit,
     limits::{Limits, Room},
     metrics::Metrics,
@@ -34,6 +35,12 @@ pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
 /// What the loops last decided about an object: answers `corten.dev/v1` Journals.
 pub trait JournalSource: Send + Sync {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision>;
+
+    /// The objects of which a loop says that they wait, in order: those whose decisions are `wanted`. It is asked in haste,
+    /// while no loop can note anything.
+    fn waiting(&self, _wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
+        Vec::new()
+    }
 
     /// How busy each loop is, for `/metrics`.
     fn queues(&self) -> Vec<LoopQueue> {
@@ -92,7 +99,7 @@ pub enum StartError {
     #[error("cannot read the store")]
     Store(#[from] corten_store::Error),
     #[error("cannot create the objects every cluster begins with: {0}")]
-    Bootstrap(#[source] Box<corten_meta::Status>),
+    Bootstrap(Box<corten_meta::Status>),
 }
 
 /// One API server. Clones are the same server.
@@ -176,8 +183,10 @@ impl Server {
         peer: Option<Peer>,
         identity: Option<Identity>,
     ) -> Response {
+        let is_head = request.method() == Method::HEAD;
         let mut ctx = Context::new(self.clone(), request, peer, identity);
-        chain::run(&mut ctx).await
+        let response = chain::run(&mut ctx).await;
+        if is_head { answer::without_body(response) } else { response }
     }
 
     /// Ends watches, lets requests from inside the process finish, and ends the caches. Connections end where they are

@@ -20,7 +20,7 @@ use corten_store::{Error, Operation, Store, Txn};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-pub(crate) use draw::is_in_range;
+pub(crate) use draw::ranges;
 
 use crate::request::Context;
 

@@ -24,6 +24,7 @@ mod every_kind;
 mod faults;
 mod frames;
 mod framing;
+mod head;
 mod https;
 mod node_repertoire;
 mod numbers;
@@ -35,6 +36,7 @@ mod secrets;
 pub(crate) mod server;
 mod services;
 mod tunnels;
+mod wide;
 mod withdrawn;
 
 use std::{collections::BTreeMap, fmt::Write};

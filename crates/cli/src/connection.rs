@@ -13,12 +13,16 @@ use corten_client::{
     kubeconfig::{self, Kubeconfig},
 };
 
-use crate::node_process::DATA_DIR;
+use crate::{failure::Failure, node_process::DATA_DIR};
 
 /// A client for one cluster, with what the command line said about it.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) namespace: String,
+    /// What it shows to the server, as PEM.
+    pub(crate) certificate: Option<Vec<u8>>,
+    /// The first file that was read.
+    pub(crate) kubeconfig: PathBuf,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -53,6 +57,7 @@ pub(crate) fn args(command: Command) -> Command {
 pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let config = load(matches.get_one::<PathBuf>("kubeconfig"))?;
+    let kubeconfig = config.path.clone().or_else(|| kubeconfig::default_paths().into_iter().find(|it| it.exists()));
     let target = config.target(text("context")).context("reading the kubeconfig")?;
     let namespace = match text("namespace") {
         Some(namespace) => namespace.to_owned(),
@@ -61,7 +66,13 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
     };
     let transport = HttpsTransport::new(&target).context("preparing the connection")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
-    Ok(Connection { client: Client::new(Arc::new(transport)), namespace, runtime })
+    Ok(Connection {
+        client: Client::new(Arc::new(transport)),
+        namespace,
+        certificate: target.identity.map(|it| it.0),
+        kubeconfig: kubeconfig.unwrap_or_default(),
+        runtime,
+    })
 }
 
 /// The folders of this machine that hold the data of the cluster that [`args`] asked for: where it does not answer, what is
@@ -82,12 +93,49 @@ pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
 
 fn load(path: Option<&PathBuf>) -> Result<Kubeconfig> {
     if let Some(path) = path {
-        return Kubeconfig::load(path).with_context(|| format!("reading {}", path.display()));
+        return Ok(Kubeconfig::load(path)?);
+    }
+    let paths = kubeconfig::default_paths();
+    if paths.iter().any(|it| it.exists()) {
+        return Ok(Kubeconfig::load_default()?);
     }
     let admin = PathBuf::from(crate::ADMIN_KUBECONFIG);
-    let nothing_else = kubeconfig::default_paths().iter().all(|it| !it.exists());
-    if nothing_else && admin.exists() {
-        return Kubeconfig::load(&admin).with_context(|| format!("reading {}", admin.display()));
+    if admin.exists() {
+        return Ok(Kubeconfig::load(&admin)?);
     }
-    Kubeconfig::load_default().context("no cluster is known: start one with `corten up`, or name one with --kubeconfig")
+    Err(unknown_cluster(&paths, std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty())).into())
+}
+
+fn unknown_cluster(paths: &[PathBuf], is_told: bool) -> Failure {
+    let paths: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
+    let listed = paths.join(", ");
+    if is_told {
+        let are = if paths.len() == 1 { "which does not exist" } else { "none of which exists" };
+        return Failure::new(format!("KUBECONFIG names {listed}, {are}")).next("unset KUBECONFIG");
+    }
+    let nothing = if listed.is_empty() { String::new() } else { format!(": {listed} does not exist") };
+    let message = format!("no cluster is known{nothing}; start one, or name a kubeconfig with --kubeconfig");
+    Failure::new(message).next("sudo corten up")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let paths = |it: &[&str]| it.iter().map(PathBuf::from).collect::<Vec<_>>();
+        for (paths, is_told, said) in [
+            (paths(&["/nonexistent"]), true, "KUBECONFIG names /nonexistent, which does not exist"),
+            (paths(&["/a", "/b"]), true, "KUBECONFIG names /a, /b, none of which exists"),
+            (
+                paths(&["/home/me/.kube/config"]),
+                false,
+                "no cluster is known: /home/me/.kube/config does not exist; start one, or name a kubeconfig with --kubeconfig",
+            ),
+            (Vec::new(), false, "no cluster is known; start one, or name a kubeconfig with --kubeconfig"),
+        ] {
+            assert_eq!(unknown_cluster(&paths, is_told).message, said);
+        }
+    }
 }

@@ -3,11 +3,14 @@
 //! A verb is a file in `verbs/` and a row here; help, completion and the reference page are read off the table.
 
 mod connection;
+mod failure;
+mod node_name;
 pub mod node_options;
 mod node_process;
 mod output;
 mod progress;
 mod supervision;
+mod turn;
 mod verbs;
 mod why;
 
@@ -15,6 +18,7 @@ use std::{process::ExitCode, sync::OnceLock};
 
 use clap::{ArgMatches, Command};
 
+pub use node_name::NodeName;
 pub use node_process::NodeClaim;
 
 /// One thing a user can ask for.
@@ -80,10 +84,17 @@ pub fn main(own: &[Verb]) -> ExitCode {
     let Some((name, matches)) = matches.subcommand() else { return ExitCode::from(2) };
     let Some(verb) = VERBS.iter().chain(own).find(|it| it.name == name) else { return ExitCode::from(2) };
     (verb.run)(matches).unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
-        ExitCode::FAILURE
+        let (text, json) = failure::told(&error, FAILED);
+        if output::is_json(matches) {
+            // Where it cannot be written, nobody reads it.
+            let _unread = output::json(&json);
+        }
+        eprintln!("error: {text}");
+        ExitCode::from(FAILED)
     })
 }
+
+const FAILED: u8 = 1;
 
 #[cfg(test)]
 mod tests {

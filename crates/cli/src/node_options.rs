@@ -55,6 +55,18 @@ const ROWS: &[Row] = &[
     ),
     ("shutdown-grace-period-critical-pods", "TIME", "10s", "Of that, for critical pods, which end last"),
     (
+        "single-process-oom-kill",
+        "true|false",
+        "false",
+        "Of a container that is out of memory only one process is killed, not all. With cgroup v1 that is always so",
+    ),
+    (
+        "pods-on-shutdown",
+        "keep|fail",
+        "keep",
+        "What becomes of pods when the machine ends. keep: containers stop in order, and start again after the boot; only pods that may never start again fail. fail: all fail, as with upstream's graceful node shutdown, so that other nodes take over at once",
+    ),
+    (
         "allowed-unsafe-sysctls",
         "NAME,…",
         "",

@@ -23,6 +23,7 @@ use rustix::{
 use crate::{
     output,
     supervision::{Record, last_words, record::How},
+    why::quoted,
 };
 
 pub(crate) const DATA_DIR: &str = "/var/lib/corten";
@@ -56,11 +57,21 @@ impl NodeClaim {
     /// Fails where another process is the node.
     pub fn new(layout: Layout) -> Result<Self> {
         let node = NodeProcess { layout };
+        // Before anything is noted there: what is somebody's stays as it is.
+        corten_host::close_data(&node.layout.data)?;
         let lock = node.claim()?;
+        if lock.is_some() {
+            node.refuse_second_run_dir()?;
+        }
         if lock.is_some() {
             node.note_begin();
         }
         Ok(Self { node, _lock: lock })
+    }
+
+    /// The API is served from now on.
+    pub fn serves(&self) {
+        Record::change(&self.node.layout.data, |it| it.note_serving(std::process::id(), output::now()));
     }
 
     /// It was told to end, and did: nobody shall start it again.
@@ -96,12 +107,12 @@ impl NodeProcess {
 
     /// A node in the foreground says itself that it has begun; of any other that is known to who started it.
     fn note_begin(&self) {
-        let (pid, log) = (std::process::id(), self.log_path());
+        let pid = std::process::id();
         Record::change(&self.layout.data, |it| {
             if it.begun.as_ref().is_none_or(|it| it.pid != pid) {
-                it.note_unseen(&log);
+                it.note_unseen(&self.layout.data);
                 it.start_over(&self.layout.run, Vec::new(), output::now());
-                it.note_begin(pid, last_words::end_of(&log), output::now());
+                it.note_begin(pid, last_words::end_of(&self.log_path()), output::now());
             }
         });
     }
@@ -123,12 +134,55 @@ impl NodeProcess {
         is_same(&process_file(pid, "fd/0"), &self.lock_path())
     }
 
-    /// The arguments that a node was started with, without its folders.
-    pub(crate) fn arguments_of(&self, pid: Pid) -> Result<Vec<String>> {
-        let path = process_file(pid, "cmdline");
-        let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        let line = String::from_utf8_lossy(&line).into_owned();
-        Ok(line.split_terminator('\0').skip(N_OWN_WORDS).map(str::to_owned).collect())
+    /// What runs in the run folder has the data of this node, and what has these data runs in this run folder.
+    ///
+    /// # Errors
+    /// Another node is in the way; it is named.
+    pub(crate) fn refuse_others(&self) -> Result<()> {
+        self.refuse_other_data()?;
+        self.refuse_second_run_dir()
+    }
+
+    fn refuse_other_data(&self) -> Result<()> {
+        let node = self.process().ok().flatten();
+        let parent = || self.has_parent().ok()?.then(|| process_in(&self.supervision_pid_path()).ok().flatten())?;
+        // One that is just being started or ended may have no number: it is waited for.
+        let Some(running) = node.or_else(parent).and_then(|(pid, _)| CommandLine::of(pid).ok()) else { return Ok(()) };
+        // One that is just dying has no command line any more.
+        if !running.is_known() {
+            return Ok(());
+        }
+        let data = running.data_dir();
+        if data == self.layout.data || is_same(&data, &self.layout.data) {
+            return Ok(());
+        }
+        let other = Layout::new(&data, &self.layout.run);
+        bail!(
+            "the node in {} (process {}) has its data in {}, not in {}: `{}` ends it, or name another --run-dir",
+            self.layout.run.display(),
+            running.pid.as_raw_nonzero(),
+            data.display(),
+            self.layout.data.display(),
+            command_for(&other, "down")
+        )
+    }
+
+    fn refuse_second_run_dir(&self) -> Result<()> {
+        let Some(run) = Record::find(&self.layout.data).map(|it| it.run_dir) else { return Ok(()) };
+        if run.as_os_str().is_empty() || run == self.layout.run || is_same(&run, &self.layout.run) {
+            return Ok(());
+        }
+        let other = Self { layout: Layout::new(&self.layout.data, &run) };
+        if !other.runs()? && !other.has_parent()? {
+            return Ok(());
+        }
+        bail!(
+            "the cluster in {} runs already, in {}, not in {}: `{}` ends it",
+            self.layout.data.display(),
+            run.display(),
+            self.layout.run.display(),
+            command_for(&other.layout, "down")
+        )
     }
 
     fn lock_path(&self) -> PathBuf {
@@ -148,16 +202,19 @@ impl NodeProcess {
     }
 
     pub(crate) fn log_path(&self) -> PathBuf {
-        self.layout.data.join("log/corten.log")
+        Self::log_in(&self.layout.data)
+    }
+
+    /// The log of the node with these data.
+    pub(crate) fn log_in(data: &Path) -> PathBuf {
+        data.join("log/corten.log")
     }
 
     /// The log, to write to; one that has grown large is put aside.
     pub(crate) fn open_log(&self) -> Result<File> {
         let path = self.log_path();
-        let folder = path.parent().unwrap_or(Path::new("/"));
         // Only the owner may look into it: it holds keys and secrets.
-        corten_host::close_data(&self.layout.data)?;
-        corten_host::close_within(folder)?;
+        corten_host::close_for_logs(&self.layout.data)?;
         corten_host::open_log(&path).with_context(|| format!("opening {}", path.display()))
     }
 
@@ -184,7 +241,22 @@ impl NodeProcess {
     }
 
     pub(crate) fn runs(&self) -> Result<bool> {
-        is_held(&self.lock_path())
+        Ok(is_held(&self.lock_path())? || self.unlocked().is_some())
+    }
+
+    /// The node's process where its lock was removed: by its record and its own command line.
+    fn unlocked(&self) -> Option<(Pid, Process)> {
+        if self.lock_path().exists() {
+            return None;
+        }
+        let pid = Record::find(&self.layout.data)?.begun?.pid;
+        let pid = Pid::from_raw(pid.try_into().ok()?)?;
+        // Taken hold of before it is looked at: the number may come to mean another.
+        let process = Process::find(pid)?;
+        let line = CommandLine::of(pid).ok()?;
+        let run = line.value("run-dir").unwrap_or(RUN_DIR);
+        (line.is_known() && line.data_dir() == self.layout.data && Path::new(run) == self.layout.run)
+            .then_some((pid, process))
     }
 
     pub(crate) fn has_parent(&self) -> Result<bool> {
@@ -286,7 +358,10 @@ impl NodeProcess {
 
     /// The node's process, where it runs.
     pub(crate) fn process(&self) -> Result<Option<(Pid, Process)>> {
-        if !self.runs()? {
+        if let Some(unlocked) = self.unlocked() {
+            return Ok(Some(unlocked));
+        }
+        if !is_held(&self.lock_path())? {
             return Ok(None);
         }
         process_in(&self.pid_path())
@@ -303,19 +378,83 @@ impl NodeProcess {
         for path in [self.pid_path(), self.lock_path(), self.supervision_lock_path()] {
             let _ = fs::remove_file(path);
         }
-        // Only when nothing else is in it.
-        let _ = fs::remove_dir(&self.layout.run);
+        corten_host::leave(&self.layout.run);
     }
 }
 
-/// How many words of a node's command line are not its arguments: the program, the verb and the folders.
-const N_OWN_WORDS: usize = 6;
+/// What a node, or its parent, was started with.
+pub(crate) struct CommandLine {
+    pid: Pid,
+    words: Vec<String>,
+}
+
+impl CommandLine {
+    pub(crate) fn new(pid: Pid, words: &[String]) -> Self {
+        Self { pid, words: words.to_vec() }
+    }
+
+    pub(crate) fn of(pid: Pid) -> Result<Self> {
+        let path = process_file(pid, "cmdline");
+        let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        Ok(Self { pid, words: line.split_terminator('\0').map(str::to_owned).collect() })
+    }
+
+    /// Is it that of a node or of its parent?
+    fn is_known(&self) -> bool {
+        self.words.get(1).is_some_and(|it| it == "node" || it == "supervise")
+    }
+
+    /// The value of an option, where it was given.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        let flag = format!("--{option}");
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            match word.strip_prefix(&flag) {
+                Some("") => return words.next().map(String::as_str),
+                Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Its words without the program, the verb and the folders.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let (mut options, mut words) = (Vec::new(), self.words.iter().skip(2));
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--data-dir" | "--run-dir" => drop(words.next()),
+                it if it.starts_with("--data-dir=") || it.starts_with("--run-dir=") => {}
+                it => options.push(it.to_owned()),
+            }
+        }
+        options
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        let data = self.value("data-dir").unwrap_or(DATA_DIR);
+        let folder = fs::read_link(process_file(self.pid, "cwd")).unwrap_or_else(|_| PathBuf::from("/"));
+        folder.join(data)
+    }
+}
+
+/// `corten VERB` for the node with these folders.
+pub(crate) fn command_for(layout: &Layout, verb: &str) -> String {
+    let mut command = format!("corten {verb}");
+    for (name, dir, usual) in [("data-dir", &layout.data, DATA_DIR), ("run-dir", &layout.run, RUN_DIR)] {
+        if dir.as_path() != Path::new(usual) {
+            command += &format!(" --{name}={}", quoted(&dir.to_string_lossy()));
+        }
+    }
+    command
+}
 
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The lock, where nobody holds it at this moment.
-fn try_lock(path: &Path) -> Result<Option<File>> {
+pub(crate) fn try_lock(path: &Path) -> Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
     let file = file.with_context(|| format!("opening {}", path.display()))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -325,9 +464,18 @@ fn try_lock(path: &Path) -> Result<Option<File>> {
     }
 }
 
+/// Looking makes and changes nothing, and keeps no other from looking.
 fn is_held(path: &Path) -> Result<bool> {
-    // Looking must not make folders where nothing ever ran.
-    Ok(path.exists() && try_lock(path)?.is_none())
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error).with_context(|| format!("locking {}", path.display())),
+    }
 }
 
 fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
@@ -339,6 +487,14 @@ fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
 
 fn process_file(pid: Pid, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
+}
+
+/// Is this still the file of that name?
+pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
@@ -363,6 +519,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_node_whose_run_folder_was_removed_is_known_by_its_record() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+        fs::create_dir_all(&node.layout.data).expect("made");
+        let mut command = Command::new("sh");
+        // What is in its command line is what a node's holds: program, verb, folders.
+        let script = dir.path().join("node");
+        fs::write(&script, "kill -STOP $$").expect("written");
+        command.arg("node").args(node.folders()).current_dir(dir.path());
+        let mut child = command.spawn().expect("started");
+        wait_for_words(&child);
+        assert!(!node.runs().expect("looked"), "nothing is noted of it");
+        Record::change(&node.layout.data, |it| it.note_begin(child.id(), 0, output::now()));
+        assert!(node.runs().expect("looked"));
+        let another = NodeProcess { layout: Layout::new(&node.layout.data, dir.path().join("other")) };
+        assert!(!another.runs().expect("looked"));
+        assert!(node.process().expect("looked").is_some());
+        child.kill().and_then(|()| child.wait()).expect("ended");
+        assert!(!node.runs().expect("looked"));
+    }
+
+    #[test]
     fn who_looks_keeps_nobody_from_starting() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
@@ -372,6 +550,56 @@ mod tests {
             drop(looks);
             assert!(starts.join().expect("tried"), "nobody holds it for long");
         });
+    }
+
+    /// The kernel tells the words of a process a moment after its program has begun.
+    fn wait_for_words(child: &Child) {
+        let pid = Pid::from_child(child);
+        while CommandLine::of(pid).is_ok_and(|it| !it.is_known()) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_command_line_is_read_in_both_spellings() {
+        let words = ["corten", "node", "--data-dir", "/d", "--run-dir=/r", "--port", "7443", "--bind=::1"];
+        let line = CommandLine { pid: rustix::process::getpid(), words: words.map(str::to_owned).to_vec() };
+        assert_eq!((line.value("port"), line.value("bind"), line.value("por")), (Some("7443"), Some("::1"), None));
+        assert_eq!(line.options(), ["--port", "7443", "--bind=::1"]);
+        assert_eq!(line.data_dir(), Path::new("/d"));
+    }
+
+    #[test]
+    fn who_holds_one_folder_with_another_is_named_and_left_alone() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node =
+            |data: &str, run: &str| NodeProcess { layout: Layout::new(dir.path().join(data), dir.path().join(run)) };
+        let running = node("data", "run");
+        let lock = running.lock().expect("opened").expect("free");
+        let mut command = Command::new("sh");
+        let script = dir.path().join("node");
+        fs::write(&script, "kill -STOP $$").expect("written");
+        command.current_dir(dir.path()).args(["node", "--data-dir"]).arg(&running.layout.data);
+        let mut child = command.stdin(Stdio::from(lock)).spawn().expect("started");
+        wait_for_words(&child);
+        fs::write(running.pid_path(), child.id().to_string()).expect("written");
+        fs::create_dir_all(&running.layout.data).expect("made");
+        Record::change(&running.layout.data, |it| it.start_over(&running.layout.run, Vec::new(), output::now()));
+
+        running.refuse_others().expect("it is this very node");
+        let other_data = node("other", "run").refuse_others().expect_err("refused").to_string();
+        let data = running.layout.data.display();
+        assert!(other_data.contains(&format!("has its data in {data}, not in ")), "{other_data}");
+        assert!(other_data.contains(&format!("`corten down --data-dir={data} --run-dir=")), "{other_data}");
+        let second = node("data", "second").refuse_others().expect_err("refused").to_string();
+        assert!(second.contains(&format!("the cluster in {data} runs already, in ")), "{second}");
+        let claimed = NodeClaim::new(node("data", "second").layout).err().map(|it| it.to_string());
+        assert_eq!(claimed.as_deref(), Some(&*second), "in the foreground, too");
+        assert_eq!(Record::load(&running.layout.data).run_dir, running.layout.run, "and nothing was noted");
+        node("other", "second").refuse_others().expect("nothing is in its way");
+        let zombie = CommandLine { pid: rustix::process::getpid(), words: Vec::new() };
+        assert!(!zombie.is_known(), "a process that dies is nobody's");
+        child.kill().and_then(|()| child.wait()).expect("ended");
     }
 
     #[test]

@@ -26,6 +26,11 @@ pub(crate) fn format(matches: &ArgMatches) -> Format {
     }
 }
 
+/// Was JSON asked for? Not every verb has the option.
+pub(crate) fn is_json(matches: &ArgMatches) -> bool {
+    matches.try_get_one::<String>("output").ok().flatten().is_some_and(|it| it == "json")
+}
+
 /// # Errors
 /// Standard output cannot be written.
 pub(crate) fn json(value: &impl Serialize) -> Result<()> {

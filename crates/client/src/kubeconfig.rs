@@ -119,10 +119,10 @@ pub struct Target {
 
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
-    #[error("cannot read {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error("cannot write {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
+    #[error("cannot read {path}: {cause}")]
+    Read { path: PathBuf, cause: io::Error },
+    #[error("cannot write {path}: {cause}")]
+    Write { path: PathBuf, cause: io::Error },
     #[error("cannot read {path} as a kubeconfig: {reason}")]
     Parse { path: PathBuf, reason: String },
     #[error("cannot write a kubeconfig: {0}")]
@@ -172,7 +172,7 @@ impl Kubeconfig {
     /// # Errors
     /// The file cannot be read or is not a kubeconfig.
     pub fn load(path: &Path) -> Result<Self, KubeconfigError> {
-        let text = fs::read_to_string(path).map_err(|source| KubeconfigError::Read { path: path.into(), source })?;
+        let text = fs::read_to_string(path).map_err(|cause| KubeconfigError::Read { path: path.into(), cause })?;
         let mut config = Self::parse(&text).map_err(|reason| KubeconfigError::Parse { path: path.into(), reason })?;
         config.path = Some(path.into());
         Ok(config)
@@ -188,7 +188,7 @@ impl Kubeconfig {
         for path in default_paths() {
             match Self::load(&path) {
                 Ok(config) => merged.merge(config.with_absolute_paths()),
-                Err(KubeconfigError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                Err(KubeconfigError::Read { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
         }
@@ -225,7 +225,7 @@ impl Kubeconfig {
             file.sync_all()?;
             fs::rename(&beside, path)
         };
-        write().map_err(|source| KubeconfigError::Write { path: path.into(), source })
+        write().map_err(|cause| KubeconfigError::Write { path: path.into(), cause })
     }
 
     /// Takes in what `other` has under names that are still free.
@@ -331,7 +331,7 @@ impl Kubeconfig {
 
     fn read(&self, file: &str) -> Result<Vec<u8>, KubeconfigError> {
         let path = self.resolve(file);
-        fs::read(&path).map_err(|source| KubeconfigError::Read { path, source })
+        fs::read(&path).map_err(|cause| KubeconfigError::Read { path, cause })
     }
 
     fn resolve(&self, file: &str) -> PathBuf {

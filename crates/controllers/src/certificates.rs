@@ -14,8 +14,11 @@ use corten_reconcile::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{seen::seen, status::exact_patch};
-use names::{NamedNode, Reachable};
+use crate::{
+    seen::{Pod, ReachableService, seen},
+    status::exact_patch,
+};
+use names::NamedNode;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -94,7 +97,8 @@ impl Controller for CertificateApproval {
         vec![
             Watch::new::<SigningRequest>(Wake::Itself),
             Watch::new::<NamedNode>(Wake::Nobody),
-            Watch::new::<Reachable>(Wake::Nobody),
+            Watch::new::<ReachableService>(Wake::Nobody),
+            Watch::new::<Pod>(Wake::Nobody),
         ]
     }
 

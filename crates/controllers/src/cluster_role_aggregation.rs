@@ -1,9 +1,9 @@
 //! Gives every ClusterRole with an aggregation rule the rules of the roles it selects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources;
-use corten_meta::{Key, LabelSelector, Named, ObjectMeta, Resource, Selector, Time};
+use corten_meta::{Key, Named, ObjectMeta, Resource, Selector, Time};
 use corten_reconcile::{Controller, Plan, Seen, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,13 +25,7 @@ seen!(ClusterRole, resources::CLUSTER_ROLES);
 #[serde(rename_all = "camelCase")]
 struct AggregationRule {
     #[serde(default)]
-    cluster_role_selectors: Vec<LabelSelector>,
-}
-
-impl AggregationRule {
-    fn selectors(&self) -> Vec<Selector> {
-        self.cluster_role_selectors.iter().map(LabelSelector::selector).collect()
-    }
+    cluster_role_selectors: Vec<Selector>,
 }
 
 pub struct ClusterRoleAggregation;
@@ -56,7 +50,7 @@ impl Controller for ClusterRoleAggregation {
     fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
         let Some(role) = view.get::<ClusterRole>(key) else { return Plan::default() };
         let Some(rule) = &role.aggregation_rule else { return Plan::default() };
-        let rules = selected(view, role, &rule.selectors());
+        let rules = selected(view, role, &rule.cluster_role_selectors);
         if role.rules.as_deref().unwrap_or_default() == rules {
             return Plan::default();
         }
@@ -69,7 +63,7 @@ impl Controller for ClusterRoleAggregation {
 fn aggregating(view: &View, role: &ObjectMeta) -> Vec<Key> {
     let is_meant = |it: &&ClusterRole| {
         let Some(rule) = &it.aggregation_rule else { return false };
-        it.metadata.name == role.name || is_selected(&rule.selectors(), &role.labels)
+        it.metadata.name == role.name || is_selected(&rule.cluster_role_selectors, &role.labels)
     };
     view.list::<ClusterRole>().filter(is_meant).map(|it| it.metadata.key()).collect()
 }
@@ -80,11 +74,13 @@ fn is_selected(selectors: &[Selector], labels: &BTreeMap<String, String>) -> boo
 
 /// Each rule once, in the order of selectors and of names.
 fn selected(view: &View, role: &ClusterRole, selectors: &[Selector]) -> Vec<Value> {
-    let mut rules: Vec<Value> = Vec::new();
+    let (mut rules, mut seen) = (Vec::new(), BTreeSet::new());
     for selector in selectors {
         let others = view.list::<ClusterRole>().filter(|it| it.metadata.name != role.metadata.name);
         for rule in others.filter(|it| selector.matches(&it.metadata.labels)).flat_map(|it| it.rules.iter().flatten()) {
-            if !rules.contains(rule) {
+            let mut identity = rule.clone();
+            identity.sort_all_objects();
+            if seen.insert(identity.to_string()) {
                 rules.push(rule.clone());
             }
         }

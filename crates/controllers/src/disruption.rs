@@ -109,9 +109,8 @@ fn all_of_namespace(view: &View, owner: &ObjectMeta) -> Vec<Key> {
 }
 
 fn pods_of<'a>(view: &'a View, budget: &'a DisruptionBudget) -> impl Iterator<Item = &'a Pod> {
-    let selector = budget.spec.selector.as_ref().map(corten_meta::LabelSelector::selector);
     let pods = view.in_namespace::<Pod>(&budget.metadata.namespace);
-    pods.filter(move |it| selector.as_ref().is_some_and(|selector| selector.matches(&it.metadata.labels)))
+    pods.filter(|it| budget.selects(&it.metadata.labels))
 }
 
 fn count(
@@ -197,9 +196,8 @@ fn warn(budget: &DisruptionBudget, reason: &'static str, message: String) -> Eff
 }
 
 fn unmanaged(budget: &DisruptionBudget) -> String {
-    let selector = budget.spec.selector.clone().unwrap_or_default();
-    let labels = selector.match_labels.iter().map(|(key, value)| format!("{key}: {value}"));
-    let labels: Vec<String> = labels.collect();
+    let labels = budget.spec.selector.iter().flat_map(|it| &it.written.match_labels);
+    let labels: Vec<String> = labels.map(|(key, value)| format!("{key}: {value}")).collect();
     format!(
         "Pods selected by this PodDisruptionBudget (selector: &LabelSelector{{MatchLabels:map[string]string{{{},}},MatchExpressions:[]LabelSelectorRequirement{{}},}}) were found \
          to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined \

@@ -11,7 +11,7 @@ use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, View, Wait, W
 use serde_json::json;
 
 use crate::seen::{
-    Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Node, Pod, Service, ServicePort, reference,
+    Endpoint, EndpointConditions, EndpointPort, EndpointSlice, NamedPorts, Node, Pod, Service, ServicePort, reference,
 };
 use layout::{Desired, Owner, slices_of};
 
@@ -54,6 +54,10 @@ impl Controller for EndpointSlices {
         let mut held: Vec<&EndpointSlice> = slices_of(view, &owner).collect();
         // Once for all that is asked of them: there may be thousands.
         let pods: Vec<&Pod> = selected(view, service).collect();
+        if let Some(wait) = too_many(service, pods.len()) {
+            plan.waits.push(wait);
+            return plan;
+        }
         let trigger = trigger_time(service, &pods, &held);
         let (placed, homeless) = with_nodes(view, service, &pods);
         if let Some(pod) = homeless {
@@ -109,6 +113,19 @@ fn has_address(pod: &Pod) -> bool {
 fn selected<'a>(view: &'a View, service: &'a Service) -> impl Iterator<Item = &'a Pod> {
     let pods = view.in_namespace::<Pod>(&service.metadata.namespace);
     pods.filter(|it| !it.is_finished() && service.selects(&it.metadata.labels) && it.ips().next().is_some())
+}
+
+/// Each port of a service is at each of its pods.
+const PORTS_OF_PODS_MAX: usize = 2_000_000;
+
+/// What is more than can be kept is not begun with.
+pub(crate) fn too_many(service: &Service, n_pods: usize) -> Option<Wait> {
+    let n_ports = service.spec.ports.len();
+    (n_ports.saturating_mul(n_pods) > PORTS_OF_PODS_MAX).then(|| {
+        let message =
+            format!("its {n_ports} ports at each of its {n_pods} pods are more than {PORTS_OF_PODS_MAX} endpoints");
+        Wait::new("TooManyEndpoints", message, Actor::Author)
+    })
 }
 
 /// The labels of a service's slices beside those that say whose they are.
@@ -200,10 +217,11 @@ pub(crate) fn target(pod: &Pod) -> ObjectReference {
 
 /// The service's ports as this pod has them; one it does not have is left out.
 fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
+    let named = pod.named_ports();
     let port = |it: &ServicePort| {
         Some(EndpointPort {
             name: Some(it.name.clone()),
-            port: Some(port_number(it, pod)?),
+            port: Some(port_number(it, &named)?),
             protocol: Some(it.protocol.clone()),
             app_protocol: it.app_protocol.clone(),
         })
@@ -211,9 +229,9 @@ fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     service.spec.ports.iter().filter_map(port).collect()
 }
 
-pub(crate) fn port_number(port: &ServicePort, pod: &Pod) -> Option<i64> {
+pub(crate) fn port_number(port: &ServicePort, of_pod: &NamedPorts<'_>) -> Option<i64> {
     match &port.target_port {
-        serde_json::Value::String(name) => pod.port(name, &port.protocol),
+        serde_json::Value::String(name) => of_pod.number(name, &port.protocol),
         number => Some(number.as_i64().filter(|it| *it != 0).unwrap_or(port.port)),
     }
 }

@@ -12,8 +12,10 @@ use corten_reconcile::{Controller, Effect, EventType, Plan, Propagation, Verb, V
 use serde_json::{Value, json};
 
 use crate::{
-    endpoint_slice::{backends, changed_at, is_named_in, layout, port_number, services_for, target},
-    seen::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints, Pod, Service, ServicePort, reference},
+    endpoint_slice::{backends, changed_at, is_named_in, layout, port_number, services_for, target, too_many},
+    seen::{
+        EndpointAddress, EndpointPort, EndpointSubset, Endpoints, NamedPorts, Pod, Service, ServicePort, reference,
+    },
     status::exact_patch,
 };
 use subsets::Subsets;
@@ -61,6 +63,10 @@ impl Controller for EndpointsOfServices {
             return Plan::default();
         }
         let mut plan = Plan::default();
+        if let Some(wait) = too_many(service, backends(view, service).count()) {
+            plan.waits.push(wait);
+            return plan;
+        }
         let wanted = Wanted::of(view, service, held);
         plan.effects.extend(match held {
             None if service.metadata.is_deleting() => None,
@@ -167,17 +173,18 @@ fn subsets(service: &Service, pods: &[&Pod]) -> Subsets {
         if service.spec.ports.is_empty() && service.is_headless() {
             subsets.add(address.clone(), is_ready, None);
         }
-        for port in service.spec.ports.iter().filter_map(|it| port(it, pod)) {
+        let named = pod.named_ports();
+        for port in service.spec.ports.iter().filter_map(|it| port(it, &named)) {
             subsets.add(address.clone(), is_ready, Some(port));
         }
     }
     subsets
 }
 
-fn port(port: &ServicePort, pod: &Pod) -> Option<EndpointPort> {
+fn port(port: &ServicePort, of_pod: &NamedPorts<'_>) -> Option<EndpointPort> {
     Some(EndpointPort {
         name: (!port.name.is_empty()).then(|| port.name.clone()),
-        port: Some(port_number(port, pod)?),
+        port: Some(port_number(port, of_pod)?),
         protocol: Some(port.protocol.clone()),
         app_protocol: port.app_protocol.clone(),
     })

@@ -1,7 +1,8 @@
 //! Deletes what has lost all its owners, and lets an owner go when its dependents have been seen to.
 //!
-//! A key is the uid of an owner. An owner that the view does not hold is asked for at the server before anything is
-//! deleted for its sake: a cache may be behind.
+//! A key is the uid of an owner, for all of its dependents that have few owners; or the address of one dependent that has
+//! many, so that it is looked at once and not once for each of them. An owner that the view does not hold is asked for at
+//! the server before anything is deleted for its sake: a cache may be behind.
 //!
 //! ```text
 //! dependent of gone owners only    -> deleted
@@ -11,11 +12,16 @@
 //! owner in orphan deletion         -> references to it removed, then the finalizer
 //! ```
 
+mod circle;
+mod owners;
+
 use std::collections::BTreeSet;
 
+use circle::Waiting;
 use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
-use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use owners::{find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,21 +32,29 @@ use crate::{
     status::exact_patch,
 };
 
+/// A dependent with more owners than these has a key of its own.
+const FEW_OWNERS: usize = 16;
+/// So many references the patches of one plan write at most, beside those of its first.
+const REFERENCES_MAX: usize = 10_000;
+/// Dependents are counted up to here: whoever waits for them looks anew when each of them goes.
+const COUNTED_MAX: usize = 1_000;
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
 macro_rules! collected {
-    ([$($namespaced:ident)*] [$($cluster:ident)*]) => {
-        const COLLECTED: &[Resource] = &[$(resources::$namespaced,)* $(resources::$cluster),*];
-        const WRITES: &[Write] = &[
-            $(delete_of(resources::$namespaced), patch_of(resources::$namespaced),)*
-            $(delete_of(resources::$cluster), patch_of(resources::$cluster)),*
-        ];
+    ([$($collected:ident)*]) => {
+        static COLLECTED: &[Resource] = &[$(resources::$collected),*];
+        const WRITES: &[Write] = &[$(delete_of(resources::$collected), patch_of(resources::$collected)),*];
+
+        /// Whom a change of any of them wakes depends on what it is, too.
+        fn watches() -> Vec<Watch> {
+            vec![$(any(&resources::$collected, Wake::With(|view, it| keys(view, &resources::$collected, it)))),*]
+        }
     };
 }
 macro_rules! with_both {
     ([$($namespaced:ident)*]) => { with_cluster_scoped! { with_both [$($namespaced)*] } };
-    ([$($cluster:ident)*] [$($namespaced:ident)*]) => { collected! { [$($namespaced)*] [$($cluster)*] } };
+    ([$($cluster:ident)*] [$($namespaced:ident)*]) => { collected! { [$($namespaced)* $($cluster)*] } };
 }
 // As upstream, events are not collected: they refer to objects without being owned by them.
 with_namespaced! { with_both }
@@ -57,7 +71,7 @@ impl Controller for GarbageCollector {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        COLLECTED.iter().map(|it| any(it, Wake::With(uids))).collect()
+        watches()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -70,8 +84,12 @@ impl Controller for GarbageCollector {
     }
 
     fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
-        let uid = &*key.name;
         let mut plan = Plan::default();
+        if let Some((resource, dependent)) = find_dependent(view, key) {
+            plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
+            return plan;
+        }
+        let uid = &*key.name;
         let owner = view.deleting(uid);
         if let Some((resource, owner)) = owner.filter(|it| has(it.1, ORPHAN)) {
             orphan_dependents(view, resource, owner, &mut plan);
@@ -88,16 +106,28 @@ impl Controller for GarbageCollector {
 
 /// The object itself, as an owner, and its owners, but for those that there is nothing to do about: most objects of most
 /// clusters belong to an owner that lives, or own nothing, and a thousand replicas must not be looked through for each.
-fn uids(view: &View, object: &ObjectMeta) -> Vec<Key> {
-    let troubled = object.owner_references.iter().filter(|it| !lives(view, object, it));
-    let owns = object.is_deleting() || view.dependents(&object.uid).next().is_some();
-    troubled.map(|it| &*it.uid).chain(owns.then_some(&*object.uid)).map(Key::cluster).collect()
+fn keys(view: &View, resource: &Resource, object: &ObjectMeta) -> Vec<Key> {
+    let mut keys = Vec::new();
+    let mut troubled = object.owner_references.iter().filter(|it| !lives(view, object, it)).peekable();
+    if has_many_owners(object) {
+        keys.extend(troubled.peek().map(|_| key_of_dependent(resource, object)));
+        // Those that wait for this dependent, or let it go, are asked for their own sake.
+        let own =
+            troubled.filter(|it| owner_of(view, object, it).is_some_and(|it| has(it, FOREGROUND) || has(it, ORPHAN)));
+        keys.extend(own.map(|it| Key::cluster(&*it.uid)));
+    } else {
+        keys.extend(troubled.map(|it| Key::cluster(&*it.uid)));
+    }
+    let mut dependents = view.dependents(&object.uid).peekable();
+    if object.is_deleting() || dependents.peek().is_some() {
+        keys.push(Key::cluster(&*object.uid));
+    }
+    keys.extend(dependents.filter(|it| has_many_owners(it.1)).map(|(resource, it)| key_of_dependent(resource, it)));
+    keys
 }
 
-/// The owner is there and will stay. Its own end wakes it for all its dependents.
-fn lives(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> bool {
-    let owner = address(view, dependent, reference).and_then(|(resource, key)| view.meta(&resource, &key));
-    owner.is_some_and(|it| it.uid == reference.uid && !it.is_deleting())
+fn has_many_owners(object: &ObjectMeta) -> bool {
+    object.owner_references.len() > FEW_OWNERS
 }
 
 fn has(object: &ObjectMeta, finalizer: &str) -> bool {
@@ -105,8 +135,9 @@ fn has(object: &ObjectMeta, finalizer: &str) -> bool {
 }
 
 fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
-    let dependents = view.dependents(&owner.uid).take(EFFECTS_MAX);
-    plan.effects.extend(dependents.map(|(resource, it)| without_owners(resource, it, |uid| uid == owner.uid)));
+    let dependents = view.dependents(&owner.uid);
+    let lost = BTreeSet::from([&*owner.uid]);
+    plan.effects.extend(fitting(dependents).map(|(resource, it)| without_owners(resource, it, &lost)));
     if plan.effects.is_empty() {
         plan.effects.push(without_finalizer(resource, owner, ORPHAN));
     } else {
@@ -115,141 +146,53 @@ fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan:
     }
 }
 
+/// As many as one plan may patch, each with all of its references.
+fn fitting<'a>(
+    dependents: impl Iterator<Item = (&'a Resource, &'a ObjectMeta)>,
+) -> impl Iterator<Item = (&'a Resource, &'a ObjectMeta)> {
+    let mut n_before = 0_usize;
+    let fits = move |it: &(&Resource, &ObjectMeta)| {
+        let fits = n_before <= REFERENCES_MAX;
+        n_before = n_before.saturating_add(it.1.owner_references.len());
+        fits
+    };
+    dependents.take(EFFECTS_MAX).take_while(fits)
+}
+
 fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
-    let mut dependents = blocking(view, &owner.uid);
+    let mut dependents = view.blocking(&owner.uid);
     let Some((kind, first)) = dependents.next() else {
         plan.effects.push(without_finalizer(resource, owner, FOREGROUND));
         return;
     };
-    let message = format!("{} dependents must be deleted first", 1 + dependents.count());
+    let n = 1 + dependents.take(COUNTED_MAX).count();
+    let n = if n > COUNTED_MAX { format!("more than {COUNTED_MAX}") } else { n.to_string() };
+    let message = format!("{n} dependents must be deleted first");
     plan.waits.push(Wait::new("DependentsRemain", message, Actor::Cluster).on(&kind.kind, &first.name));
-    if waits_for(view, owner, owner) {
-        let waiting = blocking(view, &owner.uid).filter(|it| is_waiting(it.1) && waits_for(view, it.1, owner));
-        let patches = waiting.map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid));
-        plan.effects.extend(patches.take(EFFECTS_MAX));
+    let waiting = Waiting::for_object(view, owner);
+    if !waiting.is_empty() {
+        let in_circle = view.blocking(&owner.uid).filter(|it| is_waiting(it.1) && waiting.has(&it.1.uid));
+        plan.effects.extend(fitting(in_circle).map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid)));
     }
-}
-
-/// The dependents that an owner in foreground deletion waits for.
-fn blocking<'a>(view: &'a View, uid: &'a str) -> impl Iterator<Item = (&'a Resource, &'a ObjectMeta)> {
-    let blocks = move |it: &OwnerReference| it.uid == uid && it.block_owner_deletion == Some(true);
-    view.dependents(uid).filter(move |it| it.1.owner_references.iter().any(blocks))
 }
 
 fn is_waiting(object: &ObjectMeta) -> bool {
     object.is_deleting() && has(object, FOREGROUND)
 }
 
-/// By way of dependents that wait themselves. Of two that wait for each other so none would ever go.
-fn waits_for(view: &View, object: &ObjectMeta, other: &ObjectMeta) -> bool {
-    let (mut seen, mut to_see) = (BTreeSet::new(), vec![&*object.uid]);
-    while let Some(uid) = to_see.pop() {
-        for (_, dependent) in blocking(view, uid).filter(|it| is_waiting(it.1)) {
-            if dependent.uid == other.uid {
-                return true;
-            }
-            if seen.insert(&*dependent.uid) {
-                to_see.push(&dependent.uid);
-            }
-        }
-    }
-    false
-}
-
-/// What is known of one owner of a dependent.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Owner {
-    Living,
-    /// In foreground deletion: it waits for its dependents, and is no reason to keep them.
-    Waiting,
-    Gone,
-    /// The view does not hold it; the server must be asked.
-    Unknown,
-}
-
-/// Sees to every dependent of the owner with this uid, whatever has become of the owner.
+/// Sees to every dependent of the owner with this uid that has few owners, whatever has become of the owner.
 fn collect(view: &View, uid: &str, plan: &mut Plan) {
     let mut asked = BTreeSet::new();
-    for (resource, dependent) in view.dependents(uid).filter(|it| !it.1.is_deleting()) {
+    for (resource, dependent) in view.dependents(uid).filter(|it| !has_many_owners(it.1)) {
         if plan.effects.len() >= EFFECTS_MAX {
             break;
         }
-        let owners: Vec<Owner> = dependent.owner_references.iter().map(|it| find(view, dependent, it)).collect();
-        let is = |wanted: Owner| owners.contains(&wanted);
-        if is(Owner::Unknown) {
-            let unknown = dependent.owner_references.iter().zip(&owners).filter(|it| *it.1 == Owner::Unknown);
-            let addresses = unknown.filter_map(|(reference, _)| address(view, dependent, reference));
-            let new = addresses.filter(|it| asked.insert(it.clone()));
-            plan.effects.extend(new.map(|(resource, key)| Effect::Ask { resource, key }));
-        } else if is(Owner::Living) {
-            if is(Owner::Gone) || is(Owner::Waiting) {
-                let lost = |uid: &str| {
-                    let mut references = dependent.owner_references.iter().zip(&owners);
-                    references.any(|it| it.0.uid == uid && *it.1 != Owner::Living)
-                };
-                plan.effects.push(without_owners(resource, dependent, lost));
-            }
-        } else {
-            plan.effects.push(delete(view, resource, dependent, is(Owner::Waiting)));
-        }
+        plan.effects.extend(see_to(view, resource, dependent, &mut asked));
     }
 }
 
-fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owner {
-    let Some((resource, key)) = address(view, dependent, reference) else {
-        // As upstream: what cannot be resolved is no reason to delete.
-        return Owner::Living;
-    };
-    match view.meta(&resource, &key) {
-        Some(owner) if owner.uid == reference.uid => {
-            if is_waiting(owner) {
-                Owner::Waiting
-            } else {
-                Owner::Living
-            }
-        }
-        _ => match view.answer(&resource, &key) {
-            None => Owner::Unknown,
-            Some(Answer::Found { uid }) if *uid == reference.uid => Owner::Living,
-            Some(_) => Owner::Gone,
-        },
-    }
-}
-
-/// Where an owner would be: among the resources that are watched, in the dependent's namespace or in none. A
-/// cluster-scoped dependent cannot have an owner in a namespace.
-fn address(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(Resource, Key)> {
-    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
-    let resource = view.resources().find(|it| it.group == group && it.kind == reference.kind)?;
-    let namespace = match (resource.namespaced, dependent.namespace.is_empty()) {
-        (true, true) => return None,
-        (true, false) => &*dependent.namespace,
-        (false, _) => "",
-    };
-    Some((resource.clone(), Key::new(namespace, &*reference.name)))
-}
-
-/// An object that was marked for a way of deletion goes that way; else in the background, unless its owner waits for it
-/// and it has dependents of its own to wait for.
-fn delete(view: &View, resource: &Resource, object: &ObjectMeta, owner_waits: bool) -> Effect {
-    let propagation = if has(object, ORPHAN) {
-        Propagation::Orphan
-    } else if has(object, FOREGROUND) || (owner_waits && view.dependents(&object.uid).next().is_some()) {
-        Propagation::Foreground
-    } else {
-        Propagation::Background
-    };
-    Effect::Delete {
-        resource: resource.clone(),
-        key: object.key(),
-        uid: object.uid.clone(),
-        propagation,
-        grace_seconds: None,
-    }
-}
-
-fn without_owners(resource: &Resource, object: &ObjectMeta, lost: impl Fn(&str) -> bool) -> Effect {
-    let left: Vec<_> = object.owner_references.iter().filter(|it| !lost(&it.uid)).collect();
+fn without_owners(resource: &Resource, object: &ObjectMeta, lost: &BTreeSet<&str>) -> Effect {
+    let left: Vec<_> = object.owner_references.iter().filter(|it| !lost.contains(&*it.uid)).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
     exact_patch(resource.clone(), object, json!({ "metadata": { "ownerReferences": left } }))
 }

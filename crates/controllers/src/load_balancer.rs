@@ -3,15 +3,15 @@
 //! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
 //! the other waits. Services with a `loadBalancerClass` are another's.
 
-use std::{fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
-use crate::seen::{EndpointPort, EndpointSlice, reference, seen};
+use crate::seen::{EndpointSlice, Front, Ingress, ReachableService, reference, seen};
 
 /// As upstream: a node with this label gets no balancer's packets.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
@@ -19,56 +19,6 @@ const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers"
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
-#[derive(Deserialize)]
-struct Service {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Spec,
-    #[serde(default)]
-    status: Status,
-}
-seen!(Service, resources::SERVICES);
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Spec {
-    r#type: String,
-    ip_families: Vec<String>,
-    load_balancer_class: Option<String>,
-    ports: Vec<Port>,
-}
-
-#[derive(Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
-struct Port {
-    port: i64,
-    protocol: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Status {
-    load_balancer: LoadBalancer,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct LoadBalancer {
-    #[serde(deserialize_with = "crate::seen::or_default")]
-    ingress: Vec<Ingress>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Ingress {
-    #[serde(skip_serializing_if = "String::is_empty")]
-    ip: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    hostname: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ip_mode: Option<String>,
-}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -128,7 +78,7 @@ impl Node {
     }
 }
 
-impl Service {
+impl ReachableService {
     fn is_ours(&self) -> bool {
         self.spec.r#type == "LoadBalancer" && self.spec.load_balancer_class.is_none() && !self.metadata.is_deleting()
     }
@@ -152,7 +102,7 @@ impl Controller for LoadBalancers {
 
     fn watches(&self) -> Vec<Watch> {
         vec![
-            Watch::new::<Service>(Wake::Itself),
+            Watch::new::<ReachableService>(Wake::Itself),
             Watch::new::<Node>(Wake::With(balanced)).telling_changes_of::<Node>(),
             Watch::new::<EndpointSlice>(Wake::Nobody),
         ]
@@ -163,7 +113,7 @@ impl Controller for LoadBalancers {
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
-        let Some(service) = view.get::<Service>(key) else { return Plan::default() };
+        let Some(service) = view.get::<ReachableService>(key) else { return Plan::default() };
         let mut plan = Plan::default();
         if !service.is_ours() {
             // Another's balancers are another's to take away.
@@ -203,10 +153,10 @@ impl Controller for LoadBalancers {
 
 /// A node came, went or moved.
 fn balanced(view: &View, _node: &ObjectMeta) -> Vec<Key> {
-    view.list::<Service>().filter(|it| it.spec.r#type == "LoadBalancer").map(|it| it.metadata.key()).collect()
+    view.list::<ReachableService>().filter(|it| it.spec.r#type == "LoadBalancer").map(|it| it.metadata.key()).collect()
 }
 
-fn ingress(view: &View, service: &Service) -> Vec<Ingress> {
+fn ingress(view: &View, service: &ReachableService) -> Vec<Ingress> {
     let nodes: Vec<&Node> = view.list::<Node>().filter(|it| it.takes_packets()).collect();
     let families = service.spec.ip_families.iter();
     let addresses = families.flat_map(|family| nodes.iter().flat_map(move |it| it.addresses(family)));
@@ -233,48 +183,63 @@ impl fmt::Display for Holder {
 }
 
 /// A port that another has, and who that is.
-fn taken(view: &View, service: &Service) -> Option<(Port, Holder)> {
+fn taken(view: &View, service: &ReachableService) -> Option<(Front, Holder)> {
     let own = &service.spec.ports;
-    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(clusters(view, it)?)))) {
+    let cluster = ClusterPorts::of(view);
+    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it)?)))) {
         return Some(found);
     }
-    let rivals = view.list::<Service>().filter(|it| it.is_ours() && it.rank() < service.rank());
+    let rivals = view.list::<ReachableService>().filter(|it| it.is_ours() && it.rank() < service.rank());
     let (port, rival) = rivals.into_iter().find_map(|rival| {
-        let port = own.iter().find(|it| rival.spec.ports.contains(it))?;
+        let theirs: BTreeSet<&Front> = rival.spec.ports.iter().collect();
+        let port = own.iter().find(|it| theirs.contains(it))?;
         Some((port.clone(), rival.metadata.key()))
     })?;
     let is_known = rival.namespace == service.metadata.key().namespace;
     Some((port, if is_known { Holder::Service(rival) } else { Holder::Hidden }))
 }
 
-/// What of the cluster itself is at this port of the nodes' addresses.
-fn clusters(view: &View, port: &Port) -> Option<&'static str> {
-    let is_tcp = port.protocol == "TCP";
-    if is_tcp && view.list::<Node>().any(|it| it.status.daemon_endpoints.kubelet_endpoint.port == port.port) {
-        return Some("the kubelet");
-    }
-    let api = view.get::<EndpointSlice>(&Key::new("default", "kubernetes"));
-    if is_tcp && api.is_some_and(|it| it.ports.iter().any(|it| it.port == Some(port.port))) {
-        return Some("the API server");
-    }
-    // Where it is a Pod, as somebody's own may be, no port of a node is its.
-    let is_nodes =
-        |address: &String| view.list::<Node>().any(|it| it.status.addresses.iter().any(|it| it.address == *address));
-    let of_names = view.list::<EndpointSlice>().filter(|it| {
-        it.metadata.namespace == "kube-system"
-            && it.metadata.labels.get(SERVICE_NAME).is_some_and(|it| it == "kube-dns")
-    });
-    let serves = |it: &EndpointSlice| {
-        let is_port = |it: &EndpointPort| it.port == Some(port.port) && it.protocol.as_ref() == Some(&port.protocol);
-        it.ports.iter().any(is_port) && it.endpoints.iter().flat_map(|it| &it.addresses).any(is_nodes)
-    };
-    if of_names.into_iter().any(serves) {
-        return Some("the cluster's name server");
-    }
-    NODE_PORTS.contains(&port.port).then_some("the node ports of services")
+/// What of the cluster itself is at which ports of the nodes' addresses: found once for all ports of a Service.
+struct ClusterPorts<'a> {
+    kubelets: BTreeSet<i64>,
+    api_server: BTreeSet<i64>,
+    /// With their protocols.
+    name_server: BTreeSet<(i64, &'a str)>,
 }
 
-fn patch(service: &Service, ingress: &[Ingress]) -> Effect {
+impl<'a> ClusterPorts<'a> {
+    fn of(view: &'a View) -> Self {
+        let kubelets = view.list::<Node>().map(|it| it.status.daemon_endpoints.kubelet_endpoint.port);
+        let api = view.get::<EndpointSlice>(&Key::new("default", "kubernetes"));
+        let api_server = api.into_iter().flat_map(|it| &it.ports).filter_map(|it| it.port);
+        // Where it is a Pod, as somebody's own may be, no port of a node is its.
+        let of_nodes: BTreeSet<&str> =
+            view.list::<Node>().flat_map(|it| &it.status.addresses).map(|it| &*it.address).collect();
+        let is_of_node =
+            |it: &&EndpointSlice| it.endpoints.iter().flat_map(|it| &it.addresses).any(|it| of_nodes.contains(&**it));
+        let slices = view
+            .in_namespace::<EndpointSlice>("kube-system")
+            .filter(|it| it.metadata.labels.get(SERVICE_NAME).is_some_and(|it| it == "kube-dns"));
+        let name_server = slices.filter(is_of_node).flat_map(|it| &it.ports);
+        let name_server = name_server.filter_map(|it| Some((it.port?, it.protocol.as_deref()?)));
+        Self { kubelets: kubelets.collect(), api_server: api_server.collect(), name_server: name_server.collect() }
+    }
+
+    fn holder(&self, port: &Front) -> Option<&'static str> {
+        let is_tcp = port.protocol == "TCP";
+        if is_tcp && self.kubelets.contains(&port.port) {
+            Some("the kubelet")
+        } else if is_tcp && self.api_server.contains(&port.port) {
+            Some("the API server")
+        } else if self.name_server.contains(&(port.port, &port.protocol)) {
+            Some("the cluster's name server")
+        } else {
+            NODE_PORTS.contains(&port.port).then_some("the node ports of services")
+        }
+    }
+}
+
+fn patch(service: &ReachableService, ingress: &[Ingress]) -> Effect {
     let ingress = if ingress.is_empty() { json!(null) } else { json!(ingress) };
     Effect::Patch {
         resource: resources::SERVICES,
@@ -284,6 +249,6 @@ fn patch(service: &Service, ingress: &[Ingress]) -> Effect {
     }
 }
 
-fn event(service: &Service, event_type: EventType, reason: &'static str, message: &str) -> Effect {
+fn event(service: &ReachableService, event_type: EventType, reason: &'static str, message: &str) -> Effect {
     Effect::Event { about: reference(service), event_type, reason, message: message.to_owned() }
 }

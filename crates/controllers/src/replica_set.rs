@@ -8,7 +8,7 @@ mod surplus;
 use std::cmp::Ordering;
 
 use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, Selector, Time, selector::Requirement};
+use corten_meta::{Key, ObjectMeta, Selector, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ trait Replicated: Seen {
     /// As upstream: the older kind does not tell of pods that are on their way out.
     const COUNTS_TERMINATING: bool;
     fn replicas(&self) -> i64;
-    fn selector(&self) -> Selector;
+    fn selector(&self) -> &Selector;
     fn template(&self) -> &Value;
     fn min_ready_seconds(&self) -> i64;
     fn status(&self) -> &ReplicaSetStatus;
@@ -40,8 +40,8 @@ impl Replicated for ReplicaSet {
         self.spec.replicas
     }
 
-    fn selector(&self) -> Selector {
-        self.spec.selector.selector()
+    fn selector(&self) -> &Selector {
+        &self.spec.selector
     }
 
     fn template(&self) -> &Value {
@@ -64,9 +64,8 @@ impl Replicated for ReplicationController {
         self.spec.replicas
     }
 
-    fn selector(&self) -> Selector {
-        let equal = |(key, value): (&String, &String)| Requirement::In(key.clone(), vec![value.clone()]);
-        Selector(self.spec.selector.iter().map(equal).collect())
+    fn selector(&self) -> &Selector {
+        &self.spec.selector
     }
 
     fn template(&self) -> &Value {
@@ -140,7 +139,7 @@ impl Controller for ReplicaSets {
 }
 
 fn keep<T: Replicated>(view: &View, key: &Key, set: &T, now: Time) -> Plan {
-    let claim = claim::<T, Pod>(view, set, &set.selector(), Pod::is_active);
+    let claim = claim::<T, Pod>(view, set, set.selector(), Pod::is_active);
     if !claim.effects.is_empty() {
         // Counting begins when the view shows who belongs here.
         return Plan { effects: claim.effects, ..Plan::default() };

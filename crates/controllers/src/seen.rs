@@ -8,13 +8,16 @@ mod disruption_budget;
 mod job;
 mod node;
 mod pod;
+mod reachable;
 mod service;
 mod stateful_set;
 
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Time};
+use corten_meta::{
+    LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
+};
 use corten_reconcile::{Seen, Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -26,7 +29,8 @@ pub(crate) use daemon_set::{DaemonNode, DaemonSet, DaemonSetStatus};
 pub(crate) use disruption_budget::*;
 pub(crate) use job::*;
 pub(crate) use node::*;
-pub(crate) use pod::{ContainerStatus, Pod, Toleration};
+pub(crate) use pod::{ContainerStatus, NamedPorts, Pod, Toleration};
+pub(crate) use reachable::{Front, Ingress, ReachableService};
 pub(crate) use service::*;
 pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};
 
@@ -105,7 +109,7 @@ seen!(Deployment, resources::DEPLOYMENTS);
 pub(crate) struct DeploymentSpec {
     #[serde(default = "one")]
     pub(crate) replicas: i64,
-    pub(crate) selector: LabelSelector,
+    pub(crate) selector: Selecting,
     pub(crate) template: Value,
     #[serde(default)]
     pub(crate) strategy: Strategy,
@@ -175,7 +179,7 @@ seen!(ReplicaSet, resources::REPLICA_SETS);
 pub(crate) struct ReplicaSetSpec {
     #[serde(default = "one")]
     pub(crate) replicas: i64,
-    pub(crate) selector: LabelSelector,
+    pub(crate) selector: Selector,
     #[serde(default)]
     pub(crate) template: Value,
     #[serde(default)]
@@ -215,12 +219,32 @@ seen!(ReplicationController, resources::REPLICATION_CONTROLLERS);
 pub(crate) struct ReplicationControllerSpec {
     #[serde(default = "one")]
     pub(crate) replicas: i64,
-    #[serde(default)]
-    pub(crate) selector: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "equalities")]
+    pub(crate) selector: Selector,
     #[serde(default)]
     pub(crate) template: Value,
     #[serde(default)]
     pub(crate) min_ready_seconds: i64,
+}
+
+/// The older form of a selector: labels alone.
+fn equalities<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Selector, D::Error> {
+    let match_labels = BTreeMap::deserialize(deserializer)?;
+    Ok(LabelSelector { match_labels, ..LabelSelector::default() }.selector())
+}
+
+/// A selector as it is written, and ready to be asked: it may name thousands of values, and is asked for each object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selecting {
+    pub(crate) written: LabelSelector,
+    pub(crate) selector: Selector,
+}
+
+impl<'de> Deserialize<'de> for Selecting {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = LabelSelector::deserialize(deserializer)?;
+        Ok(Self { selector: written.selector(), written })
+    }
 }
 
 /// The condition of all kinds that are few. Deployments use `lastUpdateTime`, jobs `lastProbeTime`, nodes

@@ -48,7 +48,7 @@ impl Controller for TaintEviction {
         }
         let (mut n_leaving, mut n_later) = (0, 0);
         for pod in view.on_node::<Pod>(&key.name).filter(|it| !it.metadata.is_deleting()) {
-            match leaves_at(pod, &taints, now) {
+            match leaves_at(pod, &taints, view.since(), now) {
                 None => {}
                 Some(at) if at > now => {
                     n_later += 1;
@@ -81,7 +81,7 @@ fn tainted_node_of(view: &View, pod: &ObjectMeta) -> Vec<Key> {
 }
 
 /// When a pod must leave, if it must.
-fn leaves_at(pod: &Pod, taints: &[&Taint], now: Time) -> Option<Time> {
+fn leaves_at(pod: &Pod, taints: &[&Taint], since: Option<Time>, now: Time) -> Option<Time> {
     let mut shortest: Option<i64> = None;
     for taint in taints {
         let Some(toleration) = pod.spec.tolerations.iter().find(|it| it.tolerates(taint)) else { return Some(now) };
@@ -93,7 +93,9 @@ fn leaves_at(pod: &Pod, taints: &[&Taint], now: Time) -> Option<Time> {
     let tainted = taints.iter().map(|it| it.time_added.unwrap_or(now)).max().unwrap_or(now);
     // What came to the node when it was tainted already tolerates that from then on.
     let came = pod.condition("PodScheduled").and_then(|it| it.last_transition_time);
-    Some(tainted.max(came.unwrap_or(tainted)).after(seconds))
+    // As upstream: nobody is sent away for the time in which nobody was there to take the taint back.
+    let begun = [Some(tainted), came, since].into_iter().flatten().max()?;
+    Some(begun.after(seconds))
 }
 
 fn evict(pod: &Pod, now: Time, plan: &mut Plan) {

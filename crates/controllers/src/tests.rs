@@ -3,6 +3,7 @@
 mod cluster;
 mod life;
 mod rollout;
+mod wide;
 mod workloads;
 
 use std::collections::BTreeMap;

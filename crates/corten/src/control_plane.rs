@@ -13,6 +13,7 @@ use corten_apiserver::{
     Sink, StaticTokens,
     pki::{Authority, RENEWAL_INTERVAL},
 };
+use corten_host::WallClock;
 use corten_meta::{Key, Resource};
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
@@ -81,6 +82,10 @@ impl JournalSource for Journals {
         self.0.decisions(resource, key)
     }
 
+    fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
+        self.0.waiting(wanted)
+    }
+
     fn queues(&self) -> Vec<LoopQueue> {
         let number = |(name, it): (String, Arc<QueueCounts>)| {
             let (longest, unfinished) = it.thinking();
@@ -95,8 +100,7 @@ impl ControlPlane {
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
         let dir = &settings.data_dir;
         // Only the owner may look into it: it holds keys and secrets.
-        corten_host::close_data(dir)?;
-        ["pki", "store"].iter().try_for_each(|it| corten_host::close_within(&dir.join(it)))?;
+        corten_host::close_for_server(dir)?;
         let listener = TcpListener::bind((settings.bind, settings.port))
             .await
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
@@ -160,12 +164,23 @@ impl ControlPlane {
         });
     }
 
-    /// Renews certificates before they end, the administrator's included.
+    /// Renews certificates before they end, the administrator's included; at once where the clock was set.
     fn keep_certificates(&mut self, kubeconfig: PathBuf, url: String) {
         let (authority, stopping) = (self.authority.clone(), self.stopping());
         self.tasks.spawn(async move {
             let mut stopping = std::pin::pin!(stopping);
-            while tokio::time::timeout(RENEWAL_INTERVAL, &mut stopping).await.is_err() {
+            let clock = WallClock::watch().inspect_err(|error| tracing::warn!(%error, "the clock is not watched")).ok();
+            let clock_is_set = async || match &clock {
+                Some(clock) => clock.set().await,
+                None => std::future::pending().await,
+            };
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut stopping => return,
+                    () = clock_is_set() => tracing::info!("the machine's clock was set"),
+                    () = tokio::time::sleep(RENEWAL_INTERVAL) => {}
+                }
                 let renewed =
                     authority.renew().map(|_| ()).and_then(|()| authority.write_admin_kubeconfig(&kubeconfig, &url));
                 if let Err(error) = renewed {

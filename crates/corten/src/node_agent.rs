@@ -10,8 +10,8 @@ use std::{
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_host::{
-    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, Serving, ServingKey, gather,
-    notify_service_manager,
+    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,
+    notify_service_manager, stopped_with_machine,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
 use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
@@ -71,11 +71,15 @@ impl Hands for HostHands {
     }
 }
 
-struct HostExposures(NodeHands);
+struct HostExposures(NodeHands, PodNetwork);
 
 impl ExposureHands for HostExposures {
     fn exposures(&self) -> BoxFuture<'_, Vec<Exposure>> {
-        Box::pin(self.0.exposures())
+        Box::pin(async {
+            let mut found = self.0.exposures().await;
+            found.extend(self.1.drops());
+            found
+        })
     }
 }
 
@@ -88,7 +92,9 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let listener = TcpListener::bind((address, settings.kubelet_port))
         .await
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
-    let containerd = Containerd::start(layout.clone(), Options::default()).await.context("starting containerd")?;
+    let single_process_oom_kill = settings.options.single_process_oom_kill;
+    let options = Options { single_process_oom_kill, ..Options::default() };
+    let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;
     // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
     containerd.import_images(|_| true).await;
     let containerd = Arc::new(containerd);
@@ -105,11 +111,13 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         .node_ips
         .extend(gather(&layout).addresses.iter().filter(|it| it.is_ipv6() != address.is_ipv6()).map(IpAddr::to_string));
     config.has_manifests = true;
+    config.stopped_with_machine = stopped_with_machine(&layout);
     settings.options.apply(&mut config);
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
-    let (exposed, name) = (HostExposures(hands.clone()), settings.node_name.clone());
+    let network = PodNetwork::new(&containerd);
+    let (exposed, name) = (HostExposures(hands.clone(), network.clone()), settings.node_name.clone());
     let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
     let stopping = control_plane.stopping();
     tasks.spawn(corten_runner::run_node_exposures(exposed, name, clock_of_node, journal_of_node, stopping));
@@ -125,6 +133,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         addresses,
         networks: &networks,
         own_ports: &[control_plane.port, settings.kubelet_port],
+        network: network.clone(),
     };
     service_proxy::start(&mut tasks, &loops, control_plane, &layout, about);
     let about = name_server::About { node_name: &settings.node_name, address, cluster_ip: CLUSTER_DNS.into() };
@@ -151,6 +160,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
     let stopping = control_plane.stopping();
     tasks.spawn(async move { containerd.supervise(stopping).await });
+    tasks.spawn(keep_network(network, control_plane.stopping()));
     tracing::info!(node = settings.node_name, %address, "the node is up");
     notify_service_manager("READY=1\nSTATUS=the node is up");
     while let Some(ended) = tasks.join_next().await {
@@ -168,6 +178,13 @@ async fn wait_with_machine(hands: NodeHands, grace: Duration, stopping: impl Fut
     tokio::select! {
         () = stopping => {}
         () = Logind::new(hands.end_of_machine(), grace).run() => {}
+    }
+}
+
+async fn keep_network(network: PodNetwork, stopping: impl Future<Output = ()> + Send) {
+    tokio::select! {
+        () = stopping => {}
+        () = network.keep() => {}
     }
 }
 

@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_apiserver::SERVICE_RANGES;
 use corten_client::BoxFuture;
-use corten_host::{HostError, Layout, ServiceHealth, ServiceRules};
+use corten_host::{HostError, Layout, PodNetwork, ServiceHealth, ServiceRules};
+use corten_meta::address::Cidr;
 use corten_proxy::{
     Config, Existing, Front, Health, Proxy, Stale,
-    rules::{Backend, Change, Cidr, Protocol},
+    rules::{Backend, Change, Protocol},
 };
 use corten_runner::{Loops, PacketHands, ProxySettings, whole};
 use tokio::{net::TcpListener, task::JoinSet};
@@ -24,6 +24,7 @@ struct KernelHands {
     health: Arc<ServiceHealth>,
     /// The node's.
     addresses: Vec<IpAddr>,
+    network: PodNetwork,
 }
 
 impl PacketHands for KernelHands {
@@ -33,6 +34,10 @@ impl PacketHands for KernelHands {
 
     fn is_there(&self) -> BoxFuture<'_, Result<bool, String>> {
         Box::pin(async { self.rules.is_there().await.map_err(told) })
+    }
+
+    fn lost(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.network.services_lost())
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>> {
@@ -73,16 +78,16 @@ pub(crate) struct About<'a> {
     pub(crate) networks: &'a [String],
     /// TCP ports on which Corten itself listens.
     pub(crate) own_ports: &'a [u16],
+    pub(crate) network: PodNetwork,
 }
 
 fn config(about: About<'_>) -> Config {
-    let About { node_name, addresses, networks, own_ports } = about;
+    let About { node_name, addresses, networks, own_ports, .. } = about;
     let tcp = own_ports.iter().map(|it| (Protocol::Tcp, *it));
     let both = name_server::PORTS.flat_map(|it| [(Protocol::Tcp, it), (Protocol::Udp, it)]);
     Config {
         node_name: node_name.to_owned(),
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
-        service_cidrs: SERVICE_RANGES.iter().filter_map(|it| Cidr::parse(it)).collect(),
         own_ports: tcp.chain(both).collect(),
         listening: corten_host::listening(&addresses),
         addresses,
@@ -98,11 +103,12 @@ pub(crate) fn start(
     about: About<'_>,
 ) {
     let health = Arc::new(ServiceHealth::default());
+    let network = about.network.clone();
     let config = config(about);
     let client = in_process::client(&control_plane.server, in_process::kube_proxy());
     let addresses = config.addresses.clone();
     let hands: Arc<dyn PacketHands> =
-        Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses });
+        Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses, network });
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     let told = control_plane.when_stopping();
     tasks.spawn(loops.spawn(corten_proxy::NAME, move || {

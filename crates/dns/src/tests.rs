@@ -33,3 +33,23 @@ pub(crate) fn with_edns(mut packet: Vec<u8>, payload: u16, dnssec_ok: bool) -> V
 pub(crate) fn name(text: &str) -> Name {
     Name::parse(text).unwrap_or_else(|| panic!("{text} is a name"))
 }
+
+/// Each port of a headless Service is at each of its endpoints: slices of many of both, which people write themselves.
+#[test]
+fn ports_and_endpoints_may_be_many() {
+    let mut keeper = crate::Keeper::new(name("cluster.local"));
+    let ports: Vec<_> = (0..20_000).map(|it| serde_json::json!({ "name": format!("p{it}"), "port": 80 })).collect();
+    let endpoint = |it: usize| {
+        let address = format!("10.0.{}.{}", it / 256, it % 256);
+        serde_json::json!({ "addresses": [address], "hostname": "db", "conditions": { "ready": true } })
+    };
+    let metadata = |name: &str| serde_json::json!({ "namespace": "shop", "name": name, "labels": { "kubernetes.io/service-name": "db" } });
+    let service = serde_json::json!({ "metadata": metadata("db"), "spec": { "clusterIP": "None" } });
+    keeper.apply(crate::Change::Service(serde_json::from_value(service).expect("a service")));
+    for slice in 0..10 {
+        let endpoints: Vec<_> = (slice * 1_000..(slice + 1) * 1_000).map(endpoint).collect();
+        let slice = serde_json::json!({ "metadata": metadata(&format!("s{slice}")), "addressType": "IPv4", "endpoints": endpoints, "ports": ports });
+        keeper.apply(crate::Change::Slice(serde_json::from_value(slice).expect("a slice")));
+    }
+    keeper.apply(crate::Change::SliceGone(corten_meta::Key::new("shop", "s0")));
+}

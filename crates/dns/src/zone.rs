@@ -256,20 +256,17 @@ fn entry(kind: &Arc<Kind>, slices: &[Slice]) -> Entry {
     if matches!(**kind, Kind::Alias(_)) {
         return Entry { kind: kind.clone(), ..Entry::default() };
     }
-    let mut named: BTreeMap<Box<str>, Vec<IpAddr>> = BTreeMap::new();
+    let mut named: BTreeMap<Box<str>, BTreeSet<IpAddr>> = BTreeMap::new();
     let mut bare = BTreeSet::new();
     for (address, name) in slices.iter().flat_map(|it| &it.endpoints) {
         let Some(name) = name else {
             bare.insert(*address);
             continue;
         };
-        let addresses = named.entry(name.clone()).or_default();
-        if !addresses.contains(address) {
-            addresses.push(*address);
-        }
+        named.entry(name.clone()).or_default().insert(*address);
     }
     // Whatever order the slices came in.
-    named.values_mut().for_each(|it| it.sort_unstable());
+    let named = named.into_iter().map(|(name, it)| (name, it.into_iter().collect())).collect();
     let kind = match &**kind {
         Kind::Headless { .. } => Arc::new(headless(slices)),
         _ => kind.clone(),
@@ -277,17 +274,22 @@ fn entry(kind: &Arc<Kind>, slices: &[Slice]) -> Entry {
     Entry { kind, named, bare: bare.into_iter().collect() }
 }
 
+/// Of one Service: each of its ports is at each of its endpoints. No answer holds more than a few thousand.
+const SERVICE_RECORDS_MAX: usize = 100_000;
+
 fn headless(slices: &[Slice]) -> Kind {
     let addresses: BTreeSet<IpAddr> = slices.iter().flat_map(|it| &it.endpoints).map(|it| it.0).collect();
     if addresses.is_empty() {
         return Kind::Nothing;
     }
-    let mut ports = BTreeSet::new();
+    let (mut ports, mut room) = (BTreeSet::new(), SERVICE_RECORDS_MAX);
     for slice in slices {
+        let host =
+            |(address, name): &(IpAddr, Option<Box<str>>)| name.clone().unwrap_or_else(|| dashed(*address).into());
+        let hosts: BTreeSet<Box<str>> = slice.endpoints.iter().map(host).collect();
         for port in &slice.ports {
-            let host =
-                |(address, name): &(IpAddr, Option<Box<str>>)| name.clone().unwrap_or_else(|| dashed(*address).into());
-            ports.extend(slice.endpoints.iter().map(|it| (port.clone(), host(it))));
+            ports.extend(hosts.iter().take(room).map(|it| (port.clone(), it.clone())));
+            room = room.saturating_sub(hosts.len());
         }
     }
     Kind::Headless { addresses: addresses.into_iter().collect(), ports: ports.into_iter().collect() }

@@ -4,17 +4,20 @@
 
 use std::{
     fs, io,
-    net::IpAddr,
+    net::{IpAddr, UdpSocket},
     path::{Path, PathBuf},
 };
 
-use corten_proxy::rules::{Cidr, Family};
+use corten_meta::address::Cidr;
 
 use crate::{HostError, Layout, command, error::Doing};
 
 const IPV4: &str = "10.244.0.0/24";
 /// Of the addresses that are nobody's on the internet, as 10.0.0.0/8 is.
 const IPV6: &str = "fd00:10:244::/64";
+
+/// As the kernel shows it of an interface.
+const IFF_UP: i64 = 1;
 
 /// This node's part of the cluster's Pod network: IPv6 where the kernel has it.
 pub(crate) fn networks() -> Vec<String> {
@@ -39,7 +42,7 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
         let [a, b, c, d] = address.octets();
         ip(&["link", "set", bridge, "address", &format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")]).await?;
     }
-    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.family() == Family::V6) {
+    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6()) {
         // A Pod that calls itself a router must not become the node's.
         set(ipv6(bridge, "accept_ra"), "0")?;
         set(ipv6(bridge, "accept_redirects"), "0")?;
@@ -48,7 +51,7 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
         let (Some(address), Some(cidr)) = (gateway(network), Cidr::parse(network)) else { continue };
         let with_bits = format!("{address}/{}", cidr.bits);
         let mut args = vec!["address", "replace", &with_bits, "dev", bridge];
-        if cidr.family() == Family::V6 {
+        if cidr.address.is_ipv6() {
             // Nobody else can have it: it may be used at once.
             args.push("nodad");
         }
@@ -59,10 +62,53 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
     // is dropped by the rules of Services.
     set(Path::new("/proc/sys/net/ipv4/conf").join(bridge).join("route_localnet"), "1")?;
     set("/proc/sys/net/ipv4/ip_forward", "1")?;
-    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.family() == Family::V6) {
+    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6()) {
         forward_ipv6()?;
     }
     Ok(())
+}
+
+/// What is no longer as [`prepare`] made it. A socket can be bound to an address that the machine has, and to no other.
+pub(crate) fn changed(layout: &Layout, networks: &[String]) -> Option<String> {
+    let bridge = &layout.bridge;
+    let flags = fs::read_to_string(format!("/sys/class/net/{bridge}/flags")).unwrap_or_default();
+    let is_up = i64::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|it| it & IFF_UP != 0);
+    if !is_up {
+        return Some(format!("{bridge} is down or gone"));
+    }
+    let is_lost = |it: &IpAddr| UdpSocket::bind((*it, 0)).is_err();
+    if let Some(address) = networks.iter().filter_map(|it| gateway(it)).find(is_lost) {
+        return Some(format!("{bridge} has lost its address {address}"));
+    }
+    let is_off = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|it| it.trim() == "0");
+    switches(bridge, networks).into_iter().find(is_off).map(|it| format!("{} is 0", it.display()))
+}
+
+/// What must be 1 for Pods to be reached.
+fn switches(bridge: &str, networks: &[String]) -> Vec<PathBuf> {
+    let folder = Path::new("/proc/sys/net");
+    let mut switches = vec![
+        folder.join("ipv4/ip_forward"),
+        folder.join("ipv4/conf").join(bridge).join("route_localnet"),
+        folder.join("bridge/bridge-nf-call-iptables"),
+    ];
+    if networks.len() > 1 {
+        switches.extend([ipv6("all", "forwarding"), folder.join("bridge/bridge-nf-call-ip6tables")]);
+    }
+    switches
+}
+
+/// Puts one end of a Pod's cable onto the bridge, as the CNI plugin does.
+pub(crate) fn plug(layout: &Layout, interface: &str) -> Result<(), HostError> {
+    let output = std::process::Command::new("ip")
+        .args(["link", "set", interface, "master", &layout.bridge, "up"])
+        .output()
+        .doing("run ip for", interface.as_ref())?;
+    if !output.status.success() {
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(HostError::Command { program: format!("ip link set {interface}"), message });
+    }
+    set(Path::new("/sys/class/net").join(interface).join("brport/hairpin_mode"), "1")
 }
 
 /// A machine that forwards no longer listens to routers, unless told to.
@@ -119,7 +165,7 @@ pub(crate) async fn remove(layout: &Layout) -> Result<(), HostError> {
     // Asked of the kernel itself: the folder of devices may be another network's.
     ip(&["link", "delete", &layout.bridge]).await.or_else(|error| harmless(error, "Cannot find device")).or_else(
         |error| {
-            let is_gone = matches!(&error, HostError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+            let is_gone = matches!(&error, HostError::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound);
             if is_gone { Ok(()) } else { Err(error) }
         },
     )

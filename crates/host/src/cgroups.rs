@@ -71,6 +71,11 @@ impl Cgroups {
         Self::at(Path::new("/sys/fs/cgroup"), root)
     }
 
+    /// One tree for all controllers: version 2.
+    pub(crate) fn is_unified(&self) -> bool {
+        matches!(self.hierarchy, Hierarchy::Unified(_))
+    }
+
     fn at(mount: &Path, root: &str) -> Self {
         let hierarchy = if mount.join("cgroup.controllers").exists() {
             Hierarchy::Unified(mount.to_owned())

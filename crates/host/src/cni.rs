@@ -9,13 +9,13 @@ use std::{
 };
 
 use rustix::net::{AddressFamily, SocketType, netdevice};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use crate::{
     HostError, Layout, ServiceRules, bridge, command,
     error::Doing,
-    nft::{Port, SourceGuard},
+    nft::{self, Port, SourceGuard},
 };
 
 /// Where libcni remembers what it did, wherever its configuration lies.
@@ -50,7 +50,29 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
         fs::write(&path, text).doing("write", &path)?;
     }
     forget_broken_addresses(&layout.cni_addresses().join(&layout.bridge));
+    forget_broken_results(&Path::new(CACHE).join("results"), &layout.bridge);
     bridge::prepare(layout, networks).await?;
+    put_rules(layout, networks).await
+}
+
+/// Is the table of [`put_rules`] there? Somebody may have emptied the whole ruleset.
+pub(crate) async fn has_rules(layout: &Layout) -> Result<bool, HostError> {
+    nft::is_there(&layout.nft_table).await
+}
+
+/// Puts every sandbox that is plugged in back onto the bridge, where that was made anew.
+pub(crate) fn replug(layout: &Layout) -> Result<(), HostError> {
+    for port in ports(layout) {
+        let device = Path::new("/sys/class/net").join(&port.interface);
+        if !device.join("master").exists() {
+            bridge::plug(layout, &port.interface)?;
+        }
+    }
+    Ok(())
+}
+
+/// What lets Pods out, written whole.
+pub(crate) async fn put_rules(layout: &Layout, networks: &[String]) -> Result<(), HostError> {
     let is_filtered = bridge::is_filtered(networks).await;
     if !is_filtered {
         tracing::warn!(
@@ -164,6 +186,35 @@ fn forget_broken_addresses(folder: &Path) {
     }
 }
 
+/// What libcni keeps of each network it made. It does not sync that: a file that a power cut has emptied would keep its
+/// sandbox from ever being taken down, and without the file it is taken down by what the kernel shows.
+fn forget_broken_results(folder: &Path, bridge: &str) {
+    let prefix = format!("{bridge}-");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+            forget_if_broken(&entry.path());
+        }
+    }
+}
+
+/// As [`forget_broken_results`], of one sandbox. True where something went.
+pub(crate) fn forget_broken_result(layout: &Layout, sandbox: &str) -> bool {
+    forget_if_broken(&result_of(layout, sandbox))
+}
+
+fn forget_if_broken(file: &Path) -> bool {
+    let is_broken = fs::read(file).is_ok_and(|it| serde_json::from_slice::<IgnoredAny>(&it).is_err());
+    let is_gone = is_broken && fs::remove_file(file).is_ok();
+    if is_gone {
+        tracing::warn!(file = %file.display(), "what was kept of a network is damaged: it is removed");
+    }
+    is_gone
+}
+
+fn result_of(layout: &Layout, sandbox: &str) -> PathBuf {
+    Path::new(CACHE).join("results").join(format!("{}-{sandbox}-eth0", layout.bridge))
+}
+
 /// What libcni keeps of a sandbox's network.
 #[derive(Deserialize)]
 struct Kept {
@@ -197,7 +248,7 @@ struct Ip {
 /// # Errors
 /// libcni has kept nothing of it that can be read.
 pub(crate) fn port(layout: &Layout, sandbox: &str) -> Result<Port, HostError> {
-    let path = Path::new(CACHE).join("results").join(format!("{}-{sandbox}-eth0", layout.bridge));
+    let path = result_of(layout, sandbox);
     let text = fs::read(&path).doing("read", &path)?;
     port_of(&text, &layout.bridge).ok_or_else(|| HostError::Missing(format!("{} names no interface", path.display())))
 }
@@ -374,6 +425,24 @@ mod tests {
         for bad in ["", "{}", r#"{"result": {"interfaces": [{"name": "eth0", "mac": "x", "sandbox": "y"}]}}"#] {
             assert_eq!(port_of(bad.as_bytes(), "corten0"), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn forgets_broken_results_of_its_own_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for (name, text) in [
+            ("corten0-a-eth0", ""),
+            ("corten0-b-eth0", "{\"kind\":\"cniCacheV1\",\"resu"),
+            ("corten0-c-eth0", "\0\0\0\0"),
+            ("corten0-d-eth0", "{\"kind\":\"cniCacheV1\"}"),
+            ("other-e-eth0", ""),
+        ] {
+            fs::write(dir.path().join(name), text).expect("a file");
+        }
+        forget_broken_results(dir.path(), "corten0");
+        let mut left: Vec<_> = fs::read_dir(dir.path()).expect("listed").flatten().map(|it| it.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["corten0-d-eth0", "other-e-eth0"]);
     }
 
     #[test]

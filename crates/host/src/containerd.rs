@@ -5,6 +5,7 @@
 mod archives;
 mod blobs;
 mod records;
+mod synced_images;
 
 pub(crate) use archives::{holding, import};
 use std::{
@@ -15,6 +16,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
+pub(crate) use synced_images::SyncedImages;
 
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
@@ -24,10 +26,10 @@ use crate::{
     cri::CriError,
     doors::Doors,
     error::Doing,
+    folder_modes,
     logs::{self, RotateLimits},
     mounts,
     oci_runtime::OciRuntime,
-    private,
     process::{Process, detach, open_log},
     service_manager::NOTIFY_SOCKET,
     shims,
@@ -59,6 +61,9 @@ pub struct Options {
     pub pod_cidrs: Vec<String>,
     /// The program, by name or path.
     pub containerd: PathBuf,
+    /// As upstream's `singleProcessOOMKill`: of a container only the process that is out of memory is killed. The kernel's first
+    /// layout of cgroups knows no other way.
+    pub single_process_oom_kill: bool,
 }
 
 impl Options {
@@ -70,7 +75,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { pod_cidrs: bridge::networks(), containerd: PathBuf::from("containerd") }
+        Self { pod_cidrs: bridge::networks(), containerd: PathBuf::from("containerd"), single_process_oom_kill: false }
     }
 }
 
@@ -80,6 +85,7 @@ pub struct Containerd {
     mounts: NodeMounts,
     doors: Doors,
     cri: Cri,
+    images: SyncedImages,
     /// The process where we started it ourselves.
     life: Mutex<Option<Life>>,
 }
@@ -94,7 +100,7 @@ struct Life {
 impl Containerd {
     /// Makes the node ready for Pods and returns when the runtime answers.
     pub async fn start(layout: Layout, options: Options) -> Result<Self, HostError> {
-        private::close_all(&layout)?;
+        folder_modes::close_all(&layout)?;
         let cri = Cri::connect(&layout.containerd_socket())?;
         let mounts = NodeMounts::prepare(&layout)?;
         let pods = layout.pods();
@@ -107,7 +113,8 @@ impl Containerd {
         cni::prepare(&layout, &options.pod_cidrs).await?;
         let doors = Doors::new(&layout);
         doors.watch_all().await;
-        let this = Self { layout, options, mounts, doors, cri, life: Mutex::new(None) };
+        let images = SyncedImages::new(&layout, &cri);
+        let this = Self { layout, options, mounts, doors, cri, images, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -125,6 +132,19 @@ impl Containerd {
 
     pub(crate) fn doors(&self) -> Doors {
         self.doors.clone()
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// This node's part of the Pod network, IPv4 first.
+    pub(crate) fn networks(&self) -> &[String] {
+        &self.options.pod_cidrs
+    }
+
+    pub(crate) fn images(&self) -> SyncedImages {
+        self.images.clone()
     }
 
     pub fn layout(&self) -> &Layout {
@@ -255,6 +275,10 @@ impl Containerd {
                 return Err(HostError::Damaged(what));
             }
             checked?;
+            // A node that cannot tell which images are whole is of more use than none; the next start tries again.
+            if let Err(error) = self.images.forget_unsynced().await {
+                tracing::error!(%error, "images that the machine's end may have damaged cannot be removed");
+            }
         }
         // One that goes on may just be making them.
         let shims = if is_there { Vec::new() } else { shims };
@@ -290,6 +314,7 @@ impl Containerd {
         if !self.remove_damaged(blobs::SMALL).await.is_empty() {
             records::forget_imports(&self.layout)?;
         }
+        self.images.begin()?;
         let path = self.layout.containerd_config();
         let runtime = self.mounts.run(OciRuntime::choose).await.doing("look for a runtime for", &self.layout.run)?;
         fs::write(&path, config(&self.layout, &runtime)?).doing("write", &path)?;

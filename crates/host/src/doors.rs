@@ -47,7 +47,7 @@ impl Doors {
             return Ok(());
         }
         match self.guard.add(cni::port(&self.layout, sandbox)?).await {
-            Err(HostError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(HostError::Io { cause, .. }) if cause.kind() == std::io::ErrorKind::NotFound => {
                 tracing::warn!("the checks of pods' sources are gone; they are made anew");
                 self.put_all().await;
                 Ok(())

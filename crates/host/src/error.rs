@@ -6,8 +6,8 @@ use crate::cri::CriError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    #[error("{doing}: {source}")]
-    Io { doing: String, source: io::Error },
+    #[error("{doing}: {cause}")]
+    Io { doing: String, cause: io::Error },
     /// A program of the system was run and did not succeed.
     #[error("{program}: {message}")]
     Command { program: String, message: String },
@@ -19,6 +19,9 @@ pub enum HostError {
     /// Other users of the machine would have what is the cluster's alone.
     #[error("{0}")]
     Exposed(String),
+    /// A folder that a flag names is somebody else's.
+    #[error("{0}")]
+    NotOurs(String),
     /// Something this node needs is not there.
     #[error("{0}")]
     Missing(String),
@@ -31,6 +34,6 @@ pub(crate) trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, doing: &str, path: &Path) -> Result<T, HostError> {
-        self.map_err(|error| HostError::Io { doing: format!("{doing} {}", path.display()), source: error.into() })
+        self.map_err(|error| HostError::Io { doing: format!("{doing} {}", path.display()), cause: error.into() })
     }
 }

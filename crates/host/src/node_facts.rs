@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use corten_meta::address::is_reachable;
+
 use crate::{Layout, containerd};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,7 +128,7 @@ pub fn addresses() -> Vec<IpAddr> {
         socket.connect(to).ok()?;
         Some(socket.local_addr().ok()?.ip())
     });
-    let addresses: Vec<IpAddr> = found.filter(|it| !it.is_unspecified() && !it.is_loopback()).collect();
+    let addresses: Vec<IpAddr> = found.filter(|it| is_reachable(*it)).collect();
     // Without a network the node is reached from itself only.
     if addresses.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { addresses }
 }

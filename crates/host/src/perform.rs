@@ -5,6 +5,7 @@
 mod care;
 mod config;
 mod health;
+mod images;
 mod observe;
 mod resize;
 mod stop;
@@ -17,15 +18,17 @@ use std::{
 };
 
 use corten_kubelet::{
-    Action, ContainerSpec, Credential, Event, Failure, HookAnswer, HostEffect, HostPathKind, Image, MountSource,
-    Observed, ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage,
-    Volume, VolumeSource,
+    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, HostPathKind, MountSource, Observed,
+    ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
+    VolumeSource,
 };
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
     Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
-    VolumeError, VolumeFile, Volumes, cgroups, containerd, cri,
+    VolumeError, VolumeFile, Volumes, cgroups, cni,
+    containerd::SyncedImages,
+    cri,
     doors::Doors,
     logs,
     oci_runtime::records,
@@ -62,9 +65,11 @@ struct Inner {
     end: EndOfMachine,
     mounts: NodeMounts,
     doors: Doors,
-    bringing_back: Mutex<()>,
+    images: SyncedImages,
     stats: Stats,
     counters: Counters,
+    /// All processes of a container end where one is killed for want of memory.
+    kills_together: bool,
     node_name: OnceLock<String>,
 }
 
@@ -72,19 +77,21 @@ impl NodeHands {
     pub fn new(containerd: &Containerd) -> Self {
         let layout = containerd.layout().clone();
         let end = EndOfMachine::default();
+        let cgroups = Cgroups::detect(&layout.cgroup_root);
         let inner = Inner {
             care: Mutex::new(care::Care::new(end.news())),
             end,
             kills: Arc::new(std::sync::Mutex::new(Kills::open())),
             cri: containerd.cri(),
-            cgroups: Cgroups::detect(&layout.cgroup_root),
+            kills_together: cgroups.is_unified() && !containerd.options().single_process_oom_kill,
+            cgroups,
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             nudge: Notify::new(),
             observer: Mutex::new(observe::Observer::new(&layout)),
             known: observe::Known::default(),
             mounts: containerd.mounts(),
             doors: containerd.doors(),
-            bringing_back: Mutex::default(),
+            images: containerd.images(),
             stats: Stats::default(),
             counters: Counters::default(),
             node_name: OnceLock::new(),
@@ -173,9 +180,10 @@ impl Inner {
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
             doors: other.doors.clone(),
-            bringing_back: Mutex::default(),
+            images: other.images.clone(),
             stats: Stats::default(),
             counters: Counters::default(),
+            kills_together: other.kills_together,
             node_name: other.node_name.clone(),
         }
     }
@@ -334,7 +342,12 @@ impl Inner {
 
     async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {
         let port = self.doors.port(id);
-        self.end(|| self.cri.stop_pod_sandbox(id)).await?;
+        let mut stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
+        // As a full disk leaves it, too: not only a boot finds it so.
+        if stopped.is_err() && cni::forget_broken_result(&self.layout, id) {
+            stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
+        }
+        stopped?;
         if let Some(port) = port {
             self.doors.forget(&port).await;
         }
@@ -358,49 +371,6 @@ impl Inner {
         gone_is_fine(result)
     }
 
-    // ---- images ----
-
-    /// An image that was removed to make room, and that an archive of the node holds, is brought back.
-    async fn inspect(&self, image: &str) -> Result<Option<Image>, Failure> {
-        let look = async || self.cri.image_status(image).await.map(|it| it.map(image_of)).map_err(|it| rpc(&it));
-        if let Some(there) = look().await? {
-            return Ok(Some(there));
-        }
-        // One at a time: who waits finds what the one before has brought.
-        let _turn = self.bringing_back.lock().await;
-        let Some(archive) = containerd::holding(&self.layout, image) else { return Ok(None) };
-        if let Some(there) = look().await? {
-            return Ok(Some(there));
-        }
-        containerd::import(&self.layout, &archive).await.map_err(|it| Failure::new(it.to_string()))?;
-        tracing::info!(image, archive = %archive.display(), "an image that was removed is brought back");
-        look().await
-    }
-
-    async fn pull(&self, image: &str, credentials: Vec<Credential>) -> Result<Image, Failure> {
-        // The registry is not named: it was chosen by the image's name, and containerd takes addresses with a scheme only.
-        let auths = credentials.into_iter().map(|it| {
-            let (username, password) = (it.username, it.password);
-            Some(cri::AuthConfig { username, password, ..cri::AuthConfig::default() })
-        });
-        let mut auths: Vec<_> = auths.collect();
-        if auths.is_empty() {
-            auths.push(None);
-        }
-        let mut failure = None;
-        for auth in auths {
-            match self.cri.pull_image(image, auth, None).await {
-                Ok(pulled) => {
-                    let status = self.cri.image_status(&pulled).await.map_err(|it| rpc(&it))?;
-                    let unknown = || Failure::new(format!("image {image:?} was pulled and is not there"));
-                    return status.map(image_of).ok_or_else(unknown);
-                }
-                Err(error) => failure = Some(rpc(&error)),
-            }
-        }
-        Err(failure.expect("at least one try was made"))
-    }
-
     // ---- containers ----
 
     async fn start_container(&self, spec: &ContainerSpec) -> Result<corten_kubelet::ObservedContainer, StartFailure> {
@@ -410,7 +380,7 @@ impl Inner {
         let folder = log.parent().expect("a log lies in a folder");
         tokio::fs::create_dir_all(folder).await.map_err(|it| failed(StartStage::Create, it.to_string()))?;
         let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups);
-        let config = config::container(spec, mounts, &self.layout);
+        let config = config::container(spec, mounts, &self.layout, self.kills_together);
         let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;
         let id = created.map_err(|it| failed(StartStage::Create, it.message))?;
         if let Err(error) = self.cri.start_container(&id).await {
@@ -527,10 +497,6 @@ fn gone_is_fine(result: Result<(), CriError>) -> Result<(), Failure> {
 /// As upstream shows an answer of the runtime.
 fn rpc(error: &CriError) -> Failure {
     Failure::new(format!("rpc error: code = {:?} desc = {}", error.code, error.message))
-}
-
-fn image_of(image: cri::Image) -> Image {
-    Image { image_ref: image.id, size_bytes: image.size, uid: image.uid.map(|it| it.value), username: image.username }
 }
 
 fn qos_of(qos: Qos) -> cgroups::Qos {

@@ -59,7 +59,7 @@ pub enum ServerError {
     #[error("the certificate, key or authority of the kubelet's server cannot be used: {0}")]
     Pem(String),
     #[error("set up TLS for the kubelet's server: {0}")]
-    Tls(#[from] rustls::Error),
+    Tls(rustls::Error),
 }
 
 /// What a server is made of.

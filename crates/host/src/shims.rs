@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::
 
 use rustix::process::{Pid, Signal};
 
-use crate::process::Process;
+use crate::{Layout, process::Process};
 
 const PROGRAM: &[u8] = b"containerd-shim-runc-v2";
 /// What a shim gets to clean up after itself.
@@ -24,6 +24,11 @@ pub(crate) fn of(socket: &Path) -> Vec<Shim> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|it| Pid::from_raw(it.file_name().to_str()?.parse().ok()?));
     pids.filter_map(|it| Shim::find(it, socket.as_os_str())).collect()
+}
+
+/// How many sandboxes of a node there are, whether it runs or not.
+pub fn n_sandboxes(layout: &Layout) -> usize {
+    of(&layout.containerd_socket()).len()
 }
 
 /// Those of them that another containerd started, before the present one.

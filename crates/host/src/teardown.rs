@@ -1,11 +1,17 @@
 //! Takes everything from the machine that a node put there: no process, mount, network, cgroup or rule is left.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::{
-    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd,
+    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, could_be_a_nodes,
     error::Doing,
-    logind, mounts, shims,
+    logind, mounts, network,
+    own_folder::{self, Place},
+    shims,
     tree::{self, Bound},
 };
 use futures_util::future::join_all;
@@ -18,7 +24,11 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 const REMOVE_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Stops all Pods and the runtime. Images, volumes on disk and the cluster's data stay.
+///
+/// # Errors
+/// As of [`could_be_a_nodes`], before anything is touched; also what could not be taken away.
 pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
+    could_be_a_nodes(layout)?;
     if NodeMounts::find(layout).is_some() {
         // A runtime that died may have left Pods, which only it can end in good order.
         if containerd::running(layout).is_none() {
@@ -50,27 +60,45 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
     for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {
         mounts::unmount_beneath(&place).doing("unmount what is beneath", &place)?;
     }
+    network::withdraw(layout).await?;
     cni::remove(layout).await?;
     clear(layout)
 }
 
-/// Erases all data of the node and its cluster. Everything must be stopped.
-pub fn erase(layout: &Layout) -> Result<(), HostError> {
-    for place in [&layout.run, &layout.data] {
+/// Would [`erase`] erase anything that is not Corten's?
+///
+/// # Errors
+/// Yes: a folder is not a cluster's.
+pub fn may_be_erased(layout: &Layout) -> Result<(), HostError> {
+    places(layout).into_iter().try_for_each(|(place, path)| own_folder::erasure(place, path).map(drop))
+}
+
+/// Erases all data of the node and its cluster. Everything must be stopped. Answers what its owner put beside it, which stays.
+///
+/// # Errors
+/// As of [`may_be_erased`], before anything is touched; also what could not be removed.
+pub fn erase(layout: &Layout) -> Result<Vec<PathBuf>, HostError> {
+    may_be_erased(layout)?;
+    let mut kept = Vec::new();
+    for (of, place) in places(layout) {
         // Removing through a mount would empty what is mounted.
         if let Some(mount) = mounts::mounts_beneath(place).first() {
             return Err(HostError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
         }
-        if mounts::is_mount_point(place) {
-            // The disk stays where its owner mounted it.
-            for entry in fs::read_dir(place).doing("read", place)? {
-                remove(&entry.doing("read", place)?.path())?;
-            }
+        let erasure = own_folder::erasure(of, place)?;
+        // The disk stays where its owner mounted it.
+        if mounts::is_mount_point(place) || !erasure.kept.is_empty() {
+            erasure.removed.iter().try_for_each(|it| remove(it))?;
         } else {
             remove(place)?;
         }
+        kept.extend(erasure.kept);
     }
-    Ok(())
+    Ok(kept)
+}
+
+fn places(layout: &Layout) -> [(Place, &Path); 2] {
+    [(Place::Data, &layout.data), (Place::Run, &layout.run)]
 }
 
 /// Ends all containers at once, each with its grace, then the sandboxes. What fails here is killed afterwards.
@@ -103,8 +131,9 @@ fn clear(layout: &Layout) -> Result<(), HostError> {
     ] {
         remove(&path)?;
     }
+    own_folder::leave(&layout.run);
     // Only when nothing else is in them. Shims keep their sockets in a place of their own, whoever's they are.
-    for folder in [layout.run.as_path(), Path::new("/run/containerd/s"), Path::new("/run/containerd")] {
+    for folder in ["/run/containerd/s", "/run/containerd"] {
         let _ = fs::remove_dir(folder);
     }
     Ok(())
@@ -116,9 +145,12 @@ fn remove(path: &Path) -> Result<(), HostError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
     use super::*;
+    use crate::{close_data, close_run};
 
     #[tokio::test]
     async fn a_disk_of_the_owner_stays_mounted() {
@@ -149,5 +181,54 @@ mod tests {
         assert!(mounts::is_mount_point(&layout.data));
         assert_eq!(fs::read_dir(&layout.data).expect("read").count(), 0);
         unmount(&layout.data, UnmountFlags::empty()).expect("unmounted");
+    }
+
+    /// The folders of a machine that has a `log` in the one and a `containerd` in the other.
+    fn somebodys(dir: &Path, data: u32, run: u32) -> Layout {
+        let layout = Layout::new(dir.join("var"), dir.join("run"));
+        for (path, mode, ours) in [(&layout.data, data, "pki"), (&layout.run, run, "containerd")] {
+            for it in [ours, "log"] {
+                fs::create_dir_all(path.join(it)).expect("made");
+            }
+            fs::write(path.join("log/mail"), "dear").expect("written");
+            fs::write(path.join("thesis.tex"), "").expect("written");
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+        }
+        layout
+    }
+
+    #[tokio::test]
+    async fn what_is_anothers_is_neither_stopped_nor_erased() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for (n, (data, run)) in [(0o755, 0o755), (0o700, 0o755), (0o755, 0o700)].into_iter().enumerate() {
+            let layout = somebodys(&dir.path().join(n.to_string()), data, run);
+            let error = stop_all(&layout).await.expect_err("refused").to_string();
+            assert!(error.contains("holds what is not Corten's"), "{error}");
+            let error = erase(&layout).expect_err("refused").to_string();
+            assert!(error.contains("thesis.tex: nothing was erased"), "{error}");
+            for path in [&layout.data, &layout.run] {
+                assert!(path.join("log/mail").exists() && path.join("thesis.tex").exists());
+            }
+            assert!(layout.run.join("containerd").exists() && layout.data.join("pki").exists());
+        }
+    }
+
+    #[test]
+    fn what_its_owner_put_beside_a_cluster_stays() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        close_data(&layout.data).expect("made");
+        close_run(&layout.run).expect("made");
+        for it in ["store", "images"] {
+            fs::create_dir(layout.data.join(it)).expect("made");
+        }
+        let mine = layout.data.join("audit.log");
+        fs::write(&mine, "").expect("written");
+        assert_eq!(erase(&layout).expect("erased"), std::slice::from_ref(&mine));
+        let left = fs::read_dir(&layout.data).expect("read").count();
+        assert_eq!((left, layout.run.exists()), (2, false), "what is mine, and the mark");
+        fs::remove_file(&mine).expect("removed");
+        assert_eq!(erase(&layout).expect("erased"), Vec::<PathBuf>::new());
+        assert!(!layout.data.exists());
     }
 }

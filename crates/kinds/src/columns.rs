@@ -1,5 +1,7 @@
 //! The columns that several kinds have, and what their cells share.
 
+use std::collections::BTreeSet;
+
 use corten_meta::{LabelSelector, Time, selector::Requirement};
 use serde_json::{Value, json};
 
@@ -130,10 +132,7 @@ pub(crate) fn selector_text(selector: &Value) -> String {
     let selector: LabelSelector = serde::Deserialize::deserialize(selector).unwrap_or_default();
     let labels = selector.match_labels.iter().map(|(key, value)| (key.clone(), format!("{key}={value}")));
     let expressions = LabelSelector { match_labels: Default::default(), ..selector.clone() }.selector().0;
-    let set = |mut values: Vec<String>| {
-        values.sort();
-        values.join(",")
-    };
+    let set = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(",");
     let expressions = expressions.into_iter().map(|it| match it {
         Requirement::In(key, values) => (key.clone(), format!("{key} in ({})", set(values))),
         Requirement::NotIn(key, values) => (key.clone(), format!("{key} notin ({})", set(values))),

@@ -1,6 +1,7 @@
 //! What the server knows of each kind: names, scope, verbs, columns, policy. [`KINDS`] is the table; the server, discovery,
 //! `kubectl get` tables, RBAC defaults, the command line and the tests are read off its rows.
 
+pub mod bounds;
 mod columns;
 mod deprecated;
 pub mod eviction;

@@ -3,6 +3,8 @@
 
 use core::{fmt, net::IpAddr};
 
+use corten_meta::address::is_reachable;
+
 const LOOPBACK: [&str; 5] =
     ["ip6-localhost", "ip6-loopback", "localhost", "localhost.localdomain", "localhost4.localdomain4"];
 
@@ -28,15 +30,36 @@ impl Host {
         Self::Address(address.to_canonical())
     }
 
+    /// As [`Self::parse`], of what everybody reads alike: some readers find an address in `010.0.0.1`, `0x7f.1`, `[::1]` or
+    /// `2130706433`, each its own, and others a name.
+    ///
+    /// # Errors
+    /// It could be read in another way, in words that follow it in a message.
+    pub fn strict(text: &str) -> Result<Self, &'static str> {
+        const ODD: &str = "is no address or name that everybody reads alike";
+        match text.parse::<IpAddr>() {
+            Ok(IpAddr::V6(it)) if it.to_ipv4_mapped().is_some() => Err("is an IPv4 address that is written as IPv6"),
+            Ok(address) => Ok(Self::of(address)),
+            Err(_) => {
+                let name = text.strip_suffix('.').unwrap_or(text);
+                let is_letter = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_' | b'.' | b'*');
+                let last = name.rsplit('.').next().unwrap_or_default();
+                // As browsers have it: what ends in a number is an address, or none at all.
+                let hex = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+                let is_number = last.bytes().all(|it| it.is_ascii_digit())
+                    || hex.is_some_and(|it| it.bytes().all(|it| it.is_ascii_hexdigit()));
+                let is_plain = name.bytes().all(is_letter) && !name.split('.').any(str::is_empty);
+                if is_plain && !is_number { Ok(Self::parse(name)) } else { Err(ODD) }
+            }
+        }
+    }
+
     /// What the API server is called and what the machine calls itself, names that the cluster's name server answers for,
     /// patterns that stand for such names, and addresses that are no single machine's towards others.
     pub fn is_reserved(&self) -> bool {
         match self {
             Self::Name(name) => is_reserved_name(name),
-            Self::Address(address) => {
-                let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
-                address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_broadcast
-            }
+            Self::Address(address) => !is_reachable(*address),
         }
     }
 
@@ -45,6 +68,15 @@ impl Host {
         match self {
             Self::Name(name) => LOOPBACK.contains(&&**name) || name.ends_with(".localhost"),
             Self::Address(address) => address.is_loopback(),
+        }
+    }
+
+    /// What many machines have, each on its own wire: among them those that tell a cloud's machines their secrets.
+    pub fn is_link_local(&self) -> bool {
+        match self {
+            Self::Address(IpAddr::V4(it)) => it.is_link_local(),
+            Self::Address(IpAddr::V6(it)) => it.is_unicast_link_local(),
+            Self::Name(_) => false,
         }
     }
 
@@ -108,8 +140,13 @@ mod tests {
             "0.0.0.0",
             "::",
             "255.255.255.255",
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "fe80::1",
             "224.0.0.1",
             "ff02::1",
+            "169.254.169.254",
+            "fe80::1",
         ] {
             assert!(Host::parse(name).is_reserved(), "{name}");
         }
@@ -125,6 +162,54 @@ mod tests {
             "fd00::5",
         ] {
             assert!(!Host::parse(name).is_reserved(), "{name}");
+        }
+        for odd in [
+            "010.096.000.001",
+            "10.96.0.01",
+            "10.96.0",
+            "10.96.0.1.",
+            "0x7f.1",
+            "0x7F000001",
+            "127.0x1",
+            "2130706433",
+            "1.2.3.4.5",
+            "a.1",
+            "a.0x1",
+            "[::1]",
+            "[::ffff:7f00:1]",
+            "::ffff:7f00:1",
+            "::ffff:10.96.0.1",
+            "fe80::1%eth0",
+            "fd00::5.",
+            "fd00::5/64",
+            "10.96.0.1:443",
+            " 10.96.0.1",
+            "10.96.0.1\n",
+            "\u{ff11}27.0.0.1",
+            "127\u{3002}0.0.1",
+            "a..b",
+            ".a",
+            "a b",
+            "a/b",
+            "a%2eb",
+            "",
+            ".",
+        ] {
+            assert!(Host::strict(odd).is_err(), "{odd}");
+        }
+        for plain in [
+            "n1",
+            "N1.Example.com",
+            "n1.example.com.",
+            "ip-10-0-0-5",
+            "n_1",
+            "10.0.0.5",
+            "fd00::5",
+            "FD00:0:0::5",
+            "127.0.0.1",
+            "localhost",
+        ] {
+            assert_eq!(Host::strict(plain), Ok(Host::parse(plain)), "{plain}");
         }
         assert_eq!(Host::parse("::ffff:10.0.0.5"), Host::parse("10.0.0.5."));
         assert_eq!(Host::parse("Web.Shop.").service(), Some(("web", "shop")));

@@ -137,7 +137,6 @@ impl Verb {
         &[Self::Create, Self::Delete, Self::Get, Self::List, Self::Patch, Self::Update, Self::Watch];
     /// Reviews: answered, never stored.
     pub const CREATE_ONLY: &'static [Self] = &[Self::Create];
-    pub const GET_ONLY: &'static [Self] = &[Self::Get];
     /// Measured when somebody asks.
     pub const READ_ONLY: &'static [Self] = &[Self::Get, Self::List];
 

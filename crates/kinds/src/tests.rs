@@ -12,6 +12,7 @@ mod golden;
 mod golden_objects;
 mod odd_objects;
 mod versions;
+mod wide;
 
 #[test]
 fn rows_are_sorted_and_found() {

@@ -14,7 +14,7 @@ use crate::{
     evict::{EVICTED, is_system_critical},
     node_selection::{allows, is_selective, tolerates, tolerates_taint},
     pod::{PodMachine, all_containers, is_static, spec_of},
-    requests::{host_ports, requests},
+    requests::{Given, host_ports, requests},
     sandbox::qos,
     shutdown,
 };
@@ -70,6 +70,7 @@ impl Kubelet {
         if is_leaving
             || machine.admission.newest_node == NewestNode::Asked
             || !self.runtime_is_known
+            || self.waits_for_boot()
             || !(self.pods_are_known || machine.is_static())
         {
             return;
@@ -159,8 +160,8 @@ fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> 
     if !allows(pod, &ground.name, &ground.labels) {
         return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
     }
-    let given = || taken.iter().flat_map(|it| host_ports(it));
-    if host_ports(pod).any(|wanted| given().any(|it| it.collides(wanted))) {
+    let given = Given::of(taken.iter().flat_map(|it| host_ports(it)));
+    if host_ports(pod).any(|wanted| given.collides(wanted)) {
         return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
     }
     if !tolerates(pod, &ground.taints) {

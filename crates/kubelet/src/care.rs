@@ -33,8 +33,9 @@ impl Kubelet {
                 Vec::new()
             }
             NodeNews::Remains(found) => self.remains_found(found, now),
-            NodeNews::Shutdown { is_imminent } => {
-                self.shutdown_told(is_imminent, now);
+            NodeNews::Shutdown { is_imminent } => self.shutdown_told(is_imminent, now),
+            NodeNews::StopsNoted => {
+                self.stops_noted();
                 Vec::new()
             }
         }

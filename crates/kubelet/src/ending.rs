@@ -177,7 +177,7 @@ impl PodMachine {
     }
 
     /// True once none is alive. Sidecars are stopped after all others, the last one first.
-    fn stop_containers(&mut self, grace: i64, deadline: Time, cx: &mut Context<'_>) -> bool {
+    pub(crate) fn stop_containers(&mut self, grace: i64, deadline: Time, cx: &mut Context<'_>) -> bool {
         let pod = self.pod.clone();
         let spec = spec_of(&pod);
         let sidecar =

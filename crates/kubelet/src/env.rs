@@ -14,6 +14,10 @@ use crate::{
     sources::{Lookup, Sources},
 };
 
+/// What a container's environment may come to, and its command and arguments. Linux starts no program with more, and a value
+/// that names another twice doubles it: a few lines would come to more than any machine has.
+const BYTES_MAX: usize = 8 << 20;
+
 /// Why a container's configuration cannot be made.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ConfigError {
@@ -38,6 +42,7 @@ pub(crate) fn environment(
     }
     let links = spec_of(pod).enable_service_links != Some(false);
     let mut env = Environment { given: around.services.variables(&namespace, links), ..Environment::default() };
+    let mut files_read = BTreeMap::new();
     for from in container.env_from.iter().flatten() {
         let prefix = from.prefix.clone().unwrap_or_default();
         let (kind, name, optional) = match (&from.config_map_ref, &from.secret_ref) {
@@ -48,18 +53,18 @@ pub(crate) fn environment(
         let source = Source { kind, key: Key::new(&*namespace, &**name) };
         let Some(data) = found(sources, &source, optional)? else { continue };
         for (key, value) in data {
-            env.set(format!("{prefix}{key}"), String::from_utf8_lossy(value).into_owned());
+            env.set(format!("{prefix}{key}"), String::from_utf8_lossy(value).into_owned())?;
         }
     }
     for var in container.env.iter().flatten() {
         env.given.remove(&var.name);
         let of_file = var.value_from.as_ref().and_then(|it| it.file_key_ref.as_ref());
         let value = match of_file {
-            Some(it) => value_in_file(it, files)?,
+            Some(it) => value_in_file(it, files, &mut files_read)?,
             None => value_of(var, pod, container, sources, around, &env)?,
         };
         if let Some(value) = value {
-            env.set(var.name.clone(), value);
+            env.set(var.name.clone(), value)?;
         }
     }
     Ok(env.finished())
@@ -69,18 +74,26 @@ pub(crate) fn environment(
 struct Environment {
     vars: Vec<(String, String)>,
     index: BTreeMap<String, usize>,
+    bytes: usize,
     /// Of Services: seen by those that are defined, which come first and replace them.
     given: BTreeMap<String, String>,
 }
 
 impl Environment {
-    fn set(&mut self, name: String, value: String) {
-        if let Some(at) = self.index.get(&name) {
-            self.vars[*at].1 = value;
-            return;
+    fn set(&mut self, name: String, value: String) -> Result<(), ConfigError> {
+        self.bytes = self.bytes.saturating_add(value.len());
+        match self.index.get(&name) {
+            Some(at) => {
+                self.bytes = self.bytes.saturating_sub(self.vars[*at].1.len());
+                self.vars[*at].1 = value;
+            }
+            None => {
+                self.bytes = self.bytes.saturating_add(name.len());
+                self.index.insert(name.clone(), self.vars.len());
+                self.vars.push((name, value));
+            }
         }
-        self.index.insert(name.clone(), self.vars.len());
-        self.vars.push((name, value));
+        if self.bytes > BYTES_MAX { Err(too_long("environment")) } else { Ok(()) }
     }
 
     fn get(&self, name: &str) -> Option<&str> {
@@ -89,7 +102,7 @@ impl Environment {
     }
 
     fn finished(self) -> Vec<(String, String)> {
-        let Self { mut vars, index, given } = self;
+        let Self { mut vars, index, given, .. } = self;
         vars.extend(given.into_iter().filter(|it| !index.contains_key(&it.0)));
         vars
     }
@@ -104,7 +117,7 @@ fn value_of(
     env: &Environment,
 ) -> Result<Option<String>, ConfigError> {
     match (&var.value, &var.value_from) {
-        (Some(value), _) if !value.is_empty() => Ok(Some(expand(value, |it| env.get(it).map(str::to_owned)))),
+        (Some(value), _) if !value.is_empty() => expand(value, |it| env.get(it)).map(Some),
         (_, Some(from)) => value_from(from, pod, container, sources, around),
         _ => Ok(Some(String::new())),
     }
@@ -145,7 +158,11 @@ fn value_from(
 }
 
 /// The value of a key of a file; `None` where that is missing and may be.
-fn value_in_file(from: &FileKeySelector, files: &EnvFilesRead) -> Result<Option<String>, ConfigError> {
+fn value_in_file(
+    from: &FileKeySelector,
+    files: &EnvFilesRead,
+    read: &mut BTreeMap<(String, String), Variables>,
+) -> Result<Option<String>, ConfigError> {
     let files = match files {
         EnvFilesRead::Done(Ok(files)) => files,
         EnvFilesRead::Done(Err(message)) => return Err(ConfigError::Broken(message.clone())),
@@ -161,14 +178,21 @@ fn value_in_file(from: &FileKeySelector, files: &EnvFilesRead) -> Result<Option<
             Err(ConfigError::Broken(format!("{missing}: no such file or directory")))
         };
     };
-    let found = env_file::value(&String::from_utf8_lossy(content), key);
-    match found.map_err(|it| ConfigError::Broken(format!("environment variable file {path:?}: {it}")))? {
+    // Once for all variables that are in it.
+    let variables = read
+        .entry((volume_name.clone(), path.clone()))
+        .or_insert_with(|| env_file::variables(&String::from_utf8_lossy(content)));
+    let broken = |it: &String| ConfigError::Broken(format!("environment variable file {path:?}: {it}"));
+    match variables.as_ref().map_err(broken)?.get(key) {
         None if !optional => {
             Err(ConfigError::Broken(format!("environment variable key {key:?} not found in file {path:?}")))
         }
-        found => Ok(found),
+        found => Ok(found.cloned()),
     }
 }
+
+/// What one file defines, or what is wrong with it.
+type Variables = Result<BTreeMap<String, String>, String>;
 
 type Data = BTreeMap<String, Vec<u8>>;
 
@@ -182,28 +206,44 @@ fn found<'a>(sources: &'a Sources, source: &Source, optional: Option<bool>) -> R
     }
 }
 
+fn too_long(what: &str) -> ConfigError {
+    ConfigError::Broken(format!("the {what} is longer than {BYTES_MAX} bytes"))
+}
+
 /// Replaces `$(NAME)` by its value and `$$` by `$`; a name that is not known stays as it is written.
-pub(crate) fn expand(text: &str, value_of: impl Fn(&str) -> Option<String>) -> String {
-    let mut out = String::with_capacity(text.len());
+///
+/// # Errors
+/// It would be longer than any program can be given.
+pub(crate) fn expand<'v>(text: &str, value_of: impl Fn(&str) -> Option<&'v str>) -> Result<String, ConfigError> {
+    let mut out = String::with_capacity(text.len().min(BYTES_MAX));
     let mut rest = text;
+    // Behind the last one no name is closed: whoever looked for its end each time would go through all that is left.
+    let mut closes = text.matches(')').count();
     while let Some(at) = rest.find('$') {
         out.push_str(&rest[..at]);
+        closes -= rest[..at].matches(')').count();
         rest = &rest[at + 1..];
         if let Some(after) = rest.strip_prefix('$') {
             out.push('$');
             rest = after;
-        } else if let Some((name, after)) = rest.strip_prefix('(').and_then(|it| it.split_once(')')) {
+        } else if let Some((name, after)) =
+            rest.strip_prefix('(').filter(|_| closes > 0).and_then(|it| it.split_once(')'))
+        {
             match value_of(name) {
-                Some(value) => out.push_str(&value),
+                Some(value) => out.push_str(value),
                 None => out.push_str(&format!("$({name})")),
             }
+            closes -= 1;
             rest = after;
         } else {
             out.push('$');
         }
+        if out.len() > BYTES_MAX {
+            return Err(too_long("text with its variables"));
+        }
     }
     out.push_str(rest);
-    out
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -212,7 +252,7 @@ mod tests {
 
     #[test]
     fn expands_as_upstream() {
-        let value = |name: &str| (name == "A").then(|| "x".to_owned());
+        let value = |name: &str| (name == "A").then_some("x");
         for (text, expanded) in [
             ("$(A)-$(A)", "x-x"),
             ("$$(A)", "$(A)"),
@@ -223,7 +263,29 @@ mod tests {
             ("100$", "100$"),
             ("", ""),
         ] {
-            assert_eq!(expand(text, value), expanded, "{text}");
+            assert_eq!(expand(text, value), Ok(expanded.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_doubles_itself_ends() {
+        // Each names the one before it twice: all of them would make 2 to the 60 letters.
+        let mut env = Environment::default();
+        let values = (0..60).map(|it| if it == 0 { "x".to_owned() } else { format!("$(V{0})$(V{0})", it - 1) });
+        let result = values.enumerate().try_for_each(|(it, value)| {
+            let value = expand(&value, |name| env.get(name))?;
+            env.set(format!("V{it}"), value)
+        });
+        assert_eq!(result, Err(too_long("environment")));
+        assert!(env.bytes < 2 * BYTES_MAX);
+        let large = "x".repeat(1 << 20);
+        assert!(expand(&"$(A)".repeat(100_000), |_| Some(&large)).is_err());
+    }
+
+    #[test]
+    fn what_is_not_closed_is_looked_for_once() {
+        for text in ["$(".repeat(1 << 20), format!("){}", "$(".repeat(1 << 20)), "$(A".repeat(1 << 20)] {
+            assert_eq!(expand(&text, |_| None), Ok(text));
         }
     }
 }

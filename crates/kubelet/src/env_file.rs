@@ -25,10 +25,10 @@ pub(crate) fn named_by(container: &Container) -> Vec<EnvFile> {
     files
 }
 
-/// The value of a key; `None` where the file does not define it.
-pub(crate) fn value(text: &str, key: &str) -> Result<Option<String>, String> {
+/// What the file defines; the last value of a key counts.
+pub(crate) fn variables(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut rest = text;
-    let mut found = None;
+    let mut found = BTreeMap::new();
     let mut line = 0;
     while !rest.is_empty() {
         line += 1;
@@ -49,9 +49,7 @@ pub(crate) fn value(text: &str, key: &str) -> Result<Option<String>, String> {
         if !trailing.trim().is_empty() {
             return Err(invalid("something stands behind the closing quote"));
         }
-        if name == key {
-            found = Some(value.to_owned());
-        }
+        found.insert(name.to_owned(), value.to_owned());
         line += value.matches('\n').count();
         rest = after;
     }
@@ -73,7 +71,7 @@ mod tests {
             ("line2", None),
             ("C", None),
         ] {
-            assert_eq!(value(text, key).expect("a good file").as_deref(), expected, "{key}");
+            assert_eq!(variables(text).expect("a good file").get(key).map(String::as_str), expected, "{key}");
         }
         for (text, why) in [
             ("A=x\n", "line 1: the value is not in single quotes"),
@@ -83,7 +81,7 @@ mod tests {
             ("A='x\n", "line 1: the quote is not closed"),
             ("A=", "line 1: the value is not in single quotes"),
         ] {
-            let problem = value(text, "A").expect_err(text);
+            let problem = variables(text).expect_err(text);
             assert!(problem.ends_with(why), "{problem} for {text:?}");
         }
     }

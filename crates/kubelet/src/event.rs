@@ -1,6 +1,6 @@
 //! What the kubelet can be told: what the API wants, what the machine shows, and how its effects ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::core::v1::{Node, Pod};
 use corten_meta::{Key, Time};
@@ -370,6 +370,8 @@ pub struct Config {
     pub eviction: EvictionConfig,
     pub image_gc: ImageGcConfig,
     pub shutdown: ShutdownConfig,
+    /// Containers, by their ids, that were stopped when the machine's run before this one ended.
+    pub stopped_with_machine: BTreeSet<String>,
     /// `v1.37.0`.
     pub version: String,
 }
@@ -395,6 +397,7 @@ impl Config {
             eviction: EvictionConfig::default(),
             image_gc: ImageGcConfig::default(),
             shutdown: ShutdownConfig::default(),
+            stopped_with_machine: BTreeSet::new(),
             version: "v1.37.0".into(),
         }
     }

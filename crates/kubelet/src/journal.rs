@@ -15,6 +15,7 @@ use crate::{
     pod::{
         NO_NETWORK, PodMachine, Span, all_containers, as_container, ephemeral_containers, is_init, is_sidecar, spec_of,
     },
+    sandbox_end::FAILED_KILL_POD,
     volumes::ProblemKind,
 };
 
@@ -117,6 +118,12 @@ impl PodMachine {
             let mut wait = Wait::new(reason, problem.clone(), Actor::Operator);
             wait.since = self.network.started;
             step.wait = Some(wait);
+        }
+        if let Some((problem, since)) = &self.sandbox_step.end_problem {
+            let message = format!("its sandbox cannot be taken down, and is tried again every 5 s: {problem}");
+            let mut wait = Wait::new(FAILED_KILL_POD, message, Actor::Operator);
+            wait.since = Some(*since);
+            (step.state, step.wait) = (StepState::Blocked, Some(wait));
         }
         step
     }

@@ -41,9 +41,11 @@ mod images;
 mod probe;
 mod resize;
 mod resources;
+mod rest;
 mod restart_all;
 mod runtime_class;
 mod sandbox;
+mod sandbox_end;
 mod services;
 mod sources;
 mod spec;
@@ -312,6 +314,7 @@ impl Kubelet {
         }
         for machine in self.pods.values_mut() {
             machine.observe(snapshot, &self.removed);
+            machine.heed_stops(&self.config.stopped_with_machine);
         }
         self.runtime_is_known = true;
         self.all()

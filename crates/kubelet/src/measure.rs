@@ -17,6 +17,9 @@ pub enum NodeEffect {
     RemoveImages { ids: Vec<String> },
     /// A pod was evicted; for the metrics. No answer.
     CountEviction { signal: &'static str },
+    /// Containers, by their ids, that are about to be stopped for the machine's end: the next boot must know of them.
+    /// → [`NodeNews::StopsNoted`]
+    NoteStops { containers: Vec<String> },
     /// All pods have ended that were to end before the machine. No answer.
     ReadyToShutDown,
 }
@@ -109,6 +112,8 @@ pub enum NodeNews {
     Shutdown {
         is_imminent: bool,
     },
+    /// [`NodeEffect::NoteStops`] is done, as far as it can be.
+    StopsNoted,
 }
 
 impl NodeEffect {
@@ -116,6 +121,7 @@ impl NodeEffect {
     pub fn failed(&self, message: &str) -> Option<Event> {
         let news = match self {
             Self::ReadSignals | Self::CountEviction { .. } | Self::ReadyToShutDown => return None,
+            Self::NoteStops { .. } => NodeNews::StopsNoted,
             Self::MeasurePods { .. } => NodeNews::PodsMeasured(Err(Failure::new(message))),
             Self::ListImages => NodeNews::Images(Err(Failure::new(message))),
             Self::RemoveImages { .. } => {

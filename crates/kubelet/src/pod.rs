@@ -31,7 +31,9 @@ use crate::{
     ending::{Ending, Termination},
     image_state, images, node_status, probe,
     resize::Resize,
-    resolv, sandbox,
+    resolv,
+    rest::Rest,
+    sandbox,
     tokens::Tokens,
     unsupported::Support,
     volumes::{self, Problem, ProblemKind},
@@ -58,6 +60,8 @@ pub(crate) struct PodMachine {
     pub(crate) ending: Option<Ending>,
     /// The node wants it gone.
     pub(crate) termination: Option<Termination>,
+    /// The machine is about to end, and the pod waits for the next boot.
+    pub(crate) rest: Option<Rest>,
     pub(crate) patch: PatchState,
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
@@ -73,7 +77,7 @@ pub(crate) struct PodMachine {
 #[derive(Debug)]
 pub(crate) struct KnownSandbox {
     pub(crate) it: ObservedSandbox,
-    learnt: Option<Time>,
+    pub(crate) learnt: Option<Time>,
     /// Its network is taken down; it only stays for its dead containers.
     pub(crate) is_stopped: bool,
 }
@@ -89,6 +93,8 @@ pub(crate) struct SandboxStep {
     attempts: u32,
     /// When to try again to stop or remove one, after a failure.
     pub(crate) end_retry_at: Option<Time>,
+    /// Why one cannot be stopped or removed, and since when.
+    pub(crate) end_problem: Option<(String, Time)>,
 }
 
 #[derive(Debug, Default)]
@@ -150,6 +156,7 @@ impl PodMachine {
             tracks: BTreeMap::new(),
             ending: None,
             termination: None,
+            rest: None,
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
@@ -214,6 +221,8 @@ impl PodMachine {
         if runtime_is_known {
             if self.ending.is_some() {
                 self.wind_down(cx);
+            } else if self.rest.is_some() {
+                self.come_to_rest(cx);
             } else if self.is_admitted() {
                 self.bring_up(cx);
                 self.drive_resize(cx);
@@ -222,7 +231,8 @@ impl PodMachine {
         }
         // Not before it is decided whether the pod is taken: its start time tells that it is.
         let is_shown = if self.is_static() { self.mirror.is_some() } else { self.in_api };
-        if is_shown && runtime_is_known && (self.is_decided() || self.ending.is_some()) {
+        let stays = self.rest.is_some() && self.ending.is_none();
+        if is_shown && runtime_is_known && !stays && (self.is_decided() || self.ending.is_some()) {
             self.publish(cx);
         }
         self.record(cx);
@@ -285,8 +295,9 @@ impl PodMachine {
                 if state.is_ready {
                     return true;
                 }
+                let known: BTreeSet<&Problem> = state.problems.iter().collect();
                 for it in problems.iter().filter(|it| !matches!(it.kind, ProblemKind::Unread | ProblemKind::Asked)) {
-                    if !state.problems.contains(it) {
+                    if !known.contains(it) {
                         cx.event(&self.who, "", Warning, "FailedMount", it.message.clone());
                     }
                 }
@@ -380,28 +391,6 @@ impl PodMachine {
         true
     }
 
-    pub(crate) fn remove_sandboxes(&mut self, which: impl Fn(&ObservedSandbox) -> bool, cx: &mut Context<'_>) {
-        if !cx.is_due(self.sandbox_step.end_retry_at) {
-            return;
-        }
-        for known in self.sandboxes.iter().filter(|it| which(&it.it)) {
-            if self.removing.insert(known.it.id.clone()) {
-                cx.host(HostEffect::RemoveSandbox { pod: self.who.clone(), id: known.it.id.clone() });
-            }
-        }
-    }
-
-    pub(crate) fn stop_sandboxes(&mut self, cx: &mut Context<'_>) {
-        if !cx.is_due(self.sandbox_step.end_retry_at) {
-            return;
-        }
-        for known in self.sandboxes.iter().filter(|it| !it.is_stopped) {
-            if self.removing.insert(known.it.id.clone()) {
-                cx.host(HostEffect::StopSandbox { pod: self.who.clone(), id: known.it.id.clone() });
-            }
-        }
-    }
-
     pub(crate) fn sandbox_done(&mut self, result: Result<ObservedSandbox, Failure>, cx: &mut Context<'_>) {
         let step = &mut self.sandbox_step;
         step.in_flight = false;
@@ -422,33 +411,6 @@ impl PodMachine {
                 step.problem = Some(failure.message);
                 cx.event(&self.who, "", Warning, "FailedCreatePodSandBox", message);
             }
-        }
-    }
-
-    /// A sandbox was stopped (it stays, not ready) or removed (it is gone with all its containers).
-    pub(crate) fn sandbox_ended(
-        &mut self,
-        id: &str,
-        was_removed: bool,
-        result: Result<(), Failure>,
-        cx: &mut Context<'_>,
-    ) {
-        self.removing.remove(id);
-        self.sandbox_step.end_retry_at = None;
-        if result.is_err() {
-            // The next look tries again; a pause keeps that from being a loop.
-            self.sandbox_step.end_retry_at = Some(cx.now.after(Duration::from_secs(5)));
-            cx.wake_at(cx.now.after(Duration::from_secs(5)));
-            return;
-        }
-        if was_removed {
-            self.sandboxes.retain(|it| it.it.id != id);
-            for track in self.tracks.values_mut() {
-                track.attempts.retain(|it| it.it.sandbox_id != id);
-            }
-        } else if let Some(known) = self.sandboxes.iter_mut().find(|it| it.it.id == id) {
-            (known.it.ready, known.is_stopped) = (false, true);
-            known.learnt = Some(cx.now);
         }
     }
 
@@ -546,7 +508,7 @@ impl PodMachine {
 
     fn drive_probes(&mut self, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
-        let is_ending = self.ending.is_some();
+        let is_ending = self.ending.is_some() || self.rest.is_some();
         for container in all_containers(&pod) {
             self.with_track(container, cx, |track, frame, cx| probe::drive(track, frame, is_ending, cx));
         }

@@ -1,6 +1,8 @@
 //! How a pod's names are resolved: its policy, the node's own way, and what the pod adds, within what resolvers can take.
 
-use corten_api::core::v1::{Pod, PodDNSConfig};
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Pod, PodDNSConfig, PodDNSConfigOption};
 
 use crate::{Config, Dns, NodeFacts, PodRef, pod::spec_of};
 
@@ -57,12 +59,19 @@ fn missing(pod: &Pod) -> String {
 fn add(dns: &mut Dns, more: &PodDNSConfig) {
     add_new(&mut dns.servers, more.nameservers.iter().flatten().cloned());
     add_new(&mut dns.searches, more.searches.iter().flatten().cloned());
+    let name_of = |it: &PodDNSConfigOption| it.name.clone().unwrap_or_default();
+    // An option given twice has the pod's value, and of two of the pod's the last.
+    let mut last: BTreeMap<String, &PodDNSConfigOption> = BTreeMap::new();
     for option in more.options.iter().flatten() {
-        let name = option.name.clone().unwrap_or_default();
-        // An option given twice has the pod's value.
-        dns.options.retain(|it| it.split(':').next() != Some(name.as_str()));
-        let value = option.value.as_ref().filter(|it| !it.is_empty());
-        dns.options.push(value.map_or(name.clone(), |value| format!("{name}:{value}")));
+        last.insert(name_of(option), option);
+    }
+    dns.options.retain(|it| !last.contains_key(it.split(':').next().unwrap_or_default()));
+    for option in more.options.iter().flatten() {
+        let name = name_of(option);
+        if last.get(&name).is_some_and(|it| std::ptr::eq(*it, option)) {
+            let value = option.value.as_ref().filter(|it| !it.is_empty());
+            dns.options.push(value.map_or(name.clone(), |value| format!("{name}:{value}")));
+        }
     }
 }
 

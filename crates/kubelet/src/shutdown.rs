@@ -1,6 +1,11 @@
-//! The machine is about to end: pods end first, each with a grace, the important ones last.
+//! The machine is about to end: containers end first, each with its grace, those of important pods last.
 //!
-//! As upstream: a group of priorities after the other; a group that is done early leaves its time to nobody.
+//! ```text
+//! told ──► stops are noted on disk ──► ordinary pods ──► critical pods ──► the machine may end
+//!                                            │ each: rests (see `rest`), or fails where the node is told to fail pods
+//! ```
+//! As upstream: a group of priorities after the other; a group that is done early leaves its time to nobody. Unlike
+//! upstream, pods stay what they are, unless `fails_pods` says otherwise.
 
 use std::time::Duration;
 
@@ -22,47 +27,71 @@ pub struct ShutdownConfig {
     pub grace: Duration,
     /// Of these, for critical pods, which end after all others.
     pub grace_critical: Duration,
+    /// As upstream's graceful node shutdown (KEP-2000): every pod fails, so that others take over at once.
+    pub fails_pods: bool,
 }
 
 impl Default for ShutdownConfig {
     fn default() -> Self {
-        Self { grace: Duration::from_secs(30), grace_critical: Duration::from_secs(10) }
+        Self { grace: Duration::from_secs(30), grace_critical: Duration::from_secs(10), fails_pods: false }
     }
 }
 
 /// How far the end has come.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
-    group: Group,
-    /// When the group has had its time.
+    told: Time,
+    stage: Stage,
+    /// When the stage has had its time.
     until: Time,
 }
 
+/// A disk that takes longer to note a few names shall not take the containers' time.
+const NOTING: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Group {
+enum Stage {
+    Told,
+    /// The host was asked to write down what will be stopped, and has not answered.
+    Noting,
     Ordinary,
     Critical,
     Done,
 }
 
-impl Group {
+impl Stage {
     fn holds(self, machine: &PodMachine) -> bool {
         match self {
-            Self::Ordinary => !is_system_critical(&machine.pod),
+            Self::Told | Self::Noting | Self::Ordinary => !is_system_critical(&machine.pod),
             Self::Critical | Self::Done => is_system_critical(&machine.pod),
         }
     }
 }
 
 impl Kubelet {
-    /// Takes note that the machine will end, or that it will not after all.
-    pub(crate) fn shutdown_told(&mut self, is_imminent: bool, now: Time) {
-        if !is_imminent {
-            self.shutdown = None;
-        } else if self.shutdown.is_none() {
-            let time = self.config.shutdown.grace.saturating_sub(self.config.shutdown.grace_critical);
-            self.shutdown = Some(Shutdown { group: Group::Ordinary, until: now.after(time) });
+    /// Takes note that the machine will end, or that it will not after all; names the pods that must be looked at.
+    pub(crate) fn shutdown_told(&mut self, is_imminent: bool, now: Time) -> Vec<String> {
+        if is_imminent {
+            self.shutdown.get_or_insert(Shutdown { told: now, stage: Stage::Told, until: now.after(NOTING) });
+            return Vec::new();
         }
+        self.shutdown = None;
+        for machine in self.pods.values_mut() {
+            machine.rest = None;
+        }
+        self.all()
+    }
+
+    /// What is about to be stopped stands on the disk, or could not be written there.
+    pub(crate) fn stops_noted(&mut self) {
+        if let Some(shutdown) = self.shutdown.as_mut().filter(|it| it.stage == Stage::Noting) {
+            shutdown.until = shutdown.told;
+        }
+    }
+
+    /// Nothing begins any more; what this node takes is decided after the boot.
+    pub(crate) fn waits_for_boot(&self) -> bool {
+        self.shutdown.is_some() && !self.config.shutdown.fails_pods
     }
 
     /// Ends the pods whose turn it is; names those that must be looked at, and says when to come back.
@@ -70,49 +99,82 @@ impl Kubelet {
         let mut touched = Vec::new();
         loop {
             let Some(shutdown) = &self.shutdown else { return (touched, None) };
-            let (group, until) = (shutdown.group, shutdown.until);
-            if group == Group::Done {
-                return (touched, None);
-            }
-            let mine = |it: &PodMachine| group.holds(it) && it.in_api;
-            let alive: Vec<String> =
-                self.pods.iter().filter(|(_, it)| mine(it) && it.is_active()).map(|(uid, _)| uid.clone()).collect();
-            let is_told = |it: &PodMachine| it.termination.is_some() || it.ending.is_some();
-            let untold = alive.iter().filter(|uid| !self.pods.get(*uid).is_some_and(is_told)).cloned();
-            for uid in untold.collect::<Vec<_>>() {
-                let seconds = i64::try_from(until.since(now).as_secs()).unwrap_or(0);
-                if let Some(machine) = self.pods.get_mut(&uid) {
-                    end(machine, seconds);
+            let (told, stage, until) = (shutdown.told, shutdown.stage, shutdown.until);
+            let next = match stage {
+                Stage::Done => return (touched, None),
+                Stage::Told if self.note_stops(effects) => Stage::Noting,
+                Stage::Noting if now < until => return (touched, Some(until)),
+                Stage::Told | Stage::Noting => Stage::Ordinary,
+                Stage::Ordinary | Stage::Critical => {
+                    if self.is_ending(stage, until, now, &mut touched) && now < until {
+                        return (touched, Some(until));
+                    }
+                    if stage == Stage::Ordinary { Stage::Critical } else { Stage::Done }
                 }
-                touched.push(uid);
-            }
-            // At the end the API must know of everyone.
-            let is_untold = |it: &PodMachine| it.in_api && it.termination.is_some() && !it.is_terminal_in_api();
-            let awaits = group == Group::Critical && self.pods.values().any(is_untold);
-            if (awaits || !alive.is_empty()) && now < until {
-                return (touched, Some(until));
-            }
-            let next = match group {
-                Group::Ordinary => Group::Critical,
-                Group::Critical | Group::Done => Group::Done,
             };
-            if next == Group::Done {
+            if next == Stage::Done {
                 effects.push(Effect::Node(NodeEffect::ReadyToShutDown));
             }
-            self.shutdown = Some(Shutdown { group: next, until: now.after(self.config.shutdown.grace_critical) });
+            let ShutdownConfig { grace, grace_critical, .. } = self.config.shutdown;
+            let until = match next {
+                Stage::Ordinary => told.after(grace.saturating_sub(grace_critical)),
+                Stage::Critical => now.after(grace_critical),
+                _ => until,
+            };
+            self.shutdown = Some(Shutdown { told, stage: next, until });
         }
+    }
+
+    /// Has the host write down which containers will be stopped for the machine's end: they run again after it, however
+    /// they exit. False where there is nothing to write.
+    fn note_stops(&mut self, effects: &mut Vec<Effect>) -> bool {
+        let fails_all = self.config.shutdown.fails_pods;
+        let resting = self.pods.values_mut().filter(|it| it.in_api && it.is_active() && !fails_all && it.can_rest());
+        let containers: Vec<String> = resting.flat_map(PodMachine::mark_stops).collect();
+        if containers.is_empty() {
+            return false;
+        }
+        effects.push(Effect::Node(NodeEffect::NoteStops { containers }));
+        true
+    }
+
+    /// Is there still somebody of this group who must end? Whoever has not been told yet is.
+    fn is_ending(&mut self, stage: Stage, until: Time, now: Time, touched: &mut Vec<String>) -> bool {
+        let fails_all = self.config.shutdown.fails_pods;
+        let mut is_any_active = false;
+        for (uid, machine) in self.pods.iter_mut().filter(|(_, it)| stage.holds(it) && it.in_api && it.is_active()) {
+            is_any_active = true;
+            if machine.termination.is_none() && machine.ending.is_none() && machine.rest.is_none() {
+                end(machine, until, now, fails_all);
+                touched.push(uid.clone());
+            }
+        }
+        // At the end the API must know of everyone who has failed.
+        let is_untold = |it: &PodMachine| it.in_api && it.termination.is_some() && !it.is_terminal_in_api();
+        is_any_active || (stage == Stage::Critical && self.pods.values().any(is_untold))
     }
 }
 
-/// The pod's own grace, as far as there is time for it.
-fn end(machine: &mut PodMachine, seconds: i64) {
+/// With the pod's own grace, as far as there is time for it.
+fn end(machine: &mut PodMachine, until: Time, now: Time, fails_all: bool) {
+    let left = i64::try_from(until.since(now).as_secs()).unwrap_or(0);
     let own = machine.spec().termination_grace_period_seconds.unwrap_or(30);
-    machine.terminate(TERMINATED, MESSAGE.into(), own.min(seconds).max(1), true);
+    let grace_seconds = own.min(left).max(1);
+    if !fails_all && machine.can_rest() {
+        machine.begin_rest(grace_seconds, now);
+    } else {
+        machine.terminate(TERMINATED, MESSAGE.into(), grace_seconds, true);
+    }
 }
 
 impl PodMachine {
     /// Something of it runs or is about to.
     fn is_active(&self) -> bool {
-        self.is_admitted() && !self.is_terminal_in_api() && (self.ending.is_none() || self.may_run())
+        let goes_on = match (&self.ending, &self.rest) {
+            (Some(_), _) => self.may_run(),
+            (None, Some(_)) => !self.is_at_rest(),
+            (None, None) => true,
+        };
+        self.is_admitted() && !self.is_terminal_in_api() && goes_on
     }
 }

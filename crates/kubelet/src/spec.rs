@@ -1,6 +1,8 @@
 //! What the runtime is told of one container: everything expanded, resolved and checked.
 
-use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext};
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume};
 
 use crate::{
     AppArmor, ContainerSpec, Image, Mount, MountSource, PodRef, Propagation, Seccomp, Security,
@@ -28,8 +30,17 @@ pub(crate) struct Ingredients<'a> {
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
     let who = PodRef::of(pod);
     let env = environment(pod, container, from.sources, from.files, &from.around)?;
-    let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-    let expanded = |list: &Option<Vec<String>>| list.iter().flatten().map(|it| expand(it, value)).collect();
+    let values: Values<'_> = env.iter().rev().map(|it| (&*it.0, &*it.1)).collect();
+    let mut room = EXPANDED_BYTES_MAX;
+    let mut expanded = |list: &Option<Vec<String>>| -> Result<Vec<String>, ConfigError> {
+        let expanded = list.iter().flatten().map(|it| {
+            let text = expand(it, |name| values.get(name).copied())?;
+            room = room.checked_sub(text.len()).ok_or_else(too_much)?;
+            Ok(text)
+        });
+        expanded.collect()
+    };
+    let (command, args) = (expanded(&container.command)?, expanded(&container.args)?);
     let mut labels = identity(&who);
     labels.insert("io.kubernetes.container.name".into(), container.name.clone());
     let pod_spec = spec_of(pod);
@@ -40,10 +51,10 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         attempt: from.attempt,
         image: container.image.clone().unwrap_or_default(),
         image_ref: from.image.image_ref.clone(),
-        command: expanded(&container.command),
-        args: expanded(&container.args),
+        command,
+        args,
         working_dir: container.working_dir.clone().unwrap_or_default(),
-        mounts: mounts(pod, container, &env, from)?,
+        mounts: mounts(pod, container, &values, from)?,
         labels,
         annotations: annotations(pod, container, from.attempt),
         stdin: container.stdin == Some(true),
@@ -61,6 +72,16 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         env,
         pod: who,
     })
+}
+
+/// A container's variables by name.
+type Values<'e> = BTreeMap<&'e str, &'e str>;
+
+/// What command and arguments may come to together, and so all paths within volumes: Linux starts no program with more.
+const EXPANDED_BYTES_MAX: usize = 8 << 20;
+
+fn too_much() -> ConfigError {
+    ConfigError::Broken(format!("what its variables are put into is longer than {EXPANDED_BYTES_MAX} bytes"))
 }
 
 /// Changes when the container must be made anew: its image is the one thing of it that may be edited.
@@ -92,24 +113,27 @@ const DEFAULT_MESSAGE_PATH: &str = "/dev/termination-log";
 fn mounts(
     pod: &Pod,
     container: &Container,
-    env: &[(String, String)],
+    values: &Values<'_>,
     from: &Ingredients<'_>,
 ) -> Result<Vec<Mount>, ConfigError> {
     let broken = |it: String| Err(ConfigError::Broken(it));
-    let spec = spec_of(pod);
+    let volumes: BTreeMap<&str, &Volume> =
+        spec_of(pod).volumes.iter().flatten().rev().map(|it| (&*it.name, it)).collect();
     let mut mounts = Vec::new();
+    let mut room = EXPANDED_BYTES_MAX;
     for mount in container.volume_mounts.iter().flatten() {
-        let Some(volume) = spec.volumes.iter().flatten().find(|it| it.name == mount.name) else {
+        let Some(volume) = volumes.get(&*mount.name).copied() else {
             return broken(format!("cannot find volume {:?} to mount into container {:?}", mount.name, container.name));
         };
-        let value = |name: &str| env.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+        let value = |name: &str| values.get(name).copied();
         let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
-            Some(expr) => match unset(expr, value) {
-                missing if missing.is_empty() => env::expand(expr, value),
+            Some(expr) => match unset(expr, value)? {
+                missing if missing.is_empty() => env::expand(expr, value)?,
                 missing => return broken(format!("missing value for {}", missing.join(", "))),
             },
             None => mount.sub_path.clone().unwrap_or_default(),
         };
+        room = room.checked_sub(sub_path.len()).ok_or_else(too_much)?;
         if sub_path.starts_with('/') {
             return broken(format!("error SubPath `{sub_path}` must not be an absolute path"));
         }
@@ -149,7 +173,7 @@ fn mounts(
 }
 
 /// The variables of a subPathExpr that are not set, or empty: it must not come to name another folder.
-fn unset(expr: &str, value: impl Fn(&str) -> Option<String>) -> Vec<String> {
+fn unset<'v>(expr: &str, value: impl Fn(&str) -> Option<&'v str>) -> Result<Vec<String>, ConfigError> {
     let unset = std::cell::RefCell::new(std::collections::BTreeSet::new());
     env::expand(expr, |name| {
         let value = value(name).filter(|it| !it.is_empty());
@@ -157,8 +181,8 @@ fn unset(expr: &str, value: impl Fn(&str) -> Option<String>) -> Vec<String> {
             unset.borrow_mut().insert(name.to_owned());
         }
         value
-    });
-    unset.into_inner().into_iter().collect()
+    })?;
+    Ok(unset.into_inner().into_iter().collect())
 }
 
 fn own_mount(path: &str, source: MountSource) -> Mount {

@@ -358,8 +358,9 @@ impl PodMachine {
     /// Some container that has ended runs again.
     fn begins_again(&self) -> bool {
         spec_of(&self.pod).containers.iter().any(|it| {
-            let exit = self.tracks.get(&it.name).and_then(|it| exit_of(it.latest()?));
-            exit.is_some_and(|exit| restarts(&self.pod, it, exit))
+            let track = self.tracks.get(&it.name);
+            let exit = track.and_then(|it| exit_of(it.latest()?));
+            exit.is_some_and(|exit| restarts(&self.pod, it, exit) || track.is_some_and(Track::must_restart))
         })
     }
 

@@ -2,6 +2,8 @@
 //!
 //! A kind this node cannot provide is a problem like a missing ConfigMap is: the pod waits and says for what.
 
+use std::cell::Cell;
+
 use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
 use corten_meta::{Key, Quantity};
 
@@ -15,14 +17,14 @@ use crate::{
 };
 
 /// Why a volume cannot be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     pub(crate) volume: String,
     pub(crate) kind: ProblemKind,
     pub(crate) message: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProblemKind {
     /// Its ConfigMap or Secret has not been read yet.
     Unread,
@@ -35,6 +37,8 @@ pub(crate) enum ProblemKind {
 }
 
 const DEFAULT_MODE: u32 = 0o644;
+/// What all files of one pod's volumes may come to: a pod may name one large key in thousands of places.
+const BYTES_MAX: usize = 64 << 20;
 
 /// All volumes of the pod, or everything that is wrong with them.
 pub(crate) fn plan(
@@ -45,8 +49,9 @@ pub(crate) fn plan(
 ) -> Result<Vec<Volume>, Vec<Problem>> {
     let mut volumes = Vec::new();
     let mut problems = Vec::new();
+    let room = Cell::new(BYTES_MAX);
     for volume in spec_of(pod).volumes.iter().flatten() {
-        let planner = Planner { pod, sources, tokens, around, volume: &volume.name };
+        let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
         match planner.source(volume) {
             Ok(source) => volumes.push(Volume { name: volume.name.clone(), source }),
             Err(problem) => problems.push(problem),
@@ -61,6 +66,8 @@ struct Planner<'a> {
     tokens: &'a Tokens,
     around: &'a Surroundings<'a>,
     volume: &'a str,
+    /// How many bytes there may still be.
+    room: &'a Cell<usize>,
 }
 
 /// What several kinds of volume have in common: the keys of one object as files.
@@ -186,13 +193,17 @@ impl Planner<'_> {
             Lookup::Unread => return Err(self.problem(ProblemKind::Unread, format!("{} is not read yet", keys.name))),
         };
         let Some(items) = keys.items.filter(|it| !it.is_empty()) else {
-            let file = |(key, content): (&String, &Vec<u8>)| keys.access.file(key, None, None, content.clone());
-            return Ok(data.iter().map(file).collect());
+            let file = |(key, content): (&String, &Vec<u8>)| {
+                self.take_room(content.len())?;
+                Ok(keys.access.file(key, None, None, content.clone()))
+            };
+            return data.iter().map(file).collect();
         };
         let mut files = Vec::new();
         for item in items {
             match data.get(&item.key) {
                 Some(content) => {
+                    self.take_room(content.len())?;
                     files.push(keys.access.file(&item.path, item.mode, item.user, content.clone()));
                 }
                 None if optional => {}
@@ -220,9 +231,19 @@ impl Planner<'_> {
                 _ => Err("neither fieldRef nor resourceFieldRef is set".into()),
             };
             let content = value.map_err(|it| self.missing(it))?.into_bytes();
+            self.take_room(content.len())?;
             files.push(access.file(&item.path, item.mode, item.user, content));
         }
         Ok(files)
+    }
+
+    fn take_room(&self, bytes: usize) -> Result<(), Problem> {
+        let left = self.room.get().checked_sub(bytes).ok_or_else(|| {
+            let message = format!("volume {:?} makes more than {BYTES_MAX} bytes of files of this pod", self.volume);
+            self.problem(ProblemKind::Unsupported, message)
+        })?;
+        self.room.set(left);
+        Ok(())
     }
 
     fn missing(&self, reason: String) -> Problem {

@@ -2,6 +2,7 @@
 //!
 //! Nothing here does I/O, reads a clock or knows a single kind.
 
+pub mod address;
 pub mod depth;
 pub mod duration;
 pub mod field;
@@ -25,4 +26,4 @@ pub use schedule::Schedule;
 pub use selector::{FieldSelector, LabelSelector, Selector};
 pub use status::{Cause, Details, Retry, Status};
 pub use time::{InvalidTime, MicroTime, Time};
-pub use violation::{Rule, Violation};
+pub use violation::{Rule, Violation, Violations, shortened};

@@ -1,14 +1,14 @@
 //! Label and field selectors: their text form, their object form, and matching.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// One requirement on one key.
+/// One requirement on one key. Values are a set: there may be thousands, and it is asked for each object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
+    In(String, BTreeSet<String>),
+    NotIn(String, BTreeSet<String>),
     Exists(String),
     DoesNotExist(String),
     GreaterThan(String, i64),
@@ -84,7 +84,8 @@ fn parse_requirement(part: &str) -> Result<Requirement, String> {
     for (operator, negated) in [("!=", true), ("==", false), ("=", false)] {
         if let Some((key, value)) = part.split_once(operator) {
             let (key, value) = (label_key(key)?, label_value(value)?);
-            return Ok(if negated { Requirement::NotIn(key, vec![value]) } else { Requirement::In(key, vec![value]) });
+            let values = BTreeSet::from([value]);
+            return Ok(if negated { Requirement::NotIn(key, values) } else { Requirement::In(key, values) });
         }
     }
     for (operator, greater) in [('>', true), ('<', false)] {
@@ -99,7 +100,7 @@ fn parse_requirement(part: &str) -> Result<Requirement, String> {
 
 fn parse_set(part: &str, open: usize) -> Result<Requirement, String> {
     let values = part[open + 1..].trim_end().strip_suffix(')').ok_or_else(|| format!("missing ')' in {part:?}"))?;
-    let values = values.split(',').map(label_value).collect::<Result<Vec<_>, _>>()?;
+    let values = values.split(',').map(label_value).collect::<Result<BTreeSet<_>, _>>()?;
     let head = part[..open].trim();
     let (key, operator) =
         head.rsplit_once(char::is_whitespace).ok_or_else(|| format!("missing operator in {part:?}"))?;
@@ -149,19 +150,28 @@ pub struct LabelSelectorRequirement {
 impl LabelSelector {
     /// As requirements. An operator that validation would have refused matches nothing.
     pub fn selector(&self) -> Selector {
-        let labels = self.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), vec![value.clone()]));
+        let values = |it: &LabelSelectorRequirement| it.values.iter().cloned().collect();
+        let labels = self.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), [value.clone()].into()));
         let expressions = self.match_expressions.iter().map(|it| match &*it.operator {
-            "NotIn" => Requirement::NotIn(it.key.clone(), it.values.clone()),
+            "NotIn" => Requirement::NotIn(it.key.clone(), values(it)),
             "Exists" => Requirement::Exists(it.key.clone()),
             "DoesNotExist" => Requirement::DoesNotExist(it.key.clone()),
-            "In" => Requirement::In(it.key.clone(), it.values.clone()),
-            _ => Requirement::In(it.key.clone(), Vec::new()),
+            "In" => Requirement::In(it.key.clone(), values(it)),
+            _ => Requirement::In(it.key.clone(), BTreeSet::new()),
         });
         Selector(labels.chain(expressions).collect())
     }
 
+    /// Whoever asks for many objects makes it a [`Selector`] first, once.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector().matches(labels)
+    }
+}
+
+/// Read from the form inside objects: whoever keeps a selector to match with it has it ready.
+impl<'de> Deserialize<'de> for Selector {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        LabelSelector::deserialize(deserializer).map(|it| it.selector())
     }
 }
 

@@ -20,10 +20,17 @@ pub struct Time(pub Timestamp);
 pub struct MicroTime(pub Timestamp);
 
 impl Time {
-    /// The first moment that can be written, at the beginning of the year 0, and the last. What would lie beyond is one of
-    /// them, so whatever is computed can be read again.
+    /// The first moment that can be written, at the beginning of the year 0, and the last, at the end of the year 9999. What
+    /// would lie beyond is one of them, so whatever is computed can be read again.
     pub const MIN: Self = Self(Timestamp::constant(rfc3339::YEAR_ZERO, 0));
+    /// The evening of the last day but one of the year 9999: clients' readers know no later time. What is later is read as it.
     pub const MAX: Self = Self(Timestamp::MAX);
+
+    /// Go's zero, the beginning of the year 1, which stands for a time that is not set: it is written as `null`.
+    pub fn is_unset(self) -> bool {
+        const YEAR_ONE: Timestamp = Timestamp::constant(-62_135_596_800, 0);
+        self.0 == YEAR_ONE
+    }
 
     /// Seconds since the Unix epoch; the nearest time there is where the calendar ends before.
     pub fn from_unix_seconds(seconds: i64) -> Self {
@@ -70,8 +77,11 @@ impl Time {
         if seconds < 0 { self.before(duration) } else { self.after(duration) }
     }
 
+    /// To the microsecond: equal to what a reader of its text gets back.
     pub fn micro(self) -> MicroTime {
-        MicroTime(self.0)
+        let finer = self.0.as_nanosecond().rem_euclid(1_000);
+        let whole = Timestamp::from_nanosecond(self.0.as_nanosecond() - finer);
+        MicroTime(whole.unwrap_or(self.0))
     }
 
     /// Without its fraction of a second: equal to what a reader of the API gets back.
@@ -160,6 +170,14 @@ mod tests {
             assert_eq!((Time::from_unix_millis(number), Time::from_unix_millis(-number)), (Time::MAX, Time::MIN));
         }
         assert_eq!(Time::MIN.whole_seconds(), Time::MIN);
+        for (text, is_unset) in [
+            ("0001-01-01T00:00:00Z", true),
+            ("0001-01-01T02:00:00+02:00", true),
+            ("0001-01-01T00:00:00.000000001Z", false),
+            ("0000-12-31T23:59:59Z", false),
+        ] {
+            assert_eq!(text.parse::<Time>().map(Time::is_unset), Ok(is_unset), "{text}");
+        }
         for (end, text) in [(Time::MIN, "0000-01-01T00:00:00Z"), (Time::MAX.whole_seconds(), "9999-12-30T22:00:00Z")] {
             assert_eq!((end.to_string().as_str(), text.parse()), (text, Ok(end)), "what is written is read again");
             assert_eq!(end.micro().to_string().parse(), Ok(end.micro()));

@@ -1,6 +1,9 @@
 //! One broken rule of an object, with the path of its field. Wording follows apimachinery's `field.Error`.
 
-use std::fmt::{self, Write as _};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write as _},
+};
 
 /// More than any name, label or line of text that a rule knows: only what breaks one is shown in part.
 const VALUE_BYTES_MAX: usize = 4 << 10;
@@ -115,6 +118,43 @@ impl Violation {
     }
 }
 
+/// The violations of one object, up to [`Violation::MOST`]: beyond that nothing is kept, and whoever looks for more may stop.
+#[derive(Debug, Default)]
+pub struct Violations {
+    told: Vec<Violation>,
+    is_cut: bool,
+}
+
+impl Violations {
+    pub fn push(&mut self, violation: Violation) {
+        if self.is_full() {
+            self.is_cut = true;
+        } else {
+            self.told.push(violation);
+        }
+    }
+
+    /// Takes no more from `violations` than there is room for, and one that shows that there was more.
+    pub fn extend(&mut self, violations: impl IntoIterator<Item = Violation>) {
+        for violation in violations {
+            self.push(violation);
+            if self.is_cut {
+                return;
+            }
+        }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.told.len() >= Violation::MOST
+    }
+
+    /// All of them; or the first ones, and one that says that there are more.
+    pub fn into_vec(mut self) -> Vec<Violation> {
+        self.told.extend(self.is_cut.then(|| Violation::and_more(Violation::MOST)));
+        self.told
+    }
+}
+
 /// What is written of a value: so much of its start, then an ellipsis. Nothing past that is formatted.
 fn shown(value: impl fmt::Display) -> String {
     let mut start = Start(String::new());
@@ -146,6 +186,15 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
+/// As much of a path or a name as a sentence about it shows: an object says itself how long its keys are, and a sentence
+/// may be about each of the thousand things below a key.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    if text.len() <= PATH_BYTES_MAX + ELLIPSIS.len() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}{ELLIPSIS}", &text[..boundary(text, PATH_BYTES_MAX)]))
+}
+
 /// Where a character begins at or next before `at`.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|it| text.is_char_boundary(*it)).unwrap_or(0)
@@ -164,6 +213,22 @@ impl fmt::Display for Violation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keeps_a_bounded_number_and_looks_for_no_more() {
+        let mut found = Violations::default();
+        let mut drawn = 0;
+        found.extend((0..).map(|it| {
+            drawn = it;
+            Violation::required("spec", "")
+        }));
+        assert_eq!((drawn, found.is_full()), (Violation::MOST, true));
+        let told = found.into_vec();
+        assert_eq!((told.len(), told.last()), (Violation::MOST + 1, Some(&Violation::and_more(Violation::MOST))));
+        let mut found = Violations::default();
+        found.extend(vec![Violation::required("spec", ""); Violation::MOST]);
+        assert_eq!(found.into_vec().len(), Violation::MOST);
+    }
 
     #[test]
     fn shows_small_values_whole_and_the_start_of_large_ones() {

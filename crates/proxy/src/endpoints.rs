@@ -3,7 +3,12 @@
 //! As upstream: ready ones; where there is none, those that end but still serve. Hints for this node or its zone narrow
 //! them down, where every ready endpoint has one and some are for here.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use corten_meta::address::is_reachable;
 
 use crate::{
     Config,
@@ -31,19 +36,44 @@ pub(crate) struct Chosen {
     pub(crate) here: BTreeSet<IpAddr>,
 }
 
+/// Slices by the names and protocols of their ports, with the numbers that they give them: a Service may have thousands of
+/// ports, and its slices as many.
+pub(crate) struct ByPort<'a>(BTreeMap<(&'a str, Protocol), Vec<(&'a EndpointSlice, u16)>>);
+
+impl<'a> ByPort<'a> {
+    pub(crate) fn of(slices: &[&'a EndpointSlice]) -> Self {
+        let mut by_port: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for slice in slices {
+            for port in &slice.ports {
+                let Some(protocol) = Protocol::parse(port.protocol.as_deref().unwrap_or_default()) else { continue };
+                let Some(number) = port.port.filter(|it| *it != 0) else { continue };
+                by_port.entry((port.name.as_deref().unwrap_or_default(), protocol)).or_default().push((*slice, number));
+            }
+        }
+        Self(by_port)
+    }
+
+    fn with(&self, port: (&'a str, Protocol)) -> &[(&'a EndpointSlice, u16)] {
+        self.0.get(&port).map_or(&[], Vec::as_slice)
+    }
+
+    /// How many endpoints there are to choose from for a port, however many of them are the same.
+    pub(crate) fn n_endpoints(&self, port: (&'a str, Protocol)) -> usize {
+        self.with(port).iter().map(|it| it.0.endpoints.len()).sum()
+    }
+}
+
 pub(crate) fn choose<'a>(
-    slices: impl Iterator<Item = &'a EndpointSlice>,
-    port: (&str, Protocol),
+    slices: &ByPort<'a>,
+    port: (&'a str, Protocol),
     family: Family,
     config: &Config,
     zone: &str,
 ) -> Chosen {
     let address_type = if family == Family::V4 { "IPv4" } else { "IPv6" };
     let mut candidates = Vec::new();
-    for slice in slices.filter(|it| it.address_type == address_type) {
-        for number in ports(slice, port) {
-            candidates.extend(slice.endpoints.iter().filter_map(|it| candidate(it, number, family, config)));
-        }
+    for (slice, number) in slices.with(port).iter().filter(|it| it.0.address_type == address_type) {
+        candidates.extend(slice.endpoints.iter().filter_map(|it| candidate(it, *number, family, config)));
     }
     let mut chosen = Chosen { here: here(&candidates, config), ..Chosen::default() };
     let narrow = narrowing(&candidates, config, zone);
@@ -52,19 +82,11 @@ pub(crate) fn choose<'a>(
     chosen
 }
 
-/// The numbers that a slice gives the Service's port.
-fn ports<'a>(slice: &'a EndpointSlice, (name, protocol): (&'a str, Protocol)) -> impl Iterator<Item = u16> + 'a {
-    let is_it = move |it: &&crate::seen::EndpointPort| {
-        it.name.as_deref().unwrap_or_default() == name
-            && Protocol::parse(it.protocol.as_deref().unwrap_or_default()) == Some(protocol)
-    };
-    slice.ports.iter().filter(is_it).filter_map(|it| it.port).filter(|it| *it != 0)
-}
-
 fn candidate<'a>(endpoint: &'a Endpoint, port: u16, family: Family, config: &Config) -> Option<Candidate<'a>> {
     // As upstream: the others of an endpoint are for other uses.
     let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
-    if Family::of(address) != family || !may_be_sent_to(address) {
+    // The server refuses such endpoints, too: they would open what listens for this machine alone.
+    if Family::of(address) != family || !is_reachable(address) {
         return None;
     }
     let conditions = &endpoint.conditions;
@@ -78,15 +100,6 @@ fn candidate<'a>(endpoint: &'a Endpoint, port: u16, family: Family, config: &Con
         local: endpoint.node_name.as_deref().is_some_and(|it| it == config.node_name),
         hints: endpoint.hints.as_ref(),
     })
-}
-
-/// The server refuses such endpoints, too: they would open what listens for this machine alone.
-fn may_be_sent_to(address: IpAddr) -> bool {
-    let is_link_local = match address {
-        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
-        IpAddr::V6(it) => it.is_unicast_link_local(),
-    };
-    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local)
 }
 
 fn usable<'a>(candidates: impl Iterator<Item = &'a Candidate<'a>> + Clone) -> BTreeSet<Backend> {

@@ -10,9 +10,11 @@
 //! ```
 //! Only the first packet of a connection comes by the translating hooks: the kernel remembers the rest.
 
+use corten_meta::address::Cidr;
+
 use crate::{
     Config,
-    rules::{Change, Cidr, Family, Hook, Lookup, Map, Rule, Side, Term},
+    rules::{Change, Family, Hook, Lookup, Map, Rule, Side, Term},
 };
 
 /// Goes with what stands here: a table without this chain was made by another version, and is replaced as a whole.
@@ -65,7 +67,7 @@ fn rules(config: &Config) -> Vec<(String, Rule)> {
             add(hook, vec![Term::NewConnection, Term::Family(family), Term::Jump(refused.clone())]);
         }
         let is_cluster_ip = || Term::In(Lookup::Destination, family, Map::ClusterIps(family).name());
-        for pods in config.pod_cidrs.iter().filter(|it| it.family() == family) {
+        for pods in config.pod_cidrs.iter().filter(|it| Family::of(it.address) == family) {
             // As upstream: what does not come from a Pod of this node takes the node's address, so that answers come back.
             add(&services, vec![is_cluster_ip(), Term::NotWithin(Side::Source, *pods), Term::Mark]);
         }

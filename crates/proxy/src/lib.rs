@@ -20,15 +20,15 @@ use std::{
     net::IpAddr,
 };
 
-use corten_meta::{Key, Time};
+use corten_meta::{Key, Time, address::Cidr};
 use corten_reconcile::{Actor, Decision, Wait};
 
 use claims::{Before, Claims};
 use laid::{Laid, Rows};
-use rules::{Backend, Change, Cidr, Element, ElementKey, Map, Protocol};
-use seen::{EndpointSlice, Service};
+use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
+use seen::{EndpointSlice, Service, ServiceCidr};
 pub use wanted::Front;
-use wanted::Wanted;
+use wanted::{Around, Wanted};
 
 /// The loop's name in journals.
 pub const NAME: &str = "kube-proxy";
@@ -40,8 +40,6 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// Where this node's own Pods have their addresses.
     pub pod_cidrs: Vec<Cidr>,
-    /// Where the cluster's Services have their addresses.
-    pub service_cidrs: Vec<Cidr>,
     /// What Corten itself answers at on the node's addresses.
     pub own_ports: BTreeSet<(Protocol, u16)>,
     /// What processes of the machine listen at there, as far as it is known.
@@ -56,6 +54,9 @@ pub enum Event {
     SliceGone(Key),
     /// The node's zone; empty where it has none.
     Zone(String),
+    /// Where the cluster's Services may have their addresses.
+    Range(Box<ServiceCidr>),
+    RangeGone(String),
     /// The ports of the node's addresses that processes of the machine listen at.
     Listening(BTreeSet<(Protocol, u16)>),
 }
@@ -109,6 +110,8 @@ struct Entry {
 pub struct Proxy {
     config: Config,
     zone: String,
+    /// By the names of their objects.
+    ranges: BTreeMap<String, Vec<Cidr>>,
     entries: BTreeMap<Key, Entry>,
     /// Whose each slice is, by its own key.
     slices: BTreeMap<Key, Key>,
@@ -245,9 +248,19 @@ impl Proxy {
             Event::Listening(ports) if ports == self.config.listening => {}
             Event::Listening(ports) => {
                 self.config.listening = ports;
-                let has_outside = |it: &Entry| it.service.as_ref().is_some_and(|it| it.has_outside_addresses());
-                let outside = self.entries.iter().filter(|(_, it)| has_outside(it));
-                dirty.extend(outside.map(|(key, _)| key.clone()));
+                dirty.extend(self.with_outside_addresses());
+            }
+            Event::Range(range) => {
+                let cidrs = range.cidrs();
+                if self.ranges.get(&range.metadata.name) != Some(&cidrs) {
+                    self.ranges.insert(range.metadata.name, cidrs);
+                    dirty.extend(self.with_outside_addresses());
+                }
+            }
+            Event::RangeGone(name) => {
+                if self.ranges.remove(&name).is_some() {
+                    dirty.extend(self.with_outside_addresses());
+                }
             }
             Event::Zone(zone) if zone == self.zone => {}
             Event::Zone(zone) => {
@@ -255,6 +268,12 @@ impl Proxy {
                 dirty.extend(self.entries.keys().cloned());
             }
         }
+    }
+
+    /// The Services of which not all addresses are the cluster's to give.
+    fn with_outside_addresses(&self) -> impl Iterator<Item = Key> {
+        let has_outside = |it: &Entry| it.service.as_ref().is_some_and(|it| it.has_outside_addresses());
+        self.entries.iter().filter(move |(_, it)| has_outside(it)).map(|(key, _)| key.clone())
     }
 
     fn forget_slice(&mut self, id: &Key, dirty: &mut BTreeSet<Key>) {
@@ -269,9 +288,10 @@ impl Proxy {
     /// Finds what one Service wants now, and how that differs from before.
     fn lead(&mut self, key: &Key, before: &mut Before, (gone, bodies): (&mut Bodies, &mut Bodies), step: &mut Step) {
         let Some(entry) = self.entries.get_mut(key) else { return };
+        let around = Around { config: &self.config, zone: &self.zone, ranges: &self.ranges };
         let slices: Vec<&EndpointSlice> = entry.slices.values().map(|it| &**it).collect();
         let service = entry.service.as_deref();
-        let wanted = service.map(|it| wanted::wanted(it, &slices, &self.config, &self.zone)).unwrap_or_default();
+        let wanted = service.map(|it| wanted::wanted(it, &slices, &around)).unwrap_or_default();
         let laid = self.rows.lay(&wanted, &entry.laid);
         // A Service that is made anew under its name is as old as it says.
         let rank = service.map_or(entry.rank, |it| it.metadata.creation_timestamp);

@@ -3,8 +3,9 @@
 //!
 //! Whoever may write a Service chooses its external addresses (CVE-2020-8554). Those of others outside are led, as upstream.
 
-use std::{net::IpAddr, ops::RangeInclusive};
+use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive};
 
+use corten_meta::address::{Cidr, is_reachable};
 use corten_reconcile::{Actor, Wait};
 
 use crate::{
@@ -16,7 +17,13 @@ use crate::{
 const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Why packets for this address and port are not led to a Service.
-pub(crate) fn refusal(config: &Config, address: IpAddr, protocol: Protocol, port: u16) -> Option<Wait> {
+pub(crate) fn refusal(
+    config: &Config,
+    ranges: &BTreeMap<String, Vec<Cidr>>,
+    address: IpAddr,
+    protocol: Protocol,
+    port: u16,
+) -> Option<Wait> {
     let front = format!("{}/{}", Backend { address, port }, protocol.word().to_uppercase());
     let refused = |why: &str| {
         let message = format!("packets for {front} are not led to it: {why}");
@@ -29,14 +36,10 @@ pub(crate) fn refusal(config: &Config, address: IpAddr, protocol: Protocol, port
     if config.pod_cidrs.iter().any(|it| it.contains(address)) {
         return refused("it is an address of Pods");
     }
-    if config.service_cidrs.iter().any(|it| it.contains(address)) {
+    if ranges.values().flatten().any(|it| it.contains(address)) {
         return refused("it is an address of the cluster's own Services");
     }
-    let is_link_local = match address {
-        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
-        IpAddr::V6(it) => it.is_unicast_link_local(),
-    };
-    if address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local {
+    if !is_reachable(address) {
         return refused("it is no address from outside");
     }
     if !config.addresses.contains(&address) {

@@ -2,10 +2,9 @@
 //!
 //! They are nftables' own, as few of them as Services need; shown, they read as `nft` would write them.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::{fmt, net::IpAddr};
+
+use corten_meta::address::Cidr;
 
 /// The bit of a packet's mark that says: it needs this node's address to come back. Upstream's, too.
 pub const MARK: u32 = 0x4000;
@@ -21,13 +20,6 @@ pub enum Protocol {
     Tcp,
     Udp,
     Sctp,
-}
-
-/// A range of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cidr {
-    pub address: IpAddr,
-    pub bits: u8,
 }
 
 /// Where a connection is sent.
@@ -234,36 +226,6 @@ impl Protocol {
     }
 }
 
-impl Cidr {
-    pub fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = text.split_once('/')?;
-        let (address, bits): (IpAddr, u8) = (address.trim().parse().ok()?, bits.trim().parse().ok()?);
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        (bits <= most).then(|| Self { address: masked(address, bits), bits })
-    }
-
-    pub fn family(&self) -> Family {
-        Family::of(self.address)
-    }
-
-    pub fn contains(&self, address: IpAddr) -> bool {
-        Family::of(address) == self.family() && masked(address, self.bits) == self.address
-    }
-}
-
-fn masked(address: IpAddr, bits: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(it) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(it.to_bits() & mask))
-        }
-        IpAddr::V6(it) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(it.to_bits() & mask))
-        }
-    }
-}
-
 impl Map {
     pub fn name(self) -> String {
         let (word, family) = match self {
@@ -292,12 +254,6 @@ impl Map {
             let shared = (0..SHARDS).flat_map(move |shard| [Self::Endpoints(it, shard), Self::Spread(it, shard)]);
             single.into_iter().chain(shared)
         })
-    }
-}
-
-impl fmt::Display for Cidr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
     }
 }
 
@@ -352,8 +308,8 @@ impl fmt::Display for Term {
             Self::Family(Family::V4) => write!(f, "meta nfproto ipv4"),
             Self::Family(Family::V6) => write!(f, "meta nfproto ipv6"),
             Self::Protocol(it) => write!(f, "meta l4proto {}", it.word()),
-            Self::Within(at, it) => write!(f, "{} {} {it}", it.family().word(), side(at)),
-            Self::NotWithin(at, it) => write!(f, "{} {} != {it}", it.family().word(), side(at)),
+            Self::Within(at, it) => write!(f, "{} {} {it}", Family::of(it.address).word(), side(at)),
+            Self::NotWithin(at, it) => write!(f, "{} {} != {it}", Family::of(it.address).word(), side(at)),
             Self::Local(at, _) => write!(f, "fib {} type local", side(at)),
             Self::NotThrough(it) => write!(f, "iifname != \"{it}\""),
             Self::NewConnection => write!(f, "ct state new"),

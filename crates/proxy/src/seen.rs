@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
-use corten_meta::{Key, Time};
+use corten_meta::{Key, Time, address::Cidr};
 use serde::{Deserialize, Deserializer};
 
 /// The label that says whose slice it is.
@@ -18,6 +18,27 @@ pub struct Meta {
     pub creation_timestamp: Option<Time>,
     #[serde(deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A range of Services' addresses. One that is about to go counts until it is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServiceCidr {
+    pub metadata: Meta,
+    pub spec: ServiceCidrSpec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServiceCidrSpec {
+    #[serde(deserialize_with = "or_default")]
+    pub cidrs: Vec<String>,
+}
+
+impl ServiceCidr {
+    pub(crate) fn cidrs(&self) -> Vec<Cidr> {
+        self.spec.cidrs.iter().filter_map(|it| Cidr::parse(it)).collect()
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

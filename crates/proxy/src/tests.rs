@@ -34,6 +34,7 @@ fn cases() {
 fn played(case: &str, n: usize) -> String {
     let mut out = String::from(if n == 0 { "# " } else { "\n# " });
     let mut proxy = Proxy::new(config());
+    proxy.step(event("range kubernetes 10.96.0.0/12,fd00:10:96::/112"));
     let mut kernel = Kernel::default();
     kernel.apply(&proxy.whole(&kernel.existing()));
     let mut batch = Vec::new();
@@ -115,7 +116,8 @@ fn changes_add_up_to_the_whole() {
 
 fn random_line(draw: &mut impl FnMut(u64) -> u64) -> String {
     let name = ["web", "api", "dns"][usize::try_from(draw(3)).expect("small")];
-    match draw(9) {
+    match draw(10) {
+        9 => ["range more 192.0.2.0/24", "gone range more"][usize::try_from(draw(2)).expect("small")].to_owned(),
         8 => format!("listening {}", ["80/TCP", "53/UDP"][usize::try_from(draw(2)).expect("small")]),
         0 => format!("gone service {name}"),
         1 => format!("gone slice {name}-{}", draw(2)),
@@ -150,5 +152,46 @@ fn random_line(draw: &mut impl FnMut(u64) -> u64) -> String {
             }
             line
         }
+    }
+}
+
+/// Lists that are multiplied with each other: ports with addresses, with source ranges, and with endpoints.
+#[test]
+fn what_is_more_than_a_node_can_hold_is_not_laid() {
+    let ports = |n: usize| (1..=n).map(|it| format!("p{it}:{it}/TCP")).collect::<Vec<_>>().join(",");
+    let addresses =
+        |n: usize| (0..n).map(|it| format!("192.0.{}.{}", it / 256, it % 256)).collect::<Vec<_>>().join(",");
+    let ranges =
+        |n: usize| (0..n).map(|it| format!("192.0.{}.{}/32", it / 256, it % 256)).collect::<Vec<_>>().join(",");
+    for (lines, is_laid) in [
+        (
+            vec![
+                format!("service web ip=10.96.0.7 ports={}", ports(5_000)),
+                format!("slice s of=web ports={} to=10.244.0.3", ports(5_000)),
+            ],
+            true,
+        ),
+        (vec![format!("service web ip=10.96.0.7 ports={} external={}", ports(20_000), addresses(20_000))], false),
+        (
+            vec![format!(
+                "service web ip=10.96.0.7 type=LoadBalancer ports={} ingress=203.0.113.1 ranges={}",
+                ports(20_000),
+                ranges(20_000)
+            )],
+            false,
+        ),
+        (
+            vec![
+                format!("service web ip=10.96.0.7 ports={}", ports(5_000)),
+                format!("slice s of=web ports={} to={}", ports(5_000), addresses(1_000)),
+            ],
+            false,
+        ),
+    ] {
+        let mut proxy = Proxy::new(config());
+        proxy.step(lines.iter().filter_map(|it| event(it)));
+        let decisions = proxy.decisions();
+        let waits: Vec<&str> = decisions.iter().flat_map(|it| &it.1.waits).map(|it| &*it.reason).collect();
+        assert_eq!(waits.contains(&"TooManyRules"), !is_laid, "{}", &lines[0][..80]);
     }
 }

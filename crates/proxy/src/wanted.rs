@@ -11,14 +11,15 @@ use std::{
     net::IpAddr,
 };
 
+use corten_meta::address::Cidr;
 use corten_reconcile::{Actor, Wait};
 
 use crate::{
     Config,
-    endpoints::{Chosen, choose},
+    endpoints::{ByPort, Chosen, choose},
     frame::REFUSE,
     reserved::refusal,
-    rules::{Backend, Cidr, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
+    rules::{Backend, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
     seen::{EndpointSlice, Service, ServicePort},
 };
 
@@ -62,9 +63,24 @@ pub struct Front {
     pub port: u16,
 }
 
-pub(crate) fn wanted(service: &Service, slices: &[&EndpointSlice], config: &Config, zone: &str) -> Wanted {
+/// What is known apart from the Service itself.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) zone: &'a str,
+    /// Of Services' addresses, by the names of their objects.
+    pub(crate) ranges: &'a BTreeMap<String, Vec<Cidr>>,
+}
+
+pub(crate) fn wanted<'a>(service: &'a Service, slices: &[&'a EndpointSlice], around: &Around<'_>) -> Wanted {
+    let Around { config, zone, .. } = *around;
     let mut wanted = Wanted::default();
     if !service.is_proxied() {
+        return wanted;
+    }
+    let slices = ByPort::of(slices);
+    if let Some(wait) = too_much(service, &slices) {
+        wanted.waits.push(wait);
         return wanted;
     }
     let mut here = BTreeSet::new();
@@ -75,11 +91,12 @@ pub(crate) fn wanted(service: &Service, slices: &[&EndpointSlice], config: &Conf
             .insert(Element { map: Map::ClusterIps(family), key: ElementKey::Address(cluster_ip) }, Value::Nothing);
         for port in service.spec.ports.iter().filter(|it| it.port != 0) {
             let Some(protocol) = Protocol::parse(&port.protocol) else { continue };
-            let chosen = choose(slices.iter().copied(), (&port.name, protocol), family, config, zone);
+            let chosen = choose(&slices, (&port.name, protocol), family, config, zone);
             let meta = &service.metadata;
             let path = format!("{}/{}/{}/{}", meta.namespace, meta.name, protocol.word(), port.port);
             here.extend(chosen.local.iter().map(|it| it.address));
-            Way { service, config, cluster_ip, family, protocol, port, chosen, path }.add_to(&mut wanted);
+            Way { service, config, ranges: around.ranges, cluster_ip, family, protocol, port, chosen, path }
+                .add_to(&mut wanted);
         }
     }
     let spec = &service.spec;
@@ -89,10 +106,37 @@ pub(crate) fn wanted(service: &Service, slices: &[&EndpointSlice], config: &Conf
     wanted
 }
 
+/// So many places one Service may have in the maps, and so many rules in its chains: each of its ports is at each of its
+/// addresses, and lets in each of its ranges.
+const FRONTS_MAX: usize = 20_000;
+/// So many endpoints all of its ports may choose from.
+const ENDPOINTS_MAX: usize = 200_000;
+
+/// Nothing is laid for a Service whose lists, multiplied, come to more than a node can hold.
+fn too_much<'a>(service: &'a Service, slices: &ByPort<'a>) -> Option<Wait> {
+    let spec = &service.spec;
+    let n_addresses = service.addresses().len() + spec.external_ips.len() + service.status.load_balancer.ingress.len();
+    let n_each = 1 + n_addresses + spec.load_balancer_source_ranges.len();
+    let n_fronts = spec.ports.len().saturating_mul(n_each);
+    let of_port = |it: &'a ServicePort| Some(slices.n_endpoints((&it.name, Protocol::parse(&it.protocol)?)));
+    let n_endpoints = spec.ports.iter().filter_map(of_port).fold(0, usize::saturating_add);
+    let message = if n_fronts > FRONTS_MAX {
+        format!(
+            "its ports at all of its addresses, for all of its source ranges, are {n_fronts} rules: at most {FRONTS_MAX}"
+        )
+    } else if n_endpoints > ENDPOINTS_MAX {
+        format!("its ports have {n_endpoints} endpoints, each counted for each port: at most {ENDPOINTS_MAX}")
+    } else {
+        return None;
+    };
+    Some(Wait::new("TooManyRules", message, Actor::Author))
+}
+
 /// From the fronts of one port, in one family, to its endpoints.
 struct Way<'a> {
     service: &'a Service,
     config: &'a Config,
+    ranges: &'a BTreeMap<String, Vec<Cidr>>,
     cluster_ip: IpAddr,
     family: Family,
     protocol: Protocol,
@@ -188,7 +232,7 @@ impl Way<'_> {
     fn free(&self, addresses: Vec<IpAddr>, wanted: &mut Wanted) -> Vec<IpAddr> {
         let mut free = Vec::new();
         for address in addresses.into_iter().filter(|it| Family::of(*it) == self.family) {
-            match refusal(self.config, address, self.protocol, self.port.port) {
+            match refusal(self.config, self.ranges, address, self.protocol, self.port.port) {
                 None => free.push(address),
                 Some(wait) => wanted.waits.push(wait),
             }
@@ -203,7 +247,7 @@ impl Way<'_> {
         let mut rules: Vec<Rule> = Vec::new();
         if is_local {
             // As upstream: within the cluster an external address is as good as the Service's own.
-            let pods = self.config.pod_cidrs.iter().filter(|it| it.family() == self.family);
+            let pods = self.config.pod_cidrs.iter().filter(|it| Family::of(it.address) == self.family);
             rules.extend(pods.map(|it| vec![Term::Within(Side::Source, *it), goto(&svc)]));
             rules.push(vec![Term::Local(Side::Source, self.family), Term::Mark, goto(&svc)]);
             if !self.chosen.local.is_empty() {
@@ -219,7 +263,7 @@ impl Way<'_> {
     /// The chain that lets in only whom `loadBalancerSourceRanges` names; where it names nobody, the chain behind it.
     fn guarded(&self, ext: &str, balancers: &[IpAddr], wanted: &mut Wanted) -> String {
         let ranges = self.service.spec.load_balancer_source_ranges.iter().filter_map(|it| Cidr::parse(it));
-        let mut ranges: BTreeSet<Cidr> = ranges.filter(|it| it.family() == self.family).collect();
+        let mut ranges: BTreeSet<Cidr> = ranges.filter(|it| Family::of(it.address) == self.family).collect();
         if ranges.is_empty() {
             return ext.to_owned();
         }

@@ -18,12 +18,10 @@ mod words;
 mod workloads;
 mod world;
 
-use std::{
-    fmt::Write as _,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
-};
+use std::fmt::Write as _;
 
 use corten_meta::Key;
+use corten_schema::extremes::Cases;
 
 pub use world::World;
 
@@ -42,10 +40,10 @@ pub fn check(controller: &dyn Controller, dir: &str) {
         describe(&plan, world, &mut text);
         text
     });
-    let mut tried = extremes::Tried::default();
+    let (cases, mut tried) = (Cases::default(), extremes::Tried::default());
     each_world(dir, |case, world| {
         extremes::each(&world, &mut tried, |change, world| {
-            named(&format!("{case}, {change}"), || {
+            cases.run(&format!("{case}, {change}"), || {
                 controller.reconcile(&world.view(&controller.watches()), &world.asked(), world.now)
             });
         });
@@ -58,18 +56,10 @@ pub fn check(controller: &dyn Controller, dir: &str) {
 /// # Panics
 /// As [`check`]; or where `run` does.
 pub fn each_extreme(dir: &str, mut run: impl FnMut(&World)) {
-    let mut tried = extremes::Tried::default();
+    let (cases, mut tried) = (Cases::default(), extremes::Tried::default());
     each_world(dir, |case, world| {
-        extremes::each(&world, &mut tried, |change, world| named(&format!("{case}, {change}"), || run(world)));
+        extremes::each(&world, &mut tried, |change, world| cases.run(&format!("{case}, {change}"), || run(world)));
     });
-}
-
-/// Says in which case it was, where `run` panics.
-fn named<T>(case: &str, run: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        eprintln!("in {case}");
-        resume_unwind(panic)
-    })
 }
 
 /// As [`check`], for minds that are no controllers: `run` turns a world into the text that is expected of it.

@@ -47,6 +47,18 @@ pub enum Actor {
     External,
 }
 
+impl Actor {
+    /// As it is written in a journal.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cluster => "Cluster",
+            Self::Author => "Author",
+            Self::Operator => "Operator",
+            Self::External => "External",
+        }
+    }
+}
+
 impl Wait {
     pub fn new(reason: &str, message: impl Into<String>, actor: Actor) -> Self {
         Self { reason: reason.into(), message: message.into(), on: None, actor, since: None }

@@ -129,6 +129,12 @@ impl View {
         tables.flat_map(move |(resource, table)| table.owned_by(uid).map(move |it| (resource, it.meta())))
     }
 
+    /// Of [`View::dependents`] those that block the owner's deletion.
+    pub fn blocking(&self, uid: &str) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
+        let tables = self.tables.iter().filter(|it| it.1.has_owned());
+        tables.flat_map(move |(resource, table)| table.blocking(uid).map(move |it| (resource, it.meta())))
+    }
+
     /// The metadata of one object of any resource.
     pub fn meta(&self, resource: &Resource, key: &Key) -> Option<&ObjectMeta> {
         self.tables.get(resource)?.get(key).map(|it| it.meta())

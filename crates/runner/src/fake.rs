@@ -290,6 +290,7 @@ fn is_collection(path: &str) -> bool {
                 | "endpointslices"
                 | "namespaces"
                 | "services"
+                | "servicecidrs"
         )
     )
 }

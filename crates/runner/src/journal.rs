@@ -97,6 +97,18 @@ impl JournalBook {
         page.map(|it| it.decisions.clone()).unwrap_or_default()
     }
 
+    /// The objects that wait for anything and whose decisions are `wanted`, in order.
+    pub fn waiting(&self, wanted: impl Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
+        let pages = self.pages.lock();
+        let ids = pages.order.range((true, 0)..).map(|it| it.1);
+        let is_wanted =
+            |id: &&(Resource, Key)| pages.objects.get(*id).is_some_and(|it| wanted(&id.0, &id.1, &it.decisions));
+        let mut ids: Vec<_> = ids.filter(is_wanted).cloned().collect();
+        drop(pages);
+        ids.sort_unstable();
+        ids
+    }
+
     /// A loop begins, and knows nothing of what an earlier run of it waited for: it decides about everything again.
     pub fn begin(&self, by: &str) {
         let mut pages = self.pages.lock();
@@ -191,6 +203,24 @@ mod tests {
         assert_eq!(since(4, &[], &["A", "B"]), ("patch".into(), vec![4, 2]));
         book.forget(&PODS, &key);
         assert!(book.decisions(&PODS, &key).is_empty());
+    }
+
+    #[test]
+    fn what_waits_is_found_in_order() {
+        let book = JournalBook::default();
+        let note = |name: &str, waits: &[&str]| book.record(&PODS, &Key::new("default", name), decision(1, &[], waits));
+        note("c", &["A"]);
+        note("a", &["A", "B"]);
+        note("fine", &[]);
+        note("b", &["B"]);
+        let names = |reason: &str| {
+            let is_it = |it: &Decision| it.waits.iter().any(|it| it.reason.contains(reason));
+            let found = book.waiting(|_, _, decisions| decisions.iter().any(is_it));
+            found.into_iter().map(|it| it.1.name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((names("A"), names("B"), names("")), ("a c".into(), "a b".into(), "a b c".into()));
+        note("a", &[]);
+        assert_eq!(names(""), "b c", "it does not wait any more");
     }
 
     #[test]

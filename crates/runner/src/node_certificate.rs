@@ -154,7 +154,8 @@ impl Desk {
 
 fn is_due(certificate: &ServingCertificate, now: Time) -> bool {
     let life = certificate.until.since(certificate.from);
-    now >= certificate.from.after(life / 10 * TENTHS)
+    // One that was made while the clock was ahead serves nobody yet.
+    now < certificate.from || now >= certificate.from.after(life / 10 * TENTHS)
 }
 
 #[derive(Deserialize)]

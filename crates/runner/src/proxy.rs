@@ -11,13 +11,13 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICES};
+use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
 use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode};
 use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
 use corten_proxy::{
     Event, Existing, Front, Health, Proxy, Stale, Step,
     rules::{Backend, Change, Protocol},
-    seen::{EndpointSlice, Service},
+    seen::{EndpointSlice, Service, ServiceCidr},
 };
 use corten_reconcile::{Actor, Decision, EventType, Wait};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -31,6 +31,10 @@ pub trait PacketHands: Send + Sync + 'static {
     fn existing(&self) -> BoxFuture<'_, Result<Existing, String>>;
     /// Is the table there still?
     fn is_there(&self) -> BoxFuture<'_, Result<bool, String>>;
+    /// Becomes ready where somebody has just taken the table away. Without it that is seen at the next look.
+    fn lost(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
     /// All of it at once, or nothing.
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>>;
     fn forget(&self, stale: BTreeSet<Stale>) -> BoxFuture<'_, Result<usize, String>>;
@@ -83,6 +87,7 @@ struct Running {
     recorder: EventRecorder,
     services: Informer<Box<Service>>,
     slices: Informer<Box<EndpointSlice>>,
+    ranges: Informer<Box<ServiceCidr>>,
     node: Informer<OnlyMeta>,
     backoff: Backoff,
     /// The kernel is not known to hold what the mind thinks.
@@ -106,6 +111,7 @@ impl Running {
         Self {
             services: informer(&client, proxied(SERVICES)),
             slices: informer(&client, proxied(ENDPOINT_SLICES)),
+            ranges: informer(&client, all(SERVICE_CIDRS)),
             node: informer(&client, of_node),
             counts: journal.queue(corten_proxy::NAME),
             recorder: EventRecorder::on_node(client, corten_proxy::NAME, &node_name),
@@ -153,6 +159,8 @@ impl Running {
         let due = self.retry_at.unwrap_or(self.look_at).min(self.look_at);
         let alarm = tokio::time::sleep_until(due);
         let mut alarm = pin!(alarm);
+        let (hands, mut is_lost) = (self.hands.clone(), false);
+        let mut lost = hands.lost();
         let gather = std::future::poll_fn(|context| {
             let _: Poll<()> = self.recorder.poll(context);
             let was_synced = self.is_synced();
@@ -175,6 +183,13 @@ impl Running {
                     InformerEvent::Synced(_) => {}
                 }
             }
+            while let Poll::Ready(event) = self.ranges.poll_event(context) {
+                match event {
+                    InformerEvent::Applied(range, _) => events.push(Event::Range(range)),
+                    InformerEvent::Deleted(meta) => events.push(Event::RangeGone(meta.key().name)),
+                    InformerEvent::Synced(_) => {}
+                }
+            }
             while let Poll::Ready(event) = self.node.poll_event(context) {
                 match event {
                     InformerEvent::Applied(node, _) => {
@@ -184,11 +199,17 @@ impl Running {
                     InformerEvent::Synced(_) => {}
                 }
             }
-            let is_ready =
-                !events.is_empty() || self.is_synced() != was_synced || alarm.as_mut().poll(context).is_ready();
+            is_lost |= !is_lost && lost.as_mut().poll(context).is_ready();
+            let is_ready = is_lost
+                || !events.is_empty()
+                || self.is_synced() != was_synced
+                || alarm.as_mut().poll(context).is_ready();
             if is_ready { Poll::Ready(events) } else { Poll::Pending }
         });
         let mut events = gather.await;
+        if is_lost {
+            self.look_at = Instant::now();
+        }
         if self.look_at <= Instant::now() {
             events.push(Event::Listening(self.hands.listening().await));
         }
@@ -196,7 +217,8 @@ impl Running {
     }
 
     fn is_synced(&self) -> bool {
-        self.services.n_lists() > 0 && self.slices.n_lists() > 0 && self.node.n_lists() > 0
+        let n_lists = [self.services.n_lists(), self.slices.n_lists(), self.ranges.n_lists(), self.node.n_lists()];
+        n_lists.iter().all(|it| *it > 0)
     }
 
     /// Says to the kernel what one batch of news changes.

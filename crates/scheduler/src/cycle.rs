@@ -2,7 +2,11 @@
 //!
 //! Buffers are kept from pod to pod: a try allocates per reason, never per node.
 
-use std::{borrow::Cow, cell::LazyCell};
+use std::{
+    borrow::Cow,
+    cell::LazyCell,
+    collections::{BTreeMap, btree_map::Entry},
+};
 
 use crate::{
     PLUGINS, PodInfo, Snapshot,
@@ -18,6 +22,9 @@ pub(crate) struct Cycle {
     raw: Vec<i64>,
     totals: Vec<i64>,
 }
+
+/// So many reasons are told: a pod may name thousands of resources that no node has.
+const REASONS_MAX: usize = 100;
 
 /// Why no node can run a pod.
 pub(crate) struct Failure {
@@ -45,6 +52,8 @@ pub(crate) struct Nearest {
 #[derive(Default)]
 struct Tally<'p> {
     counts: Vec<(usize, Reason<'p>, usize)>,
+    /// Where a reason is among them: there is one for each resource that a pod names.
+    places: BTreeMap<Reason<'p>, usize>,
     nearest: Option<Nearest>,
 }
 
@@ -188,9 +197,12 @@ fn normalize(score: &Score, raw: &mut [i64]) {
 impl<'p> Tally<'p> {
     fn add(&mut self, plugin_idx: usize, reasons: &[Reason<'p>], node_idx: usize, pod: &PodInfo, row: &Row<'_>) {
         for reason in reasons {
-            match self.counts.iter_mut().find(|it| it.1 == *reason) {
-                Some((_, _, count)) => *count += 1,
-                None => self.counts.push((plugin_idx, *reason, 1)),
+            match self.places.entry(*reason) {
+                Entry::Occupied(at) => self.counts[*at.get()].2 += 1,
+                Entry::Vacant(place) => {
+                    place.insert(self.counts.len());
+                    self.counts.push((plugin_idx, *reason, 1));
+                }
             }
         }
         let gap = PLUGINS[plugin_idx].gap.as_ref().map_or(0, |it| (it.size)(pod, row));
@@ -224,6 +236,9 @@ impl Failure {
             self.rejections.iter().map(|it| format!("{} {}", it.n_nodes, it.reason)).collect();
         // As upstream: sorted as text, so that 10 comes before 2.
         reasons.sort();
-        format!("0/{} nodes are available: {}.", self.n_nodes, reasons.join(", "))
+        let n_more = reasons.len().saturating_sub(REASONS_MAX);
+        reasons.truncate(REASONS_MAX);
+        let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
+        format!("0/{} nodes are available: {}{more}.", self.n_nodes, reasons.join(", "))
     }
 }

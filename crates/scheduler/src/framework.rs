@@ -101,7 +101,7 @@ impl<'a> Among<'a> {
 }
 
 /// One reason why a node cannot run a pod. Comparing and counting reasons allocates nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason<'p> {
     Text(&'static str),
     /// The node has too little of the named resource left.

@@ -33,6 +33,9 @@ pub use snapshot::Snapshot;
 
 use queue::Queue;
 
+/// So many matches of terms and pods are looked at to tell which parked pods one event helps.
+const WAKING_MATCHES_MAX: usize = 100_000;
+
 /// How one scheduler behaves. One profile per scheduler: pods of other names are counted, never placed.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -284,7 +287,14 @@ impl Scheduler {
     fn wake_helped(&mut self, node: &str, now: Time) {
         let Some(row) = self.snapshot.row(node) else { return };
         let (pods, cycle, snapshot) = (&self.pods, &self.cycle, &self.snapshot);
-        let helped = |key: &Key| pods.get(key).is_some_and(|it| cycle.fits(&it.info, row, snapshot));
+        let mut room = WAKING_MATCHES_MAX;
+        let helped = |key: &Key| {
+            let Some(entry) = pods.get(key) else { return false };
+            // Whom it takes long to tell of may as well try: its back-off says how often.
+            let Some(left) = room.checked_sub(snapshot.n_matches_for(&entry.info)) else { return true };
+            room = left;
+            cycle.fits(&entry.info, row, snapshot)
+        };
         self.queue.wake(helped, now);
     }
 

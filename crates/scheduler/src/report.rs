@@ -1,12 +1,14 @@
 //! What the scheduler tells people: conditions and events in Kubernetes's words, and decisions for the journal.
 
-use corten_meta::{Retry, Time};
+use corten_meta::{Retry, Time, shortened};
 use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
 use crate::{Effect, Entry, PLUGINS, PodInfo, Snapshot, cycle::Failure};
 
 const STEP: &str = "scheduled";
+/// So many waits one decision holds: those that turned most nodes down.
+const WAITS_MAX: usize = 100;
 
 pub(crate) fn bound(info: &PodInfo, node: &str, since: Time, now: Time) -> Vec<Effect> {
     let message = format!("Successfully assigned {} to {node}", info.key);
@@ -125,6 +127,7 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
     rejections.sort_by_key(|it| std::cmp::Reverse(it.n_nodes));
     let mut waits: Vec<Wait> = rejections
         .into_iter()
+        .take(WAITS_MAX)
         .map(|it| {
             let plugin = &PLUGINS[it.plugin_idx];
             let message = format!("{} of {} nodes: {}", it.n_nodes, failure.n_nodes, it.reason);
@@ -133,7 +136,8 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
         .collect();
     if let Some(nearest) = &failure.nearest {
         let (plugin, row) = (&PLUGINS[nearest.plugin_idx], snapshot.row_at(nearest.node_idx));
-        let gap = plugin.gap.as_ref().map(|it| format!(", which {}", (it.text)(info, &row))).unwrap_or_default();
+        let gap =
+            plugin.gap.as_ref().map(|it| format!(", which {}", shortened(&(it.text)(info, &row)))).unwrap_or_default();
         let message = format!("the nearest node is {}{gap}", row.name);
         waits.push(Wait::new("NearestNode", message, plugin.actor).on("node", row.name));
     }

@@ -54,6 +54,16 @@ impl Amounts {
         }
     }
 
+    /// Of what has a name the other may have thousands of others: they are left out.
+    fn add_those_of_same_name(&mut self, other: &Self) {
+        self.cpu_millis = self.cpu_millis.saturating_add(other.cpu_millis);
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.saturating_add(other.ephemeral_storage_bytes);
+        for (name, sum) in &mut self.extended {
+            *sum = sum.saturating_add(other.extended.get(name).copied().unwrap_or(0));
+        }
+    }
+
     /// Has a sum stopped at the end of all numbers? Then nothing can be taken from it: it is to be added up anew.
     pub(crate) fn is_full(&self) -> bool {
         let named = [self.cpu_millis, self.memory_bytes, self.ephemeral_storage_bytes];
@@ -116,15 +126,13 @@ fn of_containers(spec: &PodSpec, amounts: impl Fn(&Container) -> Amounts) -> Amo
     let (mut sidecars, mut init_most) = (Amounts::default(), Amounts::default());
     for container in &spec.init_containers {
         let own = amounts(container);
+        let mut together = own.clone();
+        together.add_those_of_same_name(&sidecars);
         if container.restart_policy == "Always" {
             sum.add(&own);
             sidecars.add(&own);
-            init_most.raise_to(&sidecars);
-        } else {
-            let mut together = own;
-            together.add(&sidecars);
-            init_most.raise_to(&together);
         }
+        init_most.raise_to(&together);
     }
     sum.raise_to(&init_most);
     sum

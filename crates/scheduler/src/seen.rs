@@ -1,6 +1,6 @@
 //! The fields of nodes and pods that the scheduler reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::{LabelSelector, Named, ObjectMeta, Quantity, Resource};
 use corten_reconcile::Seen;
@@ -199,7 +199,7 @@ pub(crate) struct NodeSelectorTerm {
 pub(crate) struct NodeSelectorRequirement {
     pub(crate) key: String,
     pub(crate) operator: String,
-    pub(crate) values: Vec<String>,
+    pub(crate) values: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -27,6 +27,9 @@ pub struct Snapshot {
     repelling: Vec<usize>,
     n_known: usize,
     n_repelling: usize,
+    /// The terms of all pods that repel.
+    n_repelling_terms: usize,
+    n_pods: usize,
 }
 
 /// One node as the plugins see it.
@@ -89,6 +92,12 @@ impl Snapshot {
         self.n_repelling > 0
     }
 
+    /// About how many times it is asked whether a term matches a pod, to find what bears on `pod`.
+    pub(crate) fn n_matches_for(&self, pod: &PodInfo) -> usize {
+        let own = pod.pod_affinity.len() + pod.pod_anti_affinity.len() + pod.spread.len();
+        own.saturating_mul(self.n_pods).saturating_add(self.n_repelling_terms)
+    }
+
     /// Takes a node in. Says whether anything that a plugin reads has changed: heartbeats change nothing.
     pub(crate) fn set_node(&mut self, node: &Node) -> bool {
         let idx = self.row_for(&node.metadata.name);
@@ -136,6 +145,8 @@ impl Snapshot {
         let is_repelling = usize::from(!pod.pod_anti_affinity.is_empty());
         self.repelling[idx] += is_repelling;
         self.n_repelling += is_repelling;
+        self.n_repelling_terms += pod.pod_anti_affinity.len();
+        self.n_pods += 1;
         self.requested[idx].add(&pod.requested);
         self.guessed[idx].add(&pod.guessed);
         for port in &pod.ports {
@@ -149,6 +160,8 @@ impl Snapshot {
         let is_repelling = usize::from(!known.pod_anti_affinity.is_empty());
         self.repelling[idx] -= is_repelling;
         self.n_repelling -= is_repelling;
+        self.n_repelling_terms -= known.pod_anti_affinity.len();
+        self.n_pods -= 1;
         subtract(&mut self.requested[idx], &known.requested, self.pods[idx].values().map(|it| &it.requested));
         subtract(&mut self.guessed[idx], &known.guessed, self.pods[idx].values().map(|it| &it.guessed));
         for port in &pod.ports {

@@ -344,3 +344,72 @@ fn a_tick_places_a_bounded_number_and_asks_for_the_next() {
     assert_eq!(describe(&effects, world.now), "bind default/a to n1\nbind default/b to n1\nwake in 0 ms\n");
     assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["c>n1"]);
 }
+
+/// So many that whoever looks at all of them for each of them does not come to an end.
+const MANY: usize = 20_000;
+
+fn placed(spec: &Value, others: &[Value]) -> String {
+    let now = Time::from_unix_seconds(1_800_000_000);
+    let mut scheduler = Scheduler::new(Config::default());
+    let amounts = json!({ "cpu": "1000", "memory": "1000Gi", "pods": "100000" });
+    let metadata = json!({ "name": "n1", "labels": { "kubernetes.io/hostname": "n1" } });
+    scheduler.step(node(&json!({ "metadata": metadata, "status": { "allocatable": amounts } })), now);
+    let named = |name: String, spec: &Value| json!({ "metadata": { "name": name, "namespace": "a", "uid": name, "labels": { "app": "a" } }, "spec": spec });
+    for (it, spec) in others.iter().enumerate() {
+        let mut other = named(format!("other-{it}"), spec);
+        other["spec"]["nodeName"] = "n1".into();
+        scheduler.step(pod(&other), now);
+    }
+    scheduler.step(pod(&named("p".into(), spec)), now);
+    let effects = scheduler.step(Event::Tick, now);
+    // Whatever comes and goes is told to who waits.
+    for it in 0..others.len().min(50) {
+        scheduler.step(Event::PodGone(Key::new("a", format!("other-{it}"))), now);
+    }
+    describe(&effects, now)
+}
+
+#[test]
+fn a_pod_may_ask_for_much() {
+    let names = || (0..MANY).map(|it| format!("v{it}"));
+    let of_names = |name: fn(String) -> Value| names().map(name).collect::<Vec<Value>>();
+    let expression =
+        |operator: &str| json!({ "key": "app", "operator": operator, "values": names().collect::<Vec<_>>() });
+    let term = |selector: Value| json!({ "topologyKey": "kubernetes.io/hostname", "labelSelector": { "matchExpressions": [selector] } });
+    let hostname =
+        json!({ "key": "kubernetes.io/hostname", "operator": "NotIn", "values": names().collect::<Vec<_>>() });
+    let anti_affinity = |terms: Vec<Value>| json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } });
+    let requests = |it: usize| json!({ "resources": { "requests": { format!("example.com/r{it}"): "1" } }, "restartPolicy": "Always" });
+    let ports = |third: usize| {
+        let port = |it: usize| json!({ "containerPort": 1, "hostPort": 80, "hostIP": format!("10.{third}.{}.{}", it / 256, it % 256) });
+        json!({ "containers": [{ "ports": (0..MANY).map(port).collect::<Vec<_>>() }] })
+    };
+    let others = |n: usize| vec![json!({}); n];
+    for (spec, others, expected) in [
+        (anti_affinity(vec![term(expression("In")); 10]), others(2_000), "bind"),
+        (
+            anti_affinity(of_names(|it| json!({ "topologyKey": it, "labelSelector": {} }))[..1_000].to_vec()),
+            others(1_000),
+            "bind",
+        ),
+        (
+            json!({ "affinity": { "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{ "matchExpressions": [hostname] }] } } } }),
+            others(10),
+            "bind",
+        ),
+        (ports(0), vec![ports(1)], "bind"),
+        (ports(0), vec![ports(0)], "didn't have free ports"),
+        (json!({ "initContainers": (0..MANY).map(requests).collect::<Vec<_>>() }), others(0), "and 19900 more"),
+        (json!({ "tolerations": of_names(|it| json!({ "key": it, "operator": "Exists" })) }), others(100), "bind"),
+        (
+            json!({ "topologySpreadConstraints": of_names(|it| json!({ "topologyKey": it, "maxSkew": 1, "labelSelector": {} })) }),
+            others(50),
+            "missing required label",
+        ),
+    ] {
+        let told = placed(&spec, &others);
+        assert!(told.contains(expected), "{expected}: {}", told.chars().take(500).collect::<String>());
+        assert!(told.len() < 100_000, "{}", told.len());
+    }
+}

@@ -2,16 +2,20 @@
 
 use std::fmt::Write;
 
+use corten_meta::shortened;
 use serde_json::{Number, Value};
 
 use crate::{Shape, Type, find};
 
+/// As many of either kind as Kubernetes reports before it stops counting.
+const REPORTED_MAX: usize = 100;
+
 /// What is wrong with an object before any rule of its kind is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// In document order. Kubernetes reports the first.
+    /// In document order, the first ones. Kubernetes reports the first of all.
     pub wrong_types: Vec<WrongType>,
-    /// In document order: `unknown field "spec.containers[0].foo"`.
+    /// In document order, the first ones: `unknown field "spec.containers[0].foo"`.
     pub unknown_fields: Vec<String>,
 }
 
@@ -87,7 +91,7 @@ impl<'v> Walk<'v> {
             self.names.push(name);
             match of.field(name) {
                 Some(field) => self.value(&field.shape, value),
-                None => self.findings.unknown_fields.push(format!("unknown field {:?}", self.path)),
+                None => self.unknown(),
             }
             self.names.pop();
             self.path.truncate(length);
@@ -113,7 +117,19 @@ impl<'v> Walk<'v> {
             _ => None,
         };
         if let Some(message) = complaint {
-            self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+            self.wrong_type(message);
+        }
+    }
+
+    fn unknown(&mut self) {
+        if self.findings.unknown_fields.len() < REPORTED_MAX {
+            self.findings.unknown_fields.push(format!("unknown field {:?}", shortened(&self.path)));
+        }
+    }
+
+    fn wrong_type(&mut self, message: String) {
+        if self.findings.wrong_types.len() < REPORTED_MAX {
+            self.findings.wrong_types.push(WrongType { path: shortened(&self.path).into_owned(), message });
         }
     }
 
@@ -131,8 +147,7 @@ impl<'v> Walk<'v> {
     fn wrong(&mut self, shape: &Shape, value: &Value) {
         match shape {
             Shape::Quantity => {
-                let message = corten_meta::quantity::InvalidQuantity.to_string();
-                self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+                self.wrong_type(corten_meta::quantity::InvalidQuantity.to_string());
             }
             _ => self.cannot(go_kind(value), shape),
         }
@@ -153,7 +168,7 @@ impl<'v> Walk<'v> {
                 shape.go_name()
             ),
         };
-        self.findings.wrong_types.push(WrongType { path: self.path.clone(), message });
+        self.wrong_type(message);
     }
 
     fn lengthen(&mut self, name: &str) {

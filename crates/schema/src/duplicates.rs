@@ -2,10 +2,11 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::{BTreeMap, btree_map},
     fmt::{self, Write},
 };
 
+use corten_meta::shortened;
 use serde::{
     Deserialize,
     de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor},
@@ -100,8 +101,11 @@ struct Found {
 
 impl Found {
     fn report(&mut self) {
-        let sentence = format!("duplicate field {:?}", self.path);
-        if self.sentences.len() < REPORTED_MAX && !self.sentences.contains(&sentence) {
+        if self.sentences.len() >= REPORTED_MAX {
+            return;
+        }
+        let sentence = format!("duplicate field {:?}", shortened(&self.path));
+        if !self.sentences.contains(&sentence) {
             self.sentences.push(sentence);
         }
     }
@@ -128,15 +132,21 @@ impl<'de> Visitor<'de> for Scan<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        let mut seen = BTreeSet::new();
+        // Whether it has been reported: a field that comes a thousand times is one finding.
+        let mut seen: BTreeMap<Cow<'de, str>, bool> = BTreeMap::new();
         while let Some(Name(key)) = entries.next_key::<Name<'de>>()? {
             let length = self.0.path.len();
             if length > 0 {
                 self.0.path.push('.');
             }
             self.0.path.push_str(&key);
-            if !seen.insert(key) {
-                self.0.report();
+            match seen.entry(key) {
+                btree_map::Entry::Vacant(it) => drop(it.insert(false)),
+                btree_map::Entry::Occupied(mut it) => {
+                    if !it.insert(true) {
+                        self.0.report();
+                    }
+                }
             }
             entries.next_value_seed(Scan(self.0))?;
             self.0.path.truncate(length);

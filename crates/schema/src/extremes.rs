@@ -3,7 +3,11 @@
 //!
 //! What an object could have and has not is tried, too: whatever its type names in the parts that are there.
 
+mod cases;
+
 use serde_json::{Value, json};
+
+pub use cases::Cases;
 
 use crate::{Shape, Type};
 

@@ -15,6 +15,8 @@ pub mod proto;
 mod prune;
 mod shape;
 mod table;
+#[cfg(feature = "extremes")]
+pub mod wide;
 
 pub use check::{Findings, WrongType, check};
 pub use complete::complete;

@@ -16,7 +16,10 @@ impl Ord for Ordered<'_> {
             (Value::Number(a), Value::Number(b)) => a.to_string().cmp(&b.to_string()),
             (Value::String(a), Value::String(b)) => a.cmp(b),
             (Value::Array(a), Value::Array(b)) => a.iter().map(Ordered).cmp(b.iter().map(Ordered)),
-            (Value::Object(_), Value::Object(_)) => entries(self.0).cmp(&entries(other.0)),
+            // Only objects of one size are gone through: a large one must not be for each small one it is compared with.
+            (Value::Object(a), Value::Object(b)) => {
+                a.len().cmp(&b.len()).then_with(|| entries(self.0).cmp(&entries(other.0)))
+            }
             (a, b) => rank(a).cmp(&rank(b)),
         }
     }

@@ -36,7 +36,7 @@ fn inside(shape: &Shape, value: &mut Value) {
     }
 }
 
-/// Quantities, and times in UTC with as many digits as their type has: `0.5` is `500m`, `1024Mi` is `1Gi`. What cannot be read
+/// Quantities, and times in UTC with as many digits as their type has: `0.5` is `500m`, `1024Mi` is `1Gi`, Go's zero time is `null`. What cannot be read
 /// stays as it is: `check` has reported it.
 fn canonical(shape: &Shape, value: &mut Value) {
     let text = match &*value {
@@ -44,13 +44,14 @@ fn canonical(shape: &Shape, value: &mut Value) {
         Value::Number(number) => number.to_string(),
         _ => return,
     };
+    let time = |time: Time, written: String| if time.is_unset() { Value::Null } else { Value::String(written) };
     let written = match shape {
-        Shape::Time => text.parse::<Time>().map(|it| it.to_string()).ok(),
-        Shape::MicroTime => text.parse::<MicroTime>().map(|it| it.to_string()).ok(),
-        _ => text.parse::<Quantity>().map(|it| it.to_string()).ok(),
+        Shape::Time => text.parse::<Time>().map(|it| time(it, it.to_string())).ok(),
+        Shape::MicroTime => text.parse::<MicroTime>().map(|it| time(Time(it.0), it.to_string())).ok(),
+        _ => text.parse::<Quantity>().map(|it| Value::String(it.to_string())).ok(),
     };
     if let Some(written) = written {
-        *value = Value::String(written);
+        *value = written;
     }
 }
 

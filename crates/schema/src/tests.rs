@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod depth;
+mod wide;
 
 const DEPLOYMENT: &str = "io.k8s.api.apps.v1.Deployment";
 
@@ -107,7 +108,7 @@ fn unknown_fields_are_found_and_pruned() {
         "kind": "Deployment",
         "Metadata": {},
         "metadata": {"name": "web", "labels": {"a": null}, "annotations": {}, "ownerReferences": [],
-            "creationTimestamp": "2026-11-20T12:57:29.5+02:00"},
+            "creationTimestamp": "2026-11-20T12:57:29.5+02:00", "deletionTimestamp": "0001-01-01T00:00:00Z"},
         "spec": {"replicas": 0, "paused": null, "template": {"spec": {
             "containers": [{"name": "a", "foo": 1, "args": ["x", null],
                 "resources": {"limits": {"cpu": 0.5, "memory": "1024Mi"}}}],

@@ -50,6 +50,10 @@ impl JournalSource for Journals {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
         self.0.decisions(resource, key)
     }
+
+    fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
+        self.0.waiting(wanted)
+    }
 }
 
 impl World {

@@ -174,6 +174,14 @@ pub trait Store: Send + Sync + 'static {
     /// Forgets history before `revision`; live keys stay, and so do reads at `revision` and watches after it.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// What keeps the next write from being durable, as far as that can be told without one.
+    ///
+    /// # Errors
+    /// Writes are refused, with this error.
+    fn writable(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Ends every watch, finishes what is queued, and closes the files.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -20,7 +20,7 @@ use tokio::{
 pub enum Error {
     #[error("no answer within {0:?}")]
     Deadline(Duration),
-    #[error("{0}")]
+    #[error(transparent)]
     Http(#[from] hyper::Error),
 }
 

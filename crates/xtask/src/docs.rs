@@ -23,7 +23,46 @@ pub(crate) fn run(check: bool) -> Result<()> {
             bail!("docs/reference/{name} is stale: run `cargo xtask docs`");
         }
     }
+    for (name, table, lines) in tables() {
+        let path = dir.join(name);
+        let page = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let current = with_table(&page, table, &lines).with_context(|| format!("docs/reference/{name}"))?;
+        if !check {
+            fs::write(&path, current).with_context(|| format!("writing {}", path.display()))?;
+        } else if page != current {
+            bail!("the table {table} of docs/reference/{name} is stale: run `cargo xtask docs`");
+        }
+    }
     Ok(())
+}
+
+/// Page, name and lines of what stands in pages that people write.
+fn tables() -> Vec<(&'static str, &'static str, String)> {
+    vec![("security.md", "folders", folders())]
+}
+
+/// A page that people write, with one table of the code in it.
+fn with_table(page: &str, name: &str, lines: &str) -> Result<String> {
+    let begin = format!("<!-- The table {name} is written by `cargo xtask docs`. -->\n");
+    let (before, rest) = page.split_once(&begin).with_context(|| format!("has no place for the table {name}"))?;
+    // A table ends with its last row.
+    let end = rest.find("\n\n").map_or("", |at| &rest[at + 1..]);
+    Ok(format!("{before}{begin}{lines}{end}"))
+}
+
+/// Which folders are closed, and how.
+fn folders() -> String {
+    let mut table = String::from("| folder | mode | bits that are taken away | made by |\n|---|---|---|---|\n");
+    for it in &corten_host::FOLDERS {
+        let place = match it.place {
+            corten_host::Place::Data => "DATA",
+            corten_host::Place::Run => "RUN",
+        };
+        let path = if it.path.is_empty() { place.to_owned() } else { format!("{place}/{}", it.path) };
+        let makers = if it.of_server { "`node`, `server`" } else { "`node`" };
+        let _ = writeln!(table, "| `{path}` | {:04o} | {:04o} | {makers} |", it.mode, it.forbidden_bits);
+    }
+    table
 }
 
 /// What `corten why` says, cause by cause: the screens that its tests hold it to.
@@ -100,7 +139,7 @@ fn routes() -> Result<String> {
     page.push_str(
         "```\n\nThis table is a test: it is played for every kind, with every method, in many spellings of each path.\n\n\
          ## Paths\n\nThe verbs are those of RBAC: `list`, `get` and `watch` come with GET (`watch` with `?watch=true`, or by \
-         its own path), `create` with POST, `update` with PUT, `patch` with PATCH, `delete` and `deletecollection` with \
+         its own path), and HEAD asks for the same without a body, `create` with POST, `update` with PUT, `patch` with PATCH, `delete` and `deletecollection` with \
          DELETE. Every other method of a path here is 405, every other path of these kinds 404.\n",
     );
     let mut group = String::new();

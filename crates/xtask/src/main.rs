@@ -8,6 +8,9 @@ mod crash;
 mod docs;
 mod e2e;
 mod fuzz;
+mod machine;
+mod machines;
+mod powercut;
 mod real;
 mod sim;
 mod tidy;
@@ -36,10 +39,16 @@ enum Task {
     Sim(sim::Args),
     /// Kill the server amid its work, and look for what it lost
     Crash(crash::Args),
+    /// Pull the plug of a machine amid its work, and look for what it lost
+    Powercut(powercut::Args),
     /// Look for inputs that break what reads them
     Fuzz(fuzz::Args),
     /// Play the scripts of e2e/ against the real program
     E2e(e2e::Args),
+    /// Play the scripts of e2e/machine/ on whole machines, which can be rebooted and cut off
+    Machines(machines::Args),
+    /// Whole machines to try things on: make, start, run, cut, boot, rm
+    Guest(machine::ByHand),
 }
 
 fn main() -> Result<()> {
@@ -50,7 +59,10 @@ fn main() -> Result<()> {
         Task::Bench(args) => bench::run(&args),
         Task::Sim(args) => sim::run(&args),
         Task::Crash(args) => crash::run(&args),
+        Task::Powercut(args) => powercut::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),
+        Task::Machines(args) => machines::run(&args),
+        Task::Guest(args) => machine::by_hand(&args),
     }
 }

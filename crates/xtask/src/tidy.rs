@@ -171,10 +171,32 @@ fn file_sins(name: &str, text: &str) -> Vec<String> {
             sins.push(format!("{name}: {word}: {why}"));
         }
     }
+    sins.extend(
+        doubled_causes(text).into_iter().map(|it| format!("{name}: {it}: an error says its cause or passes it on")),
+    );
     if !is_test && !is_generated {
         sins.extend(long_functions(&product).into_iter().map(|it| format!("{name}: fn {it} does not fit a screen")));
     }
     sins
+}
+
+/// Variants of errors that say their cause in their own words and are its source, too: who prints the chain prints it twice.
+fn doubled_causes(text: &str) -> Vec<String> {
+    let mut doubled = Vec::new();
+    let mut lines = text.lines().map(str::trim);
+    while let Some(line) = lines.next() {
+        let Some(message) = line.strip_prefix(concat!("#[", "error(\"")) else { continue };
+        let Some(variant) = lines.find(|it| !it.starts_with('#') && !it.starts_with("//") && !it.ends_with(")]"))
+        else {
+            break;
+        };
+        let says_source = message.contains("{source") || message.contains("(source)");
+        let is_source = [concat!("#[", "from]"), concat!("#[", "source]")].iter().any(|it| variant.contains(it));
+        if says_source || (message.contains("{0") && is_source) {
+            doubled.push(variant.split(['(', ' ', ',']).next().unwrap_or_default().to_owned());
+        }
+    }
+    doubled
 }
 
 /// Names of functions longer than a screen, found by rustfmt's indentation: a function ends at a `}` as deep as its `fn`.
@@ -223,5 +245,17 @@ mod tests {
         let text = format!("fn long() {{\n{body}}}\n");
         let sins = file_sins("crates/x/src/utils.rs", &text);
         assert_eq!(sins.len(), 3, "{sins:?}");
+        let error = concat!("#[", "error(\"");
+        for (message, variant, n_sins) in [
+            ("{doing}: {source}\")]", "Io { doing: String, source: io::Error },", 1),
+            ("{}\", words(source))]", "Io { source: io::Error },", 1),
+            ("cannot: {0}\")]", "Store(#[from] io::Error),", 1),
+            ("cannot\")]", "Store(#[from] io::Error),", 0),
+            ("cannot: {0}\")]", "Store(String),", 0),
+            ("{doing}: {cause}\")]", "Io { doing: String, cause: io::Error },", 0),
+        ] {
+            let text = format!("//! x\nenum E {{\n    {error}{message}\n    {variant}\n}}\n");
+            assert_eq!(file_sins("crates/x/src/x.rs", &text).len(), n_sins, "{text}");
+        }
     }
 }

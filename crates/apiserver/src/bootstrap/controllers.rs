@@ -40,8 +40,8 @@ fn certificate() -> Vec<Value> {
     );
     vec![
         rule(&["delete", "get", "list", "watch"], GROUP, &["certificatesigningrequests"]),
-        // A serving certificate has the names of its Node, and none that a Service has.
-        rule(&["get", "list", "watch"], &[""], &["nodes", "services"]),
+        // A serving certificate has the names of its Node, and none that a Service or a Pod has.
+        rule(&["get", "list", "watch"], &[""], &["nodes", "pods", "services"]),
         rule(UPDATE, GROUP, &["certificatesigningrequests/approval", "certificatesigningrequests/status"]),
         approves,
         named(&["sign"], GROUP, &["signers"], &crate::pki::SIGNERS),

@@ -15,7 +15,7 @@ const RANGE: &str = "10.96.0.0/12";
 /// Where tools that make clusters put it: of the addresses that are nobody's on the internet.
 const RANGE_IPV6: &str = "fd00:10:96::/112";
 /// The ranges that Services have their addresses of, where nobody adds others.
-pub const SERVICE_RANGES: [&str; 2] = [RANGE, RANGE_IPV6];
+const SERVICE_RANGES: [&str; 2] = [RANGE, RANGE_IPV6];
 const FIRST_ADDRESS: &str = "10.96.0.1";
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";

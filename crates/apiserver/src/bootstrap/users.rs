@@ -190,6 +190,6 @@ fn view() -> Vec<Value> {
         rule(READ, &["networking.k8s.io"], &["ingresses", "ingresses/status", "networkpolicies"]),
         rule(READ, &["resource.k8s.io"], &["resourceclaims", "resourceclaims/status", "resourceclaimtemplates"]),
         // Corten's own: whoever sees an object may see what the loops say of it.
-        rule(&["get"], &["corten.dev"], &["journals"]),
+        rule(&["get", "list"], &["corten.dev"], &["journals"]),
     ]
 }

@@ -34,11 +34,11 @@ pub struct KubeletClient {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
-    #[error("dial tcp {address}: {}", in_gos_words(source))]
-    Connect { address: String, source: io::Error },
+    #[error("dial tcp {address}: {}", in_gos_words(cause))]
+    Connect { address: String, cause: io::Error },
     #[error("node {0:?} has a name that no certificate can have")]
     Name(String),
-    #[error("{0}")]
+    #[error(transparent)]
     Http(#[from] corten_stream::Error),
     #[error("cannot ask for {0}: {1}")]
     Request(String, http::Error),
@@ -47,7 +47,7 @@ pub(super) enum Error {
 async fn in_time<T>(authority: &str, connecting: impl Future<Output = io::Result<T>>) -> Result<T, Error> {
     let connected = tokio::time::timeout(CONNECT_DEADLINE, connecting).await;
     let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    connected.map_err(|source| Error::Connect { address: authority.to_owned(), source })
+    connected.map_err(|cause| Error::Connect { address: authority.to_owned(), cause })
 }
 
 /// The two failures that scripts look for read as upstream's.

@@ -17,7 +17,7 @@ pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
     let mut violations = Vec::new();
     let mut written = Serializer::new(String::new());
     for flag in ["follow", "previous", "timestamps"] {
-        if query.flag(flag) {
+        if query.is_set(flag) {
             written.append_pair(flag, "true");
         }
     }
@@ -58,7 +58,7 @@ pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
 
 /// Which streams a command is to have.
 pub(super) fn streams(info: &RequestInfo) -> Streams {
-    let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(|it| info.query.flag(it));
+    let [stdin, stdout, stderr, tty] = ["stdin", "stdout", "stderr", "tty"].map(|it| info.query.is_set(it));
     Streams { stdin, stdout, stderr, tty }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn tunnel(info: &RequestInfo, subresource: Subresource, target: &Targ
     }
     let container = target.container(query.get("container"))?;
     for (ours, kubelets) in [("stdin", "input"), ("stdout", "output"), ("stderr", "error"), ("tty", "tty")] {
-        if query.flag(ours) {
+        if query.is_set(ours) {
             written.append_pair(kubelets, "1");
         }
     }

@@ -62,11 +62,16 @@ fn forget_secrets(headers: &mut HeaderMap) {
     for name in remote {
         headers.remove(name);
     }
-    let protocols = headers.get(header::SEC_WEBSOCKET_PROTOCOL).and_then(|it| it.to_str().ok());
-    let kept = protocols.filter(|it| it.contains(PROTOCOL_TOKEN)).map(without_token);
-    if let Some(Ok(kept)) = kept.map(|it| HeaderValue::from_str(&it)) {
+    if let Some(Ok(kept)) = offered(headers).map(|it| HeaderValue::from_str(&without_token(&it))) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, kept);
     }
+}
+
+/// The protocols a WebSocket is asked for, in as many headers as they may stand in.
+fn offered(headers: &HeaderMap) -> Option<String> {
+    let lists: Vec<&str> =
+        headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|it| it.to_str().ok()).collect();
+    (!lists.is_empty()).then(|| lists.join(", "))
 }
 
 fn protocols(header: &str) -> impl Iterator<Item = &str> {
@@ -156,8 +161,8 @@ fn token(headers: &HeaderMap) -> Option<String> {
         let token = token.split(' ').next().unwrap_or_default();
         return (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned());
     }
-    let offered = text(header::SEC_WEBSOCKET_PROTOCOL)?;
-    let encoded = protocols(offered).find_map(|it| it.strip_prefix(PROTOCOL_TOKEN))?;
+    let offered = offered(headers)?;
+    let encoded = protocols(&offered).find_map(|it| it.strip_prefix(PROTOCOL_TOKEN))?;
     let token = String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()?;
     (!token.is_empty()).then_some(token)
 }

@@ -10,7 +10,7 @@ use std::{
 use super::{Credential, Error};
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
-    move |source| Error::File { action, path: path.to_owned(), source }
+    move |cause| Error::File { action, path: path.to_owned(), cause }
 }
 
 pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
@@ -26,6 +26,21 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Option<Credential>, Error> 
     let (certificate, key) = paths(dir, name);
     let (Some(certificate), Some(key)) = (read(&certificate)?, read(&key)?) else { return Ok(None) };
     Ok(Some(Credential { certificate, key }))
+}
+
+/// As [`load`], of what cannot be made again without loss: a certificate whose key is gone is not replaced. A key alone is what
+/// a crash leaves of the first start.
+pub(super) fn load_authority(dir: &Path, name: &str) -> Result<Option<Credential>, Error> {
+    let (certificate, key) = paths(dir, name);
+    if read(&certificate)?.is_some() && read(&key)?.is_none() {
+        let why = format!(
+            "it is gone, and {} is there: put it back, or remove both to begin with a new authority, which no kubeconfig and no \
+             token of before is valid with",
+            certificate.display()
+        );
+        return Err(Error::Malformed { path: key, why });
+    }
+    load(dir, name)
 }
 
 /// A key without a certificate.

@@ -74,11 +74,11 @@ impl ResolvesClientCert for Kept {
     }
 }
 
-/// Is the end near: within a month, or a fifth of a life that is short?
+/// Is the end near: within a month, or a fifth of a life that is short? Or was it made while the clock was ahead?
 pub(super) fn is_due(credential: &Credential, now: SystemTime) -> bool {
     let Some((start, end)) = issue::lifetime_of(credential) else { return true };
     let life = end.duration_since(start).unwrap_or_default();
-    now + RENEW_BEFORE.min(life / 5) >= end
+    now < start || now + RENEW_BEFORE.min(life / 5) >= end
 }
 
 impl Authority {

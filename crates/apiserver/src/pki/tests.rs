@@ -101,6 +101,15 @@ fn credentials_are_renewed_before_they_end() {
 }
 
 #[test]
+fn what_was_made_while_the_clock_was_ahead_is_replaced() {
+    let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
+    let _kept = authority.serving("host", &[]).expect("a credential");
+    *clock.lock() -= 30 * DAY;
+    assert_eq!(authority.renew().expect("it is not valid yet"), 1);
+    assert_eq!(authority.renew().expect("nothing is due"), 0);
+}
+
+#[test]
 fn what_is_renewed_is_on_disk() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let (authority, clock) = timed(Authority::load_or_create(dir.path()).expect("a new authority"), 9 * HOUR);
@@ -134,6 +143,20 @@ async fn a_handshake_shows_the_newest_certificate() {
         authority.renew().expect("both are due");
     }
     assert_ne!(shown[0], shown[1]);
+}
+
+#[test]
+fn a_ca_whose_key_is_gone_is_not_replaced() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    Authority::load_or_create(dir.path()).expect("a new authority");
+    let certificate = read(dir.path(), "ca.crt");
+    std::fs::remove_file(dir.path().join("ca.key")).expect("removed");
+    let error = Authority::load_or_create(dir.path()).err().expect("nothing signs for it").to_string();
+    assert!(error.contains("ca.key") && error.contains("put it back"), "{error}");
+    assert_eq!(read(dir.path(), "ca.crt"), certificate);
+    // What a crash leaves of the first start: nothing was signed yet.
+    std::fs::remove_file(dir.path().join("ca.crt")).expect("removed");
+    Authority::load_or_create(dir.path()).expect("a new authority");
 }
 
 #[test]

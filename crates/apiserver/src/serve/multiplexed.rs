@@ -25,8 +25,8 @@ use tokio::{
 };
 
 use super::{
-    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, leftover::Leftover,
-    peer_of, turn::Turn,
+    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous,
+    leftover::Leftover, peer_of, turn::Turn,
 };
 use crate::request::{BoxError, Response};
 
@@ -42,7 +42,10 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
         let answer = async move {
             let leftover = Leftover::default();
             let request = request.map(|it| leftover.lend(it).map_err(Into::into).boxed_unsync());
-            let response = server.answer(request, Some(peer), None).await;
+            let response = match ambiguous::refused_stream(&request) {
+                Some(refused) => refused,
+                None => server.answer(request, Some(peer), None).await,
+            };
             leftover.drain().await;
             response
         };

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use corten_api::resources::{IP_ADDRESSES, SERVICE_CIDRS};
 use corten_kinds::service_allocation::{Family, Holds, Source};
+use corten_meta::address::Cidr;
 use serde_json::Value;
 
 use super::Ranges;
@@ -36,14 +37,15 @@ struct Block {
     family: Family,
 }
 
-/// Is the address in a range of Services' addresses, ready or not?
-pub(crate) fn is_in_range(caches: &Caches, address: IpAddr) -> bool {
+/// The ranges of Services' addresses, ready or not.
+pub(crate) fn ranges(caches: &Caches) -> Vec<Cidr> {
     let snapshot = caches.get(&SERVICE_CIDRS).map(|it| it.snapshot());
-    let mut ranges = snapshot.iter().flat_map(|it| it.iter()).map(|it| it.parse());
-    ranges.any(|range| {
-        let mut texts = range["spec"]["cidrs"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        texts.any(|it| Block::parse(it).is_some_and(|it| it.holds(address)))
-    })
+    let objects = snapshot.iter().flat_map(|it| it.iter()).map(|it| it.parse());
+    let of_object = |object: Value| {
+        let texts = object["spec"]["cidrs"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.filter_map(Cidr::parse).collect::<Vec<_>>()
+    };
+    objects.flat_map(of_object).collect()
 }
 
 fn is_ready(range: &Value) -> bool {

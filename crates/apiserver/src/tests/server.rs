@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use corten_api::resources::{NODES, PODS, SECRETS};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use corten_store::backend::memory::Memory;
@@ -19,6 +20,12 @@ impl JournalSource for OneDecision {
             return vec![decision()];
         }
         Vec::new()
+    }
+
+    fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
+        let all =
+            [(PODS, Key::new("default", "web.1")), (SECRETS, Key::new("default", "db")), (NODES, Key::cluster("n1"))];
+        all.into_iter().filter(|(resource, key)| wanted(resource, key, &[decision()])).collect()
     }
 }
 

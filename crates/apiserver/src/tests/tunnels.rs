@@ -49,6 +49,8 @@ async fn kubelet(authority: &Authority) -> (SocketAddr, JoinSet<()>) {
     (address, tasks)
 }
 
+const GREETING: &[u8] = b"hello";
+
 async fn answer(mut request: Request<Incoming>) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     let path = request.uri().path_and_query().expect("a path").to_string();
     let mut response = Response::new(Full::new(Bytes::new()));
@@ -61,6 +63,8 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<BoxBody<Bytes
             return Ok(response.map(|_| StreamBody::new(lines).boxed()));
         }
         "/exec/default/web/a?input=1&output=1&command=cat"
+        | "/exec/default/web/a?input=1&output=1&command=greet"
+        | "/exec/default/web/a?input=1&output=1&command=sleep"
         | "/attach/default/web/a?input=1&output=1"
         | "/portForward/default/web?port=80" => {
             let protocol = request.headers()["upgrade"].clone();
@@ -68,6 +72,13 @@ async fn answer(mut request: Request<Incoming>) -> Result<Response<BoxBody<Bytes
             let upgrade = hyper::upgrade::on(&mut request);
             tokio::spawn(async move {
                 let mut io = TokioIo::new(upgrade.await.expect("the API server switches"));
+                if !path.contains("command=cat") {
+                    // At most a word by itself, and then nothing until the other side ends.
+                    if !path.contains("command=sleep") {
+                        io.write_all(GREETING).await.expect("the other side reads");
+                    }
+                    return drop(io.read_to_end(&mut Vec::new()).await);
+                }
                 let mut word = [0; 5];
                 io.read_exact(&mut word).await.expect("five bytes come");
                 io.write_all(&word.map(|it| it.to_ascii_uppercase())).await.expect("the other side reads");
@@ -301,6 +312,50 @@ async fn tunnels_go_through_to_the_container() {
     server.stop().await;
 }
 
+/// What does not end by itself, and all that has come of it.
+struct GoesOn {
+    dialed: Dialed,
+    heard: Vec<u8>,
+}
+
+impl GoesOn {
+    fn new(dialed: Dialed) -> Self {
+        Self { dialed, heard: Vec::new() }
+    }
+
+    async fn say(&mut self, words: &[u8]) {
+        if let Dialed::Switched(_, io) = &mut self.dialed {
+            TokioIo::new(io).write_all(words).await.expect("the other side reads");
+        }
+    }
+
+    /// Hears something more. False where it has ended.
+    async fn hear(&mut self) -> bool {
+        match &mut self.dialed {
+            Dialed::Switched(_, io) => {
+                let n = TokioIo::new(io).read_buf(&mut self.heard).await;
+                n.is_ok_and(|it| it > 0)
+            }
+            Dialed::Answered(answer) => {
+                assert_eq!(answer.status(), StatusCode::OK);
+                let Some(Ok(frame)) = answer.body_mut().frame().await else { return false };
+                self.heard.extend(frame.into_data().unwrap_or_default());
+                true
+            }
+        }
+    }
+
+    async fn hears(&mut self, words: &[u8]) {
+        while !self.heard.windows(words.len()).any(|it| it == words) {
+            assert!(self.hear().await, "it has ended: {:?}", String::from_utf8_lossy(&self.heard));
+        }
+    }
+
+    async fn ends(&mut self) {
+        while self.hear().await {}
+    }
+}
+
 /// Who loses the right to something that goes on loses it at once, whatever it is.
 #[tokio::test]
 async fn what_goes_on_is_cut_when_its_right_ends() {
@@ -330,39 +385,40 @@ async fn what_goes_on_is_cut_when_its_right_ends() {
         ("sec-websocket-key", "x"),
     ];
     let socket = |offer| [&SOCKET[..], &[("sec-websocket-protocol", offer)]].concat();
-    let exec = "web/exec?command=cat&stdin=true&stdout=true";
+    let exec = "web/exec?command=greet&stdin=true&stdout=true";
+    let silent = "web/exec?command=sleep&stdin=true&stdout=true";
+    // An empty ping with a mask, and its pong.
+    let (ping, pong) = (&b"\x89\x80\0\0\0\0"[..], &b"\x8a\0"[..]);
     let (code, body) = send(&server, "POST", BINDINGS, &binding).await;
     assert_eq!(code, StatusCode::CREATED, "{body}");
     let mut all = Vec::new();
-    for (what, method, path, headers) in [
-        ("exec over SPDY", "POST", exec, SPDY.to_vec()),
-        ("exec that talks to the kubelet", "GET", exec, socket("v4.channel.k8s.io")),
-        ("exec that is translated", "GET", exec, socket("v5.channel.k8s.io")),
-        ("attach", "POST", "web/attach?stdin=true&stdout=true", SPDY.to_vec()),
-        ("port-forward", "POST", "web/portforward?ports=80", SPDY.to_vec()),
-        ("a log", "GET", "web/log?follow=true", vec![]),
-        ("a log as messages", "GET", "web/log?follow=true", socket("binary.k8s.io")),
-        ("a watch as messages", "GET", "?watch=true", socket("x")),
-        ("a watch", "GET", "?watch=true", vec![]),
+    // What is said to each, and with what it shows that it is alive; and its last words.
+    for (what, method, path, headers, (said, heard), last) in [
+        ("exec over SPDY", "POST", exec, SPDY.to_vec(), (&b""[..], GREETING), ""),
+        ("exec that talks to the kubelet", "GET", exec, socket("v4.channel.k8s.io"), (b"", GREETING), ""),
+        ("exec that is translated", "GET", silent, socket("v5.channel.k8s.io"), (ping, pong), ""),
+        ("attach", "POST", "web/attach?stdin=true&stdout=true", SPDY.to_vec(), (b"", GREETING), ""),
+        ("port-forward", "POST", "web/portforward?ports=80", SPDY.to_vec(), (b"", GREETING), ""),
+        ("a log", "GET", "web/log?follow=true", vec![], (b"", b"a line\n"), ""),
+        ("a log as messages", "GET", "web/log?follow=true", socket("binary.k8s.io"), (b"", b"a line\n"), ""),
+        ("a watch as messages", "GET", "?watch=true", socket("x"), (b"", br#"{"type":"ADDED""#), r#""code":403"#),
+        ("a watch", "GET", "?watch=true", vec![], (b"", br#"{"type":"ADDED""#), r#""code":403"#),
     ] {
-        let goes_on = ask(&server, address, "jane", method, path, &headers).await;
-        all.push((what, goes_on));
+        let mut goes_on = GoesOn::new(ask(&server, address, "jane", method, path, &headers).await);
+        goes_on.say(said).await;
+        let hears = tokio::time::timeout(DEADLINE, goes_on.hears(heard)).await;
+        hears.unwrap_or_else(|_| panic!("{what} is not alive: {:?}", goes_on.heard));
+        all.push((what, last, goes_on));
     }
     let (code, body) = send(&server, "DELETE", &format!("{BINDINGS}/operator"), &Value::Null).await;
     assert_eq!(code, StatusCode::OK, "{body}");
-    for (what, goes_on) in all {
-        let ending = async {
-            match goes_on {
-                // Cut or ended: nothing more comes.
-                Dialed::Switched(_, io) => drop(TokioIo::new(io).read_to_end(&mut Vec::new()).await),
-                Dialed::Answered(answer) => {
-                    assert_eq!(answer.status(), StatusCode::OK, "{what}");
-                    let mut body = answer.into_body();
-                    while let Some(Ok(_)) = body.frame().await {}
-                }
-            }
-        };
-        tokio::time::timeout(DEADLINE, ending).await.unwrap_or_else(|_| panic!("{what} goes on"));
+    for (what, last, mut goes_on) in all {
+        goes_on.heard.clear();
+        let ended = tokio::time::timeout(DEADLINE, goes_on.ends()).await;
+        ended.unwrap_or_else(|_| panic!("{what} goes on"));
+        let heard = String::from_utf8_lossy(&goes_on.heard);
+        assert_eq!(heard.contains(r#"{"type":"ERROR""#), !last.is_empty(), "{what}: {heard}");
+        assert!(heard.contains(last), "{what}: {heard}");
     }
     stop.send(()).expect("the server still serves");
     task.await.expect("no panic").expect("serve ends");

@@ -145,7 +145,7 @@ fn merge(
     let write = Write { of, by: by.owner(target, &version), now: &now, reset: &reset, views: &views };
     let text = old.map(managed::text_of).unwrap_or_default();
     let Applied { object, owned } =
-        taking_over(&write, live.as_ref(), configuration, text, ctx.info.query.flag("force"))
+        taking_over(&write, live.as_ref(), configuration, text, ctx.info.query.is_set("force"))
             .map_err(|it| refusal(&asked.resource, configuration, &it))?;
     let tracked = Tracked { same: owned.same, text: owned.owners.write() };
     let mut new = object.or(live).unwrap_or_else(|| Value::Object(Map::new()));
@@ -262,7 +262,10 @@ pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &Refu
                 ),
             )
         }
-        Refused::Conflicts(conflicts) => conflict(&Refused::conflicts(conflicts)),
+        Refused::Conflicts(conflicts) => {
+            let (told, count) = Refused::conflicts(conflicts);
+            conflict(&told, count)
+        }
     }
 }
 
@@ -271,18 +274,21 @@ fn group_version(resource: &Resource) -> String {
     format!("{}/{}", resource.group, resource.version)
 }
 
-/// Names who owns what the configuration would change.
-fn conflict(conflicts: &[Conflict]) -> Status {
+/// Names who owns what the configuration would change, as far as there is room for it.
+fn conflict(conflicts: &[Conflict], count: usize) -> Status {
     let mut message = match conflicts {
-        [one] => format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.path),
-        many => format!("Apply failed with {} conflicts: ", many.len()),
+        [one] if count == 1 => format!("Apply failed with 1 conflict: conflict with {}: {}", one.manager, one.path),
+        _ => format!("Apply failed with {count} conflicts: "),
     };
-    if conflicts.len() > 1 {
+    if count > 1 {
         let by_manager = conflicts.chunk_by(|a, b| a.manager == b.manager).map(|of| {
             let paths: String = of.iter().map(|it| format!("\n- {}", it.path)).collect();
             format!("conflicts with {}:{paths}", of[0].manager)
         });
         message += &by_manager.collect::<Vec<_>>().join("\n");
+        if count > conflicts.len() {
+            message += &format!("\nand {} more", count - conflicts.len());
+        }
     }
     let mut status = Status::failure(409, "Conflict", message);
     let causes = conflicts.iter().map(|it| Cause {

@@ -2,15 +2,10 @@
 
 use corten_kinds::Kind;
 use corten_meta::{FieldSelector, Selector, Status};
-use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::{
-    answer,
-    codec::{Form, partial},
-    request::{Context, Response},
-    table,
-};
+use super::unstored;
+use crate::request::{Context, Response};
 
 /// Why something is not healthy.
 type Health = Result<(), String>;
@@ -19,12 +14,7 @@ pub(super) async fn get(ctx: &Context, kind: &'static Kind) -> Result<Response, 
     let name = &ctx.info.name;
     let found = all(ctx).await.into_iter().find(|it| it["metadata"]["name"] == **name);
     let object = found.ok_or_else(|| Status::not_found(&kind.resource, name))?;
-    let body = match Form::of(ctx)? {
-        Form::Object => object,
-        Form::Partial => partial::of(&object),
-        Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+    unstored::object(ctx, kind, object)
 }
 
 pub(super) async fn list(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
@@ -40,20 +30,7 @@ pub(super) async fn list(ctx: &Context, kind: &'static Kind) -> Result<Response,
         let name = it["metadata"]["name"].as_str().unwrap_or_default();
         labels.matches(&Default::default()) && fields.matches(|_| name)
     });
-    let body = match Form::of(ctx)? {
-        Form::Object => json!({ "kind": "ComponentStatusList", "apiVersion": "v1", "metadata": {}, "items": items }),
-        Form::Partial => {
-            let items: Vec<Value> = items.iter().map(partial::of).collect();
-            let (kind, version) = ("PartialObjectMetadataList", "meta.k8s.io/v1");
-            json!({ "kind": kind, "apiVersion": version, "metadata": {}, "items": items })
-        }
-        Form::Table(include) => {
-            let rows = items.iter().map(|it| table::row(kind, it, include, ctx.server.now()));
-            json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {},
-                    "columnDefinitions": table::columns(kind), "rows": rows.collect::<Vec<_>>() })
-        }
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+    unstored::list(ctx, kind, &json!({}), &items)
 }
 
 async fn all(ctx: &Context) -> Vec<Value> {

@@ -114,8 +114,8 @@ fn of_query(ctx: &Context) -> Result<Value, Status> {
         value["propagationPolicy"] = policy.into();
     }
     for name in ["orphanDependents", UNREADABLE] {
-        if let Some(text) = query.get(name) {
-            value[name] = (!matches!(text, "false" | "0")).into();
+        if let Some(flag) = query.flag(name) {
+            value[name] = flag.into();
         }
     }
     Ok(value)

@@ -1,14 +1,18 @@
-//! GET of a Journal: what every loop last decided about one object, named `pods.web-1` or `deployments.apps.web`.
+//! GET of a Journal: what every loop last decided about one object, named `pods.web-1` or `deployments.apps.web`. LIST: the
+//! journals of what waits for anything, a page at a time.
 //!
 //! A journal is as secret as the object it is about: who may not `get` that is refused, and not told whether it is there.
 //! What a loop says of further objects is shown to who may read those, and a container's last words to who may read logs.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_kinds::{KINDS, Kind};
-use corten_meta::{Key, ObjectMeta, Status};
+use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{Decision, Journal, Wait};
 use http::StatusCode;
+use serde_json::{Value, json};
 
+use super::{options, unstored};
 use crate::{
     access::{Attributes, Decision as Access, Target},
     answer,
@@ -29,13 +33,91 @@ pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     if decisions.is_empty() && ctx.server.cache(kind).get(namespace, object).is_none() {
         return Err(missing());
     }
-    let journal = Journal {
-        api_version: journals.api_version(),
-        kind: journals.kind.to_string(),
-        metadata: ObjectMeta { name: name.clone(), namespace: ctx.info.namespace.clone(), ..ObjectMeta::default() },
-        decisions: decisions.into_iter().map(|it| reader.shown(it)).collect(),
+    Ok(answer::json(StatusCode::OK, &reader.journal(journals, &ctx.info.namespace, decisions)))
+}
+
+/// Where journals of objects that belong to no namespace are.
+const NO_NAMESPACE: &str = "default";
+/// What a request for no limit, or for a higher one, gets.
+const PAGE: usize = 500;
+const NAME: &str = "metadata.name";
+const NAMESPACE: &str = "metadata.namespace";
+const REASON: &str = "decisions.waits.reason";
+const ACTOR: &str = "decisions.waits.actor";
+
+pub(super) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
+    let options = options::list(ctx)?;
+    let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
+    let labels = Selector::parse(selector("labelSelector"))
+        .map_err(|it| Status::bad_request(format!("unable to parse requirement: {it}")))?;
+    let fields = FieldSelector::parse(selector("fieldSelector")).map_err(Status::bad_request)?;
+    if let Some(other) = fields.0.iter().find(|it| ![NAME, NAMESPACE, REASON, ACTOR].contains(&&*it.path)) {
+        return Err(Status::bad_request(format!("field label not supported: {}", other.path)));
+    }
+    let asked = &ctx.info.namespace;
+    let is_wanted = |resource: &Resource, key: &Key, decisions: &[Decision]| {
+        let namespace = if key.namespace.is_empty() { NO_NAMESPACE } else { &key.namespace };
+        let name = journal_name(resource, key);
+        let has = |reason: &str, actor: &str| {
+            fields.matches(|path| match path {
+                NAME => &name,
+                NAMESPACE => namespace,
+                ACTOR => actor,
+                _ => reason,
+            })
+        };
+        // Of no namespace are objects of the whole cluster, which nobody may see by a right in one.
+        (asked.is_empty() || *asked == *key.namespace)
+            && (waits(decisions).any(|it| has(&it.reason, it.actor.as_str()))
+                || (waits(decisions).next().is_none() && has("", "")))
     };
-    Ok(answer::json(StatusCode::OK, &journal))
+    let mut waiting = ctx.server.config().journals.waiting(&is_wanted);
+    waiting.retain(|_| labels.matches(&Default::default()));
+    if let Some(token) = &options.token {
+        let after = continued(token)?;
+        waiting.retain(|(resource, key)| place(resource, key) > after);
+    }
+    waiting.sort_by_cached_key(|(resource, key)| place(resource, key));
+    let who = ctx.who();
+    let readers = waiting.into_iter().filter_map(|(resource, key)| {
+        let kind = KINDS.iter().find(|it| it.resource == resource)?;
+        Some(Reader { ctx, who: &who, kind, key }).filter(|it| it.confirm().is_ok())
+    });
+    let limit = options.limit.unwrap_or(PAGE).min(PAGE);
+    let mut page: Vec<Reader<'_>> = readers.take(limit + 1).collect();
+    let mut metadata = json!({});
+    if page.len() > limit {
+        page.pop();
+        let last = page.last().map(|it| place(&it.kind.resource, &it.key)).unwrap_or_default();
+        metadata["continue"] = URL_SAFE_NO_PAD.encode(last).into();
+    }
+    let shown = |it: Reader<'_>| {
+        let decisions = ctx.server.config().journals.decisions(&it.kind.resource, &it.key);
+        let namespace = if it.key.namespace.is_empty() { NO_NAMESPACE } else { &it.key.namespace };
+        let journal = it.journal(&journals.resource, namespace, decisions);
+        serde_json::to_value(journal).expect("a journal is text and numbers")
+    };
+    let items: Vec<Value> = page.into_iter().map(shown).collect();
+    unstored::list(ctx, journals, &metadata, &items)
+}
+
+fn waits(decisions: &[Decision]) -> impl Iterator<Item = &Wait> {
+    decisions.iter().flat_map(|it| it.waits.iter().chain(it.steps.iter().filter_map(|it| it.wait.as_ref())))
+}
+
+fn journal_name(resource: &Resource, key: &Key) -> String {
+    format!("{}.{}", resource.qualified(), key.name)
+}
+
+/// By which a list is in order, and what `continue` names.
+fn place(resource: &Resource, key: &Key) -> String {
+    format!("{}/{}", key.namespace, journal_name(resource, key))
+}
+
+fn continued(token: &str) -> Result<String, Status> {
+    let wrong = |reason: &dyn std::fmt::Display| Status::bad_request(format!("continue key is not valid: {reason}"));
+    let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|it| wrong(&it))?;
+    String::from_utf8(bytes).map_err(|it| wrong(&it))
 }
 
 /// The kind and name of the object a journal is about. Both may hold dots: the longest resource wins.
@@ -82,6 +164,16 @@ impl Reader<'_> {
 
     fn may_get(&self, kind: &Kind, key: &Key, subresource: &str) -> bool {
         self.access(kind, key, subresource, |_, access| access.is_allowed())
+    }
+
+    fn journal(&self, journals: &Resource, namespace: &str, decisions: Vec<Decision>) -> Journal {
+        let name = journal_name(&self.kind.resource, &self.key);
+        Journal {
+            api_version: journals.api_version(),
+            kind: journals.kind.to_string(),
+            metadata: ObjectMeta { name, namespace: namespace.to_owned(), ..ObjectMeta::default() },
+            decisions: decisions.into_iter().map(|it| self.shown(it)).collect(),
+        }
     }
 
     fn shown(&self, mut decision: Decision) -> Decision {

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use corten_kinds::{Kind, Subresource};
-use corten_meta::{Resource, Status, Time, Violation};
+use corten_meta::{Resource, Status, Time, Violation, Violations};
 use corten_schema::{
     Shape, Type,
     apply::{Operation, Owned, Owner, Owners, Set, Views, Write, update},
@@ -260,10 +260,10 @@ pub(super) fn check_options(ctx: &Context, is_apply: bool) -> Result<(), Status>
     if is_apply && manager.is_empty() {
         found.push(Violation::required("fieldManager", "is required for apply patch"));
     }
-    if !is_apply && ctx.info.verb == "patch" && query.get("force").is_some() {
+    if !is_apply && ctx.info.verb == "patch" && query.flag("force").is_some() {
         found.push(Violation::forbidden("force", "may not be specified for non-apply patch"));
     }
-    found.extend(manager_violations("fieldManager", manager));
+    found.extend(manager_violations("fieldManager", manager).into_vec());
     if found.is_empty() {
         return Ok(());
     }
@@ -275,15 +275,16 @@ pub(super) fn check_options(ctx: &Context, is_apply: bool) -> Result<(), Status>
     Err(Status::invalid(&Resource::cluster("meta.k8s.io", "v1", kind, ""), "", &found))
 }
 
-fn manager_violations(path: &str, manager: &str) -> Vec<Violation> {
-    let mut found = Vec::new();
+fn manager_violations(path: &str, manager: &str) -> Violations {
+    let mut found = Violations::default();
     if manager.len() > MANAGER_BYTES_MAX {
         found.push(Violation::too_long(path, MANAGER_BYTES_MAX));
     }
-    for (at, letter) in manager.char_indices().filter(|it| !is_printable(it.1)) {
+    let unprintable = manager.char_indices().filter(|it| !is_printable(it.1));
+    found.extend(unprintable.map(|(at, letter)| {
         let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(letter));
-        found.push(Violation::invalid(path, format!("{manager:?}"), &detail));
-    }
+        Violation::invalid(path, format_args!("{manager:?}"), &detail)
+    }));
     found
 }
 
@@ -291,15 +292,18 @@ fn manager_violations(path: &str, manager: &str) -> Vec<Violation> {
 pub(super) fn violations(sent: &Sent) -> Vec<Violation> {
     let Sent::List(list) = sent else { return Vec::new() };
     let Ok(owners) = Owners::read(list) else { return Vec::new() };
-    let mut found = Vec::new();
+    let mut found = Violations::default();
     for (at, owner) in owners.0.iter().enumerate() {
-        found.extend(manager_violations(&format!("metadata.managedFields[{at}].manager"), &owner.manager));
+        found.extend(manager_violations(&format!("metadata.managedFields[{at}].manager"), &owner.manager).into_vec());
         if owner.subresource.len() > 256 {
             found.push(Violation::too_long(format!("metadata.managedFields[{at}].subresource"), 256));
         }
         if let Some(time) = owner.time.as_deref().filter(|it| it.parse::<Time>().is_err()) {
             found.push(Violation::invalid(format!("metadata.managedFields[{at}].time"), format!("{time:?}"), ""));
         }
+        if found.is_full() {
+            break;
+        }
     }
-    found
+    found.into_vec()
 }

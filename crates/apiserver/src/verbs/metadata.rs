@@ -1,9 +1,9 @@
 //! The rules of `metadata`, the same for every kind: who sets which field, what names and labels look like, what may change.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use corten_kinds::Kind;
-use corten_meta::{Status, Violation, field};
+use corten_meta::{Status, Violation, Violations, field};
 use serde_json::{Map, Value, json};
 
 use super::target::Target;
@@ -26,6 +26,8 @@ const IMMUTABLE: &[&str] =
 const SUFFIX_BYTES: usize = 5;
 const GENERATED_NAME_BYTES_MAX: usize = 63;
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+/// Upstream has no bound but the size of the object. Whatever becomes of one of the owners, all of them are looked at.
+const OWNERS_MAX: usize = 5_000;
 pub(super) const ORPHAN: &str = "orphan";
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
@@ -156,7 +158,7 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) -> Vec<Violation> {
         }
     }
     if !old["metadata"]["deletionTimestamp"].is_null() {
-        let before = finalizers(old);
+        let before: BTreeSet<&str> = finalizers(old).into_iter().collect();
         let added: Vec<_> =
             finalizers(new).into_iter().filter(|it| !before.contains(it)).map(|it| format!("{it:?}")).collect();
         if !added.is_empty() {
@@ -171,17 +173,17 @@ pub(super) fn carry_over(new: &mut Value, old: &Value) -> Vec<Violation> {
 }
 
 /// Everything `metadata` must be for objects of any kind.
-pub(super) fn violations(kind: &Kind, object: &Value) -> Vec<Violation> {
-    let mut found = Vec::new();
+pub(super) fn violations(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<Violation> {
+    let mut found = Violations::default();
     names(kind, object, &mut found);
     labels(object, &mut found);
     annotations(object, &mut found);
     finalizer_names(object, &mut found);
-    owners(object, &mut found);
-    found
+    owners(object, old, &mut found);
+    found.into_vec()
 }
 
-fn names(kind: &Kind, object: &Value, found: &mut Vec<Violation>) {
+fn names(kind: &Kind, object: &Value, found: &mut Violations) {
     let (name, prefix) = (text(object, "name"), text(object, "generateName"));
     if name.is_empty() {
         found.push(Violation::required("metadata.name", "name or generateName is required"));
@@ -206,7 +208,7 @@ fn entries<'a>(object: &'a Value, name: &str) -> impl Iterator<Item = (&'a str, 
     map.into_iter().flatten().map(|(key, value)| (&**key, value.as_str().unwrap_or_default()))
 }
 
-fn labels(object: &Value, found: &mut Vec<Violation>) {
+fn labels(object: &Value, found: &mut Violations) {
     for (key, value) in entries(object, "labels") {
         let reasons = field::qualified_name(key);
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.labels", format!("{key:?}"), it)));
@@ -215,7 +217,7 @@ fn labels(object: &Value, found: &mut Vec<Violation>) {
     }
 }
 
-fn annotations(object: &Value, found: &mut Vec<Violation>) {
+fn annotations(object: &Value, found: &mut Violations) {
     let mut bytes = 0;
     for (key, value) in entries(object, "annotations") {
         bytes += key.len() + value.len();
@@ -228,7 +230,7 @@ fn annotations(object: &Value, found: &mut Vec<Violation>) {
     }
 }
 
-fn finalizer_names(object: &Value, found: &mut Vec<Violation>) {
+fn finalizer_names(object: &Value, found: &mut Violations) {
     let names = finalizers(object);
     for name in &names {
         let reasons = field::qualified_name(name);
@@ -244,8 +246,14 @@ fn finalizer_names(object: &Value, found: &mut Vec<Violation>) {
     }
 }
 
-fn owners(object: &Value, found: &mut Vec<Violation>) {
+/// What has too many owners already keeps them, and gets no more.
+fn owners(object: &Value, old: Option<&Value>, found: &mut Violations) {
+    let of = |it: &'_ Value| it["metadata"]["ownerReferences"].as_array().map_or(0, Vec::len);
     let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+    let most = OWNERS_MAX.max(old.map_or(0, of));
+    if owners.len() > most {
+        return found.push(Violation::too_many("metadata.ownerReferences", owners.len(), most));
+    }
     let mut controller: Option<&str> = None;
     for owner in owners {
         let text = |name: &str| owner[name].as_str().unwrap_or_default();
@@ -265,10 +273,26 @@ fn owners(object: &Value, found: &mut Vec<Violation>) {
                     "Only one reference can have Controller set to true. Found \"true\" in references for {other} and {}",
                     text("name")
                 );
-                found.push(Violation::invalid("metadata.ownerReferences", json!(owners), &detail));
+                found.push(Violation::invalid("metadata.ownerReferences", List(owners), &detail));
             }
             controller = Some(text("name"));
         }
+        if found.is_full() {
+            return;
+        }
+    }
+}
+
+/// A list as JSON, of which no more is written than is shown.
+struct List<'a>(&'a [Value]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (at, item) in self.0.iter().enumerate() {
+            write!(f, "{}{item}", if at > 0 { "," } else { "" })?;
+        }
+        f.write_str("]")
     }
 }
 

@@ -20,14 +20,11 @@ mod scale;
 mod scale_apply;
 mod target;
 mod token;
+mod unstored;
 mod update;
 mod usage;
 mod watch;
 mod write;
-
-use corten_kinds::{Kind, Subresource, Verb, routes::Route};
-use corten_meta::Status;
-use http::HeaderValue;
 
 use crate::{
     answer,
@@ -36,12 +33,11 @@ use crate::{
     request::{Context, Response},
     reviews, tokens, watch_cache,
 };
+use corten_kinds::{Kind, Subresource, Verb, routes::Route};
+use corten_meta::Status;
 pub(crate) use delete::returns_object;
 pub(crate) use metadata::name_suffix;
 use target::Target;
-
-/// As upstream: what warnings may take of an answer's headers.
-const WARNING_BYTES_MAX: usize = 4096;
 
 /// The last link of the chain.
 pub(crate) async fn answer(ctx: &mut Context) -> Response {
@@ -56,16 +52,8 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
     if let Ok(true) = as_yaml {
         response = yaml::rewritten(response).await;
     }
-    let mut room = WARNING_BYTES_MAX;
-    for warning in &ctx.warnings {
-        room = room.saturating_sub(warning.len());
-        if room == 0 {
-            break;
-        }
-        let text = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{text}\"")) {
-            response.headers_mut().append(http::header::WARNING, value);
-        }
+    for warning in ctx.warnings.headers() {
+        response.headers_mut().append(http::header::WARNING, warning);
     }
     response
 }
@@ -80,7 +68,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
         Route::NoSuchMethod(_) => Err(not_allowed()),
         Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(kind.stored_row()) => {
-            return unstored(ctx, kind, verb).await;
+            return made_for_asking(ctx, kind, verb).await;
         }
         Route::Collection(kind, verb) => collection(ctx, Target::of(&ctx.info, kind), verb).await,
         Route::Object(kind, verb) => object(ctx, Target::of(&ctx.info, kind), verb).await,
@@ -98,7 +86,7 @@ fn elsewhere(ctx: &Context) -> Result<Response, Status> {
     system.unwrap_or_else(|| Err(Status::no_such_path()))
 }
 
-async fn unstored(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<Response, Status> {
+async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<Response, Status> {
     match (verb, &*kind.resource.plural) {
         (Verb::Create, "bindings") => binding::legacy(ctx).await,
         (Verb::Get, "componentstatuses") => component_status::get(ctx, kind).await,
@@ -106,6 +94,7 @@ async fn unstored(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<
         (Verb::Get | Verb::List, _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,
         (Verb::Create, _) => reviews::answer(ctx, kind).await,
         (Verb::Get, _) => journal::get(ctx, kind),
+        (Verb::List, _) => journal::list(ctx, kind),
         _ => Err(not_allowed()),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn list(ctx: &Context) -> Result<ListOptions, Status> {
     let token = query.get("continue").map(str::to_owned);
     let text = query.get("resourceVersion");
     let forbidden = |detail: &str| Err(invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
-    if query.flag("sendInitialEvents") {
+    if query.flag("sendInitialEvents").is_some() {
         let detail = "sendInitialEvents is forbidden for list";
         return Err(invalid(&[Violation::forbidden("sendInitialEvents", detail)]));
     }
@@ -82,9 +82,9 @@ pub(super) fn invalid(violations: &[Violation]) -> Status {
 }
 
 /// # Errors
-/// 422 where `dryRun` is anything but `All`.
+/// 422 where `dryRun` is anything but `All`: nothing, too, as upstream. Who is unsure must not write.
 pub(super) fn dry_run(ctx: &Context) -> Result<(), Status> {
-    match ctx.info.query.all("dryRun").find(|it| !matches!(*it, "" | "All")) {
+    match ctx.info.query.all("dryRun").find(|it| *it != "All") {
         None => Ok(()),
         Some(other) => Err(invalid(&[Violation::not_supported("dryRun", other, &["All"])])),
     }

@@ -1,9 +1,9 @@
 //! PATCH: applies a patch to what is stored, then goes the way of an update.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use bytes::Bytes;
-use corten_meta::{Resource, Status, Violation, depth};
+use corten_meta::{Resource, Status, Violation, depth, shortened};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
 use serde_json::Value;
@@ -135,9 +135,7 @@ impl Patch {
             return Err(self.invalid(schema, new, &format!("strict decoding error: {}", list.join(", "))));
         }
         if strictness == Strictness::Warn {
-            // A conflict makes this run again; one warning is enough.
-            let new: Vec<String> = sentences.into_iter().filter(|it| !ctx.warnings.contains(it)).cloned().collect();
-            ctx.warnings.extend(new);
+            ctx.warnings.extend(sentences);
         }
         corten_schema::prune(schema, new);
         Ok(())
@@ -154,16 +152,21 @@ impl Patch {
     }
 }
 
-/// Keys of operations that mean nothing, or are there twice.
+/// Keys of operations that mean nothing, or are there twice: as many as are told of an object.
 fn of_operations(patch: &[u8]) -> Vec<String> {
     const KEYS: [&str; 4] = ["op", "path", "from", "value"];
     let Ok((Value::Array(operations), duplicates)) = corten_schema::read(patch) else { return Vec::new() };
+    let duplicates: BTreeSet<String> = duplicates.into_iter().collect();
     let mut found: Vec<(usize, String)> = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
+        if found.len() >= Violation::MOST {
+            break;
+        }
         let keys = operation.as_object().into_iter().flatten().map(|it| it.0);
         found.extend(
             keys.filter(|it| !KEYS.contains(&&***it))
-                .map(|it| (at, format!("json patch unknown field {:?}", format!("[{at}].{it}")))),
+                .take(Violation::MOST)
+                .map(|it| (at, format!("json patch unknown field {:?}", shortened(&format!("[{at}].{it}"))))),
         );
         let twice = |key: &&str| duplicates.contains(&format!("duplicate field {:?}", format!("[{at}].{key}")));
         found.extend(

@@ -23,7 +23,9 @@ pub(super) fn object(
     json: Bytes,
     form: Form,
 ) -> Result<Response, Status> {
-    let pretty = ctx.info.query.flag("pretty");
+    // No option of any verb, so read otherwise than those (isPrettyPrint, strconv.ParseBool).
+    let pretty =
+        ctx.info.query.get("pretty").is_some_and(|it| matches!(it, "1" | "t" | "T" | "true" | "True" | "TRUE"));
     if form == Form::Object && !pretty {
         return Ok(answer::json_bytes(code, versions::shown(kind, json)));
     }

@@ -1,5 +1,7 @@
 //! `scale`: the one number autoscalers and `kubectl scale` write, as `autoscaling/v1 Scale`, over any kind with replicas.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use corten_meta::{LabelSelector, Resource, Status, Violation, depth, selector::Requirement};
 use http::StatusCode;
@@ -130,14 +132,16 @@ fn selector_of(object: &Value) -> LabelSelector {
     serde_json::from_value(selector).unwrap_or_default()
 }
 
+fn joined(values: BTreeSet<String>) -> String {
+    values.into_iter().collect::<Vec<_>>().join(",")
+}
+
 /// The selector in its text form.
 fn written(selector: &LabelSelector) -> String {
     let parts = selector.selector().0.into_iter().map(|it| match it {
-        Requirement::In(key, values) => match &*values {
-            [one] => format!("{key}={one}"),
-            many => format!("{key} in ({})", many.join(",")),
-        },
-        Requirement::NotIn(key, values) => format!("{key} notin ({})", values.join(",")),
+        Requirement::In(key, values) if values.len() == 1 => format!("{key}={}", joined(values)),
+        Requirement::In(key, values) => format!("{key} in ({})", joined(values)),
+        Requirement::NotIn(key, values) => format!("{key} notin ({})", joined(values)),
         Requirement::Exists(key) => key,
         Requirement::DoesNotExist(key) => format!("!{key}"),
         Requirement::GreaterThan(key, bound) => format!("{key}>{bound}"),

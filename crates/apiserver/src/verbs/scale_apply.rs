@@ -43,7 +43,7 @@ fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -
     let text = managed::text_of(old);
     let parents = Owners::read(text).unwrap_or_default();
     let live = pruned(scale_of(old));
-    let result = apply::apply(&write, Some(&live), configuration, of_scale(&parents), ctx.info.query.flag("force"))
+    let result = apply::apply(&write, Some(&live), configuration, of_scale(&parents), ctx.info.query.is_set("force"))
         .map_err(|it| refusal(&SCALE, configuration, &it))?;
     let scale = result.object.as_ref().unwrap_or(&live);
     let replicas = checked(scale, target)?;

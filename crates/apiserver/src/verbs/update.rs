@@ -188,7 +188,8 @@ async fn prepared(
     if is_spec && kind.policy.has_generation() && spec_differs(&new, old) {
         metadata::count_up(&mut new);
     }
-    violations.extend(metadata::violations(kind, &new));
+    violations.extend(metadata::violations(kind, &new, Some(old)));
+    violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
     if part == Part::Main {
         violations.extend(target.asked.policy.validate(&new));
         violations.extend(target.asked.policy.validate_update(&new, old));

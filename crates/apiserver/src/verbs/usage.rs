@@ -5,15 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_api::resources::{NODES, PODS};
 use corten_kinds::Kind;
 use corten_meta::{Quantity, Resource, Status};
-use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::unstored;
 use crate::{
-    answer,
-    codec::{Form, partial},
     request::{Context, Response},
-    table,
     usage::{Pair, Use, Window},
     watch_cache::{Matcher, Snapshot, Stored},
 };
@@ -21,37 +18,10 @@ use crate::{
 type Pairs = BTreeMap<String, Pair>;
 
 pub(super) async fn answer(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
-    let form = Form::of(ctx)?;
     if ctx.info.verb == "get" {
-        let object = get(ctx, kind).await?;
-        let body = match form {
-            Form::Object => object,
-            Form::Partial => partial::of(&object),
-            Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
-        };
-        return Ok(answer::json(StatusCode::OK, &body));
+        return unstored::object(ctx, kind, get(ctx, kind).await?);
     }
-    let items = list(ctx, kind).await?;
-    let metadata = json!({});
-    let body = match form {
-        Form::Object => json!({
-            "kind": format!("{}List", kind.resource.kind),
-            "apiVersion": kind.resource.api_version(),
-            "metadata": metadata,
-            "items": items,
-        }),
-        Form::Partial => {
-            let items: Vec<Value> = items.iter().map(partial::of).collect();
-            let (kind, version) = ("PartialObjectMetadataList", "meta.k8s.io/v1");
-            json!({ "kind": kind, "apiVersion": version, "metadata": metadata, "items": items })
-        }
-        Form::Table(include) => {
-            let rows = items.iter().map(|it| table::row(kind, it, include, ctx.server.now()));
-            json!({ "kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-                    "columnDefinitions": table::columns(kind), "rows": rows.collect::<Vec<_>>() })
-        }
-    };
-    Ok(answer::json(StatusCode::OK, &body))
+    unstored::list(ctx, kind, &json!({}), &list(ctx, kind).await?)
 }
 
 /// The resource whose use is asked for.

@@ -103,7 +103,7 @@ impl WatchOptions {
         let query = &ctx.info.query;
         let revision = options::resource_version(ctx)?;
         let version_match = options::version_match(ctx)?;
-        let initial = query.get("sendInitialEvents").map(|it| !matches!(it, "false" | "0"));
+        let initial = query.flag("sendInitialEvents");
         let forbidden = |detail: &str| Err(options::invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
         match (initial, version_match) {
             (Some(_), None | Some(Match::Exact)) => {
@@ -119,7 +119,7 @@ impl WatchOptions {
             (Some(false), None) => Start::Now,
             (_, Some(revision)) => Start::After(revision),
         };
-        let bookmarks = query.flag("allowWatchBookmarks");
+        let bookmarks = query.is_set("allowWatchBookmarks");
         let asked = query.seconds("timeoutSeconds")?;
         let spread: u64 = ctx.id.bytes().map(u64::from).sum::<u64>() * 97 % LIFETIME_SECONDS_MIN;
         let lifetime = asked.unwrap_or(Duration::from_secs(LIFETIME_SECONDS_MIN + spread));

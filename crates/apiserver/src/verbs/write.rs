@@ -93,11 +93,7 @@ async fn put_charged(asked: &Asked<'_>, object: &Value, expected: Revision, alon
 
 /// Tells the author what the kind has to say of the object; once, however often the write is tried.
 pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<&Value>) {
-    for warning in target.kind.policy.warnings(new, old) {
-        if !ctx.warnings.contains(&warning) {
-            ctx.warn(warning);
-        }
-    }
+    ctx.warnings.extend(target.kind.policy.warnings(new, old));
 }
 
 /// Deletes the object if its last change was at `expected`. True where it did.

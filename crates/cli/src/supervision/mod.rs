@@ -29,17 +29,26 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_meta::Time;
+use corten_meta::{MicroTime, Time};
 use record::How;
 use systemd::Unit;
 
-use crate::{node_process::NodeProcess, output};
+use crate::{
+    node_process::{CommandLine, NodeProcess},
+    output,
+};
 
 /// Ends whoever gives a node up: systemd is told by it not to start again (`EX_UNAVAILABLE` of `sysexits.h`).
 pub(crate) const GAVE_UP: u8 = 69;
 
-/// What looks after a node that has just been started.
-pub(crate) enum Started {
+/// A start of the node, and what looks after it.
+pub(crate) struct Started {
+    keeper: Keeper,
+    /// Of this start: the next one is noted at another time.
+    noted: Option<MicroTime>,
+}
+
+enum Keeper {
     Unit { unit: Unit, looked: Instant },
     Parent(Child),
 }
@@ -50,14 +59,19 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 impl Started {
     /// Is there still anything that would start the node?
     pub(crate) fn is_alive(&mut self) -> Result<bool> {
-        match self {
-            Self::Unit { looked, .. } if looked.elapsed() < LOOK_PERIOD => Ok(true),
-            Self::Unit { unit, looked } => {
+        match &mut self.keeper {
+            Keeper::Unit { looked, .. } if looked.elapsed() < LOOK_PERIOD => Ok(true),
+            Keeper::Unit { unit, looked } => {
                 *looked = Instant::now();
                 Ok(unit.is_alive())
             }
-            Self::Parent(child) => Ok(child.try_wait().context("looking after the parent of the node")?.is_none()),
+            Keeper::Parent(child) => Ok(child.try_wait().context("looking after the parent of the node")?.is_none()),
         }
+    }
+
+    /// Has another command started the node since then? What runs is not this start's any more.
+    pub(crate) fn is_replaced(&self, node: &NodeProcess) -> bool {
+        Record::find(&node.layout.data).is_some_and(|it| it.counted_since != self.noted)
     }
 }
 
@@ -67,19 +81,20 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
     drop(node.open_log()?);
     let start_over = || {
         Record::change(&node.layout.data, |it| {
-            it.note_unseen(&node.log_path());
+            it.note_unseen(&node.layout.data);
             it.start_over(&node.layout.run, options, output::now());
-        });
+            it.counted_since
+        })
     };
     if systemd::is_in_charge() {
-        start_over();
+        let noted = start_over();
         let unit = Unit::of(node);
         unit.start(node, &program, args)?;
-        return Ok(Some(Started::Unit { unit, looked: Instant::now() }));
+        return Ok(Some(Started { keeper: Keeper::Unit { unit, looked: Instant::now() }, noted }));
     }
     let Some(lock) = node.supervision_lock()? else { return Ok(None) };
-    start_over();
-    node.start_parent(&program, lock, args).map(|it| Some(Started::Parent(it)))
+    let noted = start_over();
+    node.start_parent(&program, lock, args).map(|it| Some(Started { keeper: Keeper::Parent(it), noted }))
 }
 
 /// Is a node about to be started that does not run yet? Not one that has failed and rests.
@@ -102,7 +117,7 @@ pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
     if !node.is_started_by_up(pid) || node.has_parent()? {
         return Ok(false);
     }
-    let args = node.arguments_of(pid)?;
+    let args = CommandLine::of(pid)?.options();
     let Some(lock) = node.supervision_lock()? else { return Ok(false) };
     let program = std::env::current_exe().context("finding this program")?;
     node.start_parent(&program, lock, &args)?;

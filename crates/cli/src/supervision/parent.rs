@@ -118,7 +118,7 @@ impl Parent<'_> {
     fn note_begin(&self, pid: u32, log_from: u64) -> Begun {
         let now = output::now();
         self.change(|it| it.note_begin(pid, log_from, now));
-        Begun { pid, at: now.micro(), log_from }
+        Begun { pid, at: now.micro(), log_from, serves_since: None }
     }
 
     /// Waits for its end, and passes on what this process is told. Was it told to end?

@@ -3,9 +3,7 @@
 //! Whoever looks after the node writes here, and `corten why` reads here what no API server can tell any more.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs, io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -17,6 +15,7 @@ use super::{
     back_off::{self, Next},
     last_words,
 };
+use crate::node_process::NodeProcess;
 
 /// More ends than these are not kept.
 const ENDS_MAX: usize = 32;
@@ -49,6 +48,9 @@ pub(crate) struct Begun {
     pub(crate) at: MicroTime,
     /// Where its log begins in the file.
     pub(crate) log_from: u64,
+    /// It serves the API since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) serves_since: Option<MicroTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,6 +60,9 @@ pub(crate) struct End {
     pub(crate) begun: MicroTime,
     pub(crate) at: MicroTime,
     pub(crate) how: How,
+    /// It served the API before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_served: bool,
     /// The last lines of its log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<String>,
@@ -83,7 +88,25 @@ pub(crate) struct GivenUp {
     pub(crate) told: bool,
 }
 
+impl Begun {
+    fn ended(self, at: MicroTime, how: How, words: Vec<String>) -> End {
+        End { pid: self.pid, begun: self.at, at, how, has_served: self.serves_since.is_some(), words }
+    }
+}
+
+/// When a process that ended unseen last wrote: a node that lives renews its lease in the store every few seconds.
+fn last_sign_of_life(data: &Path, log: &Path) -> Option<MicroTime> {
+    let store = fs::read_dir(data.join("store")).into_iter().flatten().flatten().map(|it| it.path());
+    let times = store.chain([log.to_owned()]).filter_map(|it| fs::metadata(it).and_then(|it| it.modified()).ok());
+    times.max().and_then(|it| jiff::Timestamp::try_from(it).ok()).map(MicroTime)
+}
+
 impl End {
+    /// What happened while no process ran.
+    fn without_process(at: MicroTime, how: How) -> Self {
+        Self { pid: 0, begun: at, at, how, has_served: false, words: Vec::new() }
+    }
+
     pub(crate) fn is_failure(&self) -> bool {
         self.how.is_failure()
     }
@@ -163,11 +186,7 @@ impl Record {
 
     /// Readers see the record of before or this one, whole.
     pub(crate) fn save(&self, data: &Path) -> io::Result<()> {
-        let (path, new) = (Self::path(data), data.join("supervision.json.new"));
-        let _ = fs::remove_file(&new);
-        let mut file = File::options().create_new(true).write(true).mode(0o600).open(&new)?;
-        file.write_all(&serde_json::to_vec_pretty(self)?)?;
-        fs::rename(new, path)
+        corten_host::write_whole(&Self::path(data), 0o600, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Loads, changes and saves. An error is no reason to stop a node, and is told in its log.
@@ -189,14 +208,21 @@ impl Record {
     }
 
     pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) {
-        self.begun = Some(Begun { pid, at: now.micro(), log_from });
+        self.begun = Some(Begun { pid, at: now.micro(), log_from, serves_since: None });
         (self.restart_at, self.given_up) = (None, None);
+    }
+
+    /// The process itself says that it serves the API.
+    pub(crate) fn note_serving(&mut self, pid: u32, now: Time) {
+        if let Some(begun) = self.begun.as_mut().filter(|it| it.pid == pid) {
+            begun.serves_since = Some(now.micro());
+        }
     }
 
     /// Notes the end of what runs; none follows where it was told to end, or this end is known.
     pub(crate) fn note_end(&mut self, how: How, words: Vec<String>, now: Time) -> Option<Next> {
         let begun = self.begun.take()?;
-        let end = End { pid: begun.pid, begun: begun.at, at: now.micro(), how, words };
+        let end = begun.ended(now.micro(), how, words);
         let is_failure = end.is_failure();
         self.push(end);
         is_failure.then(|| self.judge(now))
@@ -208,7 +234,10 @@ impl Record {
         if self.begun.is_none() && self.ends.last().is_some_and(is_known) {
             return None;
         }
-        self.begun = Some(begun);
+        // What is noted may know more: whether it served.
+        if self.begun.as_ref().is_none_or(|it| it.pid != begun.pid || it.at != begun.at) {
+            self.begun = Some(begun);
+        }
         self.note_end(how, words, now)
     }
 
@@ -217,24 +246,23 @@ impl Record {
         (self.begun, self.restart_at, self.given_up) = (None, None, None);
         if self.ends.last().is_none_or(End::is_failure) {
             let now = now.micro();
-            self.push(End { pid: 0, begun: now, at: now, how: How::Exited(0), words: Vec::new() });
+            self.push(End::without_process(now, How::Exited(0)));
         }
     }
 
     /// What did not even begin.
     pub(crate) fn note_no_start(&mut self, error: String, now: Time) -> Next {
-        self.push(End { pid: 0, begun: now.micro(), at: now.micro(), how: How::NotStarted(error), words: Vec::new() });
+        self.push(End::without_process(now.micro(), How::NotStarted(error)));
         self.judge(now)
     }
 
-    /// Nothing runs: what is noted as begun has ended, and nobody saw it.
-    pub(crate) fn note_unseen(&mut self, log: &Path) {
+    /// Nothing runs: what is noted as begun has ended, and nobody saw it. The data folder tells when it lived last.
+    pub(crate) fn note_unseen(&mut self, data: &Path) {
         let Some(begun) = self.begun.take() else { return };
-        let heard = fs::metadata(log).and_then(|it| it.modified()).ok();
-        let heard = heard.and_then(|it| jiff::Timestamp::try_from(it).ok()).map(MicroTime);
-        let at = heard.unwrap_or(begun.at).max(begun.at);
-        let words = last_words::of(log, begun.log_from);
-        self.push(End { pid: begun.pid, begun: begun.at, at, how: How::Unseen, words });
+        let log = NodeProcess::log_in(data);
+        let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at);
+        let words = last_words::of(&log, begun.log_from);
+        self.push(begun.ended(at, How::Unseen, words));
     }
 
     fn push(&mut self, end: End) {
@@ -250,6 +278,13 @@ impl Record {
             Next::GiveUp => self.given_up = Some(GivenUp { at: now.micro(), told: false }),
         }
         next
+    }
+
+    /// Since when nothing serves the API, where nothing runs: starts that failed do not count, and neither does what was told
+    /// to end after the failure.
+    pub(crate) fn silent_since(&self) -> Option<MicroTime> {
+        let served = self.ends.iter().rev().find(|it| it.has_served).map(|it| it.at);
+        served.or_else(|| self.ends.first().map(|it| it.begun))
     }
 
     /// Those that count.
@@ -322,7 +357,7 @@ mod tests {
 
     #[test]
     fn an_end_counts_though_the_file_was_lost_and_only_once() {
-        let begun = || Begun { pid: 7, at: at(0).micro(), log_from: 0 };
+        let begun = || Begun { pid: 7, at: at(0).micro(), log_from: 0, serves_since: None };
         let mut lost = Record::default();
         let next = lost.note_end_of(begun(), How::Killed(9), Vec::new(), at(1));
         assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));
@@ -370,18 +405,52 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_saw_has_the_time_of_the_last_word() {
+    fn an_end_that_nobody_saw_has_the_time_of_the_last_sign_of_life() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let log = dir.path().join("corten.log");
-        fs::write(&log, "INFO the node is up\n").expect("written");
+        let (log, store) = (NodeProcess::log_in(dir.path()), dir.path().join("store/00000000000000000001.log"));
+        for file in [&log, &store] {
+            fs::create_dir_all(file.parent().expect("it has one")).expect("made");
+            fs::write(file, "INFO the node is up\n").expect("written");
+        }
+        let set = |file: &Path, second: u64| {
+            let time = std::time::UNIX_EPOCH + Duration::from_secs(1_800_000_000 + second);
+            fs::File::options().write(true).open(file).and_then(|it| it.set_modified(time)).expect("set");
+        };
         let mut record = Record::default();
-        record.note_unseen(&log);
+        record.note_unseen(dir.path());
         assert!(record.ends.is_empty(), "nothing had begun");
-        record.note_begin(7, 0, Time::from_unix_seconds(0));
-        record.note_unseen(&log);
-        let end = &record.ends[0];
-        assert_eq!((&end.how, end.words.len()), (&How::Unseen, 1));
-        assert!(end.at > end.begun && record.begun.is_none());
+        for (of_log, of_store, expected) in [(20, 50, 50), (50, 20, 50), (1, 2, 10)] {
+            set(&log, of_log);
+            set(&store, of_store);
+            record.note_begin(7, 0, at(10));
+            record.note_unseen(dir.path());
+            let end = record.ends.last().expect("noted");
+            assert_eq!((&end.how, end.words.len(), end.at), (&How::Unseen, 1, at(expected).micro()));
+            assert!(record.begun.is_none());
+        }
+    }
+
+    #[test]
+    fn it_is_silent_since_what_served_last_has_ended() {
+        let mut record = Record::default();
+        assert_eq!(record.silent_since(), None, "it has never run");
+        let run = |record: &mut Record, begin: i64, serves: bool, end: i64, how: How| {
+            record.note_begin(7, 0, at(begin));
+            record.note_serving(8, at(begin));
+            if serves {
+                record.note_serving(7, at(begin));
+            }
+            let begun = Begun { pid: 7, at: at(begin).micro(), log_from: 0, serves_since: None };
+            record.note_end_of(begun, how, Vec::new(), at(end));
+        };
+        run(&mut record, 1, false, 2, How::Exited(1));
+        assert_eq!(record.silent_since(), Some(at(1).micro()), "it never answered");
+        run(&mut record, 3, true, 50, How::Killed(9));
+        assert_eq!(record.silent_since(), Some(at(50).micro()));
+        run(&mut record, 51, false, 52, How::Exited(1));
+        record.note_no_start("no such file".into(), at(60));
+        record.note_stop(at(70));
+        assert_eq!(record.silent_since(), Some(at(50).micro()), "what came after it did not answer");
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! systemd keeps the node running: a unit that `corten up` writes and `corten down` removes.
 //!
-//! The unit lies below `/run`: it describes a cluster that is up now, and goes with it when the machine ends. systemd only
-//! starts again what failed. How long that rests, and when it is given up, is decided by `corten supervise`, so that it is
+//! The unit is enabled: a cluster that is up comes back when the machine does, until `corten down`. Where `/etc` cannot be
+//! written it lies below `/run`, and goes when the machine ends. systemd only starts again what failed. How long that rests, and when it is given up, is decided by `corten supervise`, so that it is
 //! the same everywhere: older versions of systemd know no pauses that grow.
 
 use std::{
     env,
     ffi::OsString,
     fmt::Write as _,
-    fs::{self, File},
-    io::Write as _,
-    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _, fs::OpenOptionsExt as _},
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -20,7 +19,10 @@ use anyhow::{Context, Result, bail};
 use super::GAVE_UP;
 use crate::node_process::NodeProcess;
 
-const UNITS: &str = "/run/systemd/system";
+/// Of this run of the machine.
+const RUNTIME_UNITS: &str = "/run/systemd/system";
+/// For every boot.
+const UNITS: &str = "/etc/systemd/system";
 
 /// Is systemd in charge of this machine? It makes this folder first of all (`sd_booted(3)`). A chroot may show the folder,
 /// and `systemctl` does nothing in it.
@@ -29,33 +31,48 @@ pub(super) fn is_in_charge() -> bool {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
     };
-    Path::new(UNITS).is_dir() && same("/proc/1/root/.", "/")
+    Path::new(RUNTIME_UNITS).is_dir() && same("/proc/1/root/.", "/")
 }
 
 /// The unit of one node.
 pub(crate) struct Unit {
     pub(crate) name: String,
-    path: PathBuf,
+    /// What of the caller's environment the node is started with.
     environment: PathBuf,
 }
 
 impl Unit {
     pub(super) fn of(node: &NodeProcess) -> Self {
         let name = node.layout.service_unit();
-        Self { path: Path::new(UNITS).join(&name), environment: node.layout.run.join("environment"), name }
+        Self { environment: node.layout.data.join("environment"), name }
+    }
+
+    /// Where it may lie, the place that is tried first at the beginning.
+    fn paths(&self) -> [PathBuf; 2] {
+        [UNITS, RUNTIME_UNITS].map(|it| Path::new(it).join(&self.name))
     }
 
     pub(super) fn exists(&self) -> bool {
-        self.path.exists()
+        self.paths().iter().any(|it| it.exists())
     }
 
-    /// Writes the unit and starts it; does not wait for it.
+    /// Writes the unit, has it started at every boot, and starts it; does not wait for it.
     pub(super) fn start(&self, node: &NodeProcess, program: &Path, args: &[String]) -> Result<()> {
-        let run = &node.layout.run;
-        fs::create_dir_all(run).with_context(|| format!("making {}", run.display()))?;
         write(&self.environment, 0o600, &environment(env::vars_os()))?;
-        write(&self.path, 0o644, unit(node, program, &self.environment, args).as_bytes())?;
+        let text = unit(node, program, &self.environment, args);
+        let [for_every_boot, for_this_run] = self.paths();
+        let is_enabled = match write(&for_every_boot, 0o644, text.as_bytes()) {
+            Ok(()) => true,
+            Err(error) => {
+                eprintln!("{error:#}: the cluster does not come back when the machine starts again");
+                write(&for_this_run, 0o644, text.as_bytes())?;
+                false
+            }
+        };
         systemctl(&["daemon-reload"])?;
+        if is_enabled {
+            systemctl(&["enable", "--quiet", &self.name])?;
+        }
         // What failed before does not count; there may be nothing to forget.
         let _ = systemctl(&["reset-failed", &self.name]);
         systemctl(&["start", "--no-block", &self.name])
@@ -69,7 +86,11 @@ impl Unit {
     /// Only when it does not run.
     pub(super) fn remove(&self) -> Result<()> {
         let _ = fs::remove_file(&self.environment);
-        fs::remove_file(&self.path).with_context(|| format!("removing {}", self.path.display()))?;
+        // One that is not enabled makes no difference.
+        let _ = systemctl(&["disable", "--quiet", &self.name]);
+        for path in self.paths().iter().filter(|it| it.exists()) {
+            fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+        }
         let _ = systemctl(&["reset-failed", &self.name]);
         systemctl(&["daemon-reload"])
     }
@@ -91,11 +112,7 @@ fn systemctl(args: &[&str]) -> Result<()> {
 }
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
-    let doing = || format!("writing {}", path.display());
-    // One of before may have another mode.
-    let _ = fs::remove_file(path);
-    let mut file = File::options().create_new(true).write(true).mode(mode).open(path).with_context(doing)?;
-    file.write_all(bytes).with_context(doing)
+    corten_host::write_whole(path, mode, bytes).with_context(|| format!("writing {}", path.display()))
 }
 
 /// `KillMode=process`: containerd, its shims and the containers are no part of a restart. `Delegate=yes`: systemd keeps its
@@ -116,7 +133,9 @@ fn unit(node: &NodeProcess, program: &Path, environment: &Path, args: &[String])
 # Written by `corten up`, removed by `corten down`.
 [Unit]
 Description=Corten, the Kubernetes cluster of {description}
+Wants=network-online.target
 After=network-online.target
+RequiresMountsFor={folders}
 # Only for what is worse than the failures that `corten supervise` counts: the program is gone, for example.
 StartLimitIntervalSec=600
 StartLimitBurst=30
@@ -141,8 +160,12 @@ LimitNPROC=infinity
 TasksMax=infinity
 StandardOutput=append:{log}
 StandardError=inherit
+
+[Install]
+WantedBy=multi-user.target
 ",
         description = verbatim(&data),
+        folders = [&*data, &*run].map(quoted).join(" "),
         start = command("start", args),
         ended = command("ended", &[]),
         environment = verbatim(&environment.to_string_lossy()),

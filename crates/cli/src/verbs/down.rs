@@ -1,6 +1,9 @@
 //! `corten down`: everything stopped, nothing left on the machine but the data.
 
-use std::{process::ExitCode, time::Duration};
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -11,19 +14,23 @@ use crate::{
     output,
     progress::Progress,
     supervision::{self, Record},
+    turn::Turn,
 };
 
 pub(crate) const VERB: Verb = Verb {
     name: "down",
     about: "Stop the cluster on this machine, with all its containers",
     long_about: "Leaves no process, mount, network namespace, cgroup or nftables rule behind. All data stays: `corten up` goes on \
-                 where `corten down` stopped. Harmless when nothing is up. Containers are killed; with `--drain` Pods are \
-                 ended first, as when the machine shuts down: each with its grace, critical ones last, and their status \
-                 says so. Run that before you switch the machine off.",
+                 where `corten down` stopped. Harmless when nothing is up. Containers are killed; with `--drain` they are \
+                 ended first, as when the machine shuts down: each with its grace, those of critical Pods last, and \
+                 start again with the next `corten up`.",
     examples: "  corten down\n  corten down --drain && poweroff\n  corten up",
     args,
     run,
 };
+
+/// How long another command may take to start or end the node.
+const TURN: Duration = Duration::from_secs(180);
 
 /// How long a node may take to end its Pods; its own option `--shutdown-grace-period` is what ends it.
 const DRAIN: Duration = Duration::from_secs(3600);
@@ -47,13 +54,17 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             progress.done("the pods have ended");
         }
     }
-    stop(&node, &mut progress)?;
+    stop(&node, &mut progress)?.leave_folder();
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends the node first, and before it what would start it again, so that nothing starts what is being stopped.
-pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<()> {
+/// Ends the node first, and before it what would start it again, so that nothing starts what is being stopped: no `corten up`
+/// either, until the turn has ended.
+pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<Turn> {
+    node.refuse_others()?;
     progress.doing("stopping the node");
+    corten_host::could_be_a_nodes(&node.layout)?;
+    let turn = Turn::wait(node, Instant::now() + TURN, progress)?;
     let has_run = node.runs()?;
     supervision::end(node, GRACE)?;
     // One in the foreground, one whose parent was killed, or one that does not end by itself.
@@ -69,5 +80,5 @@ pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<()> {
         Record::change(&node.layout.data, |it| it.note_stop(output::now()));
     }
     progress.done("everything is stopped");
-    Ok(())
+    Ok(turn)
 }

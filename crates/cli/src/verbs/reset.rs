@@ -35,13 +35,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("reset")?;
     let node = NodeProcess::of(matches)?;
     let data = &node.layout.data;
-    is_a_nodes(data)?;
+    corten_host::may_be_erased(&node.layout)?;
     if !matches.get_flag("yes") && !confirmed(&format!("Erase the cluster and all its data in {}?", data.display()))? {
         eprintln!("nothing was done");
         return Ok(ExitCode::FAILURE);
     }
     let mut progress = Progress::new();
-    down::stop(&node, &mut progress)?;
+    let turn = down::stop(&node, &mut progress)?;
     progress.doing("erasing the data");
     // Ours is of no use without its cluster; another's is not touched.
     if let Some(path) =
@@ -49,19 +49,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     {
         fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
     }
-    corten_host::erase(&node.layout)?;
+    let kept = corten_host::erase(&node.layout)?;
+    turn.leave_folder();
     progress.done("all data is erased");
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A slip in `--data-dir` must not erase somebody's home: what is to be erased looks like a node's, or is empty.
-fn is_a_nodes(data: &std::path::Path) -> Result<()> {
-    let Ok(mut entries) = fs::read_dir(data) else { return Ok(()) };
-    let known = ["pki", "store", "containerd", "admin.kubeconfig"].iter().any(|it| data.join(it).exists());
-    if !known && entries.next().is_some() {
-        bail!("{} is not a cluster's data: nothing was erased", data.display());
+    for it in kept {
+        progress.done(&format!("{} is not Corten's, and stays", it.display()));
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn confirmed(question: &str) -> Result<bool> {
@@ -73,20 +67,4 @@ fn confirmed(question: &str) -> Result<bool> {
     let mut answer = String::new();
     stdin().lock().read_line(&mut answer).context("reading the answer")?;
     Ok(answer.trim() == "yes")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn erases_clusters_only() {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        is_a_nodes(dir.path()).expect("empty");
-        is_a_nodes(&dir.path().join("absent")).expect("absent");
-        fs::write(dir.path().join("thesis.tex"), "").expect("written");
-        assert!(is_a_nodes(dir.path()).expect_err("refused").to_string().contains("not a cluster's data"));
-        fs::create_dir(dir.path().join("pki")).expect("made");
-        is_a_nodes(dir.path()).expect("a cluster's");
-    }
 }

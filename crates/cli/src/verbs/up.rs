@@ -13,11 +13,15 @@ use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig
 use serde_json::Value;
 
 use crate::{
-    Verb, node_options,
-    node_process::{self, NodeProcess},
+    NodeName, Verb,
+    failure::Failure,
+    node_options,
+    node_process::{self, CommandLine, NodeProcess, command_for},
     output,
     progress::Progress,
     supervision::{self, Record, Started, last_words},
+    turn::Turn,
+    why::{self, quoted},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -69,13 +73,17 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("up")?;
     let node = NodeProcess::of(matches)?;
-    let name = node_name(matches);
+    let node_name = NodeName::of(matches, &node.layout.data)?;
+    let name = node_name.name.clone();
     let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
     let port = |name: &str| matches.get_one::<u16>(name).expect("has a default").to_string();
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
     let end = Instant::now() + timeout;
     let mut progress = Progress::new();
 
+    if let Some(remark) = node_name.remark() {
+        progress.done(&remark);
+    }
     progress.doing("starting the cluster");
     let settings = [
         ("--bind", flag("bind")),
@@ -91,14 +99,22 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     loop {
+        node.refuse_others()?;
+        let turn = Turn::wait(&node, end, &mut progress)?;
         let mut started = start(&node, &args, options(matches), &mut progress)?;
+        drop(turn);
+        let mut is_refused = false;
         let ready = runtime.block_on(async {
             let client = wait_for_server(&node, &mut started, &admin, end, &mut progress).await?;
             progress.done("the API server answers");
+            // Not before: one that is just ending has had its time.
+            if started.is_none() {
+                refuse_other_options(&node, &args, matches).inspect_err(|_| is_refused = true)?;
+            }
             wait_for_node(&node, &mut started, &client, &name, end, &mut progress).await
         });
         // One that was just being killed looked as if it ran.
-        if ready.is_ok() || started.is_some() || has_node(&node)? || Instant::now() >= end {
+        if is_refused || ready.is_ok() || started.is_some() || has_node(&node)? || Instant::now() >= end {
             break ready?;
         }
     }
@@ -111,13 +127,56 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// What was given, so that it can be given again.
 fn options(matches: &ArgMatches) -> Vec<String> {
-    const NOT_OF_NODE: [&str; 3] = ["data-dir", "run-dir", "timeout"];
-    let is_given = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine) && !NOT_OF_NODE.contains(it);
-    let options = matches.ids().map(clap::Id::as_str).filter(is_given).filter_map(|name| {
+    let options = given(matches).into_iter().filter_map(|name| {
         let values = matches.get_raw(name)?;
         Some(values.map(move |it| format!("--{name}={}", it.display())))
     });
     options.flatten().collect()
+}
+
+/// A node that runs keeps the options it was started with.
+fn refuse_other_options(node: &NodeProcess, args: &[String], matches: &ArgMatches) -> Result<()> {
+    let Some((pid, _)) = node.process().ok().flatten() else { return Ok(()) };
+    let Ok(running) = CommandLine::of(pid) else { return Ok(()) };
+    let differing = differences(&given(matches), &CommandLine::new(pid, args), &running, &node.layout.data);
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the cluster runs already, and not as asked: {}; take it down first", differing.join(", "));
+    let again = options(matches).iter().fold(command_for(&node.layout, "up"), |it, option| it + " " + &quoted(option));
+    Err(Failure::new(message).next(format!("{} && {again}", command_for(&node.layout, "down"))).into())
+}
+
+/// Of the options that were given, those that the running node has with other values. Where it was given none, the default
+/// holds.
+fn differences(given: &[&str], wanted: &CommandLine, running: &CommandLine, data: &Path) -> Vec<String> {
+    let differs = |option: &&str| {
+        let wanted = wanted.value(option)?;
+        let runs = running.value(option).map(str::to_owned).or_else(|| default_of(option, data));
+        let is_same = runs.as_deref() == Some(wanted);
+        let runs = runs.map_or_else(|| "not set".to_owned(), |it| format!("{it:?}"));
+        (!is_same).then(|| format!("--{option} is {runs}, not {wanted:?}"))
+    };
+    given.iter().filter_map(differs).collect()
+}
+
+fn default_of(option: &str, data: &Path) -> Option<String> {
+    match option {
+        "node-name" => NodeName::unasked(data).ok().map(|it| it.name),
+        "pod-manifest-path" => Some(data.join("manifests").display().to_string()),
+        _ => {
+            let command = args(Command::new("up"));
+            let arg = command.get_arguments().find(|it| it.get_long() == Some(option))?;
+            arg.get_default_values().first().map(|it| it.to_string_lossy().into_owned())
+        }
+    }
+}
+
+/// The options of the node that stood on the command line.
+fn given(matches: &ArgMatches) -> Vec<&str> {
+    const NOT_OF_NODE: [&str; 3] = ["data-dir", "run-dir", "timeout"];
+    let is_given = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine) && !NOT_OF_NODE.contains(it);
+    matches.ids().map(clap::Id::as_str).filter(is_given).collect()
 }
 
 /// Starts the node, unless it runs; then there is nothing to look at but the cluster.
@@ -145,11 +204,6 @@ fn start(
 /// Does it run, or is about to?
 fn has_node(node: &NodeProcess) -> Result<bool> {
     Ok(node.runs()? || supervision::is_starting(node)?)
-}
-
-fn node_name(matches: &ArgMatches) -> String {
-    let host_name = || rustix::system::uname().nodename().to_string_lossy().to_lowercase();
-    matches.get_one::<String>("node-name").cloned().unwrap_or_else(host_name)
 }
 
 /// Waits until the server is ready; a client for it. The kubeconfig is there a moment after the start.
@@ -232,11 +286,14 @@ async fn go_on_waiting(
         None => !has_node(node)?,
     };
     if ended {
-        // A start that fails at once is the caller's to mend; one that ran is looked after.
-        if started.is_some() {
+        let Some(own) = started.take() else { return Err(ended_failure(node).into()) };
+        let _turn = Turn::wait(node, end, &mut Progress::new())?;
+        if !own.is_replaced(node) {
+            // A start that fails at once is the caller's to mend; one that ran is looked after.
             supervision::end(node, node_process::GRACE)?;
+            *started = Some(own);
+            return Err(ended_failure(node).into());
         }
-        bail!("the node has ended; the end of {}:\n{}", node.log_path().display(), last_said(node));
     }
     if Instant::now() > end {
         bail!("the cluster is not ready in time: {last:#}; see {}", node.log_path().display());
@@ -245,11 +302,18 @@ async fn go_on_waiting(
     Ok(())
 }
 
-/// Why the node ended.
-fn last_said(node: &NodeProcess) -> String {
+/// Why the node ended, and what helps.
+fn ended_failure(node: &NodeProcess) -> Failure {
     let ends = Record::load(&node.layout.data).ends;
     let words = ends.into_iter().next_back().map(|it| it.words).filter(|it| !it.is_empty());
-    words.unwrap_or_else(|| last_words::of(&node.log_path(), 0)).iter().map(|it| format!("  {it}\n")).collect()
+    let words = words.unwrap_or_else(|| last_words::of(&node.log_path(), 0));
+    let mut failure = Failure::new(format!("the node has ended; the end of {}:", node.log_path().display()));
+    failure.details = words.iter().map(|it| format!("  {it}")).collect();
+    if let Some(remedy) = why::remedy(words.iter().map(String::as_str), &node.layout) {
+        failure.details.push(remedy.message);
+        failure.next = Some(remedy.next);
+    }
+    failure
 }
 
 /// Puts the kubeconfig where kubectl looks, unless there is one already: it may lead to another cluster. Where it is then.
@@ -304,6 +368,34 @@ mod tests {
         assert_eq!(readiness(&node("True")), Ok(()));
         assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
         assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    }
+
+    #[test]
+    fn options_that_a_running_node_has_otherwise_are_named() {
+        let line = |words: &str| {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            CommandLine::new(rustix::process::getpid(), &words)
+        };
+        let running = line("corten node --data-dir /d --port 7443 --eviction-hard=memory.available<5%");
+        for (options, said) in [
+            ("--port=7443", None),
+            ("--port=6443", Some("--port is \"7443\", not \"6443\"")),
+            ("--bind=127.0.0.1", None),
+            ("--bind=::1", Some("--bind is \"127.0.0.1\", not \"::1\"")),
+            ("--eviction-hard=memory.available<5%", None),
+            ("--eviction-hard=memory.available<9%", Some("--eviction-hard is \"memory.available<5%\"")),
+            ("--eviction-soft=memory.available<9%", Some("--eviction-soft is not set, not \"memory.available<9%\"")),
+            ("--pod-manifest-path=/d/manifests", None),
+            ("--node-name=another-one", Some(", not \"another-one\"")),
+            ("--kubelet-port=10251", Some("--kubelet-port is \"10250\"")),
+            ("--timeout=5 --data-dir=/d", None),
+        ] {
+            let words: Vec<&str> = ["up"].into_iter().chain(options.split(' ')).collect();
+            let matches = args(Command::new("up")).get_matches_from(words);
+            let found = differences(&given(&matches), &line(options), &running, Path::new("/d"));
+            assert_eq!(found.len(), usize::from(said.is_some()), "{options}: {found:?}");
+            assert!(found.first().is_none_or(|it| it.contains(said.unwrap_or_default())), "{options}: {found:?}");
+        }
     }
 
     #[test]

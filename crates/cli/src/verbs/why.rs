@@ -12,8 +12,9 @@ use corten_reconcile::Actor;
 use crate::{
     Verb,
     connection::{self, Connection},
+    failure::Failure,
     output::{self, Format},
-    why::{self, Explanation, Life, Look, Outage, Reader, State, Survey},
+    why::{self, Explanation, Group, Life, Look, Outage, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -82,9 +83,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let answer = match life.as_ref().and_then(Life::outage) {
                 Some(outage) => Answer::Outage(outage),
                 None => match ask(&connection, &target, everywhere).await {
-                    Ok(answer) => noticed(answer, &target, life.as_ref()),
+                    Ok(answer) => noticed(answer, &target, life.as_ref(), &connection),
                     Err(error) if is_unreachable(&error) => Answer::Outage(outage_behind(error, &folders).await?),
-                    Err(error) => return Err(error),
+                    Err(error) => return Err(refused(error, &connection, life.as_ref())),
                 },
             };
             if seconds_left == 0 || !goes_on(&answer) {
@@ -105,9 +106,27 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
     let is_another = folders.is_empty() || rustix::process::geteuid().is_root();
-    let hint = "where it is the cluster of this machine, `sudo corten why` says more";
-    let error = if is_another { error } else { anyhow::anyhow!("{error:#}; {hint}") };
-    Life::find(folders).and_then(|it| it.outage()).ok_or(error)
+    let failure = Failure::new(format!("{error:#}"));
+    let failure = if is_another {
+        failure
+    } else {
+        let hint = "where it is the cluster of this machine, `sudo corten why` says more";
+        Failure::new(format!("{error:#}; {hint}")).next("sudo corten why")
+    };
+    Life::find(folders).and_then(|it| it.outage()).ok_or_else(|| failure.into())
+}
+
+/// Who shows a certificate that has ended is told so: the server says no more than that it knows nobody.
+fn refused(error: anyhow::Error, connection: &Connection, life: Option<&Life>) -> anyhow::Error {
+    let is_unknown = matches!(error.downcast_ref(), Some(Error::Status(it)) if it.code == 401);
+    let Some(concern) = of_certificate(connection, life).filter(|_| is_unknown) else { return error };
+    Failure::new(format!("{error:#}: {}: {}", concern.subjects[0].subject, concern.summary)).next(concern.next).into()
+}
+
+fn of_certificate(connection: &Connection, life: Option<&Life>) -> Option<Group> {
+    let certificate = connection.certificate.as_deref()?;
+    let fresh = life.map(Life::admin_kubeconfig).filter(|it| *it != connection.kubeconfig);
+    why::certificate_of_user(certificate, &connection.kubeconfig, fresh.as_deref(), output::now())
 }
 
 fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
@@ -116,10 +135,22 @@ fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// With what was noted of the cluster's own life, where that bears on what was asked.
-fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>) -> Answer {
-    let notice = || life.and_then(|it| it.notice(output::now()));
+fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection: &Connection) -> Answer {
+    let now = output::now();
+    let notice = || life.and_then(|it| it.notice(now));
     match (&mut answer, target) {
-        (Answer::Survey(it), Target::Everything) => it.notices.extend(notice()),
+        (Answer::Survey(it), Target::Everything) => {
+            for group in it.groups.iter_mut().filter(|it| it.is_of_cluster) {
+                if let Some(remedy) = life.and_then(|life| life.remedy(&group.summary)) {
+                    group.next = remedy.next;
+                }
+            }
+            let concerns = life.map(|it| it.concerns(now)).unwrap_or_default();
+            let concerns = concerns.into_iter().chain(of_certificate(connection, life));
+            let at = it.groups.iter().take_while(|it| it.is_of_cluster).count();
+            it.groups.splice(at..at, concerns);
+            it.notices.extend(notice());
+        }
         (Answer::Survey(it), Target::Kind(kind)) if kind.singular == "node" => it.notices.extend(notice()),
         (Answer::Object(it), Target::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notice()),
         _ => {}
@@ -208,7 +239,7 @@ fn kind_of(word: &str) -> Result<&'static Kind> {
 
 async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
     match error {
-        Error::Status(status) if status.is_not_found() => anyhow::anyhow!("{}", why::missing(reader, kind, key).await),
+        Error::Status(status) if status.is_not_found() => why::missing(reader, kind, key).await.into(),
         other => anyhow::Error::new(other).context(format!("reading {} {key}", kind.singular)),
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct Account {
     /// The newest warnings about the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<String>,
+    /// A loop fails again and again, and not just once.
+    #[serde(skip)]
+    pub(super) keeps_failing: bool,
     #[serde(skip)]
     pub(super) object: Rc<Value>,
 }
@@ -156,12 +159,12 @@ impl Account {
             return State::Terminating;
         }
         let blocked = self.steps.iter().any(|it| matches!(it.state, StepState::Blocked | StepState::Failed));
-        if blocked || !self.errors.is_empty() || self.root().is_some_and(|it| it.wait.actor != Actor::Cluster) {
+        if blocked || self.keeps_failing || self.root().is_some_and(|it| it.wait.actor != Actor::Cluster) {
             return State::Blocked;
         }
         let unfinished = self.steps.iter().any(|it| it.state != StepState::Done);
         let waits = self.causes.iter().any(|it| it.wait.reason != "NotDue");
-        if unfinished || waits { State::Progressing } else { State::Fine }
+        if unfinished || waits || !self.errors.is_empty() { State::Progressing } else { State::Fine }
     }
 
     fn own_summary(&self) -> String {

@@ -20,7 +20,7 @@ pub(super) fn merge(namespace: &str, subject: &str, patch: &serde_json::Value) -
 }
 
 /// As a shell reads it back as one word.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./:=,@%+".contains(it);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

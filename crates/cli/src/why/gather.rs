@@ -22,6 +22,8 @@ const DEPTH_MAX: usize = 6;
 /// Of one object's waits this many are followed.
 const BREADTH_MAX: usize = 4;
 const WARNINGS_MAX: usize = 3;
+/// A loop that failed as often in a row fails not by chance: a write that met another is tried again and goes through.
+const RETRIES: u32 = 3;
 /// What matters of an object that is deleted; what it once waited for to run does not.
 const LEAVING: [&str; 5] =
     ["AddressesInUse", "ClaimInUse", "FinalizerRemains", "NamespaceContentRemaining", "VolumeBound"];
@@ -84,6 +86,7 @@ fn below<'a>(
             state: State::Fine,
             summary: String::new(),
             steps,
+            keeps_failing: decisions.iter().any(|it| it.error.is_some() && it.retries >= RETRIES),
             errors: errors(&decisions, &causes),
             causes,
             events: warnings(reader, &object).await,

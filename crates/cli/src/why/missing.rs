@@ -4,9 +4,10 @@ use corten_kinds::Kind;
 use corten_meta::Key;
 
 use super::{command::kubectl, gather, nearest::nearest, reader::Reader};
+use crate::failure::Failure;
 
-/// Everything that can be said, a line each.
-pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> String {
+/// Everything that can be said.
+pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> Failure {
     let place = if key.namespace.is_empty() { String::new() } else { format!(" in namespace {}", key.namespace) };
     let mut said = format!("there is no {} {:?}{place}", kind.singular, key.name);
     let names = gather::names(reader, kind, &key.namespace).await;
@@ -17,14 +18,12 @@ pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> Stri
     }
     let everywhere: &[&str] = if key.namespace.is_empty() { &[] } else { &["--all-namespaces"] };
     let words = [&["get", &*kind.resource.plural], everywhere].concat();
+    let mut failure = Failure::new(said).next(kubectl("", &words));
     let events = gather::events_of(reader, kind, key).await;
     if !events.is_empty() {
-        said.push_str("\nthere was one of this name; last heard of it:");
-        events.iter().for_each(|it| said.push_str(&format!("\n   {it}")));
+        failure.details.push("there was one of this name; last heard of it:".into());
+        failure.details.extend(events.iter().map(|it| format!("   {it}")));
     }
-    said.push_str(&format!("\nrun next:      {}", kubectl("", &words)));
-    for hidden in reader.hidden() {
-        said.push_str(&format!("\nnot known:     {hidden}"));
-    }
-    said
+    failure.unknown = reader.hidden();
+    failure
 }

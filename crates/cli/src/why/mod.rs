@@ -5,6 +5,7 @@
 
 mod account;
 mod advice;
+mod certificates;
 mod command;
 mod findings;
 mod gather;
@@ -13,17 +14,21 @@ mod nearest;
 mod outage;
 mod pod_steps;
 mod reader;
+mod remedy;
 mod render;
 mod survey;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use account::{Account, State};
+pub(crate) use certificates::of_user as certificate_of_user;
+pub(crate) use command::quoted;
 pub(crate) use missing::missing;
 pub(crate) use outage::{Life, Outage};
 pub(crate) use reader::Reader;
+pub(crate) use remedy::of as remedy;
 pub(crate) use render::{Look, render, render_outage, render_survey};
-pub(crate) use survey::{Survey, survey};
+pub(crate) use survey::{Group, Survey, survey};
 
 use advice::Advice;
 use corten_client::Error;

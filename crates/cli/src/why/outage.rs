@@ -7,9 +7,16 @@ use corten_meta::{MicroTime, Time};
 use corten_reconcile::Actor;
 use serde::Serialize;
 
-use super::{account::one_line, command::quoted, render::duration};
+use super::{
+    account::one_line,
+    certificates,
+    command::quoted,
+    remedy::{self, Remedy},
+    render::duration,
+    survey::Group,
+};
 use crate::{
-    node_process::{DATA_DIR, NodeProcess, RUN_DIR},
+    node_process::{NodeProcess, RUN_DIR, command_for},
     supervision::{
         self, Record, back_off,
         record::{End, How},
@@ -53,8 +60,7 @@ impl Life {
 
     /// None where it runs, is being started, or where that cannot be told.
     pub(crate) fn outage(&self) -> Option<Outage> {
-        let run = if self.record.run_dir.as_os_str().is_empty() { Path::new(RUN_DIR) } else { &self.record.run_dir };
-        let node = NodeProcess { layout: Layout::new(&self.data, run) };
+        let node = self.node();
         if node.runs().ok()? {
             return None;
         }
@@ -64,8 +70,32 @@ impl Life {
             return None;
         }
         let mut record = self.record.clone();
-        record.note_unseen(&node.log_path());
-        outage(&record, &node.layout, has_just_ended)
+        record.note_unseen(&self.data);
+        let n_sandboxes = corten_host::n_sandboxes(&node.layout);
+        outage(&record, &node.layout, has_just_ended, n_sandboxes)
+    }
+
+    /// What somebody must see to though the cluster runs.
+    pub(crate) fn concerns(&self, now: Time) -> Vec<Group> {
+        let node = self.node();
+        let mut concerns: Vec<Group> = unsupervised(&node).into_iter().collect();
+        concerns.extend(certificates::of_cluster(&self.data, &node.log_path(), now));
+        concerns
+    }
+
+    /// What helps where its server says that it is not ready.
+    pub(crate) fn remedy(&self, words: &str) -> Option<Remedy> {
+        remedy::of([words].into_iter(), &self.node().layout)
+    }
+
+    /// The administrator's kubeconfig, which is renewed.
+    pub(crate) fn admin_kubeconfig(&self) -> PathBuf {
+        self.data.join("admin.kubeconfig")
+    }
+
+    fn node(&self) -> NodeProcess {
+        let run = if self.record.run_dir.as_os_str().is_empty() { Path::new(RUN_DIR) } else { &self.record.run_dir };
+        NodeProcess { layout: Layout::new(&self.data, run) }
     }
 
     /// What is worth knowing of a cluster that runs.
@@ -74,10 +104,32 @@ impl Life {
     }
 }
 
-fn outage(record: &Record, layout: &Layout, has_just_ended: bool) -> Option<Outage> {
+/// Was it started by `corten up`, and whatever was to start it again has ended?
+fn unsupervised(node: &NodeProcess) -> Option<Group> {
+    let (pid, _) = node.process().ok().flatten()?;
+    if !node.is_started_by_up(pid) || supervision::is_looked_after(node).ok()? {
+        return None;
+    }
+    let summary = "NotSupervised: what starts Corten again has ended: the next failure ends the cluster".to_owned();
+    Some(Group::of_cluster("corten", summary, command_for(&node.layout, "up")))
+}
+
+fn outage(record: &Record, layout: &Layout, has_just_ended: bool, n_sandboxes: usize) -> Option<Outage> {
     let end = record.ends.last()?;
     let failures = record.failures().len();
-    let (reason, message, actor) = if has_just_ended { just_ended() } else { verdict(record, end) };
+    let (reason, mut message, mut actor) =
+        if has_just_ended { just_ended() } else { verdict(record, end, n_sandboxes) };
+    let not_started = match &end.how {
+        How::NotStarted(error) => Some(&**error),
+        _ => None,
+    };
+    let words = end.words.iter().map(String::as_str).chain(not_started);
+    let remedy = if end.is_failure() && !has_just_ended { remedy::of(words, layout) } else { None };
+    let next = remedy.as_ref().map_or_else(|| next(record, layout), |it| it.next.clone());
+    if let Some(remedy) = remedy {
+        message = format!("{}; {message}", remedy.message);
+        actor = Actor::Operator;
+    }
     Some(Outage {
         api_version: super::API_VERSION,
         kind: "Outage",
@@ -85,11 +137,11 @@ fn outage(record: &Record, layout: &Layout, has_just_ended: bool) -> Option<Outa
         reason,
         message,
         actor,
-        since: end.at,
+        since: record.silent_since().unwrap_or(end.at),
         failures,
         restart_at: record.restart_at,
         log: end.words.clone(),
-        next: next(record, layout),
+        next,
     })
 }
 
@@ -98,41 +150,33 @@ fn just_ended() -> (&'static str, String, Actor) {
     ("Ended", "it has just ended, and is started again".into(), Actor::Cluster)
 }
 
-fn verdict(record: &Record, end: &End) -> (&'static str, String, Actor) {
-    const CONTAINERS: &str = "Containers go on meanwhile";
+fn verdict(record: &Record, end: &End, n_sandboxes: usize) -> (&'static str, String, Actor) {
+    let containers = if n_sandboxes > 0 { ". Containers go on meanwhile" } else { "" };
     let n = times(record.failures().len());
     if record.given_up.is_some() {
         let minutes = back_off::WINDOW.as_secs() / 60;
         let message = format!(
-            "it failed {n} since `corten up`, too often within {minutes} minutes: it is not started again. {CONTAINERS}"
+            "it failed {n} since `corten up`, too often within {minutes} minutes: it is not started again{containers}"
         );
         return ("GivenUp", message, Actor::Operator);
     }
     if record.restart_at.is_some() {
-        return (
-            "BackOff",
-            format!("it failed {n} since `corten up`, and is started again. {CONTAINERS}"),
-            Actor::Cluster,
-        );
+        let message = format!("it failed {n} since `corten up`, and is started again{containers}");
+        return ("BackOff", message, Actor::Cluster);
     }
     match &end.how {
         How::Unseen => {
-            ("Ended", "it was killed with what would start it again, or the machine went down".into(), Actor::Operator)
+            let message = format!("it was killed with what would start it again, or the machine went down{containers}");
+            ("Ended", message, Actor::Operator)
         }
-        how if how.is_failure() => ("Ended", format!("nothing starts it again. {CONTAINERS}"), Actor::Operator),
-        _ => ("Stopped", "by `corten down`, or by a signal".into(), Actor::Operator),
+        how if how.is_failure() => ("Ended", format!("nothing starts it again{containers}"), Actor::Operator),
+        _ => ("Stopped", format!("by `corten down`, or by a signal{containers}"), Actor::Operator),
     }
 }
 
 /// As it was started before.
 fn next(record: &Record, layout: &Layout) -> String {
-    let mut command = "corten up".to_owned();
-    for (name, dir, usual) in [("data-dir", &layout.data, DATA_DIR), ("run-dir", &layout.run, RUN_DIR)] {
-        if dir.as_path() != Path::new(usual) {
-            command += &format!(" --{name}={}", quoted(&dir.to_string_lossy()));
-        }
-    }
-    record.options.iter().fold(command, |command, option| command + " " + &quoted(option))
+    record.options.iter().fold(command_for(layout, "up"), |command, option| command + " " + &quoted(option))
 }
 
 fn times(n: usize) -> String {
@@ -155,7 +199,10 @@ fn notice(record: &Record, now: Time) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::why::{Look, render_outage};
+    use crate::{
+        node_process::DATA_DIR,
+        why::{Look, render_outage},
+    };
 
     const LOOK: Look = Look { width: 100, colour: false };
 
@@ -172,6 +219,7 @@ mod tests {
         record.start_over(Path::new(RUN_DIR), Vec::new(), at(0));
         for (second, how) in ends {
             record.note_begin(7, 0, at(second - 1));
+            record.note_serving(7, at(second - 1));
             let words =
                 vec!["INFO the node is up".to_owned(), "fatal runtime error: stack overflow, aborting".to_owned()];
             record.note_end(how.clone(), words, at(*second));
@@ -180,7 +228,7 @@ mod tests {
     }
 
     fn screen(record: &Record, layout: &Layout) -> String {
-        render_outage(&outage(record, layout, false).expect("it has ended"), at(100), LOOK)
+        render_outage(&outage(record, layout, false, 1).expect("it has ended"), at(100), LOOK)
     }
 
     #[test]
@@ -215,14 +263,89 @@ run next:      corten up
             (record(&[(40, How::Exited(1)), (50, How::Exited(0))]), "Stopped", Actor::Operator),
             (unseen, "Ended", Actor::Operator),
         ] {
-            let outage = outage(&record, &usual(), false).expect("it has ended");
+            let outage = outage(&record, &usual(), false, 0).expect("it has ended");
             assert_eq!((outage.reason, outage.actor), (reason, actor), "{outage:?}");
         }
         let mut killed = record(&[]);
         killed.note_begin(7, 0, at(0));
         killed.note_unseen(Path::new("/absent"));
-        assert_eq!(outage(&killed, &usual(), true).map(|it| it.actor), Some(Actor::Cluster), "its parent sees to it");
-        assert!(outage(&record(&[]), &usual(), false).is_none(), "it has never run");
+        assert_eq!(
+            outage(&killed, &usual(), true, 0).map(|it| it.actor),
+            Some(Actor::Cluster),
+            "its parent sees to it"
+        );
+        assert!(outage(&record(&[]), &usual(), false, 0).is_none(), "it has never run");
+    }
+
+    #[test]
+    fn a_start_that_failed_is_told_with_its_cause_and_since_nothing_answers() {
+        let mut record = record(&[(40, How::Exited(0))]);
+        record.start_over(Path::new(RUN_DIR), Vec::new(), at(60));
+        record.note_begin(8, 0, at(60));
+        let words = vec!["error: listening on 127.0.0.1:6443: Address already in use (os error 98)".to_owned()];
+        record.note_end(How::Exited(1), words, at(61));
+        record.restart_at = None;
+        let outage = outage(&record, &usual(), false, 0).expect("it has ended");
+        assert_eq!((outage.since, outage.actor), (at(40).micro(), Actor::Operator));
+        assert_eq!(
+            render_outage(&outage, at(100), LOOK),
+            "\
+the cluster is not running, for 60s: corten ended with exit code 1
+   │ error: listening on 127.0.0.1:6443: Address already in use (os error 98)
+why:           Ended: another process listens at 127.0.0.1:6443: end it, or choose another port;
+               nothing starts it again (since 2027-01-15T08:00:40Z)
+who must act:  whoever runs the cluster
+run next:      ss -ltunp 'sport = :6443'
+"
+        );
+    }
+
+    #[test]
+    fn containers_go_on_where_there_are_some() {
+        for how in [How::Exited(1), How::Unseen, How::Exited(0)] {
+            let record = record(&[(40, how.clone())]);
+            let said = |n| outage(&record, &usual(), false, n).expect("it has ended").message;
+            assert!(said(1).ends_with("Containers go on meanwhile") && !said(0).contains("ontainers"), "{how:?}");
+        }
+    }
+
+    /// Of every entry below a folder, all that a look could change.
+    fn state(dir: &Path) -> Vec<(PathBuf, u32, u64, i64, i64)> {
+        use std::os::unix::fs::MetadataExt as _;
+        let mut found = Vec::new();
+        let mut left = vec![dir.to_owned()];
+        while let Some(path) = left.pop() {
+            let it = std::fs::symlink_metadata(&path).expect("there");
+            if it.is_dir() {
+                left.extend(std::fs::read_dir(&path).expect("a folder").map(|it| it.expect("an entry").path()));
+            }
+            found.push((path, it.mode(), it.ino(), it.mtime_nsec(), it.ctime_nsec()));
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn who_looks_changes_nothing() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (data, run) = (dir.path().join("data"), dir.path().join("run"));
+        for folder in [&data, &run, &data.join("pki"), &data.join("log")] {
+            std::fs::create_dir_all(folder).expect("made");
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("set");
+        }
+        for file in ["node.lock", "supervisor.lock", "node.pid"] {
+            std::fs::write(run.join(file), "1").expect("written");
+        }
+        let mut record = record(&[(40, How::Killed(9))]);
+        record.run_dir.clone_from(&run);
+        record.note_begin(7, 0, at(50));
+        record.save(&data).expect("saved");
+        let before = state(dir.path());
+        let life = Life::find(std::slice::from_ref(&data)).expect("noted");
+        assert_eq!(life.outage().map(|it| it.reason), Some("Ended"));
+        let _ = (life.concerns(at(100)), life.notice(at(100)), life.remedy("x"));
+        assert_eq!(state(dir.path()), before);
     }
 
     #[test]

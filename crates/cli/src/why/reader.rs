@@ -13,7 +13,7 @@ use corten_api::resources::{JOURNALS, NAMESPACES, PODS};
 use corten_client::{Client, Error, ListParams, TransportError};
 use corten_kinds::Kind;
 use corten_meta::{Key, Resource, Time, depth};
-use corten_reconcile::{Decision, Journal};
+use corten_reconcile::{Actor, Decision, Journal};
 use serde_json::Value;
 
 pub(super) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -221,6 +221,27 @@ impl<'a> Reader<'a> {
         let name = Key::new(namespace, format!("{}.{}", resource.qualified(), key.name));
         let Some(journal) = self.get(&JOURNALS, &name).await else { return Vec::new() };
         serde_json::from_value::<Journal>((*journal).clone()).map(|it| it.decisions).unwrap_or_default()
+    }
+
+    /// The journals of what somebody must act for, in every namespace where that may be seen, else in this one.
+    pub(super) async fn journals_of_waits(&self, namespace: &str) -> Vec<Value> {
+        let params = |namespace: &str| ListParams {
+            namespace: namespace.to_owned(),
+            field_selector: format!("decisions.waits.actor!={}", Actor::Cluster.as_str()),
+            limit: PAGE,
+            ..ListParams::default()
+        };
+        let everywhere = self.ask(self.source.list(&JOURNALS, &params(""))).await;
+        let answer = match everywhere {
+            Err(Error::Status(status)) if status.code == 403 && !namespace.is_empty() => {
+                self.ask(self.source.list(&JOURNALS, &params(namespace))).await
+            }
+            answer => answer,
+        };
+        answer.unwrap_or_else(|error| {
+            self.note(&error, || "what loops wait for".to_owned());
+            Vec::new()
+        })
     }
 
     fn note(&self, error: &Error, what: impl Fn() -> String) {

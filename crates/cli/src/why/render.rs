@@ -178,7 +178,10 @@ fn one_step(page: &mut Page, step: &Step, width: usize, depth: usize, now: Time)
 /// What else the same object waits for.
 fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
     let waits = at.causes.iter().map(|it| (&it.by, &it.wait));
+    // What the first line says is not said again.
+    let is_said = |wait: &Wait| at.summary == format!("{}: {}", wait.reason, one_line(&wait.message));
     let own = waits.filter(|(_, wait)| root.is_none_or(|it| it.wait.reason != wait.reason && !wait.follows()));
+    let own = own.filter(|(_, wait)| !is_said(wait));
     for (by, wait) in own.take(3) {
         page.push(
             Line::new(depth, format!("└ {by} waits: {}: {}", wait.reason, one_line(&wait.message))).cut().dropped(5),

@@ -9,12 +9,13 @@ use corten_api::resources::{ENDPOINT_SLICES, NAMESPACES};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
+use corten_reconcile::{Actor, Journal};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     Explanation, State,
-    account::{condition, items, key_of, text},
+    account::{condition, items, key_of, one_line, text},
     explain, gather,
     reader::Reader,
 };
@@ -53,14 +54,38 @@ pub(crate) struct Group {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Time>,
     pub(crate) subjects: Vec<Subject>,
+    /// It is about the cluster itself, and comes first.
+    #[serde(skip)]
+    pub(crate) is_of_cluster: bool,
 }
 
-#[derive(Debug, Serialize)]
+impl Group {
+    /// Of the cluster itself, for whoever runs it.
+    pub(crate) fn of_cluster(subject: &str, summary: String, next: String) -> Self {
+        Self {
+            state: State::Blocked,
+            needs_somebody: true,
+            summary,
+            next,
+            since: None,
+            subjects: vec![Subject { subject: subject.to_owned(), namespace: String::new() }],
+            is_of_cluster: true,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Subject {
     pub(crate) subject: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) namespace: String,
 }
+
+/// Waits for loops that do not do their work.
+const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
+
+/// What somebody wants to be so: it waits for a person and is nobody's trouble.
+const WISHED: [&str; 4] = ["DeploymentPaused", "JobSuspended", "NoDisruptionsAllowed", "Suspended"];
 
 /// In the order they are explained: what many others depend on first.
 const NAMESPACED: [&str; 9] = [
@@ -81,8 +106,21 @@ const CLUSTER: [&str; 3] = ["node", "namespace", "certificatesigningrequest"];
 /// # Errors
 /// Nothing could be looked at: of what nobody saw nobody can say that it is fine.
 pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'static Kind>) -> Result<Survey, Error> {
-    let unready = if only.is_none() { reader.not_ready().await } else { None };
-    let suspects = suspects(reader, namespace, only).await?;
+    let mut of_cluster = Vec::new();
+    let mut waiting = Vec::new();
+    if only.is_none() {
+        of_cluster.extend(reader.not_ready().await.map(not_ready));
+        let journals = reader.journals_of_waits(namespace).await;
+        of_cluster.extend(defects(&journals));
+        waiting = journals;
+    }
+    let mut suspects = suspects(reader, namespace, only).await?;
+    add_waiting(reader, namespace, &waiting, &mut suspects).await;
+    let is_defect = |kind: &Kind, object: &Value| {
+        let subject = subject(kind, &key_of(object));
+        of_cluster.iter().any(|it: &Group| it.subjects.contains(&subject))
+    };
+    suspects.retain(|it| !is_defect(it.0, &it.1));
     let owned: BTreeSet<(String, Key)> = suspects.iter().map(|it| (it.0.singular.to_owned(), key_of(&it.1))).collect();
     let is_explained_above = |object: &Value| {
         let owner = gather::owner(object);
@@ -101,7 +139,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by_key(|it| (!it.needs_somebody, std::cmp::Reverse(it.subjects.len()), it.since));
-    groups.splice(0..0, unready.map(not_ready));
+    groups.splice(0..0, of_cluster);
     match reader.unreachable() {
         Some(error) if groups.is_empty() => return Err(error.into()),
         _ => {}
@@ -119,14 +157,69 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
 
 /// Everything else depends on it.
 fn not_ready(what: String) -> Group {
-    Group {
-        state: State::Blocked,
-        needs_somebody: true,
-        summary: format!("NotReady: {what}"),
-        next: "kubectl get --raw '/readyz?verbose'".into(),
-        since: None,
-        subjects: vec![Subject { subject: "the API server".into(), namespace: String::new() }],
+    Group::of_cluster("the API server", format!("NotReady: {what}"), "kubectl get --raw '/readyz?verbose'".into())
+}
+
+/// Loops that stand still or broke: where one does, what it looks after may look well.
+fn defects(journals: &[Value]) -> Vec<Group> {
+    let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
+    for (kind, key, journal) in journals.iter().filter_map(journal_of) {
+        let waits = journal.decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (&it.by, wait)));
+        for (by, wait) in waits.filter(|it| DEFECTS.contains(&&*it.1.reason)) {
+            let subject = subject(kind, &key);
+            let place = if key.namespace.is_empty() { String::new() } else { format!(" -n {}", key.namespace) };
+            let group = groups.entry((wait.reason.clone(), by.clone())).or_insert_with(|| {
+                let summary = format!("{} of {by}: {}", wait.reason, one_line(&wait.message));
+                let next = format!("corten why {}{place}", subject.subject);
+                Group { subjects: Vec::new(), since: wait.since, ..Group::of_cluster("", summary, next) }
+            });
+            group.since = group.since.into_iter().chain(wait.since).min();
+            group.subjects.push(subject);
+        }
     }
+    groups.into_values().collect()
+}
+
+/// Whatever a loop says that somebody must act for, though its status looks well.
+async fn add_waiting(
+    reader: &Reader<'_>,
+    namespace: &str,
+    journals: &[Value],
+    suspects: &mut Vec<(&'static Kind, Value)>,
+) {
+    for (kind, key, journal) in journals.iter().filter_map(journal_of) {
+        let mut waits = journal.decisions.iter().flat_map(|it| &it.waits).filter(|it| it.actor != Actor::Cluster);
+        let is_wished = !journal.decisions.iter().any(|it| it.error.is_some() || !it.steps.is_empty())
+            && waits.all(|it| WISHED.contains(&&*it.reason));
+        let bears = namespace.is_empty() || key.namespace == namespace || kind.singular == "node";
+        let is_known = |it: &(&Kind, Value)| it.0.singular == kind.singular && key_of(&it.1) == key;
+        if is_wished || !bears || suspects.iter().any(is_known) {
+            continue;
+        }
+        if suspects.len() > 2 * EXPLAINED_MAX {
+            return;
+        }
+        let object = reader.get(&kind.resource, &key).await;
+        suspects.extend(object.map(|it| (kind, (*it).clone())));
+    }
+}
+
+/// What a journal is about. Both parts of its name may hold dots: the longest resource wins.
+fn journal_of(object: &Value) -> Option<(&'static Kind, Key, Journal)> {
+    let journal: Journal = serde_json::from_value(object.clone()).ok()?;
+    let named = corten_kinds::KINDS.iter().filter_map(|kind| {
+        let name = journal.metadata.name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
+        (!name.is_empty()).then_some((kind, name))
+    });
+    let (kind, name) = named.min_by_key(|it| it.1.len())?;
+    let kind = corten_kinds::by_name(&kind.resource.qualified())?;
+    let namespace = if kind.resource.namespaced { &*journal.metadata.namespace } else { "" };
+    let key = Key::new(namespace, name);
+    Some((kind, key, journal))
+}
+
+fn subject(kind: &Kind, key: &Key) -> Subject {
+    Subject { subject: format!("{}/{}", kind.singular, key.name), namespace: key.namespace.clone() }
 }
 
 fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
@@ -140,6 +233,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
         next: format!("corten why {}{place}", account.subject),
         since,
         subjects: Vec::new(),
+        is_of_cluster: false,
     });
     group.state = group.state.max(account.state);
     group.needs_somebody |= account.needs_somebody();
@@ -217,7 +311,8 @@ fn is_suspect(kind: &Kind, object: &Value) -> bool {
         }
         "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
         "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
-        "certificatesigningrequest" => items(object, "/status/conditions").is_empty(),
+        // Who denied one has done what was to be done.
+        "certificatesigningrequest" => text(object, "/status/certificate").is_empty() && !is_true("Denied"),
         _ => false,
     }
 }

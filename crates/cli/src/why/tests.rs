@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     Explanation, Look, Reader,
-    account::{key_of, text},
+    account::{items, key_of, text},
     explain, missing,
     reader::{Answer, Source},
     render, render_survey, survey,
@@ -62,6 +62,13 @@ impl Source for World {
             }
             let in_place =
                 |it: &&Value| params.namespace.is_empty() || text(it, "/metadata/namespace") == params.namespace;
+            let must_act = |it: &&Value| {
+                let waits = items(it, "/decisions").iter().flat_map(|it| items(it, "/waits"));
+                waits.clone().any(|it| it["actor"] != "Cluster")
+            };
+            if *resource == JOURNALS {
+                return Ok(self.of(resource).filter(in_place).filter(must_act).cloned().collect());
+            }
             let selected = |it: &&Value| {
                 params
                     .field_selector
@@ -160,7 +167,7 @@ fn answer(world: &World, question: &str) -> String {
                 can_be_followed(&it);
                 render(&it, now, LOOK)
             }
-            Err(error) if error.is_not_found() => missing(&reader, kind, &key).await + "\n",
+            Err(error) if error.is_not_found() => missing(&reader, kind, &key).await.text() + "\n",
             Err(error) => panic!("{question}: {error}"),
         }
     })
@@ -173,7 +180,11 @@ fn can_be_followed(it: &Explanation) {
         return;
     };
     assert!(!advice.who.is_empty(), "{}", it.account.subject);
-    assert!(["kubectl ", "corten ", "curl "].iter().any(|known| advice.next.starts_with(known)), "{}", advice.next);
+    assert!(
+        ["kubectl ", "corten ", "curl ", "chmod ", "nft "].iter().any(|known| advice.next.starts_with(known)),
+        "{}",
+        advice.next
+    );
     let shell = std::process::Command::new("sh").args(["-n", "-c", &advice.next]).status().expect("a shell");
     assert!(shell.success(), "{}", advice.next);
 }

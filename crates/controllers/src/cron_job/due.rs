@@ -18,20 +18,35 @@ pub(super) struct Due {
 }
 
 /// Why no time can be told: the event's reason and message.
-pub(super) struct Unclear(pub(super) &'static str, pub(super) String);
+pub(super) struct Unclear {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// No time to come fits the schedule. Upstream's message does not say that.
+    pub(super) is_never: bool,
+}
+
+impl Unclear {
+    fn of(reason: &'static str, message: String) -> Self {
+        Self { reason, message, is_never: false }
+    }
+}
 
 pub(super) fn due(cron_job: &CronJob, now: Time) -> Result<Due, Unclear> {
     let spec = &cron_job.spec;
     let zone_name = spec.time_zone.as_deref().unwrap_or_default();
     let zone = time_zone(zone_name)
-        .map_err(|error| Unclear("UnknownTimeZone", format!("invalid timeZone: {zone_name:?}: {error}")))?;
+        .map_err(|error| Unclear::of("UnknownTimeZone", format!("invalid timeZone: {zone_name:?}: {error}")))?;
     let schedule = Schedule::parse(&spec.schedule).map_err(|error| {
-        Unclear("UnparseableSchedule", format!("unparseable schedule: {:?} : {error}", spec.schedule))
+        Unclear::of("UnparseableSchedule", format!("unparseable schedule: {:?} : {error}", spec.schedule))
     })?;
     let next = |after: Time| schedule.next(after, &zone);
+    let is_never = next(now).is_none();
     let last = |after: Time| schedule.latest(after, now, &zone);
-    let (at, has_missed_many) = latest(earliest(cron_job, now), now, next, last)
-        .map_err(|error| Unclear("InvalidSchedule", format!("invalid schedule: {} : {error}", spec.schedule)))?;
+    let (at, has_missed_many) = latest(earliest(cron_job, now), now, next, last).map_err(|error| Unclear {
+        reason: "InvalidSchedule",
+        message: format!("invalid schedule: {} : {error}", spec.schedule),
+        is_never,
+    })?;
     Ok(Due { at, has_missed_many, next: next(now) })
 }
 

@@ -104,8 +104,12 @@ impl<'a> Round<'a> {
         }
         let due = match due(self.cron_job, self.now) {
             Ok(due) => due,
-            Err(Unclear(reason, message)) => {
-                self.wait(reason, &message, Actor::Author);
+            Err(Unclear { reason, message, is_never }) => {
+                if is_never {
+                    self.wait_for_ever();
+                } else {
+                    self.wait(reason, &message, Actor::Author);
+                }
                 return self.say(EventType::Warning, reason, message);
             }
         };
@@ -117,10 +121,10 @@ impl<'a> Round<'a> {
         }
         match due.at {
             Some(at) => self.make(at),
-            None => {
-                let next = due.next.map_or("never".to_owned(), |it| format!("at {it}"));
-                self.wait("NotDue", &format!("its next job is due {next}"), Actor::Cluster);
-            }
+            None => match due.next {
+                Some(next) => self.wait("NotDue", &format!("its next job is due at {next}"), Actor::Cluster),
+                None => self.wait_for_ever(),
+            },
         }
     }
 
@@ -197,6 +201,12 @@ impl<'a> Round<'a> {
 
     fn say(&mut self, event_type: EventType, reason: &'static str, message: String) {
         self.effects.push(Effect::Event { about: reference(self.cron_job), event_type, reason, message });
+    }
+
+    fn wait_for_ever(&mut self) {
+        let schedule = &self.cron_job.spec.schedule;
+        let message = format!("no time to come fits its schedule {schedule:?}: it never makes a job");
+        self.wait("NeverDue", &message, Actor::Author);
     }
 
     fn wait(&mut self, reason: &str, message: &str, actor: Actor) {

@@ -1,5 +1,7 @@
 //! Which nodes a daemon set's pods may run on: node name, node selector, required node affinity and taints.
 
+use std::collections::BTreeSet;
+
 use corten_meta::{LabelSelector, Selector, selector::Requirement};
 use serde::Deserialize;
 use serde_json::Value;
@@ -110,7 +112,7 @@ fn requirements(list: &Value) -> Selector {
 /// An operator that validation would have refused matches nothing.
 fn requirement(entry: &Value) -> Requirement {
     let key = entry["key"].as_str().unwrap_or_default().to_owned();
-    let values: Vec<String> = Deserialize::deserialize(&entry["values"]).unwrap_or_default();
+    let values: BTreeSet<String> = Deserialize::deserialize(&entry["values"]).unwrap_or_default();
     let number = || values.first().and_then(|it| it.parse().ok());
     match (entry["operator"].as_str().unwrap_or_default(), number()) {
         ("In", _) => Requirement::In(key, values),
@@ -119,6 +121,6 @@ fn requirement(entry: &Value) -> Requirement {
         ("DoesNotExist", _) => Requirement::DoesNotExist(key),
         ("Gt", Some(number)) => Requirement::GreaterThan(key, number),
         ("Lt", Some(number)) => Requirement::LessThan(key, number),
-        _ => Requirement::In(key, Vec::new()),
+        _ => Requirement::In(key, BTreeSet::new()),
     }
 }

@@ -64,7 +64,7 @@ impl Controller for DaemonSets {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let Some(set) = view.get::<DaemonSet>(key) else { return Plan::default() };
-        let selector = set.spec.selector.selector();
+        let selector = &set.spec.selector;
         if selector.is_empty() {
             let observed_generation = set.metadata.generation;
             let observed = DaemonSetStatus { observed_generation, ..set.status.clone() };
@@ -73,7 +73,7 @@ impl Controller for DaemonSets {
         if set.metadata.is_deleting() {
             return Plan::default();
         }
-        let kept = match claim_pods_and_revisions(view, set, &selector, |_| true) {
+        let kept = match claim_pods_and_revisions(view, set, selector, |_| true) {
             Ok(kept) => kept,
             Err(first) => return first,
         };
@@ -90,7 +90,7 @@ fn sets_of(view: &View, pod: &ObjectMeta) -> Vec<Key> {
         return controlled_by(pod, "DaemonSet");
     }
     let sets = view.in_namespace::<DaemonSet>(&pod.namespace);
-    let adopts = |it: &&DaemonSet| !it.spec.selector.selector().is_empty() && it.spec.selector.matches(&pod.labels);
+    let adopts = |it: &&DaemonSet| !it.spec.selector.is_empty() && it.spec.selector.matches(&pod.labels);
     sets.filter(adopts).map(|it| it.metadata.key()).collect()
 }
 

@@ -67,13 +67,13 @@ impl Controller for Deployments {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let Some(deployment) = view.get::<Deployment>(key) else { return Plan::default() };
-        let selector = deployment.spec.selector.selector();
+        let selector = &deployment.spec.selector.selector;
         if selector.is_empty() {
             let observed_generation = deployment.metadata.generation;
             let observed = DeploymentStatus { observed_generation, ..deployment.status.clone() };
             return selects_all(deployment, "deployment", &deployment.status, &observed);
         }
-        let claim = claim::<Deployment, ReplicaSet>(view, deployment, &selector, |_| true);
+        let claim = claim::<Deployment, ReplicaSet>(view, deployment, selector, |_| true);
         if !claim.effects.is_empty() {
             // The rollout begins when the view shows which sets belong here.
             return Plan { effects: claim.effects, ..Plan::default() };
@@ -110,7 +110,10 @@ fn deployments_of_set(view: &View, set: &ObjectMeta) -> Vec<Key> {
         return controlled_by(set, "Deployment");
     }
     let deployments = view.in_namespace::<Deployment>(&set.namespace);
-    let adopts = |it: &&Deployment| !it.spec.selector.selector().is_empty() && it.spec.selector.matches(&set.labels);
+    let adopts = |it: &&Deployment| {
+        let selector = &it.spec.selector.selector;
+        !selector.is_empty() && selector.matches(&set.labels)
+    };
     deployments.filter(adopts).map(|it| it.metadata.key()).collect()
 }
 

@@ -157,7 +157,7 @@ impl<'a> Rollout<'a> {
         let spec = &self.deployment.spec;
         let mut pod_template = spec.template.clone();
         pod_template["metadata"]["labels"][template::HASH_LABEL] = json!(hash);
-        let mut selector = serde_json::to_value(&spec.selector).expect("a selector can be written");
+        let mut selector = serde_json::to_value(&spec.selector.written).expect("a selector can be written");
         selector["matchLabels"][template::HASH_LABEL] = json!(hash);
         let mut annotations = revision::copied(self.deployment);
         annotations.insert(revision::REVISION.into(), json!(number.to_string()));

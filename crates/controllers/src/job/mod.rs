@@ -75,7 +75,7 @@ impl Controller for Jobs {
             return release(view.owned_by::<Pod>(&job.metadata.uid));
         }
         let Some(selector) = &job.spec.selector else { return Plan::default() };
-        let mut claim = claim::<Job, Pod>(view, job, &selector.selector(), |_| true);
+        let mut claim = claim::<Job, Pod>(view, job, selector, |_| true);
         if !claim.effects.is_empty() {
             // Counting begins when the view shows who belongs here.
             claim.effects.iter_mut().for_each(|it| with_finalizer(view, job, it));

@@ -1,7 +1,7 @@
 //! A daemon set and the nodes, as its controller sees them.
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, Named, ObjectMeta, Resource};
+use corten_meta::{Named, ObjectMeta, Resource, Selector};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -20,7 +20,7 @@ seen!(DaemonSet, resources::DAEMON_SETS);
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DaemonSetSpec {
-    pub(crate) selector: LabelSelector,
+    pub(crate) selector: Selector,
     pub(crate) template: Value,
     #[serde(default)]
     pub(crate) update_strategy: super::Strategy,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Named, ObjectMeta, Resource, Time};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +24,7 @@ seen!(DisruptionBudget, resources::POD_DISRUPTION_BUDGETS);
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct DisruptionBudgetSpec {
-    pub(crate) selector: Option<LabelSelector>,
+    pub(crate) selector: Option<super::Selecting>,
     pub(crate) min_available: Option<Value>,
     pub(crate) max_unavailable: Option<Value>,
 }
@@ -59,6 +59,6 @@ pub(crate) struct DisruptionCondition {
 
 impl DisruptionBudget {
     pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.spec.selector.as_ref().is_some_and(|it| it.matches(labels))
+        self.spec.selector.as_ref().is_some_and(|it| it.selector.matches(labels))
     }
 }

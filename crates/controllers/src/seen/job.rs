@@ -1,7 +1,7 @@
 //! A job, as its controller and those of cron jobs and finished jobs see it.
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Named, ObjectMeta, Resource, Selector, Time};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(crate) struct JobSpec {
     #[serde(default)]
     pub(crate) suspend: bool,
     #[serde(default)]
-    pub(crate) selector: Option<LabelSelector>,
+    pub(crate) selector: Option<Selector>,
     #[serde(default)]
     pub(crate) template: Value,
     #[serde(default)]

@@ -9,7 +9,7 @@ use corten_meta::{Named, ObjectMeta, Resource, Time};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Deserializer};
 
-pub(crate) use parts::{Claim, NamedPort, Toleration, Tolerations};
+pub(crate) use parts::{Claim, NamedPort, NamedPorts, Toleration, Tolerations};
 
 use super::Condition;
 

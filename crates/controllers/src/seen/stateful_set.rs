@@ -1,7 +1,7 @@
 //! A stateful set, as its controller sees it.
 
 use corten_api::resources;
-use corten_meta::{LabelSelector, Named, ObjectMeta, Resource};
+use corten_meta::{Named, ObjectMeta, Resource};
 use corten_reconcile::Seen;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +22,7 @@ seen!(StatefulSet, resources::STATEFUL_SETS);
 pub(crate) struct StatefulSetSpec {
     #[serde(default = "one")]
     pub(crate) replicas: i64,
-    pub(crate) selector: LabelSelector,
+    pub(crate) selector: super::Selecting,
     pub(crate) template: Value,
     #[serde(default)]
     pub(crate) volume_claim_templates: Vec<Value>,

@@ -59,7 +59,7 @@ pub(super) fn missing<'a>(
 fn claim(set: &StatefulSet, template: &Value, ordinal: i64) -> Value {
     let mut metadata = json!({ "name": name(set, template, ordinal), "namespace": set.metadata.namespace });
     let mut labels = template["metadata"]["labels"].as_object().cloned().unwrap_or_default();
-    labels.extend(set.spec.selector.match_labels.iter().map(|(label, value)| (label.clone(), json!(value))));
+    labels.extend(set.spec.selector.written.match_labels.iter().map(|(label, value)| (label.clone(), json!(value))));
     metadata["labels"] = Value::Object(labels);
     if !template["metadata"]["annotations"].is_null() {
         metadata["annotations"] = template["metadata"]["annotations"].clone();

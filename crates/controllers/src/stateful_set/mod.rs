@@ -69,9 +69,9 @@ impl Controller for StatefulSets {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let Some(set) = view.get::<StatefulSet>(key) else { return Plan::default() };
-        let selector = set.spec.selector.selector();
+        let selector = &set.spec.selector.selector;
         let is_named_so = |it: &Pod| identity::ordinal(&set.metadata.name, &it.metadata.name).is_some();
-        let kept = match claim_pods_and_revisions(view, set, &selector, is_named_so) {
+        let kept = match claim_pods_and_revisions(view, set, selector, is_named_so) {
             Ok(kept) => kept,
             Err(first) => return first,
         };
@@ -89,7 +89,7 @@ fn sets_of_pod(view: &View, pod: &ObjectMeta) -> Vec<Key> {
     }
     let Some((parent, _)) = identity::parts(&pod.name) else { return Vec::new() };
     let key = Key::new(&*pod.namespace, parent);
-    let set = view.get::<StatefulSet>(&key).filter(|it| it.spec.selector.matches(&pod.labels));
+    let set = view.get::<StatefulSet>(&key).filter(|it| it.spec.selector.selector.matches(&pod.labels));
     set.map(|_| key).into_iter().collect()
 }
 

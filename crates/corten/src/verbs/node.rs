@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::{NodeClaim, Verb};
+use corten_cli::{NodeClaim, NodeName, Verb};
 use corten_host::{Layout, Options, notify_service_manager};
 use tokio::sync::watch;
 
@@ -43,24 +43,28 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     process::log();
     let mut settings = server::settings(matches)?;
     settings.gateways = Options::default().gateways();
-    let node_name = matches.get_one::<String>("node-name").cloned();
-    let node_name = node_name.unwrap_or_else(|| process::host_name().to_lowercase());
-    settings.node = Some(node_name.clone());
     let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
     let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
     let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(absolute).transpose()?;
+    let name = NodeName::of(matches, &settings.data_dir)?;
+    settings.node = Some(name.name.clone());
     let node = node_agent::Settings {
         manifests: manifests.unwrap_or(absolute(&settings.data_dir)?.join("manifests")),
         data_dir: absolute(&settings.data_dir)?,
         run_dir: absolute(run_dir)?,
-        node_name,
+        node_name: name.name.clone(),
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
         options: NodeOptions::of(matches)?,
     };
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
+    name.keep(&node.data_dir)?;
+    if let Some(remark) = name.remark() {
+        tracing::warn!("{remark}");
+    }
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let control_plane = ControlPlane::start(&settings).await?;
+        claim.serves();
         let ended = until_told(&node, &control_plane, &mut signals).await;
         control_plane.stop().await;
         ended

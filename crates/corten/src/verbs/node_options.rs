@@ -15,6 +15,7 @@ pub(crate) struct NodeOptions {
     shutdown: ShutdownConfig,
     reserved: Reserved,
     allowed_unsafe_sysctls: Vec<String>,
+    pub(crate) single_process_oom_kill: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,11 @@ impl NodeOptions {
         let shutdown = ShutdownConfig {
             grace: time("shutdown-grace-period")?,
             grace_critical: time("shutdown-grace-period-critical-pods")?,
+            fails_pods: match text("pods-on-shutdown") {
+                "keep" => false,
+                "fail" => true,
+                _ => anyhow::bail!("{}: must be keep or fail", wrong("pods-on-shutdown")),
+            },
         };
         anyhow::ensure!(
             shutdown.grace_critical <= shutdown.grace,
@@ -56,7 +62,10 @@ impl NodeOptions {
             .try_fold(Reserved::default(), |sum, name| sum.plus(text(name)).with_context(|| wrong(name)))?;
         let names = text("allowed-unsafe-sysctls").split(',').map(str::trim).filter(|it| !it.is_empty());
         let allowed_unsafe_sysctls = names.map(str::to_owned).collect();
-        Ok(Self { eviction: eviction(&text)?, image_gc, shutdown, reserved, allowed_unsafe_sysctls })
+        let single_process_oom_kill =
+            text("single-process-oom-kill").parse().with_context(|| wrong("single-process-oom-kill"))?;
+        let eviction = eviction(&text)?;
+        Ok(Self { eviction, image_gc, shutdown, reserved, allowed_unsafe_sysctls, single_process_oom_kill })
     }
 
     pub(crate) fn apply(&self, config: &mut Config) {

@@ -30,10 +30,21 @@ impl Containerd {
             if fs::read_to_string(&record).is_ok_and(|it| it.lines().next() == Some(&version)) {
                 continue;
             }
+            let turn = match self.images.turn().await {
+                Ok(turn) => turn,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot import {} yet", archive.display());
+                    continue;
+                }
+            };
             // A failure is recorded too: trying again every period would help nobody. A new archive is a new try.
             let mut imported = import(&self.layout, &archive).await;
             if imported.is_err() && !self.remove_damaged(blobs::ANY).await.is_empty() {
                 imported = import(&self.layout, &archive).await;
+            }
+            // One that a power cut could damage is not there yet.
+            if imported.is_ok() {
+                imported = turn.keep().await;
             }
             let names = match imported {
                 Ok(()) => names_in(archive.clone()).await,

@@ -13,7 +13,7 @@ use super::{
     archives::{IMPORTED, archives, record_of_import},
     cgroup, end, is_pause,
 };
-use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, mounts, private, shims, tree};
+use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, folder_modes, mounts, shims, tree};
 
 /// Its two databases, and the names under which damaged ones are kept.
 const DATABASES: [(&str, &str); 2] = [
@@ -94,6 +94,11 @@ pub(super) async fn check(layout: &Layout, cri: &Cri) -> Result<(), HostError> {
     }
 }
 
+/// Has containerd ever noted anything here?
+pub(super) fn exist(layout: &Layout) -> bool {
+    layout.containerd_root().join(DATABASES[0].0).exists()
+}
+
 /// Every archive is imported again.
 pub(super) fn forget_imports(layout: &Layout) -> Result<(), HostError> {
     archives(layout).iter().try_for_each(|it| {
@@ -129,7 +134,7 @@ pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts) -> Result<(), H
         let removed = mounts.run(move || remove_unmounted(&removing)).await.and_then(|it| it);
         removed.doing("remove", &folder)?;
     }
-    private::close_all(layout)
+    folder_modes::close_all(layout)
 }
 
 /// Where the damaged databases are kept: those of the last time.

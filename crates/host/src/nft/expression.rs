@@ -1,6 +1,7 @@
 //! The parts of rules as the kernel's little machine runs them: load into a register, compare, look up, act.
 
-use corten_proxy::rules::{Backend, Cidr, Family, Lookup, MARK, Side, Term};
+use corten_meta::address::Cidr;
+use corten_proxy::rules::{Backend, Family, Lookup, MARK, Side, Term};
 
 use super::{
     message::Bytes,
@@ -181,7 +182,7 @@ impl List<'_> {
 
     fn within(&mut self, side: Side, cidr: &Cidr, how: u32) {
         let value = address(cidr.address);
-        self.load_address(side, cidr.family(), FIRST);
+        self.load_address(side, Family::of(cidr.address), FIRST);
         if usize::from(cidr.bits) < value.len() * 8 {
             let bits = |at: usize| usize::from(cidr.bits).saturating_sub(at * 8).min(8);
             let mask: Vec<u8> = (0..value.len()).map(|it| !(0xff_u16 >> bits(it)).to_be_bytes()[1]).collect();

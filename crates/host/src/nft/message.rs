@@ -151,14 +151,21 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
     })
 }
 
-/// One message of the kernel's: its kind, its sequence number, and what is behind the header.
-pub(super) struct Answer<'a> {
-    pub(super) kind: u16,
-    pub(super) sequence: u32,
-    pub(super) body: &'a [u8],
+/// The table that a message about chains, rules or tables is about: always the first attribute.
+pub(crate) fn table_of(body: &[u8]) -> Option<String> {
+    let (_, name) = attributes(body.get(4..)?).find(|it| it.0 == 1)?;
+    let end = name.iter().position(|it| *it == 0).unwrap_or(name.len());
+    Some(String::from_utf8_lossy(&name[..end]).into_owned())
 }
 
-pub(super) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
+/// One message of the kernel's: its kind, its sequence number, and what is behind the header.
+pub(crate) struct Answer<'a> {
+    pub(crate) kind: u16,
+    pub(super) sequence: u32,
+    pub(crate) body: &'a [u8],
+}
+
+pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     std::iter::from_fn(move || {
         let header = bytes.get(..HEADER)?;
         let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);

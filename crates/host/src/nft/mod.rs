@@ -21,6 +21,7 @@ use corten_proxy::{
 
 use flows::Bound;
 use message::{Batch, INET};
+pub(crate) use message::{answers, table_of};
 use socket::Socket;
 pub(crate) use source_guard::{Port, SourceGuard};
 
@@ -56,8 +57,7 @@ impl ServiceRules {
     /// # Errors
     /// The kernel does not answer.
     pub async fn is_there(&self) -> Result<bool, HostError> {
-        let table = self.table.clone();
-        blocking("look for the packet rules", move || Socket::open()?.has_table(INET, &table)).await
+        is_there(&self.table).await
     }
 
     /// Does all of it at once, or nothing.
@@ -110,12 +110,18 @@ impl ServiceRules {
     }
 }
 
+/// Is there a table of this name in the family `inet`?
+pub(crate) async fn is_there(table: &str) -> Result<bool, HostError> {
+    let table = table.to_owned();
+    blocking("look for the packet rules", move || Socket::open()?.has_table(INET, &table)).await
+}
+
 async fn blocking<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, HostError> {
     let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).and_then(|it| it);
-    done.map_err(|source| HostError::Io { doing: doing.to_owned(), source })
+    done.map_err(|cause| HostError::Io { doing: doing.to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl SourceGuard {
     pub(crate) async fn forget(&self, interface: &str) -> Result<(), HostError> {
         let gone = self.commit("forget a Pod's sources", vec![self.named(DEL_CHAIN, NAME_OF_CHAIN, interface)]).await;
         match gone {
-            Err(HostError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(HostError::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
     }

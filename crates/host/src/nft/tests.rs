@@ -1,8 +1,8 @@
 use std::time::Instant;
 
+use corten_meta::address::Cidr;
 use corten_proxy::{
     Config, Event, Proxy,
-    rules::Cidr,
     seen::{EndpointSlice, Service},
 };
 use rustix::thread::UnshareFlags;

@@ -15,8 +15,9 @@ use tokio::{sync::watch, time::Instant};
 
 use super::NodeHands;
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, mounts, node_facts, private,
+    Cgroups, EndOfMachine, Layout, cri, folder_modes, lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
+    stops,
 };
 
 /// As upstream: `evictionMonitoringPeriod`.
@@ -76,12 +77,22 @@ impl NodeHands {
                 self.counters().note_eviction(signal);
                 return Vec::new();
             }
+            NodeEffect::NoteStops { containers } => self.note_stops(containers).await,
             NodeEffect::ReadyToShutDown => {
                 self.inner.end.pods_have_ended();
                 return Vec::new();
             }
         };
         vec![Event::OfNode(news)]
+    }
+
+    async fn note_stops(&self, containers: Vec<String>) -> NodeNews {
+        let layout = self.layout().clone();
+        let work = tokio::task::spawn_blocking(move || stops::write(&layout, containers)).await;
+        if let Err(error) = work.map_err(std::io::Error::other).and_then(|it| it) {
+            tracing::warn!(%error, "a container that exits with 0 when the machine ends may not run again after it");
+        }
+        NodeNews::StopsNoted
     }
 
     /// What becomes of the machine.
@@ -98,7 +109,8 @@ impl NodeHands {
     /// What should keep Pods and the machine's users apart, and does not.
     pub async fn exposures(&self) -> Vec<Exposure> {
         let layout = self.layout().clone();
-        let folders = tokio::task::spawn_blocking(move || private::open_ones(&layout)).await.unwrap_or_default();
+        let look = move || [folder_modes::exposed(&layout), lost::lost(&layout)].concat();
+        let folders = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         let pods = self.layout().pods();
         let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);
         let mut found = folders;

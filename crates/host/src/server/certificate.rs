@@ -5,7 +5,6 @@
 use std::{
     fs, io,
     net::IpAddr,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -22,6 +21,8 @@ use x509_parser::{
     extensions::{GeneralName, ParsedExtension},
     prelude::{FromDer, X509Certificate},
 };
+
+use crate::write_whole;
 
 const FILE: &str = "kubelet-server-current.pem";
 
@@ -102,15 +103,9 @@ impl ServingKey {
         Ok(())
     }
 
-    /// Whole or not at all: the file is renamed into its place.
     fn keep(&self, text: &str) -> io::Result<()> {
         fs::create_dir_all(&self.dir)?;
-        let unfinished = self.dir.join(format!("{FILE}.tmp"));
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-        io::Write::write_all(&mut file, text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(unfinished, self.dir.join(FILE))
+        write_whole(&self.dir.join(FILE), 0o600, text.as_bytes())
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use corten_kinds::routes::is_true;
 use corten_meta::Time;
 use futures_util::StreamExt;
 use http::{Response, StatusCode};
@@ -164,7 +165,7 @@ fn wish(text: &str, now: Time) -> Result<Wish, String> {
     let mut wish = Wish::default();
     let options = &mut wish.options;
     for (name, value) in query(text) {
-        let is_on = matches!(value.as_str(), "true" | "1");
+        let is_on = is_true(&value);
         let number = || value.parse::<u64>().map_err(|_| format!("invalid value {value:?} for {name}"));
         match name.as_str() {
             "follow" => options.follow = is_on,
@@ -255,6 +256,9 @@ mod tests {
             stream: None,
         };
         assert_eq!(all, Ok(Wish { options, previous: true }));
+        for (query, follows) in [("follow", true), ("follow=", true), ("follow=FALSE", false), ("follow=0", false)] {
+            assert_eq!(wish(query, now).expect("valid").options.follow, follows, "{query}");
+        }
         let since = wish("sinceTime=1970-01-01T00%3A00%3A05Z&follow=false", now).expect("valid").options.since;
         assert_eq!(since, Some(Time::from_unix_seconds(5)));
         assert_eq!(wish("tailLines=x", now), Err("invalid value \"x\" for tailLines".into()));

@@ -23,13 +23,14 @@ pub(super) fn config(own: Arc<dyn ResolvesServerCert>, client_ca: &str) -> Resul
     let read = |text: &str| CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>().map_err(pem);
     let mut roots = RootCertStore::empty();
     for root in read(client_ca)? {
-        roots.add(root)?;
+        roots.add(root).map_err(ServerError::Tls)?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
     let clients = clients.allow_unauthenticated().build().map_err(|it| ServerError::Pem(it.to_string()))?;
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_safe_default_protocol_versions()
+        .map_err(ServerError::Tls)?
         .with_client_cert_verifier(clients)
         .with_cert_resolver(own);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

@@ -37,7 +37,7 @@ impl Visitor for Count {
     fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
         self.met += 1;
         if self.met.is_multiple_of(1000) {
-            self.files_max = self.files_max.max(open_files(entry.folder));
+            self.files_max = self.files_max.max(open_files());
         }
         let stat = statat(entry.folder, entry.name, AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(FileType::from_raw_mode(stat.st_mode).is_dir())
@@ -49,14 +49,16 @@ impl Visitor for Count {
     }
 }
 
-/// How many files of this process lie on the device of `folder` and are folders.
-fn open_files(folder: BorrowedFd<'_>) -> usize {
-    let here = fstat(folder).expect("open").st_dev;
-    let files = fs::read_dir("/proc/self/fd").expect("listed").flatten();
-    let is_here = |it: &fs::DirEntry| {
-        fs::metadata(it.path()).is_ok_and(|it| it.is_dir() && std::os::unix::fs::MetadataExt::dev(&it) == here)
-    };
-    files.filter(is_here).count()
+/// How many files this thread has open.
+fn open_files() -> usize {
+    fs::read_dir("/proc/thread-self/fd").expect("listed").count()
+}
+
+/// Files that other tests open from now on are none of this thread's.
+fn with_files_of_its_own() {
+    #[expect(unsafe_code, reason = "open files of its own for one thread")]
+    // SAFETY: each thread closes what it has opened; what this one has open of others' goes with it.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }.expect("open files of its own");
 }
 
 fn no_bound() -> Bound {
@@ -70,11 +72,12 @@ fn a_deep_tree_takes_neither_stack_nor_files() {
     fs::create_dir(&top).expect("made");
     make_deep(&top, DEEP);
     on_a_small_stack(move || {
-        let mut count = Count::default();
+        with_files_of_its_own();
+        let (before, mut count) = (open_files(), Count::default());
         let extent = walk(open_folder(&top).expect("a folder"), &mut no_bound(), &mut count).expect("walked");
         assert_eq!((extent, count.met, count.left), (Extent::Whole, DEEP + 1, DEEP));
-        // Other tests have folders open, too.
-        assert!(count.files_max < 200, "{}", count.files_max);
+        assert!(count.files_max <= before + 20, "{} beside {before}", count.files_max - before);
+        assert!(count.files_max > before, "they are counted");
         remove(&top).expect("removed");
         assert!(!top.exists());
         remove(&top).expect("harmless");
@@ -191,6 +194,60 @@ fn who_moves_things_about_leads_nobody_elsewhere() {
         }
         is_over.store(true, atomic::Ordering::Relaxed);
     });
+}
+
+/// The same moves, each between two steps of a walk: where they come, and how often they lead it astray, is known.
+#[test]
+fn who_moves_things_between_two_steps_leads_nobody_elsewhere() {
+    /// Does the next move at the entry that is met as the `at`th.
+    struct Mover<'a> {
+        moves: &'a [(&'a Path, &'a Path)],
+        at: usize,
+        met: usize,
+    }
+    impl Visitor for Mover<'_> {
+        fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+            assert_ne!(entry.name, c"outside-file", "after {} entries", self.met);
+            self.met += 1;
+            if self.met == self.at {
+                for (from, to) in self.moves {
+                    fs::rename(from, to).expect("moved");
+                }
+            }
+            Ok(entry.kind != FileType::RegularFile && entry.kind != FileType::Symlink)
+        }
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let (outside, top) = (dir.path().join("outside"), dir.path().join("top"));
+    fs::create_dir(&outside).expect("made");
+    fs::write(outside.join("outside-file"), "").expect("written");
+    let deep = (0..2 * LEVELS_HELD).fold(top.join("a"), |path, it| path.join(it.to_string()));
+    fs::create_dir_all(&deep).expect("made");
+    let low = top.join("a").join((0..=LEVELS_HELD).map(|it| it.to_string()).collect::<std::path::PathBuf>());
+    let (high, beside, link) = (top.join("a/0"), top.join("b"), dir.path().join("link"));
+    symlink(&outside, &link).expect("linked");
+    let mut parts = [0; 2];
+    for (which, [there, back]) in [
+        // A folder that is walked through goes elsewhere, and a link out of the tree has its name.
+        [[(&*high, &*beside), (&*link, &*high)], [(&*high, &*link), (&*beside, &*high)]],
+        // One from below goes up; a link has its name.
+        [[(&*low, &*beside), (&*link, &*low)], [(&*low, &*link), (&*beside, &*low)]],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for at in 1..=2 * LEVELS_HELD {
+            let mut mover = Mover { moves: &there, at, met: 0 };
+            let extent = walk(open_folder(&top).expect("a folder"), &mut no_bound(), &mut mover).expect("walked");
+            parts[which] += usize::from(extent == Extent::Part);
+            assert!(mover.met >= at, "the move was made");
+            for (from, to) in back {
+                fs::rename(from, to).expect("moved back");
+            }
+        }
+    }
+    // The levels near the top stay open, and whoever is below the last of them finds another folder above.
+    assert!(parts[0] == 0 && parts[1] > 0, "{parts:?}");
 }
 
 /// What was moved up out of its folder is left, and the walk goes on where it can.

@@ -25,14 +25,16 @@ pub use host_path::HostPathType;
 const TERMINATION_MESSAGE_BYTES_MAX: u64 = 4096;
 /// A file of variables that is larger is none.
 const ENV_FILE_BYTES_MAX: u64 = 1 << 20;
+/// All that one container's variables are read from: no environment is as large, and one file may have many names.
+const ENV_FILES_BYTES_MAX: usize = 8 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum VolumeError {
     /// The Pod asks for what the machine has not, in upstream's words.
     #[error("{0}")]
     Refused(String),
-    #[error("{doing}: {source}")]
-    Io { doing: String, source: io::Error },
+    #[error("{doing}: {cause}")]
+    Io { doing: String, cause: io::Error },
 }
 
 /// What an emptyDir is made of.
@@ -142,13 +144,20 @@ impl Volumes {
         uid: &str,
         files: Vec<(String, String)>,
     ) -> Result<BTreeMap<(String, String), Option<Vec<u8>>>, VolumeError> {
-        let mut read = BTreeMap::new();
+        let (mut read, mut n_bytes) = (BTreeMap::new(), 0_usize);
         for (name, path) in files {
             let volume = self.volume(uid, "empty-dir", &name)?;
             let wanted = path.clone();
             let content =
                 self.there(move || beneath::read(&volume, &wanted, ENV_FILE_BYTES_MAX).doing("read from", &volume));
-            read.insert((name, path), content.await?);
+            let content: Option<Vec<u8>> = content.await?;
+            n_bytes = n_bytes.saturating_add(content.as_ref().map_or(0, Vec::len));
+            if n_bytes > ENV_FILES_BYTES_MAX {
+                return Err(VolumeError::Refused(format!(
+                    "files of environment variables come to more than {ENV_FILES_BYTES_MAX} bytes"
+                )));
+            }
+            read.insert((name, path), content);
         }
         Ok(read)
     }
@@ -233,7 +242,7 @@ impl Volumes {
         work: impl FnOnce() -> Result<T, VolumeError> + Send + 'static,
     ) -> Result<T, VolumeError> {
         let entered = self.mounts.run(work).await;
-        entered.map_err(|source| VolumeError::Io { doing: "enter the node's mount namespace".to_owned(), source })?
+        entered.map_err(|cause| VolumeError::Io { doing: "enter the node's mount namespace".to_owned(), cause })?
     }
 }
 
@@ -251,7 +260,7 @@ trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, doing: &str, path: &Path) -> Result<T, VolumeError> {
-        self.map_err(|it| VolumeError::Io { doing: format!("{doing} {}", path.display()), source: it.into() })
+        self.map_err(|it| VolumeError::Io { doing: format!("{doing} {}", path.display()), cause: it.into() })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Certificates that everybody in the cluster may trust.
 
+use std::collections::BTreeMap;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::{CLUSTER_TRUST_BUNDLES, CLUSTER_TRUST_BUNDLES_V1BETA1};
 use corten_meta::{Violation, field};
@@ -118,12 +120,15 @@ fn anchors(bundle: Cursor<'_>) {
     if blocks.is_empty() {
         omitted("at least one trust anchor must be provided");
     }
+    let mut places: BTreeMap<&[u8], Vec<usize>> = BTreeMap::new();
     for (at, block) in blocks.iter().enumerate() {
-        let same: Vec<String> =
-            (at..blocks.len()).filter(|it| blocks[*it] == *block).map(|it| it.to_string()).collect();
-        if same.len() > 1 && !blocks[..at].contains(block) {
-            omitted(&format!("duplicate trust anchor (indices [{}])", same.join(" ")));
-        }
+        places.entry(block).or_default().push(at);
+    }
+    let mut twice: Vec<&Vec<usize>> = places.values().filter(|it| it.len() > 1).collect();
+    twice.sort();
+    for same in twice {
+        let same: Vec<String> = same.iter().map(usize::to_string).collect();
+        omitted(&format!("duplicate trust anchor (indices [{}])", same.join(" ")));
     }
 }
 

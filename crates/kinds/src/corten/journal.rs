@@ -14,7 +14,7 @@ pub(crate) const KIND: Kind = Kind {
     singular: "journal",
     short_names: &[],
     categories: &[],
-    verbs: Verb::GET_ONLY,
+    verbs: Verb::READ_ONLY,
     subresources: &[],
     schema: "dev.corten.v1.Journal",
     view_of: None,

@@ -1,5 +1,7 @@
 //! `min`, `max` and `maxLimitRequestRatio` of a LimitRange, for containers, Pods and volume claims.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PODS};
 use corten_meta::{Quantity, Resource};
 use serde_json::Value;
@@ -31,13 +33,9 @@ pub fn broken(range: &Value, resource: &Resource, object: &Value) -> Option<Stri
         }
     }
     // As upstream, which says a thing once.
-    let mut once: Vec<String> = Vec::new();
-    for sentence in found {
-        if !once.contains(&sentence) {
-            once.push(sentence);
-        }
-    }
-    match &*once {
+    let mut seen = BTreeSet::new();
+    found.retain(|it| seen.insert(it.clone()));
+    match &*found {
         [] => None,
         [one] => Some(one.clone()),
         many => Some(format!("[{}]", many.join(", "))),

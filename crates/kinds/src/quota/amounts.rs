@@ -21,10 +21,12 @@ pub fn written(amounts: &Amounts) -> Value {
 }
 
 pub(super) fn add(to: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        let sum = to.get(name).map_or(*amount, |it| it.plus(*amount));
-        to.insert(name.clone(), sum);
-    }
+    other.iter().for_each(|(name, amount)| add_one(to, name, *amount));
+}
+
+pub(super) fn add_one(to: &mut Amounts, name: &str, amount: Quantity) {
+    let sum = to.get(name).map_or(amount, |it| it.plus(amount));
+    to.insert(name.to_owned(), sum);
 }
 
 /// What is only in `other` becomes negative.
@@ -36,10 +38,12 @@ pub(super) fn subtract(from: &mut Amounts, other: &Amounts) {
 }
 
 pub(super) fn raise(to: &mut Amounts, other: &Amounts) {
-    for (name, amount) in other {
-        let most = to.get(name).map_or(*amount, |it| (*it).max(*amount));
-        to.insert(name.clone(), most);
-    }
+    other.iter().for_each(|(name, amount)| raise_one(to, name, *amount));
+}
+
+pub(super) fn raise_one(to: &mut Amounts, name: &str, amount: Quantity) {
+    let most = to.get(name).map_or(amount, |it| (*it).max(amount));
+    to.insert(name.to_owned(), most);
 }
 
 /// `cpu=1,pods=2`, as messages have it.

@@ -3,10 +3,12 @@
 //! As upstream: init containers run one after another, so only the largest counts; one with `restartPolicy: Always` stays,
 //! and counts beside all that come after it. While a resize is under way the larger of asked for and given counts.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
-use super::amounts::{Amounts, add, amounts, raise};
-use crate::columns::items;
+use super::amounts::{Amounts, add, add_one, amounts, raise, raise_one};
+use crate::columns::{items, text};
 
 /// `requests` or `limits` of `resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +28,14 @@ impl Side {
 
 /// The Pod's amounts with its overhead, as quotas count them.
 pub fn of_pod(pod: &Value, side: Side) -> Amounts {
-    let mut sum = of_containers(pod, |it| with_status(pod, it, side));
+    let statuses = ["/status/containerStatuses", "/status/initContainerStatuses"];
+    let mut status_of: BTreeMap<&str, &Value> = BTreeMap::new();
+    for status in statuses.iter().flat_map(|it| items(pod, it)) {
+        status_of.entry(text(status, "/name")).or_insert(status);
+    }
+    let is_infeasible = is_infeasible(pod);
+    let mut sum =
+        of_containers(pod, |it| with_status(it, status_of.get(text(it, "/name")).copied(), is_infeasible, side));
     override_with(&mut sum, pod, side);
     for (name, overhead) in amounts(&pod["spec"]["overhead"]) {
         match (sum.get_mut(&name), side) {
@@ -51,14 +60,17 @@ fn of_containers(pod: &Value, own: impl Fn(&Value) -> Amounts) -> Amounts {
     items(pod, "/spec/containers").iter().for_each(|it| add(&mut sum, &own(it)));
     let (mut sidecars, mut init_most) = (Amounts::new(), Amounts::new());
     for container in items(pod, "/spec/initContainers") {
-        let mut together = own(container);
-        if container["restartPolicy"] == "Always" {
-            add(&mut sum, &together);
-            add(&mut sidecars, &together);
-            raise(&mut init_most, &sidecars);
-        } else {
-            add(&mut together, &sidecars);
-            raise(&mut init_most, &together);
+        let own = own(container);
+        let is_sidecar = container["restartPolicy"] == "Always";
+        // What the container does not name is as it was when the sidecar came that names it.
+        for (name, amount) in own {
+            let before = sidecars.get(&name).copied();
+            let together = before.map_or(amount, |it| it.plus(amount));
+            if is_sidecar {
+                add_one(&mut sum, &name, amount);
+                sidecars.insert(name.clone(), together);
+            }
+            raise_one(&mut init_most, &name, together);
         }
     }
     raise(&mut sum, &init_most);
@@ -74,13 +86,11 @@ fn override_with(sum: &mut Amounts, pod: &Value, side: Side) {
     }
 }
 
-fn with_status(pod: &Value, container: &Value, side: Side) -> Amounts {
+fn with_status(container: &Value, status: Option<&Value>, is_infeasible: bool, side: Side) -> Amounts {
     let mut asked = amounts(&container["resources"][side.name()]);
-    let statuses = ["/status/containerStatuses", "/status/initContainerStatuses"];
-    let status = statuses.iter().flat_map(|it| items(pod, it)).find(|it| it["name"] == container["name"]);
     let Some(status) = status.filter(|it| it["resources"].is_object()) else { return asked };
     let given = amounts(&status["resources"][side.name()]);
-    if is_infeasible(pod) {
+    if is_infeasible {
         asked = given;
     } else {
         raise(&mut asked, &given);

@@ -1,9 +1,7 @@
 //! The scopes by which a quota counts only some Pods or claims. A conjunction; no scope at all holds for everything.
 
-use std::collections::BTreeMap;
-
 use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use corten_meta::{LabelSelector, Resource, selector::LabelSelectorRequirement};
+use corten_meta::Resource;
 use serde_json::Value;
 
 use crate::{
@@ -22,7 +20,7 @@ fn holds(scope: &str, expression: &Value, resource: &Resource, object: &Value) -
     if *resource == PODS {
         of_pod(scope, expression, object)
     } else if *resource == PERSISTENT_VOLUME_CLAIMS {
-        scope == "VolumeAttributesClass" && selects(scope, expression, &attribute_classes(object))
+        scope == "VolumeAttributesClass" && selects(expression, &attribute_classes(object))
     } else {
         // As upstream: what is neither Pod nor claim is in no scope.
         false
@@ -38,7 +36,7 @@ fn of_pod(scope: &str, expression: &Value, pod: &Value) -> bool {
         "NotBestEffort" => qos_class(pod) != "BestEffort",
         "PriorityClass" => {
             let class = text(pod, "/spec/priorityClassName");
-            selects(scope, expression, if class.is_empty() { &[] } else { std::slice::from_ref(&class) })
+            selects(expression, if class.is_empty() { &[] } else { std::slice::from_ref(&class) })
         }
         "CrossNamespacePodAffinity" => looks_elsewhere(pod),
         _ => false,
@@ -46,18 +44,19 @@ fn of_pod(scope: &str, expression: &Value, pod: &Value) -> bool {
 }
 
 /// Does the expression (absent: `Exists`) hold for one of the names, or for the absence of any?
-fn selects(scope: &str, expression: &Value, names: &[&str]) -> bool {
+fn selects(expression: &Value, names: &[&str]) -> bool {
     let operator = expression["operator"].as_str().unwrap_or("Exists");
     if operator == "Exists" {
         return !names.is_empty();
     }
-    let values = items(expression, "/values").iter().filter_map(|it| it.as_str().map(str::to_owned)).collect();
-    let requirement = LabelSelectorRequirement { key: scope.into(), operator: operator.into(), values };
-    let selector = LabelSelector { match_expressions: vec![requirement], ..LabelSelector::default() };
-    if names.is_empty() {
-        return selector.matches(&BTreeMap::new());
-    }
-    names.iter().any(|it| selector.matches(&BTreeMap::from([(scope.to_owned(), (*it).to_owned())])))
+    let is_listed = |name: &str| items(expression, "/values").iter().any(|it| it == name);
+    let holds = |name: Option<&str>| match operator {
+        "In" => name.is_some_and(is_listed),
+        "NotIn" => name.is_none_or(|it| !is_listed(it)),
+        "DoesNotExist" => name.is_none(),
+        _ => false,
+    };
+    if names.is_empty() { holds(None) } else { names.iter().any(|it| holds(Some(it))) }
 }
 
 fn attribute_classes(claim: &Value) -> Vec<&str> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corten_schema::Cursor;
 
 use super::{
-    names::{at_most, label, not_longer, qualified, unique},
+    names::{at_most, label, not_longer, qualified},
     request::taint,
 };
 use crate::{core::pod_spec::node_selector, rules};
@@ -27,7 +27,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
         counters(set.at("counters"));
     }
     at_most(sets, COUNTER_SETS_MAX);
-    unique(sets, |it| it.at("name"));
+    rules::unique(sets, |it| it.at("name"));
 
     let known: BTreeMap<&str, Cursor<'_>> = sets.each().map(|it| (it.at("name").str(), it.at("counters"))).collect();
     let devices = spec.at("devices");
@@ -36,7 +36,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
     }
     let elaborate = devices.each().any(|it| !it.at("taints").is_empty() || !it.at("consumesCounters").is_empty());
     at_most(devices, if elaborate { ELABORATE_DEVICES_MAX } else { DEVICES_MAX });
-    unique(devices, |it| it.at("name"));
+    rules::unique(devices, |it| it.at("name"));
 }
 
 fn counters(counters: Cursor<'_>) {
@@ -72,7 +72,7 @@ fn device(device: Cursor<'_>, sets: &BTreeMap<&str, Cursor<'_>>, chooses_nodes: 
     for consumption in device.list("consumesCounters") {
         self::consumption(consumption, sets);
     }
-    unique(device.at("consumesCounters"), |it| it.at("counterSet"));
+    rules::unique(device.at("consumesCounters"), |it| it.at("counterSet"));
     for conditions in ["bindingConditions", "bindingFailureConditions"] {
         at_most(device.at(conditions), CONDITIONS_MAX);
         device.list(conditions).for_each(|it| it.follows(corten_meta::field::qualified_name));

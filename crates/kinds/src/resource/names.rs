@@ -1,9 +1,7 @@
 //! What names look like in `resource.k8s.io`: pools, qualified names of attributes and capacities.
 
-use std::collections::BTreeSet;
-
 use corten_meta::{Violation, field};
-use corten_schema::{Cursor, Ordered};
+use corten_schema::Cursor;
 
 const POOL_BYTES_MAX: usize = 253;
 const DOMAIN_BYTES_MAX: usize = 63;
@@ -21,16 +19,6 @@ pub(super) fn not_longer(text: Cursor<'_>, max: usize) {
 pub(super) fn at_most(list: Cursor<'_>, max: usize) {
     if list.items().len() > max {
         list.report(Violation::too_many(list.path(), list.items().len(), max));
-    }
-}
-
-/// Reports the items whose `key` another item before them has.
-pub(super) fn unique<'a>(list: Cursor<'a>, key: impl Fn(Cursor<'a>) -> Cursor<'a>) {
-    let mut seen = BTreeSet::new();
-    for key in list.each().map(key) {
-        if !seen.insert(Ordered(key.value())) {
-            key.duplicate();
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use corten_meta::field;
 use corten_schema::Cursor;
 use serde_json::Value;
 
-use super::names::{at_most, fully_qualified, label, not_longer, unique};
+use super::names::{at_most, fully_qualified, label, not_longer};
 use crate::{
     fill::{Object, each, fill, inner},
     rules,
@@ -72,7 +72,7 @@ impl<'a> Names<'a> {
     pub(super) fn check_all(&self, names: Cursor<'_>) {
         names.each().for_each(|it| self.check(it));
         at_most(names, MAX);
-        unique(names, |it| it);
+        rules::unique(names, |it| it);
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
     let (requests, constraints, config) = (devices.at("requests"), devices.at("constraints"), devices.at("config"));
     requests.each().for_each(request);
     at_most(requests, MAX);
-    unique(requests, |it| it.at("name"));
+    rules::unique(requests, |it| it.at("name"));
     for constraint in constraints.each() {
         names.check_all(constraint.at("requests"));
         let (matching, distinct) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
@@ -122,7 +122,7 @@ fn request(request: Cursor<'_>) {
                 one(alternative);
             }
             at_most(alternatives, ALTERNATIVES_MAX);
-            unique(alternatives, |it| it.at("name"));
+            rules::unique(alternatives, |it| it.at("name"));
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Devices that Pods want to use.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::{RESOURCE_CLAIMS, RESOURCE_CLAIMS_V1BETA1, RESOURCE_CLAIMS_V1BETA2};
 use corten_meta::Violation;
-use corten_schema::{Cursor, violations};
+use corten_schema::{Cursor, Ordered, violations};
 use serde_json::{Value, json};
 
 use super::{
-    names::{self, at_most, label, not_longer, unique},
+    names::{self, at_most, label, not_longer},
     request, v1beta1,
 };
 use crate::{
@@ -88,7 +90,8 @@ impl Policy for ResourceClaim {
             let status = claim.at("status");
             let deleted = claim.at("metadata").at("deletionTimestamp").exists();
             reserved(status, &old["status"]["reservedFor"], deleted);
-            status.list("devices").for_each(|it| device(it, status.at("allocation")));
+            let allocated = results(status.at("allocation"));
+            status.list("devices").for_each(|it| device(it, &allocated));
             let allocation = status.at("allocation");
             if allocation.exists() && !old["status"]["allocation"].is_null() {
                 rules::immutable(allocation, &old["status"]["allocation"]);
@@ -111,14 +114,14 @@ fn reserved(status: Cursor<'_>, old: &Value, deleted: bool) {
         }
     }
     at_most(users, RESERVED_MAX);
-    unique(users, |it| it.at("uid"));
+    rules::unique(users, |it| it.at("uid"));
     if users.is_empty() {
         return;
     }
-    let before = old.as_array().map_or(&[][..], Vec::as_slice);
+    let before: BTreeSet<Ordered<'_>> = old.as_array().into_iter().flatten().map(Ordered).collect();
     if !status.at("allocation").exists() {
         users.forbidden("may not be specified when `allocated` is not set");
-    } else if deleted && users.items().iter().any(|it| !before.contains(it)) {
+    } else if deleted && users.items().iter().any(|it| !before.contains(&Ordered(it))) {
         users.forbidden("new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set");
     }
 }
@@ -147,10 +150,18 @@ fn allocation(allocation: Cursor<'_>, requests: &request::Names<'_>) {
     }
 }
 
-fn device(device: Cursor<'_>, allocation: Cursor<'_>) {
+/// What tells devices apart.
+fn identity(device: &Value) -> [Ordered<'_>; 3] {
+    ["driver", "pool", "device"].map(|it| Ordered(&device[it]))
+}
+
+fn results(allocation: Cursor<'_>) -> BTreeSet<[Ordered<'_>; 3]> {
+    allocation.at("devices").at("results").items().iter().map(identity).collect()
+}
+
+fn device(device: Cursor<'_>, allocated: &BTreeSet<[Ordered<'_>; 3]>) {
     place(device);
-    let same = |it: &Value| ["driver", "pool", "device"].iter().all(|name| it[name] == device.value()[name]);
-    if !allocation.at("devices").at("results").items().iter().any(same) {
+    if !allocated.contains(&identity(device.value())) {
         let [driver, pool, name] = ["driver", "pool", "device"].map(|it| device.at(it).str());
         device.invalid_as(&format!("{driver}/{pool}/{name}"), "must be an allocated device in the claim");
     }
@@ -163,5 +174,5 @@ fn device(device: Cursor<'_>, allocation: Cursor<'_>) {
     not_longer(network.at("interfaceName"), INTERFACE_BYTES_MAX);
     not_longer(network.at("hardwareAddress"), HARDWARE_BYTES_MAX);
     at_most(network.at("ips"), ADDRESSES_MAX);
-    unique(network.at("ips"), |it| it);
+    rules::unique(network.at("ips"), |it| it);
 }

@@ -8,7 +8,7 @@ mod query;
 mod request_info;
 
 pub use pattern::{Pattern, Place, patterns};
-pub use query::Query;
+pub use query::{Query, is_true};
 pub use request_info::{BadPath, RequestInfo};
 
 use crate::{Kind, Subresource, Verb};

@@ -181,7 +181,7 @@ impl RequestInfo {
             "DELETE" if self.name.is_empty() => "deletecollection",
             "DELETE" => "delete",
             "GET" | "HEAD" if !self.name.is_empty() => "get",
-            "GET" | "HEAD" if self.query.flag("watch") => "watch",
+            "GET" | "HEAD" if self.query.is_set("watch") => "watch",
             "GET" | "HEAD" => "list",
             _ => "",
         }

@@ -86,7 +86,7 @@ fn reads_paths() {
             "collection create localsubjectaccessreviews a - -",
         ),
         ("GET", "/apis/corten.dev/v1/journals/pods.b", "404 get journals - pods.b -"),
-        ("GET", "/apis/corten.dev/v1/namespaces/a/journals", "404 list journals a - -"),
+        ("GET", "/apis/corten.dev/v1/namespaces/a/journals", "collection list journals a - -"),
         ("DELETE", "/apis/apps/v1/namespaces/a/deployments", "collection deletecollection deployments a - -"),
         ("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/scale", "subresource patch deployments a b scale"),
         ("GET", "/apis/apps/v1/namespaces/a/pods", "unknown list pods a - -"),

@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, Ipv6Addr};
 
+use corten_meta::address::{Cidr, is_link_local};
 use corten_schema::Cursor;
 
 const ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
@@ -55,9 +56,9 @@ pub(crate) fn is_v6(text: &str) -> bool {
 /// An address that other machines can be reached at.
 pub(crate) fn not_special(value: Cursor<'_>) {
     let Ok(address) = value.str().parse::<IpAddr>() else { return };
-    let (link_local, link_local_multicast) = match address {
-        IpAddr::V4(it) => (it.is_link_local(), it.octets()[..3] == [224, 0, 0]),
-        IpAddr::V6(it) => (it.segments()[0] & 0xffc0 == 0xfe80, it.segments()[0] == 0xff02),
+    let link_local_multicast = match address {
+        IpAddr::V4(it) => it.octets()[..3] == [224, 0, 0],
+        IpAddr::V6(it) => it.segments()[0] == 0xff02,
     };
     if address.is_unspecified() {
         value.invalid("may not be unspecified (0.0.0.0 or ::)");
@@ -65,7 +66,7 @@ pub(crate) fn not_special(value: Cursor<'_>) {
     if address.is_loopback() {
         value.invalid("may not be in the loopback range (127.0.0.0/8, ::1/128)");
     }
-    if link_local {
+    if is_link_local(address) {
         value.invalid("may not be in the link-local range (169.254.0.0/16, fe80::/10)");
     }
     if link_local_multicast {
@@ -88,7 +89,7 @@ pub(crate) fn range(value: Cursor<'_>) -> bool {
         value.invalid_as(value.str(), "must not have leading 0s in IP");
         return false;
     }
-    if network(known, length) != known {
+    if Cidr::new(known, length).address != known {
         value.invalid_as(value.str(), "must not have bits set beyond the prefix length");
         return false;
     }
@@ -97,19 +98,4 @@ pub(crate) fn range(value: Cursor<'_>) -> bool {
 
 fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// The address with every bit beyond the prefix cleared.
-fn network(address: IpAddr, length: u8) -> IpAddr {
-    let keep = |width: u8| u32::from(width.saturating_sub(length));
-    match address {
-        IpAddr::V4(it) => {
-            let mask = u32::MAX.checked_shl(keep(32)).unwrap_or(0);
-            IpAddr::from((it.to_bits() & mask).to_be_bytes())
-        }
-        IpAddr::V6(it) => {
-            let mask = u128::MAX.checked_shl(keep(128)).unwrap_or(0);
-            IpAddr::from((it.to_bits() & mask).to_be_bytes())
-        }
-    }
 }

@@ -7,7 +7,7 @@ pub(crate) mod share;
 use std::collections::BTreeSet;
 
 use corten_meta::field;
-use corten_schema::Cursor;
+use corten_schema::{Cursor, Ordered};
 use serde_json::Value;
 
 use crate::fill::means_the_same;
@@ -49,6 +49,16 @@ pub(crate) fn required_one_of(value: Cursor<'_>, known: &[&str]) -> bool {
 pub(crate) fn optional_one_of(value: Cursor<'_>, known: &[&str]) {
     if value.exists() {
         value.one_of(known);
+    }
+}
+
+/// Reports the items whose `key` another item before them has.
+pub(crate) fn unique<'a>(list: Cursor<'a>, key: impl Fn(Cursor<'a>) -> Cursor<'a>) {
+    let mut seen = BTreeSet::new();
+    for key in list.each().map(key) {
+        if !seen.insert(Ordered(key.value())) {
+            key.duplicate();
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Templates of the groups of Pods that a controller makes. Stored; no controller makes any yet.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::{WORKLOADS, WORKLOADS_V1ALPHA3};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
@@ -43,7 +45,7 @@ impl Policy for Workload {
                 rules::path_segment(owner.at("kind"));
                 rules::path_segment(owner.at("name"));
             }
-            let mut names = Vec::new();
+            let mut names = BTreeSet::new();
             templates(spec, DEPTH_MAX, &mut names);
         })
     }
@@ -62,7 +64,7 @@ impl Policy for Workload {
 }
 
 /// The templates of a Workload or of a composite template; names are unique in the whole Workload.
-fn templates<'a>(of: Cursor<'a>, depth: usize, names: &mut Vec<&'a str>) {
+fn templates<'a>(of: Cursor<'a>, depth: usize, names: &mut BTreeSet<&'a str>) {
     let (groups, composites) = (of.at("podGroupTemplates"), of.at("compositePodGroupTemplates"));
     if groups.is_empty() && composites.is_empty() {
         groups.missing("must have at least one template");
@@ -87,13 +89,12 @@ fn templates<'a>(of: Cursor<'a>, depth: usize, names: &mut Vec<&'a str>) {
     }
 }
 
-fn name<'a>(name: Cursor<'a>, names: &mut Vec<&'a str>) {
+fn name<'a>(name: Cursor<'a>, names: &mut BTreeSet<&'a str>) {
     if !name.required() {
         return;
     }
     name.follows(field::dns1123_label);
-    if names.contains(&name.str()) {
+    if !names.insert(name.str()) {
         name.duplicate();
     }
-    names.push(name.str());
 }

@@ -1,10 +1,10 @@
 //! Which storage drivers run on a node, and what they call it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::CSI_NODES;
 use corten_meta::{Violation, field};
-use corten_schema::{Cursor, violations};
+use corten_schema::{Cursor, Ordered, violations};
 use serde_json::{Value, json};
 
 use crate::{
@@ -53,9 +53,12 @@ impl Policy for CsiNode {
     /// A driver may come and go; while it is there only what it can hold changes.
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |node| {
+            let mut known: BTreeMap<Ordered<'_>, &Value> = BTreeMap::new();
+            for driver in items(old, "/spec/drivers") {
+                known.entry(Ordered(&driver["name"])).or_insert(driver);
+            }
             for driver in node.at("spec").list("drivers") {
-                let before = items(old, "/spec/drivers").iter().find(|it| it["name"] == *driver.at("name").value());
-                let Some(before) = before else { continue };
+                let Some(before) = known.get(&Ordered(driver.at("name").value())) else { continue };
                 let same =
                     ["nodeID", "topologyKeys"].iter().all(|it| means_the_same(&driver.value()[*it], &before[*it]));
                 if !same {
@@ -78,10 +81,6 @@ fn driver(driver: Cursor<'_>) {
     }
     driver.at("allocatable").at("count").non_negative_int();
     let keys = driver.at("topologyKeys");
-    for (at, key) in keys.each().enumerate() {
-        if keys.items()[..at].contains(key.value()) {
-            key.duplicate();
-        }
-        key.follows(field::qualified_name);
-    }
+    rules::unique(keys, |it| it);
+    keys.each().for_each(|it| it.follows(field::qualified_name));
 }

@@ -1,8 +1,10 @@
 //! A kind of storage that claims may ask for, and who makes it.
 
+use std::collections::BTreeSet;
+
 use corten_api::resources::STORAGE_CLASSES;
 use corten_meta::{Violation, field};
-use corten_schema::{Cursor, violations};
+use corten_schema::{Cursor, Ordered, violations};
 use serde_json::{Value, json};
 
 use super::parameters;
@@ -86,25 +88,21 @@ impl Policy for StorageClass {
 }
 
 fn topologies(terms: Cursor<'_>) {
-    for (at, term) in terms.each().enumerate() {
-        if terms.items()[..at].contains(term.value()) {
+    let mut seen = BTreeSet::new();
+    for term in terms.each() {
+        if !seen.insert(Ordered(term.value())) {
             term.at("matchLabelExpressions").duplicate();
         }
-        let mut keys = Vec::new();
+        let mut keys = BTreeSet::new();
         for requirement in term.list("matchLabelExpressions") {
             let (key, values) = (requirement.at("key"), requirement.at("values"));
-            if keys.contains(&key.str()) {
+            if !keys.insert(key.str()) {
                 key.duplicate();
             }
-            keys.push(key.str());
             if values.is_empty() {
                 values.missing("");
             }
-            for (at, value) in values.each().enumerate() {
-                if values.items()[..at].contains(value.value()) {
-                    value.duplicate();
-                }
-            }
+            rules::unique(values, |it| it);
             key.follows(field::qualified_name);
         }
     }

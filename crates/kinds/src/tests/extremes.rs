@@ -1,14 +1,10 @@
 //! Objects whose numbers stand at their ends: whatever a policy, a column, a quota or a limit reckons with comes to an end.
 
-use std::{
-    collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-};
+use std::{collections::BTreeMap, path::Path};
 
 use corten_meta::Time;
 use corten_schema::{
-    extremes::{VARIANTS, places, put, put_all},
+    extremes::{Cases, VARIANTS, places, put, put_all},
     find,
 };
 use serde_json::{Value, json};
@@ -24,7 +20,7 @@ const OBJECTS_MAX: u32 = 2;
 
 #[test]
 fn numbers_may_stand_at_their_ends() {
-    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+    let (cases, mut tried) = (Cases::default(), BTreeMap::<String, u32>::new());
     for object in objects() {
         let kind = kind_of(&object);
         let object = pruned(kind, &object);
@@ -32,7 +28,7 @@ fn numbers_may_stand_at_their_ends() {
         for nth in 0..VARIANTS {
             let mut changed = object.clone();
             put_all(shape, &mut changed, nth);
-            work_with(kind, &changed, &format!("all at end {nth}"));
+            work_with(&cases, kind, &changed, &format!("all at end {nth}"));
         }
         for (path, end) in places(shape, &object) {
             let place: String = path.split('/').filter(|it| it.parse::<usize>().is_err()).collect();
@@ -41,13 +37,13 @@ fn numbers_may_stand_at_their_ends() {
             if *n_tried <= OBJECTS_MAX {
                 let mut changed = object.clone();
                 put(&mut changed, &path, end.clone());
-                work_with(kind, &changed, &format!("{path} = {end}"));
+                work_with(&cases, kind, &changed, &format!("{path} = {end}"));
             }
         }
     }
 }
 
-fn objects() -> Vec<Value> {
+pub(super) fn objects() -> Vec<Value> {
     let mut objects = Vec::new();
     for file in files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata")) {
         let text = std::fs::read_to_string(&file).expect("a fixture");
@@ -59,8 +55,8 @@ fn objects() -> Vec<Value> {
     objects
 }
 
-fn work_with(kind: &'static Kind, object: &Value, change: &str) {
-    let worked = catch_unwind(AssertUnwindSafe(|| {
+fn work_with(cases: &Cases, kind: &'static Kind, object: &Value, change: &str) {
+    cases.run(&format!("{} {change}: {object}", kind.resource.kind), || {
         show(kind, object);
         for now in [Time::MIN, Time::from_unix_seconds(0), Time::MAX] {
             kind.columns.iter().for_each(|it| drop((it.cell)(object, now)));
@@ -70,12 +66,11 @@ fn work_with(kind: &'static Kind, object: &Value, change: &str) {
         kind.policy.validate_status_update(object, object);
         kind.policy.warnings(object, None);
         limit(kind, object);
-    }));
-    assert!(worked.is_ok(), "{} {change}: {object}", kind.resource.kind);
+    });
 }
 
 /// What the object asks for, by a LimitRange; and if it is one, what it makes of a Pod.
-fn limit(kind: &'static Kind, object: &Value) {
+pub(super) fn limit(kind: &'static Kind, object: &Value) {
     let (least, most) = (json!("1n"), json!("9223372036854775807"));
     for of in ["Container", "Pod", "PersistentVolumeClaim"] {
         for amount in [&least, &most] {

@@ -1,11 +1,8 @@
 //! Pods whose numbers stand at their ends: each is started, lives a while, is deleted, and the kubelet reckons on.
 
-use std::{
-    collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::collections::BTreeMap;
 
-use corten_schema::extremes::{VARIANTS, places, put, put_all};
+use corten_schema::extremes::{Cases, VARIANTS, places, put, put_all};
 use serde_json::{Value, json};
 
 use super::world::World;
@@ -16,12 +13,12 @@ const PODS_MAX: u32 = 2;
 #[test]
 fn numbers_may_stand_at_their_ends() {
     let kind = corten_schema::find("io.k8s.api.core.v1.Pod").expect("there are Pods");
-    let mut tried: BTreeMap<String, u32> = BTreeMap::new();
+    let (cases, mut tried) = (Cases::default(), BTreeMap::<String, u32>::new());
     for pod in pods() {
         for nth in 0..VARIANTS {
             let mut changed = pod.clone();
             put_all(kind, &mut changed, nth);
-            live(&changed, &format!("all at end {nth}"));
+            live(&cases, &changed, &format!("all at end {nth}"));
         }
         for (path, end) in places(kind, &pod) {
             let place: String = path.split('/').filter(|it| it.parse::<usize>().is_err()).collect();
@@ -30,7 +27,7 @@ fn numbers_may_stand_at_their_ends() {
             if *n_tried <= PODS_MAX {
                 let mut changed = pod.clone();
                 put(&mut changed, &path, end.clone());
-                live(&changed, &format!("{path} = {end}"));
+                live(&cases, &changed, &format!("{path} = {end}"));
             }
         }
     }
@@ -57,8 +54,8 @@ fn pods() -> Vec<Value> {
     specs.into_iter().map(pod).collect()
 }
 
-fn live(pod: &Value, change: &str) {
-    let lived = catch_unwind(AssertUnwindSafe(|| {
+fn live(cases: &Cases, pod: &Value, change: &str) {
+    cases.run(&format!("{change}: {pod}"), || {
         let mut world = World::new();
         world.take(pod.clone());
         let lines = [
@@ -80,6 +77,5 @@ fn live(pod: &Value, change: &str) {
             world.end(grace);
             ["all", "+10s", "all", "+10m", "all"].iter().for_each(|it| drop(world.tell(it)));
         }
-    }));
-    assert!(lived.is_ok(), "{change}: {pod}");
+    });
 }

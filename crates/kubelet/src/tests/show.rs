@@ -202,6 +202,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::ListImages => "list images".into(),
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
+        Effect::NoteStops { containers } => format!("note stops {}", containers.join(" ")),
         Effect::ReadyToShutDown => "ready to shut down".into(),
     }
 }

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::show;
 use crate::{
     Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
-    Manifest, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse, Signal, Signals,
-    Source, SourceKind, Token, VolumeUse,
+    Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse, Signal,
+    Signals, Source, SourceKind, Token, VolumeUse,
 };
 
 pub(super) struct World {
@@ -36,6 +36,8 @@ pub(super) struct World {
     manifests: BTreeMap<String, Value>,
     /// What lies in emptyDirs, by path.
     files: BTreeMap<String, String>,
+    /// What is written on the disk of containers that are stopped for the machine's end.
+    noted: Vec<String>,
     /// While the API is away nothing is told of it or by it.
     is_api_away: bool,
     n_made: u32,
@@ -62,6 +64,7 @@ impl World {
             journal: BTreeMap::new(),
             manifests: BTreeMap::new(),
             files: BTreeMap::new(),
+            noted: Vec::new(),
             is_api_away: false,
             n_made: 0,
             version: 1,
@@ -91,6 +94,16 @@ impl World {
         if self.kubelet.config().has_manifests {
             self.read_manifests();
         }
+    }
+
+    /// The machine's run ends, and another begins: nothing runs any more, and only the disk knows why.
+    fn reboot(&mut self) {
+        let stopped_with_machine = self.noted.iter().cloned().collect();
+        let config = Config { stopped_with_machine, ..self.kubelet.config().clone() };
+        (self.kubelet, self.wake) = (Kubelet::new(config), None);
+        self.pending.clear();
+        self.end_all();
+        self.boot();
     }
 
     fn tell_api(&mut self) {
@@ -225,6 +238,15 @@ impl World {
                 self.step(Event::OfNode(NodeNews::Remains(found)));
             }
             "shutdown" => self.step(Event::OfNode(NodeNews::Shutdown { is_imminent: name != "cancelled" })),
+            "stops-noted" => self.step(Event::OfNode(NodeNews::StopsNoted)),
+            // A kubelet that fails pods when the machine ends.
+            "fail-pods" => {
+                let mut config = self.kubelet.config().clone();
+                config.shutdown.fails_pods = true;
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
+                self.boot();
+            }
+            "reboot" => self.reboot(),
             "eviction-hard" => {
                 let mut config = self.kubelet.config().clone();
                 config.eviction.thresholds = crate::hard_thresholds(rest).unwrap();
@@ -406,7 +428,12 @@ impl World {
                     self.shown.push(show::host(&effect));
                     self.pending.push(effect);
                 }
-                Effect::Node(effect) => self.shown.push(show::of_node(&effect)),
+                Effect::Node(effect) => {
+                    self.shown.push(show::of_node(&effect));
+                    if let NodeEffect::NoteStops { containers } = effect {
+                        self.noted = containers;
+                    }
+                }
                 Effect::Api(effect) => self.api(effect),
                 Effect::Record { pod, decision } => {
                     self.journal.insert(pod, *decision);

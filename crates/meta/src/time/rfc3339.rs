@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use jiff::{Timestamp, civil::DateTime, tz::Offset};
+use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::Offset};
 
 /// A text that is no time. `layout` is the reference time of Go's `time` package.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,13 @@ impl Reader<'_> {
         }
         let time =
             DateTime::new(year, month, day, hour, minute, second, nanoseconds).map_err(|_| Fault::OutOfRange("day"))?;
-        let time = offset.to_timestamp(time).map_err(|_| Fault::OutOfRange("year"))?;
+        // The last day of the calendar goes on for hours that a timestamp does not count: they are one moment.
+        let last = time.checked_sub(SignedDuration::from_secs(offset.seconds().into()));
+        let is_of_last_day = last.is_ok_and(|it| it.year() == 9999);
+        let time = match offset.to_timestamp(time) {
+            Err(_) if is_of_last_day => Timestamp::MAX,
+            other => other.map_err(|_| Fault::OutOfRange("year"))?,
+        };
         if time.as_second() < YEAR_ZERO { Err(Fault::OutOfRange("year")) } else { Ok(time) }
     }
 
@@ -162,6 +168,13 @@ mod tests {
             ("2024-02-29T00:00:00Z", "2024-02-29T00:00:00Z"),
             ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"),
             ("2026-11-20T00:00:00+24:60", "2026-11-18T23:00:00Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+            ("0000-12-31T23:59:59-00:01", "0001-01-01T00:00:59Z"),
+            ("9999-12-30T21:59:59Z", "9999-12-30T21:59:59Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999999Z"),
+            ("9999-12-31T23:59:59.999999999Z", "9999-12-30T22:00:00.999999999Z"),
+            ("9999-12-31T23:59:59+14:00", "9999-12-30T22:00:00.999999999Z"),
+            ("9999-12-31T20:00:00-03:59", "9999-12-30T22:00:00.999999999Z"),
         ] {
             assert_eq!(read(text, LAYOUT).map(|it| it.to_string()), Ok(expected.to_owned()), "{text}");
         }

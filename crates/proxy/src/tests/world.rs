@@ -2,19 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use corten_meta::Key;
+use corten_meta::{Key, address::Cidr};
 use serde_json::{Value, json};
 
-use crate::{
-    Config, Event,
-    rules::{Cidr, Protocol},
-};
+use crate::{Config, Event, rules::Protocol};
 
 pub(super) fn config() -> Config {
     Config {
         node_name: "n1".into(),
         addresses: ["172.30.0.2", "fd30::2"].iter().filter_map(|it| it.parse().ok()).collect(),
-        service_cidrs: ["10.96.0.0/12", "fd00:10:96::/112"].iter().filter_map(|it| Cidr::parse(it)).collect(),
         own_ports: [(Protocol::Tcp, 6443), (Protocol::Udp, 10053)].into(),
         listening: BTreeSet::new(),
         pod_cidrs: ["10.244.0.0/24", "fd00:10:244::/64"].iter().filter_map(|it| Cidr::parse(it)).collect(),
@@ -30,6 +26,12 @@ pub(super) fn event(line: &str) -> Option<Event> {
         ["gone", "service", name] => Some(Event::ServiceGone(Key::new("default", name))),
         ["gone", "slice", name] => Some(Event::SliceGone(Key::new("default", name))),
         ["listening", ports] => Some(Event::Listening(ports.split(',').filter_map(listening).collect())),
+        ["range", name, cidrs] => {
+            let cidrs: Vec<&str> = cidrs.split(',').collect();
+            let range = json!({"metadata": {"name": name}, "spec": {"cidrs": cidrs}});
+            Some(Event::Range(Box::new(parsed(range))))
+        }
+        ["gone", "range", name] => Some(Event::RangeGone(name.to_owned())),
         ["zone", name] => Some(Event::Zone(name.to_owned())),
         _ => None,
     }

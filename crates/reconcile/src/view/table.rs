@@ -14,8 +14,8 @@ use super::Object;
 #[derive(Clone, Default)]
 pub struct Table {
     objects: OrdMap<Arc<Key>, Object>,
-    /// Owner's uid and the key of an object that names it, once for each owner.
-    by_owner: OrdSet<(Arc<str>, Arc<Key>)>,
+    /// Owner's uid and the key of an object that names it, once for each owner; whether it blocks the owner's deletion.
+    by_owner: OrdMap<(Arc<str>, Arc<Key>), bool>,
     /// The objects that no owner controls.
     uncontrolled: OrdSet<Arc<Key>>,
     /// The objects that are being deleted, by uid: few at any time.
@@ -54,11 +54,21 @@ impl Table {
 
     /// The objects that name `uid` among their owners.
     pub fn owned_by<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        self.dependents(uid).filter_map(|it| self.objects.get(it.0))
+    }
+
+    /// Of the objects that name `uid` among their owners those that block its deletion: looked up, so that it does not
+    /// matter how many owners each of them has.
+    pub fn blocking<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        self.dependents(uid).filter(|it| it.1).filter_map(|it| self.objects.get(it.0))
+    }
+
+    fn dependents<'a>(&'a self, uid: &str) -> impl Iterator<Item = (&'a Key, bool)> + use<'a> {
         // Keys without a name come before all others.
         let uid: Arc<str> = uid.into();
         let first = (uid.clone(), Arc::new(Key::new("", "")));
         let range = self.by_owner.range((Bound::Included(first), Bound::Unbounded));
-        range.take_while(move |it| it.0 == uid).filter_map(|it| self.objects.get(&*it.1))
+        range.take_while(move |it| it.0.0 == uid).map(|(it, blocks)| (&*it.1, *blocks))
     }
 
     /// Does any object here name an owner?
@@ -117,7 +127,8 @@ impl Table {
             self.by_node.insert((node.into(), key.clone()));
         }
         for owner in &meta.owner_references {
-            self.by_owner.insert((owner.uid.as_str().into(), key.clone()));
+            let blocks = self.by_owner.entry((owner.uid.as_str().into(), key.clone())).or_insert(false);
+            *blocks |= owner.block_owner_deletion == Some(true);
         }
         if meta.is_deleting() {
             self.deleting.insert(meta.uid.as_str().into(), key.clone());

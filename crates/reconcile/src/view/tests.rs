@@ -72,6 +72,28 @@ fn objects_are_found_by_namespace_owner_and_absence_of_one() {
 }
 
 #[test]
+fn what_blocks_an_owners_deletion_is_found_as_long_as_it_does() {
+    let mut view = View::default();
+    let blocking = |name: &str, blocks: &[bool]| {
+        let mut meta = pod(name, &vec!["s"; blocks.len()]);
+        for (owner, blocks) in meta.owner_references.iter_mut().zip(blocks) {
+            owner.block_owner_deletion = blocks.then_some(true);
+        }
+        meta
+    };
+    let names = |view: &View| view.blocking("s").map(|it| it.1.name.clone()).collect::<Vec<_>>();
+    for (name, blocks) in [("a/1", &[true][..]), ("a/2", &[false]), ("b/1", &[true, false])] {
+        insert(&mut view, blocking(name, blocks));
+    }
+    assert_eq!(names(&view), ["1", "1"]);
+    insert(&mut view, blocking("a/1", &[false]));
+    insert(&mut view, blocking("a/2", &[false, true]));
+    assert_eq!((names(&view), view.dependents("s").count()), (vec!["2".into(), "1".into()], 3));
+    view.remove(&PODS, &Key::new("b", "1"));
+    assert_eq!(names(&view), ["2"]);
+}
+
+#[test]
 fn objects_are_found_by_the_node_they_are_on() {
     let mut view = View::default();
     let on = |name: &str, node: Option<&str>| {

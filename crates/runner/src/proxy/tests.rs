@@ -172,3 +172,33 @@ async fn a_process_of_the_machine_gets_its_port_back() {
     };
     run_proxy(settings, work).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_is_added_has_its_addresses() {
+    let api = FakeApi::new();
+    put(&api, &["10.244.0.2"]);
+    let spec = json!({"clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "type": "ClusterIP", "externalIPs": ["10.196.0.5"],
+        "ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]});
+    api.put(SERVICE, json!({"metadata": {"name": "dns", "namespace": "default"}, "spec": spec}));
+    let (kernel, journal) = (Arc::new(FakeKernel::default()), Arc::new(JournalBook::default()));
+    let settings = ProxySettings {
+        proxy: Proxy::new(Config { node_name: "n1".into(), ..Config::default() }),
+        node_name: "n1".into(),
+        client: api.client(),
+        hands: kernel.clone(),
+        clock: clock(),
+        journal: journal.clone(),
+    };
+    const RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/more";
+    let work = async {
+        let added = "add element services4 { 10.196.0.5 . udp . 53 : goto ext4/default/dns/udp/53 }";
+        until(|| kernel.last().iter().any(|it| it == added)).await;
+        api.put(RANGE, json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["10.196.0.0/16"]}}));
+        until(|| kernel.last().iter().any(|it| it == "delete element services4 { 10.196.0.5 . udp . 53 }")).await;
+        let decisions = journal.decisions(&SERVICES, &Key::new("default", "dns"));
+        assert_eq!(decisions[0].waits.iter().map(|it| &*it.reason).collect::<Vec<_>>(), ["ExternalAddressRefused"]);
+        api.remove(RANGE);
+        until(|| kernel.last().iter().any(|it| it == added)).await;
+    };
+    run_proxy(settings, work).await;
+}

@@ -4,7 +4,7 @@
 //! not scored yet. Labels of namespaces are not known here: a pod that selects namespaces by them is not placed, and one
 //! that was placed by hand is taken to keep pods of every namespace away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::{LabelSelector, ObjectMeta, Selector, selector::Requirement};
 use corten_reconcile::Actor;
@@ -37,7 +37,7 @@ pub(crate) struct Term {
 #[derive(Clone, Debug, PartialEq)]
 enum Namespaces {
     All,
-    Listed(Vec<String>),
+    Listed(BTreeSet<String>),
     /// Selected by labels.
     Unknown,
 }
@@ -63,8 +63,8 @@ impl Term {
 
     fn new(term: &PodAffinityTerm, owner: &ObjectMeta) -> Self {
         let namespaces = match &term.namespace_selector {
-            None if term.namespaces.is_empty() => Namespaces::Listed(vec![owner.namespace.clone()]),
-            None => Namespaces::Listed(term.namespaces.clone()),
+            None if term.namespaces.is_empty() => Namespaces::Listed([owner.namespace.clone()].into()),
+            None => Namespaces::Listed(term.namespaces.iter().cloned().collect()),
             Some(it) if it.selector().is_empty() => Namespaces::All,
             Some(_) => Namespaces::Unknown,
         };
@@ -95,7 +95,7 @@ pub(super) fn narrowed(
     other: &[String],
 ) -> Option<Selector> {
     let mut selector = selector?.selector();
-    let own = |key: &String| labels.get(key).map(|it| vec![it.clone()]);
+    let own = |key: &String| labels.get(key).map(|it| BTreeSet::from([it.clone()]));
     selector.0.extend(same.iter().filter_map(|key| Some(Requirement::In(key.clone(), own(key)?))));
     selector.0.extend(other.iter().filter_map(|key| Some(Requirement::NotIn(key.clone(), own(key)?))));
     Some(selector)

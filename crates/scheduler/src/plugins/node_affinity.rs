@@ -70,7 +70,7 @@ fn label<'a>(labels: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str>
 }
 
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let is_listed = || value.is_some_and(|value| requirement.values.iter().any(|it| it == value));
+    let is_listed = || value.is_some_and(|it| requirement.values.contains(it));
     let number = || value.and_then(|it| it.parse::<i64>().ok()).zip(requirement.values.first()?.parse::<i64>().ok());
     match &*requirement.operator {
         "In" => is_listed(),

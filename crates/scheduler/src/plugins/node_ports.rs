@@ -1,5 +1,7 @@
 //! Two pods cannot have the same port of the same node: same number and protocol, and an address in common.
 
+use std::collections::BTreeMap;
+
 use corten_reconcile::Actor;
 
 use crate::{
@@ -45,10 +47,15 @@ impl HostPort {
         ports
     }
 
-    fn collides(&self, other: &Self) -> bool {
-        self.port == other.port
-            && self.protocol == other.protocol
-            && (self.ip == other.ip || self.ip == ANY || other.ip == ANY)
+    /// Is it among those that are given away, or one that has an address in common with it? Looked up: a pod may ask for
+    /// thousands of ports, and so may those before it.
+    fn collides_with_any(&self, given: &BTreeMap<Self, usize>) -> bool {
+        let at = |ip: &str| Self { port: self.port, protocol: self.protocol.clone(), ip: ip.to_owned() };
+        if self.ip == ANY {
+            let next = given.range(at("")..).next();
+            return next.is_some_and(|(it, _)| it.port == self.port && it.protocol == self.protocol);
+        }
+        given.contains_key(self) || given.contains_key(&at(ANY))
     }
 }
 
@@ -61,7 +68,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
 /// The ports the pod asks for and the node has given away.
 fn taken<'p>(pod: &'p PodInfo, row: &Row<'p>) -> impl Iterator<Item = &'p HostPort> {
     let ports = row.ports;
-    pod.ports.iter().filter(move |wanted| ports.keys().any(|it| it.collides(wanted)))
+    pod.ports.iter().filter(move |it| it.collides_with_any(ports))
 }
 
 fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {

@@ -37,6 +37,20 @@ pub(crate) struct Constraint {
     honors_taints: bool,
 }
 
+/// Whether the pod may run on a node: found once for all of its constraints.
+#[derive(Clone, Copy)]
+struct Allowed {
+    by_affinity: bool,
+    by_taints: bool,
+}
+
+impl Allowed {
+    fn of(pod: &PodInfo, row: &Row<'_>) -> Self {
+        let by_taints = taint_toleration::untolerated(pod, row).next().is_none();
+        Self { by_affinity: node_affinity::allows(pod, row), by_taints }
+    }
+}
+
 /// How many pods one constraint counts in each domain.
 pub(crate) struct Domains<'a> {
     counts: BTreeMap<&'a str, i64>,
@@ -62,9 +76,8 @@ impl Constraint {
         self.selector.as_ref().is_some_and(|it| it.matches(labels))
     }
 
-    fn counts_node(&self, pod: &PodInfo, row: &Row<'_>) -> bool {
-        (!self.honors_affinity || node_affinity::allows(pod, row))
-            && (!self.honors_taints || taint_toleration::untolerated(pod, row).next().is_none())
+    fn counts_node(&self, allowed: Allowed) -> bool {
+        (!self.honors_affinity || allowed.by_affinity) && (!self.honors_taints || allowed.by_taints)
     }
 
     /// As upstream: pods that are being deleted do not count, and an empty selector counts none but the pod itself.
@@ -86,10 +99,11 @@ pub(crate) fn domains<'a>(pod: &PodInfo, snapshot: &'a Snapshot) -> Vec<Domains<
         return Vec::new();
     }
     let is_labelled = |row: &Row<'_>| pod.spread.iter().all(|it| row.labels.contains_key(&it.topology_key));
-    let rows: Vec<Row<'a>> = snapshot.nodes().filter(is_labelled).collect();
+    let rows: Vec<(Row<'a>, Allowed)> =
+        snapshot.nodes().filter(is_labelled).map(|it| (it, Allowed::of(pod, &it))).collect();
     let of_constraint = |constraint: &Constraint| {
         let mut counts = BTreeMap::new();
-        for row in rows.iter().filter(|it| constraint.counts_node(pod, it)) {
+        for (row, _) in rows.iter().filter(|it| constraint.counts_node(it.1)) {
             *counts.entry(&*row.labels[&constraint.topology_key]).or_default() += constraint.count(pod, row);
         }
         let is_too_few = counts.len() < constraint.domains_min;

@@ -2,7 +2,7 @@
 //!
 //! A set is read only when somebody asks for it; one that nobody changed is written back as the text it was.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -255,22 +255,30 @@ impl<'a> Owners<'a> {
                 &b.subresource,
             ))
         });
-        let mut left: Vec<Owner<'a>> = Vec::with_capacity(updaters.len());
-        for owner in updaters {
+        let mut left: Vec<(Owner<'a>, Vec<Set<'a>>)> = Vec::with_capacity(updaters.len());
+        let mut first_of: BTreeMap<String, usize> = BTreeMap::new();
+        for mut owner in updaters {
             // The first of a version waits for a second one: a bucket of one would be gained for nothing.
-            match left.iter_mut().find(|it| it.api_version == owner.api_version) {
-                Some(bucket) if length > UPDATERS_MAX => {
-                    let Owner { time, .. } = &owner;
-                    (bucket.manager, bucket.time) = (ANCIENT.into(), time.clone());
+            match first_of.get(&*owner.api_version).and_then(|at| left.get_mut(*at)) {
+                Some((bucket, sets)) if length > UPDATERS_MAX => {
+                    sets.push(std::mem::take(owner.set_mut()));
+                    (bucket.manager, bucket.time) = (ANCIENT.into(), owner.time);
                     bucket.subresource = "".into();
-                    let set = std::mem::take(bucket.set_mut()).union(owner.set().into_owned());
-                    bucket.fields = Fields::Set(set);
                     length -= 1;
                 }
-                _ => left.push(owner),
+                _ => {
+                    first_of.entry(owner.api_version.to_string()).or_insert(left.len());
+                    left.push((owner, Vec::new()));
+                }
             }
         }
-        kept.extend(left);
+        kept.extend(left.into_iter().map(|(mut bucket, mut sets)| {
+            if !sets.is_empty() {
+                sets.push(std::mem::take(bucket.set_mut()));
+                bucket.fields = Fields::Set(Set::union_all(sets));
+            }
+            bucket
+        }));
         self.0 = kept;
     }
 }

@@ -109,6 +109,23 @@ impl<'a> Set<'a> {
         }
     }
 
+    /// The union of many, two by two: each path is handed on as often as the number of sets can be halved, and not once for
+    /// each set that comes after its own.
+    pub(super) fn union_all(mut sets: Vec<Self>) -> Self {
+        while sets.len() > 1 {
+            let mut halved = Vec::with_capacity(sets.len().div_ceil(2));
+            let mut sets_left = sets.into_iter();
+            while let Some(one) = sets_left.next() {
+                halved.push(match sets_left.next() {
+                    Some(other) => one.union(other),
+                    None => one,
+                });
+            }
+            sets = halved;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
     /// Without the paths of `other`; paths below them stay.
     pub fn difference(self, other: &Set<'_>) -> Self {
         self.less(other, false)
@@ -138,14 +155,17 @@ impl<'a> Set<'a> {
 
     pub fn intersection(&self, other: &Set<'_>) -> Self {
         let mut both = Self::default();
-        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
-        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
-            match a.element.cmp(&b.element) {
-                Ordering::Less => _ = left.next(),
-                Ordering::Greater => _ = right.next(),
-                Ordering::Equal => {
+        // What is in both is looked for from the smaller one: of thousands of small sets each is compared with a large one.
+        if self.0.len() <= other.0.len() {
+            for a in &self.0 {
+                if let Some(b) = other.get(&a.element) {
                     both.push(a.element.clone(), a.member && b.member, a.below.intersection(&b.below));
-                    (_, _) = (left.next(), right.next());
+                }
+            }
+        } else {
+            for b in &other.0 {
+                if let Some(a) = self.get(&b.element) {
+                    both.push(a.element.clone(), a.member && b.member, a.below.intersection(&b.below));
                 }
             }
         }
@@ -174,20 +194,24 @@ impl<'a> Set<'a> {
 
     /// The paths as messages write them, in order: `.spec.containers[name="web"].image`.
     pub fn paths(&self) -> Vec<String> {
-        fn walk(set: &Set<'_>, path: &mut String, out: &mut Vec<String>) {
+        let mut out = Vec::new();
+        self.each_path(&mut |path| out.push(path.to_owned()));
+        out
+    }
+
+    pub(super) fn each_path(&self, each: &mut dyn FnMut(&str)) {
+        fn walk(set: &Set<'_>, path: &mut String, each: &mut dyn FnMut(&str)) {
             for node in &set.0 {
                 let length = path.len();
                 path.push_str(&node.element.to_string());
                 if node.member {
-                    out.push(path.clone());
+                    each(path);
                 }
-                walk(&node.below, path, out);
+                walk(&node.below, path, each);
                 path.truncate(length);
             }
         }
-        let mut out = Vec::new();
-        walk(self, &mut String::new(), &mut out);
-        out
+        walk(self, &mut String::new(), each);
     }
 
     /// Reads the JSON of a `fieldsV1`.
@@ -262,16 +286,29 @@ impl<'de> Visitor<'de> for Read {
         }
         body.member |= is_leaf;
         body.below.sort();
-        // A client may have written an element twice.
-        body.below.0.dedup_by(|again, first| {
-            let twice = again.element == first.element;
-            if twice {
-                first.member |= again.member;
-                first.below = std::mem::take(&mut first.below).union(std::mem::take(&mut again.below));
-            }
-            twice
-        });
+        body.below.unite_alike();
         Ok(body)
+    }
+}
+
+impl Set<'_> {
+    /// A client may have written an element twice, in one spelling or in many.
+    fn unite_alike(&mut self) {
+        if self.0.is_sorted_by(|a, b| a.element < b.element) {
+            return;
+        }
+        let mut united: Vec<Node<'_>> = Vec::with_capacity(self.0.len());
+        let mut nodes = std::mem::take(&mut self.0).into_iter().peekable();
+        while let Some(mut node) = nodes.next() {
+            let mut below = vec![std::mem::take(&mut node.below)];
+            while let Some(again) = nodes.next_if(|it| it.element == node.element) {
+                node.member |= again.member;
+                below.push(again.below);
+            }
+            node.below = Set::union_all(below);
+            united.push(node);
+        }
+        self.0 = united;
     }
 }
 

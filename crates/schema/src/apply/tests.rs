@@ -348,7 +348,7 @@ fn told(steps: &str) -> String {
                     let _ = writeln!(out, "{verb} {manager}: {message}");
                 }
                 Err(Refused::Conflicts(conflicts)) => {
-                    for Conflict { manager: with, path } in Refused::conflicts(&conflicts) {
+                    for Conflict { manager: with, path } in Refused::conflicts(&conflicts).0 {
                         let _ = writeln!(out, "{verb} {manager}: conflict with {with}: {path}");
                     }
                 }

@@ -1,5 +1,6 @@
 //! Whether a configuration fits its type: upstream's words for what a typed patch refuses.
 
+use corten_meta::shortened;
 use serde_json::Value;
 
 use super::{
@@ -8,7 +9,10 @@ use super::{
 };
 use crate::{Shape, Type};
 
-/// What does not fit, a sentence each: `.spec.foo: field not declared in schema`.
+/// More of them help nobody.
+const REPORTED_MAX: usize = 100;
+
+/// What does not fit, the first ones, a sentence each: `.spec.foo: field not declared in schema`.
 pub fn misfits(of: &'static Type, configuration: &Value) -> Vec<String> {
     let mut walk = Walk { path: String::new(), found: Vec::new() };
     walk.object(of, configuration);
@@ -30,7 +34,11 @@ struct Walk {
 
 impl Walk {
     fn complain(&mut self, message: &str) {
-        self.found.push(if self.path.is_empty() { message.to_owned() } else { format!("{}: {message}", self.path) });
+        if self.found.len() < REPORTED_MAX {
+            let message = shortened(message);
+            let path = shortened(&self.path);
+            self.found.push(if path.is_empty() { message.into_owned() } else { format!("{path}: {message}") });
+        }
     }
 
     fn at(&mut self, element: &Element<'_>, check: impl FnOnce(&mut Self)) {

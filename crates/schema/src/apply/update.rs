@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
+use corten_meta::shortened;
 use serde_json::Value;
 
 use super::{
@@ -198,14 +199,27 @@ pub enum Refused<'a> {
     Conflicts(Vec<(Owner<'a>, Set<'a>)>),
 }
 
+/// Beyond so much text conflicts are only counted.
+const CONFLICTS_BYTES_MAX: usize = 256 << 10;
+
 impl Refused<'_> {
-    pub fn conflicts(of: &[(Owner<'_>, Set<'_>)]) -> Vec<Conflict> {
-        let mut found = Vec::new();
+    /// The first conflicts, and how many there are in all.
+    pub fn conflicts(of: &[(Owner<'_>, Set<'_>)]) -> (Vec<Conflict>, usize) {
+        let (mut told, mut count) = (Vec::new(), 0_usize);
+        let mut room = CONFLICTS_BYTES_MAX;
         for (owner, set) in of {
-            let manager = owner.described();
-            found.extend(set.paths().into_iter().map(|path| Conflict { manager: manager.clone(), path }));
+            let manager = shortened(&owner.described()).into_owned();
+            set.each_path(&mut |path| {
+                count += 1;
+                let path = shortened(path);
+                let bytes = manager.len() + path.len();
+                room = room.saturating_sub(bytes);
+                if room > 0 {
+                    told.push(Conflict { manager: manager.clone(), path: path.into_owned() });
+                }
+            });
         }
-        found
+        (told, count)
     }
 }
 
@@ -318,20 +332,20 @@ fn pruned(
     let last_set = last.set().into_owned().with_named_fields(form);
     let mut left = removed(of, new.clone(), &last_set);
     // What others own comes back: first what they own in this version's words, then what in those of others.
-    let mut by_version: BTreeMap<&str, Set<'_>> = BTreeMap::new();
+    let mut by_version: BTreeMap<&str, Vec<Set<'_>>> = BTreeMap::new();
     for owner in others.0.iter().chain([me]) {
-        let set = by_version.entry(&owner.api_version).or_default();
-        *set = std::mem::take(set).union(owner.set().into_owned());
+        by_version.entry(&owner.api_version).or_default().push(owner.set().into_owned());
     }
     let here = &*last.api_version;
     if let Some(owned) = by_version.remove(here) {
-        left = with_owned(of, &new, &left, owned);
+        left = with_owned(of, &new, &left, Set::union_all(owned));
     }
     for (version, owned) in by_version {
         let views = write.views;
         let back = (|| {
             let of = views.type_of(version)?;
             let (new, left) = (views.view(&new, here, version)?, views.view(&left, here, version)?);
+            let owned = Set::union_all(owned);
             views.view(&with_owned(of, &new, &left, owned), version, here)
         })();
         left = back.unwrap_or(left);

@@ -1,10 +1,13 @@
 //! RFC 6902, bounded: few operations, and none makes the object larger or deeper than what a request body could have carried
-//! anyway.
+//! anyway; and all of them together look at so many values, however often they go through the same ones.
+
+mod work;
 
 use corten_meta::depth::{self, LEVELS_MAX};
 use json_patch::{Patch, PatchErrorKind, PatchOperation, jsonptr::Pointer};
 use serde_json::Value;
 
+use self::work::Work;
 use super::PatchError;
 
 const OPERATIONS_MAX: usize = 10_000;
@@ -15,7 +18,7 @@ const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 ///
 /// # Errors
 /// `Malformed` where it is no JSON patch, `TooLarge` for too many operations, `Unprocessable` where an operation fails (a
-/// missing path, a `test` that does not hold) or would make the object too large or too deep.
+/// missing path, a `test` that does not hold), would make the object too large or too deep, or they are too much work.
 pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     // No message shows a value: it may be a secret.
     let malformed = |reason: String| PatchError::Malformed(format!("error decoding patch: {reason}"));
@@ -36,7 +39,9 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     let patch = Patch(operations.map_err(PatchError::Unprocessable)?);
     let mut result = original;
     let mut size_max = size(&result);
+    let mut work = Work::default();
     for operation in patch.0 {
+        work.add(&operation, &result).map_err(PatchError::Unprocessable)?;
         size_max += growth(&operation, &result);
         if size_max > RESULT_BYTES_MAX {
             let message = format!(

@@ -8,11 +8,11 @@ pub fn merge(original: Value, patch: &Value) -> Value {
         Value::Object(entries) => entries,
         _ => Map::new(),
     };
-    for (name, change) in changes {
-        if change.is_null() {
-            merged.shift_remove(name);
-            continue;
-        }
+    // All at once: what stands behind each that is taken out would move up for each of them.
+    if changes.values().any(Value::is_null) {
+        merged.retain(|name, _| !changes.get(name).is_some_and(Value::is_null));
+    }
+    for (name, change) in changes.iter().filter(|it| !it.1.is_null()) {
         let before = merged.get_mut(name).map_or(Value::Null, Value::take);
         merged.insert(name.clone(), merge(before, change));
     }

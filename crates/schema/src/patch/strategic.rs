@@ -52,6 +52,7 @@ fn merge_object(shape: Shape, original: &mut Map<String, Value>, patch: &Map<Str
         Some(other) => return Err(unknown_directive(other, patch)),
     }
     retain_keys(original, patch)?;
+    let mut gone = BTreeSet::new();
     for (name, change) in patch {
         if name == RETAIN_KEYS {
             continue;
@@ -65,23 +66,28 @@ fn merge_object(shape: Shape, original: &mut Map<String, Value>, patch: &Map<Str
             }
         } else {
             let order = patch.get(&format!("{SET_ORDER}{name}"));
-            merge_field(shape, original, name, change, order)?;
+            if !merge_field(shape, original, name, change, order)? {
+                gone.insert(name);
+            }
         }
+    }
+    // All at once: what stands behind each that is taken out would move up for each of them.
+    if !gone.is_empty() {
+        original.retain(|name, _| !gone.contains(name));
     }
     Ok(())
 }
 
+/// False where the field is to be taken out.
 fn merge_field(
     shape: Shape,
     original: &mut Map<String, Value>,
     name: &str,
     change: &Value,
     order: Option<&Value>,
-) -> Result<(), PatchError> {
+) -> Result<bool, PatchError> {
     match (original.get_mut(name), change) {
-        (_, Value::Null) => {
-            original.shift_remove(name);
-        }
+        (_, Value::Null) => return Ok(false),
         (Some(Value::Object(before)), Value::Object(changes)) => match inner(shape, name) {
             (_, Patch::Replace) => {
                 original.insert(name.to_owned(), change.clone());
@@ -97,12 +103,10 @@ fn merge_field(
             Some(value) => {
                 original.insert(name.to_owned(), value);
             }
-            None => {
-                original.shift_remove(name);
-            }
+            None => return Ok(false),
         },
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The shape of a field or entry, and how it merges.

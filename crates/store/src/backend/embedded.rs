@@ -73,8 +73,8 @@ pub enum OpenError {
     /// gone or altered.
     #[error("the store is damaged: {}: {reason}", file.display())]
     Damaged { file: PathBuf, reason: String },
-    #[error("opening the store: {}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
+    #[error("{}: {cause}", path.display())]
+    Io { path: PathBuf, cause: io::Error },
 }
 
 pub struct Embedded {
@@ -98,7 +98,7 @@ impl Embedded {
 
     fn open_on(disk: Disk, options: Options) -> Result<Self, OpenError> {
         let lock = lock(&disk)?;
-        let failed = |source| OpenError::Io { path: disk.dir().into(), source };
+        let failed = |cause| OpenError::Io { path: disk.dir().into(), cause };
         let has_begun = lock.metadata().map_err(failed)?.len() > 0;
         let recovered = recover::recover(&disk, has_begun, options.history, options.log_ahead)?;
         if !has_begun {
@@ -119,7 +119,7 @@ impl Embedded {
                 drop(lock);
                 finish.send_replace(true);
             })
-            .map_err(|source| OpenError::Io { path: disk.dir().into(), source })?;
+            .map_err(|cause| OpenError::Io { path: disk.dir().into(), cause })?;
         let (requests, thread) = (Mutex::new(Some(requests)), Mutex::new(Some(thread)));
         Ok(Self { mvcc, writer, crowd: Crowd::default(), requests, thread, finished })
     }
@@ -154,7 +154,7 @@ impl Embedded {
 }
 
 fn lock(disk: &Disk) -> Result<File, OpenError> {
-    let failed = |source| OpenError::Io { path: disk.dir().into(), source };
+    let failed = |cause| OpenError::Io { path: disk.dir().into(), cause };
     disk.create_dir().map_err(failed)?;
     let lock = disk.open_lock().map_err(failed)?;
     for _ in 0..LOCK_TRIES {
@@ -198,6 +198,11 @@ impl Store for Embedded {
 
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { self.mvcc.compact(revision) })
+    }
+
+    fn writable(&self) -> Result<(), Error> {
+        // A writer at work finds out by itself.
+        self.writer.try_lock().map_or(Ok(()), |writer| writer.check())
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

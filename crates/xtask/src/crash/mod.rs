@@ -18,14 +18,15 @@ use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
-use self::{
+use self::watcher::Watcher;
+pub(crate) use self::{
     truth::{List, Truth},
-    watcher::Watcher,
+    writer::write,
 };
 use crate::real::{ControlPlane, Data, Launcher, build};
 
-const NAMESPACE: &str = "crash";
-const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";
+pub(crate) const NAMESPACE: &str = "crash";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";
 const WRITERS: usize = 8;
 /// The slowest rests this many milliseconds after each batch, the first not at all.
 const WATCHERS: u64 = 4;
@@ -75,7 +76,7 @@ async fn rounds(launcher: &Launcher, args: &Args) -> Result<()> {
         }
         for number in 0..WRITERS {
             let (connection, truth, seed) = (server.connect().await?, truth.clone(), dice.random());
-            writing.spawn(writer::write(number, connection, truth, StdRng::seed_from_u64(seed)));
+            writing.spawn(write(number, connection, truth, StdRng::seed_from_u64(seed)));
         }
         tokio::time::sleep(Duration::from_millis(dice.random_range(LIFE_MS))).await;
         server.kill()?;

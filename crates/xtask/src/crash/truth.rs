@@ -7,39 +7,39 @@ use serde::Deserialize;
 
 /// One state of an object: where it came from and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Version {
-    pub(super) revision: u64,
-    pub(super) value: String,
+pub(crate) struct Version {
+    pub(crate) revision: u64,
+    pub(crate) value: String,
 }
 
 /// All objects at one revision.
-pub(super) struct List {
-    pub(super) revision: u64,
-    pub(super) objects: BTreeMap<String, Version>,
+pub(crate) struct List {
+    pub(crate) revision: u64,
+    pub(crate) objects: BTreeMap<String, Version>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Object {
-    pub(super) metadata: Metadata,
+pub(crate) struct Object {
+    pub(crate) metadata: Metadata,
     #[serde(default)]
-    pub(super) data: BTreeMap<String, String>,
+    pub(crate) data: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Metadata {
-    pub(super) name: String,
-    pub(super) resource_version: String,
+pub(crate) struct Metadata {
+    pub(crate) name: String,
+    pub(crate) resource_version: String,
 }
 
 impl Object {
-    pub(super) fn read(json: &[u8]) -> Result<(String, Version)> {
+    pub(crate) fn read(json: &[u8]) -> Result<(String, Version)> {
         let object: Self = serde_json::from_slice(json).context("reading a ConfigMap")?;
         object.version()
     }
 
-    pub(super) fn version(mut self) -> Result<(String, Version)> {
+    pub(crate) fn version(mut self) -> Result<(String, Version)> {
         let revision = self.metadata.resource_version.parse().context("reading a resourceVersion")?;
         let value = self.data.remove("value").unwrap_or_default();
         Ok((self.metadata.name, Version { revision, value }))
@@ -47,7 +47,7 @@ impl Object {
 }
 
 impl List {
-    pub(super) fn read(json: &[u8]) -> Result<Self> {
+    pub(crate) fn read(json: &[u8]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Raw {
             metadata: Metadata,
@@ -63,13 +63,13 @@ impl List {
 }
 
 /// Was it made by a writer?
-pub(super) fn is_ours(name: &str) -> bool {
+pub(crate) fn is_ours(name: &str) -> bool {
     name.starts_with("w-")
 }
 
 /// What a writer wants of one object.
 #[derive(Clone, Debug)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     Put(String),
     Delete,
 }
@@ -83,7 +83,7 @@ struct Known {
 }
 
 #[derive(Default)]
-pub(super) struct Truth {
+pub(crate) struct Truth {
     known: BTreeMap<String, Known>,
     /// Every write that put something and was answered.
     answered: BTreeMap<u64, (String, String)>,
@@ -91,15 +91,15 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    pub(super) fn holds(&self, name: &str) -> bool {
+    pub(crate) fn holds(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|it| it.is.is_some())
     }
 
-    pub(super) fn asked(&mut self, name: &str, wish: Wish) {
+    pub(crate) fn asked(&mut self, name: &str, wish: Wish) {
         self.known.entry(name.to_owned()).or_default().in_doubt = Some(wish);
     }
 
-    pub(super) fn put(&mut self, name: &str, version: Version) -> Result<()> {
+    pub(crate) fn put(&mut self, name: &str, version: Version) -> Result<()> {
         if let Some((other, _)) = self.answered.insert(version.revision, (name.to_owned(), version.value.clone())) {
             bail!("revision {} was given to {other} and to {name}", version.revision);
         }
@@ -107,17 +107,17 @@ impl Truth {
         Ok(())
     }
 
-    pub(super) fn deleted(&mut self, name: &str) {
+    pub(crate) fn deleted(&mut self, name: &str) {
         self.n_deletes += 1;
         self.known.insert(name.to_owned(), Known::default());
     }
 
-    pub(super) fn n_answered(&self) -> usize {
+    pub(crate) fn n_answered(&self) -> usize {
         self.answered.len() + self.n_deletes
     }
 
     /// Compares with what is there, after which nothing is in doubt.
-    pub(super) fn settle(&mut self, list: &List) -> Result<()> {
+    pub(crate) fn settle(&mut self, list: &List) -> Result<()> {
         if let Some(stranger) = list.objects.keys().find(|it| !self.known.contains_key(*it)) {
             bail!("{stranger} is there, and nobody asked for it");
         }

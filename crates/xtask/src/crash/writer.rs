@@ -17,7 +17,7 @@ use crate::real::Connection;
 const OBJECTS: usize = 12;
 const VALUE_BYTES: std::ops::Range<usize> = 0..600;
 
-pub(super) async fn write(
+pub(crate) async fn write(
     number: usize,
     mut connection: Connection,
     truth: Arc<Mutex<Truth>>,

@@ -10,10 +10,23 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use super::script::Shell;
 use crate::real::free_port;
+
+/// What is different about the machine that the scripts are played on.
+#[derive(clap::Args, Clone)]
+pub(super) struct Machine {
+    /// Take the archives of images from DIR instead of making them
+    #[arg(long, value_name = "DIR")]
+    images: Option<PathBuf>,
+    /// How many times slower the machine is than those that the scripts mean when they speak of seconds
+    #[arg(long, default_value_t = 1.0)]
+    slowness: f64,
+}
 
 pub(super) struct Cluster {
     corten: PathBuf,
+    machine: Machine,
     dir: PathBuf,
     kubeconfig: PathBuf,
     port: u16,
@@ -43,7 +56,7 @@ pub(super) fn missing(suite: &str) -> Option<String> {
     (!absent.is_empty()).then(|| format!("not installed: {}", absent.join(", ")))
 }
 
-pub(super) fn in_path(tool: &str) -> bool {
+pub(crate) fn in_path(tool: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]).any(|it| it.join(tool).exists())
 }
@@ -60,7 +73,7 @@ pub(super) fn kubectl_minor() -> Result<u32> {
 
 impl Cluster {
     /// `corten server` on a free port, in a folder of its own.
-    pub(super) fn control_plane(corten: &Path, suite: &str) -> Result<Self> {
+    pub(super) fn control_plane(corten: &Path, suite: &str, machine: &Machine) -> Result<Self> {
         let dir = fresh_dir(suite)?;
         let port = free_port()?;
         let log = File::create(dir.join("log"))?;
@@ -73,18 +86,19 @@ impl Cluster {
             .spawn()
             .context("starting corten server")?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
-        let mut cluster =
-            Self { corten: corten.to_owned(), dir, kubeconfig, port, process: Some(process), is_ours: true };
+        let (corten, machine, process) = (corten.to_owned(), machine.clone(), Some(process));
+        let mut cluster = Self { corten, machine, dir, kubeconfig, port, process, is_ours: true };
         cluster.wait_ready(Duration::from_secs(30))?;
         Ok(cluster)
     }
 
     /// `corten up` with folders of its own, so that a cluster somebody uses on this machine is not touched.
-    pub(super) fn node(corten: &Path, suite: &str) -> Result<Self> {
+    pub(super) fn node(corten: &Path, suite: &str, machine: &Machine) -> Result<Self> {
         let dir = fresh_dir(suite)?;
         let port = free_port()?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
-        let mut cluster = Self { corten: corten.to_owned(), dir, kubeconfig, port, process: None, is_ours: true };
+        let (corten, machine) = (corten.to_owned(), machine.clone());
+        let mut cluster = Self { corten, machine, dir, kubeconfig, port, process: None, is_ours: true };
         cluster.images(suite)?;
         cluster.up()?;
         cluster.wait_ready(Duration::from_secs(60))?;
@@ -92,9 +106,10 @@ impl Cluster {
     }
 
     /// A node that runs already, with its folders `data` and `run` in `dir`; it stays as it is.
-    pub(super) fn running(corten: &Path, dir: &Path) -> Self {
+    pub(super) fn running(corten: &Path, dir: &Path, machine: &Machine) -> Self {
         let kubeconfig = dir.join("data/admin.kubeconfig");
-        Self { corten: corten.to_owned(), dir: dir.to_owned(), kubeconfig, port: 0, process: None, is_ours: false }
+        let (corten, machine, dir) = (corten.to_owned(), machine.clone(), dir.to_owned());
+        Self { corten, machine, dir, kubeconfig, port: 0, process: None, is_ours: false }
     }
 
     pub(super) fn kubeconfig(&self) -> &Path {
@@ -115,13 +130,12 @@ impl Cluster {
         flags
     }
 
-    /// Builds the images of the tests and puts them where the node takes them from.
+    /// Puts the images of the tests where the node takes them from; builds them first unless they are given.
     fn images(&self, suite: &str) -> Result<()> {
         let root = crate::tidy::root()?;
         let folder = self.dir.join("data/images");
         fs::create_dir_all(&folder)?;
-        let cache =
-            env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from);
+        let cache = self.machine.images.clone().unwrap_or_else(images_cache);
         // The node takes them in the order of these names: what hardly any case needs comes last.
         let names: &[(&str, &str)] = if suite == "pods" {
             &[("pause", "pause.tar"), ("suite", "suite.tar"), ("demo", "with-demo.tar")]
@@ -129,9 +143,8 @@ impl Cluster {
             &[("pause", "pause.tar"), ("demo", "demo.tar")]
         };
         for (name, place) in names {
-            let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
-            if !status.success() {
-                bail!("images/build {name}: {status}");
+            if self.machine.images.is_none() {
+                build_images(&root, name)?;
             }
             let archive = format!("{name}.tar");
             fs::copy(cache.join(&archive), folder.join(place)).with_context(|| format!("taking {archive}"))?;
@@ -155,6 +168,7 @@ impl Cluster {
     }
 
     fn wait_ready(&mut self, patience: Duration) -> Result<()> {
+        let patience = patience.mul_f64(self.machine.slowness);
         let deadline = Instant::now() + patience;
         loop {
             if let Some(status) = self.process.as_mut().and_then(|it| it.try_wait().transpose()).transpose()? {
@@ -195,18 +209,6 @@ impl Cluster {
             .env("HOME", &self.dir)
     }
 
-    /// What somebody would look at who has nothing but this output.
-    pub(super) fn show_state(&self) {
-        let look = "kubectl get nodes,pods -A -o wide --request-timeout 5s; corten why -A; df -h \"$CORTEN_E2E_DIR\"; free -m; cat /proc/loadavg";
-        let mut bash = Command::new("bash");
-        bash.args(["-c", &format!("exec 2>&1; {look}")]);
-        let seen = self.environment(&mut bash).output().map(|it| it.stdout).unwrap_or_default();
-        for line in String::from_utf8_lossy(&seen).lines() {
-            println!("  state: {line}");
-        }
-        self.show_log();
-    }
-
     fn show_log(&self) {
         for name in ["log", "data/log/corten.log"] {
             let text = fs::read_to_string(self.dir.join(name)).unwrap_or_default();
@@ -240,6 +242,44 @@ impl Cluster {
         }
         fs::remove_dir_all(&self.dir).with_context(|| format!("removing {}", self.dir.display()))
     }
+}
+
+impl Shell for Cluster {
+    fn run(&mut self, command: &str) -> Result<(i32, String)> {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", command]).current_dir(crate::tidy::root()?);
+        let output = self.environment(&mut bash).output().context("running bash")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        Ok((output.status.code().unwrap_or(-1), text))
+    }
+
+    fn show_state(&self) {
+        let look = "kubectl get nodes,pods -A -o wide --request-timeout 5s; corten why -A; df -h \"$CORTEN_E2E_DIR\"; free -m; cat /proc/loadavg";
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("exec 2>&1; {look}")]);
+        let seen = self.environment(&mut bash).output().map(|it| it.stdout).unwrap_or_default();
+        for line in String::from_utf8_lossy(&seen).lines() {
+            println!("  state: {line}");
+        }
+        self.show_log();
+    }
+
+    fn slowness(&self) -> f64 {
+        self.machine.slowness
+    }
+}
+
+/// Where `images/build` leaves what it makes.
+pub(crate) fn images_cache() -> PathBuf {
+    env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from)
+}
+
+pub(crate) fn build_images(root: &Path, name: &str) -> Result<()> {
+    let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
+    if !status.success() {
+        bail!("images/build {name}: {status}");
+    }
+    Ok(())
 }
 
 fn fresh_dir(name: &str) -> Result<PathBuf> {

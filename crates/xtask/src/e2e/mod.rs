@@ -15,7 +15,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use cluster::Cluster;
-use script::Script;
+pub(crate) use cluster::{build_images, images_cache, in_path};
+pub(crate) use script::{Script, Shell};
 
 use crate::tidy::root;
 
@@ -33,6 +34,8 @@ pub(crate) struct Args {
     /// How many Pods of the suite `pods` are played side by side
     #[arg(long, default_value_t = 12)]
     at_once: usize,
+    #[command(flatten)]
+    machine: cluster::Machine,
 }
 
 /// Plays every script; the first failure of a script ends that script, and the others go on.
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             tally.skipped += scripts.len();
             continue;
         }
-        play(&corten, suite, scripts, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
+        play(&corten, suite, scripts, args, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
     }
     pods(&root, &corten, args, &mut tally)?;
     println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
@@ -65,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 /// One suite's scripts share a cluster. One that fails leaves behind what the next would stumble over: these get a new one.
-fn play(corten: &Path, suite: &str, scripts: Vec<Script>, tally: &mut Tally) -> Result<()> {
+fn play(corten: &Path, suite: &str, scripts: Vec<Script>, args: &Args, tally: &mut Tally) -> Result<()> {
     let mut running = None;
     for script in scripts {
         if let Some(lack) = script.lacks(cluster::kubectl_minor()?) {
@@ -75,8 +78,8 @@ fn play(corten: &Path, suite: &str, scripts: Vec<Script>, tally: &mut Tally) -> 
         }
         let mut cluster = match running.take() {
             Some(cluster) => cluster,
-            None if suite == "node" => Cluster::node(corten, suite).context("starting the cluster")?,
-            None => Cluster::control_plane(corten, suite).context("starting the cluster")?,
+            None if suite == "node" => Cluster::node(corten, suite, &args.machine).context("starting the cluster")?,
+            None => Cluster::control_plane(corten, suite, &args.machine).context("starting the cluster")?,
         };
         let has_passed = script.play(&mut cluster);
         tally.count(has_passed);
@@ -101,8 +104,8 @@ fn pods(root: &Path, corten: &Path, args: &Args, tally: &mut Tally) -> Result<()
         return Ok(());
     }
     let cluster = match &args.running {
-        Some(dir) => Cluster::running(corten, dir),
-        None => Cluster::node(corten, "pods").context("starting the cluster for e2e/pods")?,
+        Some(dir) => Cluster::running(corten, dir, &args.machine),
+        None => Cluster::node(corten, "pods", &args.machine).context("starting the cluster for e2e/pods")?,
     };
     let cluster = pods::play(cases, args.at_once, cluster, tally)?;
     cluster.stop().context("stopping the cluster of e2e/pods")
@@ -125,7 +128,7 @@ impl Tally {
     }
 }
 
-fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Script>> {
+pub(crate) fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Script>> {
     let dir = root.join("e2e").join(suite);
     let mut paths: Vec<PathBuf> = fs::read_dir(&dir)
         .with_context(|| format!("listing {}", dir.display()))?

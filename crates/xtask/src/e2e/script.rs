@@ -23,19 +23,29 @@
 use std::{
     fs,
     path::Path,
-    process::Command,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
 
-use super::cluster::{self, Cluster};
+use super::cluster;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
-pub(super) struct Script {
+/// What runs the commands of a script.
+pub(crate) trait Shell {
+    /// Runs a command to its end: the exit code, and all that it printed.
+    fn run(&mut self, command: &str) -> Result<(i32, String)>;
+
+    /// What somebody would look at who has nothing but this output.
+    fn show_state(&self);
+
+    /// How much longer than on a real machine all takes.
+    fn slowness(&self) -> f64;
+}
+
+pub(crate) struct Script {
     name: String,
-    root: std::path::PathBuf,
     needs: Needs,
     steps: Vec<Step>,
 }
@@ -60,12 +70,12 @@ struct Step {
 }
 
 impl Script {
-    pub(super) fn read(root: &Path, path: &Path) -> Result<Self> {
+    pub(crate) fn read(root: &Path, path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
         let (needs, text) = needs(&text);
         let steps = parse(text).with_context(|| format!("reading {name}"))?;
-        Ok(Self { name, root: root.to_owned(), needs, steps })
+        Ok(Self { name, needs, steps })
     }
 
     /// Why it cannot be played here, with this version of kubectl; `None` if it can.
@@ -81,27 +91,26 @@ impl Script {
     }
 
     /// Runs the steps; prints and returns whether all held.
-    pub(super) fn play(&self, cluster: &mut Cluster) -> bool {
+    pub(crate) fn play(&self, shell: &mut dyn Shell) -> bool {
         let begin = Instant::now();
         for step in &self.steps {
-            if let Err(why) = self.step(step, cluster) {
+            if let Err(why) = step.play(shell) {
                 println!("FAILED {}:{}\n  {}\n{why}", self.name, step.line, step.command);
-                cluster.show_state();
+                shell.show_state();
                 return false;
             }
         }
         println!("ok     {} ({} steps, {:.1} s)", self.name, self.steps.len(), begin.elapsed().as_secs_f64());
         true
     }
+}
 
-    fn step(&self, step: &Step, cluster: &Cluster) -> Result<(), String> {
-        let deadline = Instant::now() + step.patience;
+impl Step {
+    fn play(&self, shell: &mut dyn Shell) -> Result<(), String> {
+        let deadline = Instant::now() + self.patience.mul_f64(shell.slowness());
         loop {
-            let mut command = Command::new("bash");
-            command.args(["-c", &step.command]).current_dir(&self.root);
-            let output = cluster.environment(&mut command).output().map_err(|it| format!("  cannot run bash: {it}"))?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            match step.judge(output.status.code().unwrap_or(-1), &text) {
+            let (exit, text) = shell.run(&self.command).map_err(|it| format!("  {it:#}"))?;
+            match self.judge(exit, &text) {
                 Ok(()) => return Ok(()),
                 Err(why) if Instant::now() >= deadline => return Err(format!("  {why}\n--- it printed\n{text}---")),
                 // Between two tries the machine belongs to the cluster.
@@ -109,9 +118,7 @@ impl Script {
             }
         }
     }
-}
 
-impl Step {
     fn judge(&self, exit: i32, output: &str) -> Result<(), String> {
         if exit != self.exit {
             return Err(format!("exit code {exit}, expected {}", self.exit));

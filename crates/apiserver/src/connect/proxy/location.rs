@@ -9,7 +9,7 @@ use std::{
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, PODS, SERVICES};
-use corten_meta::Status;
+use corten_meta::{Status, address::is_reachable};
 use serde::Deserialize;
 
 use super::super::target::{Node, cached};
@@ -67,7 +67,7 @@ impl Location {
 fn node(server: &Server, named: &Named<'_>) -> Result<Location, Status> {
     let mut node = Node::find(server, named.name)?;
     let address: IpAddr = node.address.parse().map_err(|_| Status::bad_request(NOT_ALLOWED))?;
-    if !is_proxyable(address) {
+    if !is_reachable(address) {
         return Err(Status::bad_request(NOT_ALLOWED));
     }
     if named.port.is_empty() || named.port == node.port.to_string() {
@@ -121,7 +121,7 @@ fn pod(server: &Server, namespace: &str, named: &Named<'_>) -> Result<Location, 
     let pod: Pod = cached(server, &PODS, namespace, named.name)?;
     let PodStatus { pod_ip, pod_ips } = &pod.status;
     let address = pod_ips.first().map_or(pod_ip, |it| &it.ip);
-    let address: Option<IpAddr> = address.parse().ok().filter(|it| is_proxyable(*it));
+    let address: Option<IpAddr> = address.parse().ok().filter(|it| is_reachable(*it));
     let address = address.ok_or_else(|| Status::bad_request(NOT_ALLOWED))?;
     let first = pod.spec.containers.iter().find_map(|it| it.ports.first()).map(|it| it.container_port);
     let port = match (named.port, first) {
@@ -236,17 +236,7 @@ fn own_address(server: &Server, endpoint: &Endpoint) -> Option<IpAddr> {
     let address = endpoint.addresses.first()?;
     let PodStatus { pod_ip, pod_ips } = &pod.status;
     let is_its_own = pod_ip == address || pod_ips.iter().any(|it| it.ip == *address);
-    address.parse().ok().filter(|it| is_its_own && is_proxyable(*it))
-}
-
-/// What can be one machine's on a network, and is not this one's own.
-fn is_proxyable(address: IpAddr) -> bool {
-    let address = address.to_canonical();
-    let is_link_local = match address {
-        IpAddr::V4(it) => it.is_link_local() || it.is_broadcast(),
-        IpAddr::V6(it) => it.is_unicast_link_local(),
-    };
-    !(address.is_loopback() || address.is_unspecified() || address.is_multicast() || is_link_local)
+    address.parse().ok().filter(|it| is_its_own && is_reachable(*it))
 }
 
 /// As upstream, which looks a port's name up among the well-known ones.

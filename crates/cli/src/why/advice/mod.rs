@@ -146,7 +146,7 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NodePorts" => Some(scheduling::ports(case).await),
         "SchedulingGated" => Some(scheduling::gated(case)),
         "NotScheduled" => Some(scheduling::other(case).await),
-        "NoNodes" => Some(Advice::run("corten up".into()).hint("`corten up` makes this machine the cluster's node")),
+        "NoNodes" => Some(scheduling::no_nodes(case).await),
         "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
         "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
         "ClaimInUse" => Some(leaving::in_use(case)),
@@ -157,14 +157,19 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
         "PodSecurityViolated" => Some(refusals::pod_security(case)),
         "LimitRangeViolated" => Some(refusals::limit_range(case)),
+        "RoleNotFound" | "SubjectNotFound" => {
+            Some(Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "yaml"])))
+        }
         "ServiceAccountNotFound" => Some(refusals::service_account(case).await),
         "PriorityClassNotFound" | "RuntimeClassNotFound" | "TemplateInvalid" => {
             Some(Advice::run(case.edit()).hints(case.edit_hints()))
         }
+        "NeverDue" | "UnparseableSchedule" | "InvalidSchedule" | "UnknownTimeZone" => Some(Advice::run(case.edit())),
         "DeploymentPaused" => Some(workloads::paused(case)),
         "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
         "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),
         "ApprovalNeeded" => Some(workloads::approval(case)),
+        "CertificateMissing" | "Denied" | "SigningFailed" => Some(workloads::unsigned(case)),
         "NoDisruptionsAllowed" | "EvictionRefused" => Some(workloads::budget(case)),
         "JobAlreadyActive" | "PodsRunning" => Some(workloads::running(case)),
         "NoPodsSelected" => Some(services::selector(case).await),
@@ -173,6 +178,10 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "LoopStuck" | "LoopPanicked" => Some(defect(case)),
+        "FolderExposed" | "FileExposed" | "FileLost" => told(case),
+        "PodTrafficFiltered" => {
+            told(case).map(|it| it.hint("keep a rule for it where that filter is kept: it is loaded anew from there"))
+        }
         _ => None,
     }
 }
@@ -189,14 +198,26 @@ fn defect(case: &Case<'_>) -> Advice {
     })
 }
 
+/// The command that its message names.
+fn told(case: &Case<'_>) -> Option<Advice> {
+    let command = case.wait.message.split_once('`')?.1.rsplit_once('`')?.0;
+    // A path may hold anything.
+    let chmod = command.strip_prefix("chmod ").and_then(|it| it.split_once(' '));
+    let quoted = chmod.map(|(mode, path)| format!("chmod {mode} {}", quoted(path)));
+    Some(Advice::run(quoted.unwrap_or_else(|| command.to_owned())))
+}
+
 /// Nothing is known of this reason but what the wait says.
 fn general(case: &Case<'_>) -> Advice {
-    let next = match case.wait.on.as_deref() {
-        Some(on) if on.starts_with("node/") => kubectl("", &["describe", on]),
-        Some(on) => kubectl(case.namespace, &["describe", on]),
-        None => case.describe(),
-    };
-    Advice::run(next)
+    let named = case.wait.on.as_deref().and_then(|it| it.split_once('/'));
+    // What it waits for need not be an object of the API.
+    let object = named.and_then(|(kind, name)| Some((corten_kinds::by_name(kind)?, name)));
+    let next = object.map(|(kind, name)| {
+        let (namespace, name) = name.split_once('/').unwrap_or((case.namespace, name));
+        let namespace = if kind.resource.namespaced { namespace } else { "" };
+        kubectl(namespace, &["describe", &format!("{}/{name}", kind.singular)])
+    });
+    Advice::run(next.unwrap_or_else(|| case.describe()))
 }
 
 fn who(case: &Case<'_>) -> String {

@@ -20,6 +20,17 @@ async fn nearest_node(case: &Case<'_>) -> Option<(String, std::rc::Rc<Value>, St
     Some((name, node, cause.wait.message.clone()))
 }
 
+pub(super) async fn no_nodes(case: &Case<'_>) -> Advice {
+    let nodes = case.reader.list(&NODES, "").await;
+    // The loop that waits has not been told of it, or will not have it.
+    if let Some(node) = nodes.first() {
+        let name = text(node, "/metadata/name");
+        let advice = Advice::run(format!("corten why node/{name}"));
+        return advice.headline(format!("no node of the cluster can be used: node/{name} is there"));
+    }
+    Advice::run("corten up".into()).hint("`corten up` makes this machine the cluster's node")
+}
+
 pub(super) async fn resources(case: &Case<'_>) -> Option<Advice> {
     let (name, node, nearest) = nearest_node(case).await?;
     let lacks = nearest.split("which lacks ").nth(1).unwrap_or_default();

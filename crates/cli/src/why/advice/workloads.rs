@@ -46,6 +46,17 @@ pub(super) fn approval(case: &Case<'_>) -> Advice {
         .hint(format!("{user:?} asks for it; look first: {}", kubectl("", &["describe", "csr", name])))
 }
 
+pub(super) fn unsigned(case: &Case<'_>) -> Advice {
+    let name = text(case.object, "/metadata/name");
+    let advice = Advice::run(kubectl("", &["describe", "csr", name]));
+    let user = text(case.object, "/spec/username");
+    match &*case.wait.reason {
+        "CertificateMissing" => advice,
+        "Denied" => advice.who(format!("{user:?}, who asked: a decision is not taken back, but it may ask anew")),
+        _ => advice.who(format!("{user:?}, who asked: it must ask anew for what the signer signs")),
+    }
+}
+
 pub(super) fn budget(case: &Case<'_>) -> Advice {
     if case.wait.reason == "EvictionRefused" {
         let (budget, namespace) = case.wait.message.split_once(" in ").unwrap_or_default();

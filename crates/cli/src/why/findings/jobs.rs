@@ -63,7 +63,21 @@ pub(super) async fn cron_job(reader: &Reader<'_>, object: &Value, found: &mut Fi
         wait.since = at;
         found.wait(wait.on("Job", name));
     }
+    let active = jobs.iter().filter(is_owned).find(|it| is_held_up(it));
+    if let Some(job) = active {
+        let name = text(job, "/metadata/name");
+        let mut wait = Wait::new("JobActive", format!("its job {name} has not got its pods running"), Actor::Cluster);
+        wait.since = time(&job["metadata"]["creationTimestamp"]);
+        found.wait(wait.on("Job", name));
+    }
     missed(reader.now, object, found);
+}
+
+/// Has it neither ended nor all its pods running? What it waits for, its CronJob waits for, too.
+fn is_held_up(job: &Value) -> bool {
+    let has_ended = ["Complete", "Failed"].iter().any(|it| condition(job, it).is_some_and(|it| it["status"] == "True"));
+    let number = |name: &str| job["status"][name].as_i64().unwrap_or(0);
+    !has_ended && (number("active") == 0 || number("ready") < number("active"))
 }
 
 /// A time that has passed by more than its deadline without a Job is never made up for.

@@ -1,5 +1,7 @@
 //! What no loop's journal says of an object, and the object itself or its neighbours do: a row for each kind.
 
+mod bindings;
+mod certificates;
 mod claims;
 mod deletion;
 mod effects;
@@ -49,6 +51,10 @@ type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<
 
 /// Sorted by the kind's singular.
 const FINDERS: &[(&str, Finder)] = &[
+    ("certificatesigningrequest", |reader, object, found| {
+        Box::pin(async move { certificates::request(object, reader.now, found) })
+    }),
+    ("clusterrolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("cronjob", |reader, object, found| Box::pin(jobs::cron_job(reader, object, found))),
     ("deployment", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("endpoints", |_, object, found| Box::pin(async { services::endpoints(object, found) })),
@@ -59,6 +65,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("resourcequota", |_, object, found| Box::pin(async { workloads::quota(object, found) })),
+    ("rolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),
     ("statefulset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
 ];

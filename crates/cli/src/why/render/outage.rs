@@ -22,9 +22,10 @@ pub(crate) fn render(outage: &Outage, now: Time, look: Look) -> String {
     let why = format!("{}: {} (since {})", outage.reason, outage.message, since.whole_seconds());
     page.push(Line::new(0, why).labelled("why:").wrapped(3));
     let who = match (outage.actor, outage.restart_at) {
-        (_, Some(at)) => format!("nobody: it is started again at {}", Time(at.0).whole_seconds()),
+        (Actor::Cluster, Some(at)) => format!("nobody: it is started again at {}", Time(at.0).whole_seconds()),
         (Actor::Cluster, None) => "nobody: it goes on by itself".to_owned(),
-        _ => "whoever runs the cluster".to_owned(),
+        (_, Some(at)) => format!("whoever runs the cluster; it is tried again at {}", Time(at.0).whole_seconds()),
+        (_, None) => "whoever runs the cluster".to_owned(),
     };
     page.push(Line::new(0, who).labelled("who must act:").wrapped(2));
     page.push(Line::new(0, &*outage.next).labelled("run next:").command());

@@ -8,21 +8,24 @@ use super::{
 };
 use crate::why::{State, Survey, survey::Group};
 
+/// What is wrong with the cluster itself is said at length, for as many causes as leave room for others.
+const CLUSTER_ROWS: usize = 3;
+const ROOM_FOR_CLUSTER: usize = 3;
+
 pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     let mut page = Page::new(look.width);
     let place =
         if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };
-    let n_objects: usize = survey.groups.iter().map(|it| it.subjects.len()).sum();
     if survey.groups.is_empty() {
         let text = format!("{place} is fine: nothing is waited for");
         page.push(Line::new(0, text).word(GREEN, "fine").cut());
     } else {
-        let (objects, causes) = (plural(n_objects, "object"), plural(survey.groups.len(), "cause"));
-        let are = if n_objects == 1 { "is" } else { "are" };
-        page.push(Line::new(0, format!("{objects} of {place} {are} not fine, for {causes}:")).cut());
+        page.push(Line::new(0, head(survey, &place)).cut());
     }
     // Two rows each, the head, and what is said at the end.
-    let n_shown = (HEIGHT - 3 - 2 * survey.notices.len().min(2) - survey.unknown.len().min(2)) / 2;
+    let n_of_cluster = survey.groups.iter().filter(|it| it.is_of_cluster).count();
+    let n_more_rows = (CLUSTER_ROWS - 1) * n_of_cluster.min(ROOM_FOR_CLUSTER);
+    let n_shown = (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(2)) / 2;
     for group in survey.groups.iter().take(n_shown) {
         show(&mut page, group, survey.namespace.is_empty(), now);
     }
@@ -43,13 +46,30 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     page.print(look.colour)
 }
 
+fn head(survey: &Survey, place: &str) -> String {
+    let causes = plural(survey.groups.len(), "cause");
+    let (of_cluster, others): (Vec<&Group>, Vec<&Group>) = survey.groups.iter().partition(|it| it.is_of_cluster);
+    let n_objects: usize = others.iter().map(|it| it.subjects.len()).sum();
+    let objects = plural(n_objects, "object");
+    match (of_cluster.is_empty(), n_objects) {
+        (true, 1) => format!("{objects} of {place} is not fine, for {causes}:"),
+        (true, _) => format!("{objects} of {place} are not fine, for {causes}:"),
+        (false, 0) => format!("the cluster itself is not fine, for {causes}:"),
+        (false, _) if survey.namespace.is_empty() => {
+            format!("the cluster itself and {objects} in it are not fine, for {causes}:")
+        }
+        (false, _) => format!("the cluster itself and {objects} of {place} are not fine, for {causes}:"),
+    }
+}
+
 fn show(page: &mut Page, group: &Group, is_cluster: bool, now: Time) {
     let (colour, mark) = match group.state {
         State::Failed | State::Blocked => (RED, "✖"),
         _ if group.needs_somebody => (RED, "✖"),
         _ => (YELLOW, "▸"),
     };
-    page.push(Line::new(0, format!("{mark} {}", group.summary)).word(colour, mark).cut());
+    let summary = Line::new(0, format!("{mark} {}", group.summary)).word(colour, mark);
+    page.push(if group.is_of_cluster { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
     let first = &group.subjects[0];
     let others = match group.subjects.len() - 1 {
         0 => String::new(),
@@ -57,8 +77,11 @@ fn show(page: &mut Page, group: &Group, is_cluster: bool, now: Time) {
     };
     let since =
         group.since.filter(|it| *it <= now).map(|it| format!(", for {}", duration(now.since(it)))).unwrap_or_default();
-    let place =
-        if is_cluster && !first.namespace.is_empty() { format!(" in {}", first.namespace) } else { String::new() };
+    let place = if (is_cluster || group.is_of_cluster) && !first.namespace.is_empty() {
+        format!(" in {}", first.namespace)
+    } else {
+        String::new()
+    };
     let text = format!("{}{place}{others}{since}:  {}", first.subject, group.next);
     page.push(Line::new(1, text).cut());
 }

@@ -1,6 +1,6 @@
 //! What is kept of a pod's containers, volumes and tolerations: of each only what some controller reads.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Deserialize, Deserializer};
 
@@ -152,15 +152,29 @@ impl Pod {
         })
     }
 
-    /// The number of the port that has this name.
-    pub(crate) fn port(&self, name: &str, protocol: &str) -> Option<i64> {
-        let ports = self.spec.named_ports.iter().chain(&self.spec.sidecars_named_ports);
-        let or_tcp = |it: &str| if it.is_empty() { "TCP".to_owned() } else { it.to_owned() };
-        let mut ports = ports.filter(|it| &*it.name == name && or_tcp(&it.protocol) == or_tcp(protocol));
-        ports.next().map(|it| it.number)
+    /// Its ports that have names, for whoever looks for many.
+    pub(crate) fn named_ports(&self) -> NamedPorts<'_> {
+        let mut named = BTreeMap::new();
+        for port in self.spec.named_ports.iter().chain(&self.spec.sidecars_named_ports) {
+            named.entry((&*port.name, or_tcp(&port.protocol))).or_insert(port.number);
+        }
+        NamedPorts(named)
     }
 
     pub(crate) fn condition(&self, r#type: &str) -> Option<&super::Condition> {
         self.status.conditions.iter().find(|it| it.r#type == r#type)
     }
+}
+
+/// The numbers of a pod's ports by name and protocol.
+pub(crate) struct NamedPorts<'a>(BTreeMap<(&'a str, &'a str), i64>);
+
+impl NamedPorts<'_> {
+    pub(crate) fn number(&self, name: &str, protocol: &str) -> Option<i64> {
+        self.0.get(&(name, or_tcp(protocol))).copied()
+    }
+}
+
+fn or_tcp(protocol: &str) -> &str {
+    if protocol.is_empty() { "TCP" } else { protocol }
 }

@@ -1,5 +1,7 @@
 //! What `kubectl get pods` prints: a Pod's life in one word, worked out from its containers.
 
+use std::collections::BTreeSet;
+
 use corten_meta::Time;
 use serde_json::{Value, json};
 
@@ -83,12 +85,13 @@ impl Summary {
     /// Looks at the init containers up to the first that is not done.
     fn initialize(&mut self, pod: &Value) -> Initialization {
         let specs = items(pod, "/spec/initContainers");
+        let is_sidecar = |it: &&Value| it["restartPolicy"] == "Always";
+        let names_of_sidecars: BTreeSet<&str> = specs.iter().filter(is_sidecar).map(|it| text(it, "/name")).collect();
         let mut sidecars = Restarts::default();
         let mut waiting = false;
         for (at, status) in items(pod, "/status/initContainerStatuses").iter().enumerate() {
             self.restarts.add(status);
-            let spec = specs.iter().find(|it| it["name"] == status["name"]);
-            let is_sidecar = spec.is_some_and(|it| it["restartPolicy"] == "Always");
+            let is_sidecar = names_of_sidecars.contains(text(status, "/name"));
             if is_sidecar {
                 sidecars.add(status);
             }

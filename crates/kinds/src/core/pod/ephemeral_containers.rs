@@ -1,5 +1,7 @@
 //! `pods/NAME/ephemeralcontainers`: containers that join a Pod for a look around. They are added, and never changed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use serde_json::Value;
@@ -35,17 +37,22 @@ pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
     violations(new, |pod| {
         let spec = pod.at("spec");
         pod_spec::validate(spec);
-        spec.list(LIST).for_each(|it| particular(spec, it));
+        let containers = spec.list("containers").chain(spec.list("initContainers"));
+        let targets: BTreeSet<&str> = containers.map(|it| it.at("name").str()).collect();
+        spec.list(LIST).for_each(|it| particular(&targets, it));
+        let mut now: BTreeMap<&str, &Value> = BTreeMap::new();
+        for container in spec.at(LIST).items() {
+            now.entry(container["name"].as_str().unwrap_or_default()).or_insert(container);
+        }
         for before in old["spec"][LIST].as_array().into_iter().flatten() {
-            kept(spec.at(LIST), before);
+            kept(spec.at(LIST), &now, before);
         }
     })
 }
 
-fn particular(spec: Cursor<'_>, container: Cursor<'_>) {
+fn particular(targets: &BTreeSet<&str>, container: Cursor<'_>) {
     let wanted = container.at("targetContainerName");
-    let mut targets = spec.list("containers").chain(spec.list("initContainers"));
-    if !wanted.is_empty() && !targets.any(|it| it.at("name").str() == wanted.str()) {
+    if !wanted.is_empty() && !targets.contains(wanted.str()) {
         wanted.not_found();
     }
     for field in NOT_THEIRS.map(|it| container.at(it)) {
@@ -64,9 +71,9 @@ fn particular(spec: Cursor<'_>, container: Cursor<'_>) {
 }
 
 /// A patch may reorder them: they are known by their names.
-fn kept(list: Cursor<'_>, before: &Value) {
+fn kept(list: Cursor<'_>, now: &BTreeMap<&str, &Value>, before: &Value) {
     let name = before["name"].as_str().unwrap_or_default();
-    match list.items().iter().find(|it| it["name"] == name) {
+    match now.get(name) {
         None => list.forbidden(&format!("existing ephemeral containers {name:?} may not be removed\n")),
         Some(now) if !means_the_same(now, before) => {
             let difference = super::update::difference_at("", before, now);

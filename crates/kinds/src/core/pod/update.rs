@@ -1,7 +1,9 @@
 //! What may change in the life of a Pod: images, tolerations (more of them), the deadline (sooner), gates (fewer).
 
+use std::collections::BTreeSet;
+
 use corten_meta::Violation;
-use corten_schema::{Cursor, violations};
+use corten_schema::{Cursor, Ordered, violations};
 use serde_json::Value;
 
 use crate::fill::means_the_same;
@@ -38,18 +40,19 @@ fn deadline(new: Cursor<'_>, old: &Value) {
 
 /// Old ones stay, though `tolerationSeconds` may change.
 fn tolerations(new: Cursor<'_>, old: &Value) {
-    let same =
-        |a: &Value, b: &Value| ["key", "operator", "value", "effect"].iter().all(|it| means_the_same(&a[*it], &b[*it]));
-    let kept = |old: &Value| new.items().iter().any(|it| same(it, old));
-    if !old.as_array().is_none_or(|it| it.iter().all(kept)) {
+    let identity = |it: &'_ Value| {
+        ["key", "operator", "value", "effect"].map(|field| it[field].as_str().unwrap_or_default().to_owned())
+    };
+    let now: BTreeSet<[String; 4]> = new.items().iter().map(identity).collect();
+    if !old.as_array().into_iter().flatten().all(|it| now.contains(&identity(it))) {
         new.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
 }
 
 fn gates(new: Cursor<'_>, old: &Value) {
-    let old = old.as_array().map_or(&[][..], Vec::as_slice);
+    let old: BTreeSet<Ordered<'_>> = old.as_array().into_iter().flatten().map(|it| Ordered(&it["name"])).collect();
     for gate in new.each() {
-        if !old.iter().any(|it| it["name"] == *gate.at("name").value()) {
+        if !old.contains(&Ordered(gate.at("name").value())) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.at("name").str());
             gate.forbidden(&detail);
         }

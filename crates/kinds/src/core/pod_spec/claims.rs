@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use corten_meta::{Rule, Violation, field};
 use corten_schema::Cursor;
 
+const NAMES_SHOWN_MAX: usize = 1_000;
+
 /// Checks the Pod's claims and gives their names.
 pub(super) fn validate<'a>(claims: Cursor<'a>) -> BTreeSet<&'a str> {
     let mut seen = BTreeSet::new();
@@ -44,10 +46,11 @@ pub(super) fn of_container(claims: Cursor<'_>, known: &BTreeSet<&str>) {
             claim.instead(claim.at("name")).duplicate();
         }
         if !known.contains(name) {
+            // So many are shown as a message has room for.
             let names = if known.is_empty() {
                 " which is empty".to_owned()
             } else {
-                format!(": {}", known.iter().copied().collect::<Vec<_>>().join(", "))
+                format!(": {}", known.iter().copied().take(NAMES_SHOWN_MAX).collect::<Vec<_>>().join(", "))
             };
             let message = format!("Not found: {name:?}: must be one of the names in pod.spec.resourceClaims{names}");
             claim.report(Violation { path: claim.path(), rule: Rule::NotFound, message });

@@ -1,6 +1,9 @@
 //! Which addresses and ports a Service must get. Who gives them is a [`Source`]; here is decided what to ask of it.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use corten_meta::Violation;
 use serde_json::{Value, json};
@@ -242,15 +245,16 @@ fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Res
     let must = needs::node_ports(service);
     let Some(ports) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return Ok(()) };
     // The same port under another protocol has the same number on the nodes.
-    let mut given: Vec<(i64, u16)> = Vec::new();
-    for at in 0..ports.len() {
-        let number = ports[at]["port"].as_i64().unwrap_or_default();
-        let known = given.iter().find(|it| it.0 == number).map(|it| it.1);
-        let own = port(&ports[at]["nodePort"]);
-        let wanted = own.or_else(|| {
-            let alike = ports.iter().filter(|it| it["port"].as_i64() == Some(number));
-            alike.filter_map(|it| port(&it["nodePort"])).next()
-        });
+    let mut given: BTreeMap<i64, u16> = BTreeMap::new();
+    let mut asked: BTreeMap<Option<i64>, u16> = BTreeMap::new();
+    for (number, wanted) in ports.iter().filter_map(|it| Some((it["port"].as_i64(), port(&it["nodePort"])?))) {
+        asked.entry(number).or_insert(wanted);
+    }
+    for (at, entry) in ports.iter_mut().enumerate() {
+        let number = entry["port"].as_i64().unwrap_or_default();
+        let known = given.get(&number).copied();
+        let own = port(&entry["nodePort"]);
+        let wanted = own.or_else(|| asked.get(&Some(number)).copied());
         let got = match (known, wanted) {
             (Some(known), None) => known,
             (Some(known), Some(wanted)) if known == wanted => known,
@@ -266,9 +270,9 @@ fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Res
             }
             (None, None) => continue,
         };
-        given.push((number, got));
+        given.entry(number).or_insert(got);
         if own.is_none() && must {
-            ports[at]["nodePort"] = got.into();
+            entry["nodePort"] = got.into();
         }
     }
     Ok(())

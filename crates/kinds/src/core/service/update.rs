@@ -1,6 +1,6 @@
 //! What an update of a Service may leave out, and what it may not change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_schema::Cursor;
 use serde_json::{Map, Value};
@@ -73,12 +73,12 @@ fn patch_node_ports(new: &mut Value, old: &Value) {
     let number = |it: &Value| it["nodePort"].as_i64().unwrap_or_default();
     let before: BTreeMap<String, i64> =
         items(old, "/spec/ports").iter().map(|it| (text(it, "/name").to_owned(), number(it))).collect();
-    let mut used: Vec<i64> = items(new, "/spec/ports").iter().map(number).filter(|it| *it != 0).collect();
+    let mut used: BTreeSet<i64> = items(new, "/spec/ports").iter().map(number).filter(|it| *it != 0).collect();
     let Some(ports) = new.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else { return };
     for port in ports.iter_mut().filter(|it| number(it) == 0) {
         let Some(had) = before.get(text(port, "/name")).filter(|it| **it != 0 && !used.contains(it)) else { continue };
         port["nodePort"] = (*had).into();
-        used.push(*had);
+        used.insert(*had);
     }
 }
 

@@ -48,6 +48,13 @@ impl World {
         }
     }
 
+    /// Nothing runs any more, as after a plug was pulled.
+    pub(super) fn end_all(&mut self) {
+        let now = self.now;
+        self.sandboxes.iter_mut().for_each(|it| it.ready = false);
+        self.containers.iter_mut().for_each(|it| end(it, 137, now));
+    }
+
     pub(super) fn pending_text(&self) -> Vec<String> {
         self.pending.iter().map(show::host).collect()
     }

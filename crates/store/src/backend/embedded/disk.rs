@@ -1,12 +1,15 @@
 //! The directory of a store: every touch of the file system goes through here, so that tests can make it fail.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, Metadata, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+use parking_lot::Mutex;
 
 use crate::Revision;
 
@@ -17,14 +20,29 @@ const UNFINISHED: &str = "unfinished";
 #[derive(Clone)]
 pub(super) struct Disk {
     dir: Arc<Path>,
+    needed: Arc<Mutex<Needed>>,
     #[cfg(test)]
     pub(super) faults: Arc<super::tests::faults::DiskFaults>,
+}
+
+/// The files of which none may be missing when the store is opened again, and which each of them is.
+type Needed = BTreeMap<PathBuf, FileId>;
+
+/// Device and inode: another file under the same name has another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(metadata: &Metadata) -> Self {
+        Self(metadata.dev(), metadata.ino())
+    }
 }
 
 impl Disk {
     pub(super) fn new(dir: &Path) -> Self {
         Self {
             dir: dir.into(),
+            needed: Arc::default(),
             #[cfg(test)]
             faults: Arc::default(),
         }
@@ -52,7 +70,40 @@ impl Disk {
     }
 
     pub(super) fn open_lock(&self) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.dir.join("lock"))
+        let path = self.dir.join("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path)?;
+        self.need(&path, &lock)?;
+        Ok(lock)
+    }
+
+    /// From now on this very file is to be there.
+    pub(super) fn need(&self, path: &Path, file: &File) -> io::Result<()> {
+        let id = FileId::of(&file.metadata()?);
+        self.needed.lock().insert(path.to_owned(), id);
+        Ok(())
+    }
+
+    /// Is every file there that the store will be read from? What is written to a file without a name is lost.
+    ///
+    /// # Errors
+    /// The one that is not.
+    pub(super) fn check(&self) -> io::Result<()> {
+        // Nothing is removed by the store itself meanwhile.
+        for (path, id) in &*self.needed.lock() {
+            let gone = |what: &str| {
+                let path = path.display();
+                let message =
+                    format!("{path} was {what} while the store was open: put it back, nothing is written without it");
+                Err(io::Error::other(message))
+            };
+            match fs::metadata(path) {
+                Ok(metadata) if FileId::of(&metadata) == *id => {}
+                Ok(_) => return gone("replaced"),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return gone("removed"),
+                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            }
+        }
+        Ok(())
     }
 
     /// The files of a kind, oldest first. Leftovers of an unfinished one are deleted.
@@ -84,6 +135,7 @@ impl Disk {
         file.sync()?;
         let path = self.path(revision, kind);
         fs::rename(path.with_extension(format!("{kind}.{UNFINISHED}")), &path)?;
+        self.need(&path, &file.file)?;
         self.sync_dir()
     }
 
@@ -91,7 +143,7 @@ impl Disk {
     pub(super) fn abandon(&self, revision: Revision, kind: &str) {
         let path = self.path(revision, kind);
         for path in [path.with_extension(format!("{kind}.{UNFINISHED}")), path] {
-            match fs::remove_file(&path) {
+            match self.remove(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(%error, path = %path.display(), "cannot delete an unfinished file");
                 }
@@ -101,10 +153,13 @@ impl Disk {
     }
 
     pub(super) fn open(&self, path: &Path) -> io::Result<DiskFile> {
-        Ok(self.wrap(OpenOptions::new().write(true).open(path)?))
+        let file = OpenOptions::new().write(true).open(path)?;
+        self.need(path, &file)?;
+        Ok(self.wrap(file))
     }
 
     pub(super) fn remove(&self, path: &Path) -> io::Result<()> {
+        self.needed.lock().remove(path);
         fs::remove_file(path)
     }
 
@@ -146,6 +201,11 @@ impl DiskFile {
         #[cfg(test)]
         self.faults.truncate()?;
         Ok(rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), offset, length)?)
+    }
+
+    /// How long the file is.
+    pub(super) fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
     }
 
     pub(super) fn truncate(&self, length: u64) -> io::Result<()> {

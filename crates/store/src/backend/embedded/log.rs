@@ -64,6 +64,14 @@ impl Log {
         self.length
     }
 
+    /// Is all of it still there that was written? Who writes to the file from elsewhere may cut it.
+    pub(super) fn check(&self) -> io::Result<()> {
+        if self.file.length()? < self.length {
+            return Err(io::Error::other("the log was cut by somebody else while the store was open"));
+        }
+        Ok(())
+    }
+
     /// The changes are durable when this returns.
     pub(super) fn append(&mut self, changes: &[Change]) -> Result<(), AppendError> {
         self.buffer.clear();

@@ -24,10 +24,10 @@ pub(super) struct Recovered {
 }
 
 pub(super) fn recover(disk: &Disk, has_begun: bool, history: Limits, ahead: u64) -> Result<Recovered, OpenError> {
-    let failed = |source| OpenError::Io { path: disk.dir().into(), source };
+    let failed = |cause| OpenError::Io { path: disk.dir().into(), cause };
     let checkpoints = disk.list(CHECKPOINT).map_err(failed)?;
     let newest = match checkpoints.last() {
-        Some((_, path)) => File::open(path).map_err(Unreadable::Io).and_then(checkpoint::read).map_err(at(path))?,
+        Some((_, path)) => needed(disk, path).map_err(Unreadable::Io).and_then(checkpoint::read).map_err(at(path))?,
         None => Snapshot::new(),
     };
     let begin = newest.revision;
@@ -47,15 +47,21 @@ pub(super) fn recover(disk: &Disk, has_begun: bool, history: Limits, ahead: u64)
 
     let mut end = None;
     for (idx, (_, path)) in logs.iter().enumerate() {
-        end = Some(replay.log(path, idx + 1 == logs.len())?);
+        end = Some(replay.log(disk, path, idx + 1 == logs.len())?);
     }
     let (salt, length) = end.expect("there is at least one log");
     let (_, path) = &logs[logs.len() - 1];
     let log = disk
         .open(path)
         .and_then(|file| Log::resume(file, salt, length, ahead))
-        .map_err(|source| OpenError::Io { path: path.clone(), source })?;
+        .map_err(|cause| OpenError::Io { path: path.clone(), cause })?;
     Ok(Recovered { newest: replay.newest, window: replay.window, log })
+}
+
+fn needed(disk: &Disk, path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    disk.need(path, &file)?;
+    Ok(file)
 }
 
 /// Without those that were begun but never written to: then the one before may have been gone on with.
@@ -73,7 +79,7 @@ fn used_logs(disk: &Disk) -> io::Result<Vec<(Revision, PathBuf)>> {
 
 fn at(path: &Path) -> impl FnOnce(Unreadable) -> OpenError + '_ {
     move |unreadable| match unreadable {
-        Unreadable::Io(source) => OpenError::Io { path: path.into(), source },
+        Unreadable::Io(cause) => OpenError::Io { path: path.into(), cause },
         Unreadable::Damaged(reason) => damaged(path, reason),
     }
 }
@@ -89,8 +95,8 @@ struct Replay {
 
 impl Replay {
     /// Answers the log's salt, and how long its sound part is.
-    fn log(&mut self, path: &Path, is_last: bool) -> Result<(u32, u64), OpenError> {
-        let mut frames = File::open(path)
+    fn log(&mut self, disk: &Disk, path: &Path, is_last: bool) -> Result<(u32, u64), OpenError> {
+        let mut frames = needed(disk, path)
             .and_then(|file| Ok((file.metadata()?.len(), file)))
             .map_err(Unreadable::Io)
             .and_then(|(length, file)| Frames::new(file, length, LOG_MAGIC))

@@ -99,10 +99,16 @@ impl Writer {
         }
     }
 
-    fn append(&mut self, changes: &[crate::Change]) -> Result<(), Error> {
+    /// What keeps the next write from being durable.
+    pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
+        self.disk.check().and_then(|()| self.log.check()).map_err(|error| Error::Io(error.to_string()))
+    }
+
+    fn append(&mut self, changes: &[crate::Change]) -> Result<(), Error> {
+        self.check().inspect_err(|error| tracing::error!(%error, "a write is refused"))?;
         self.log.append(changes).map_err(|error| match error {
             AppendError::Undone(error) => {
                 tracing::error!(%error, "cannot write to the log");

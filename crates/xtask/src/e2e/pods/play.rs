@@ -19,7 +19,7 @@ use super::{
     expect::{self, Verdict},
     world::{PODS, World},
 };
-use crate::e2e::cluster::Cluster;
+use crate::e2e::{Shell, cluster::Cluster};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAMESPACES: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
@@ -90,7 +90,7 @@ impl<'a> Play<'a> {
         let which = ListParams { namespace: self.namespace.clone(), ..ListParams::default() };
         let how = DeleteParams { grace_seconds: Some(1), ..DeleteParams::default() };
         client.delete_collection(&PODS, &which, &how).await.map_err(|it| it.to_string())?;
-        let gone = self.wait(Instant::now() + PATIENCE, || {
+        let gone = self.wait(self.deadline(PATIENCE), || {
             let left = self.stage.world.present(&self.namespace);
             if left.is_empty() { Ok(()) } else { Err(format!("still there after its deletion: {left:?}")) }
         });
@@ -98,7 +98,7 @@ impl<'a> Play<'a> {
         let namespace = Key::cluster(&self.namespace);
         client.delete(&NAMESPACES, &namespace, &DeleteParams::default()).await.map_err(|it| it.to_string())?;
         if let Some(command) = &self.case.after {
-            let (exit, output) = self.on_node(command, &namespace, Instant::now() + PATIENCE).await?;
+            let (exit, output) = self.on_node(command, &namespace, self.deadline(PATIENCE)).await?;
             if exit != 0 {
                 return Err(format!("{command}\nended with {exit}: {output}"));
             }
@@ -119,9 +119,9 @@ impl<'a> Play<'a> {
             let made = self.stage.world.has_account(&self.namespace);
             if made { Ok(()) } else { Err("its ServiceAccount is not made".to_owned()) }
         };
-        self.wait(Instant::now() + PATIENCE, has_account).await?;
+        self.wait(self.deadline(PATIENCE), has_account).await?;
         if let Some(command) = &self.case.before {
-            let (exit, output) = self.on_node(command, &Key::default(), Instant::now() + PATIENCE).await?;
+            let (exit, output) = self.on_node(command, &Key::default(), self.deadline(PATIENCE)).await?;
             if exit != 0 {
                 return Err(format!("{command}\nended with {exit}: {output}"));
             }
@@ -153,10 +153,14 @@ impl<'a> Play<'a> {
         Ok((resource, Key::new(namespace, text(&metadata["name"]))))
     }
 
+    fn deadline(&self, patience: Duration) -> Instant {
+        Instant::now() + patience.mul_f64(self.stage.cluster.slowness())
+    }
+
     // ---- steps ----
 
     async fn step(&mut self, step: &Step, pod: &Key) -> Verdict {
-        let deadline = Instant::now() + step.within.map_or(PATIENCE, Duration::from_secs);
+        let deadline = self.deadline(step.within.map_or(PATIENCE, Duration::from_secs));
         self.act(step, pod).await?;
         if let Some(command) = step.exec.as_ref() {
             let (exit, output) = self.in_container(command, step, pod, deadline).await?;

@@ -3,6 +3,7 @@
 mod crash;
 pub(super) mod faults;
 mod full;
+mod lost;
 mod model;
 mod reopen;
 mod torn;

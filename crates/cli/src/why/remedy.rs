@@ -1,0 +1,123 @@
+//! What helps where Corten cannot start or cannot write, read off the words it ended with.
+
+use std::path::Path;
+
+use corten_host::Layout;
+
+use super::command::quoted;
+use crate::node_process::command_for;
+
+/// A known cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remedy {
+    /// The cause in plain words, and what helps.
+    pub(crate) message: String,
+    /// The command to run.
+    pub(crate) next: String,
+}
+
+/// The cause that the last of these lines tells of. None: nothing is known of any of them.
+pub(crate) fn of<'a>(lines: impl DoubleEndedIterator<Item = &'a str>, layout: &Layout) -> Option<Remedy> {
+    lines.rev().find_map(|it| of_line(it, layout))
+}
+
+fn of_line(line: &str, layout: &Layout) -> Option<Remedy> {
+    let after = |mark: &str| line.split_once(mark).map(|it| it.1);
+    let path = |path: &Path| quoted(&path.to_string_lossy());
+    let data = &layout.data;
+    let remedy = |message: String, next: String| Some(Remedy { message, next });
+    if line.contains("No space left on device") || line.contains("Disk quota exceeded") {
+        return remedy("the disk is full".into(), format!("df -h {}", path(data)));
+    }
+    if let Some(what) = after("the store is damaged: ") {
+        let message = format!(
+            "{what}. Nothing is guessed: this keeps the store as it is and erases the cluster; then unpack a backup in {}, where \
+             there is one, and `corten up`",
+            data.display()
+        );
+        let keep = format!("tar -C {} -czf corten-damaged.tar.gz store pki", path(data));
+        return remedy(message, format!("{keep} && {}", command_for(layout, "reset")));
+    }
+    if line.contains("while the store was open") {
+        let message = "a file of the store was removed, replaced or cut: put it back".into();
+        return remedy(message, format!("ls -li {}", path(&data.join("store"))));
+    }
+    if line.contains("Address already in use") {
+        let address = after("listening on ")?.split_whitespace().next()?.trim_end_matches(':');
+        let port: u16 = address.rsplit(':').next()?.parse().ok()?;
+        let message = format!("another process listens at {address}: end it, or choose another port");
+        return remedy(message, format!("ss -ltunp 'sport = :{port}'"));
+    }
+    if line.contains("is in use by another process") {
+        let lock = data.join("store/lock");
+        let message = "another process has the store open: one Corten has a data folder for itself".into();
+        return remedy(message, format!("lslocks --notruncate -o COMMAND,PID,PATH | grep {}", path(&lock)));
+    }
+    if line.contains("certificate authority") && line.contains("has expired") {
+        let message =
+            "the cluster's certificate authority has ended; with a new one every kubeconfig and token in use is \
+                       void"
+                .into();
+        let (old, kept) = (data.join("pki"), data.join("pki.expired"));
+        return remedy(message, format!("mv {} {} && {}", path(&old), path(&kept), command_for(layout, "up")));
+    }
+    if let Some(owner) = after("; chown ").filter(|_| line.contains(" belongs to user ")) {
+        let (user, folder) = owner.split_once(' ')?;
+        let message = "a folder of the cluster belongs to another user, who could change the cluster through it".into();
+        return remedy(message, format!("chown {user} {}", path(Path::new(folder.trim()))));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_words_have_a_command() {
+        let layout = Layout::new("/srv/my data", "/run/corten");
+        let reset =
+            "tar -C '/srv/my data' -czf corten-damaged.tar.gz store pki && corten reset --data-dir='/srv/my data'";
+        for (line, said, next) in [
+            ("error: the store is damaged: /srv/1.log: what follows byte 9 is unreadable", "/srv/1.log: what", reset),
+            (
+                "error: listening on 127.0.0.1:6443: Address already in use (os error 98)",
+                "listens at 127.0.0.1:6443",
+                "ss -ltunp 'sport = :6443'",
+            ),
+            (
+                "error: listening on [::1]:10250 for the kubelet's API: Address already in use (os error 98)",
+                "listens at [::1]:10250",
+                "ss -ltunp 'sport = :10250'",
+            ),
+            (
+                "the store cannot write: /srv/1.log was removed while the store was open: put it back",
+                "put it back",
+                "ls -li '/srv/my data/store'",
+            ),
+            ("error: cannot write /x: No space left on device (os error 28)", "disk is full", "df -h '/srv/my data'"),
+            (
+                "error: the store in /srv/my data/store is in use by another process",
+                "has the store open",
+                "lslocks --notruncate -o COMMAND,PID,PATH | grep '/srv/my data/store/lock'",
+            ),
+            (
+                "error: the cluster's certificate authority in /x has expired; remove the folder to start with a new one",
+                "authority has ended",
+                "mv '/srv/my data/pki' '/srv/my data/pki.expired' && corten up --data-dir='/srv/my data'",
+            ),
+            (
+                "error: /srv/my data belongs to user 7, who could read and change the cluster through it; chown 0 /srv/my data",
+                "belongs to another user",
+                "chown 0 '/srv/my data'",
+            ),
+        ] {
+            let remedy = of(["INFO up", line, "and more"].into_iter(), &layout).expect(line);
+            assert!(remedy.message.contains(said), "{}", remedy.message);
+            assert_eq!(remedy.next, next);
+            let shell = std::process::Command::new("sh").args(["-n", "-c", next]).status().expect("a shell");
+            assert!(shell.success(), "{next}");
+        }
+        assert_eq!(of(["error: something else"].into_iter(), &layout), None);
+    }
+}

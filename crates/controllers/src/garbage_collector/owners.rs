@@ -1,0 +1,163 @@
+//! What has become of the owners of one dependent, and what that means for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use corten_meta::{Key, ObjectMeta, OwnerReference, Resource};
+use corten_reconcile::{Answer, Effect, Propagation, View};
+
+use super::{COLLECTED, FOREGROUND, ORPHAN, has, is_waiting, without_owners};
+use crate::EFFECTS_MAX;
+
+/// References name a group and a kind.
+static BY_KIND: LazyLock<BTreeMap<(&str, &str), &Resource>> =
+    LazyLock::new(|| COLLECTED.iter().map(|it| ((&*it.group, &*it.kind), it)).collect());
+/// Keys name a plural and a group, as `replicasets.apps`.
+static BY_PLURAL: LazyLock<BTreeMap<String, &Resource>> =
+    LazyLock::new(|| COLLECTED.iter().map(|it| (plural_and_group(it), it)).collect());
+
+/// What is known of one owner.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Living,
+    /// In foreground deletion: it waits for its dependents, and is no reason to keep them.
+    Waiting,
+    Gone,
+    /// The view does not hold it; the server must be asked.
+    Unknown,
+}
+
+fn plural_and_group(resource: &Resource) -> String {
+    if resource.group.is_empty() {
+        resource.plural.to_string()
+    } else {
+        format!("{}.{}", resource.plural, resource.group)
+    }
+}
+
+/// `pods/default/web-1`. Keys of owners have nothing before their uid.
+pub(super) fn key_of_dependent(resource: &Resource, object: &ObjectMeta) -> Key {
+    Key::new(plural_and_group(resource), object.key().to_string())
+}
+
+/// The dependent that a key is about, unless it is the key of an owner.
+pub(super) fn find_dependent<'v>(view: &'v View, key: &Key) -> Option<(&'static Resource, &'v ObjectMeta)> {
+    let resource = *BY_PLURAL.get(&key.namespace)?;
+    Some((resource, view.meta(resource, &Key::parse(&key.name))?))
+}
+
+/// Where an owner would be: among the resources that are watched, in the dependent's namespace or in none. A
+/// cluster-scoped dependent cannot have an owner in a namespace.
+fn address(dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(&'static Resource, Key)> {
+    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
+    let resource = *BY_KIND.get(&(group, &*reference.kind))?;
+    let namespace = match (resource.namespaced, dependent.namespace.is_empty()) {
+        (true, true) => return None,
+        (true, false) => &*dependent.namespace,
+        (false, _) => "",
+    };
+    Some((resource, Key::new(namespace, &*reference.name)))
+}
+
+/// The owner itself, where the view holds it.
+pub(super) fn owner_of<'v>(
+    view: &'v View,
+    dependent: &ObjectMeta,
+    reference: &OwnerReference,
+) -> Option<&'v ObjectMeta> {
+    let (resource, key) = address(dependent, reference)?;
+    view.meta(resource, &key).filter(|it| it.uid == reference.uid)
+}
+
+/// The owner is there and will stay. Its own end wakes it for all its dependents.
+pub(super) fn lives(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> bool {
+    owner_of(view, dependent, reference).is_some_and(|it| !it.is_deleting())
+}
+
+fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owner {
+    let Some((resource, key)) = address(dependent, reference) else {
+        // As upstream: what cannot be resolved is no reason to delete.
+        return Owner::Living;
+    };
+    match view.meta(resource, &key) {
+        Some(owner) if owner.uid == reference.uid => {
+            if is_waiting(owner) {
+                Owner::Waiting
+            } else {
+                Owner::Living
+            }
+        }
+        _ => match view.answer(resource, &key) {
+            None => Owner::Unknown,
+            Some(Answer::Found { uid }) if *uid == reference.uid => Owner::Living,
+            Some(_) => Owner::Gone,
+        },
+    }
+}
+
+/// What is to be done about one dependent: all of its owners are looked at once. What the server was asked for already is
+/// in `asked`.
+pub(super) fn see_to(
+    view: &View,
+    resource: &Resource,
+    dependent: &ObjectMeta,
+    asked: &mut BTreeSet<(&'static Resource, Key)>,
+) -> Vec<Effect> {
+    if dependent.is_deleting() {
+        return Vec::new();
+    }
+    let mut lost = BTreeSet::new();
+    let (mut has_living, mut has_waiting) = (false, false);
+    let (mut has_unknown, mut asks) = (false, Vec::new());
+    for reference in &dependent.owner_references {
+        match find(view, dependent, reference) {
+            Owner::Living => has_living = true,
+            Owner::Waiting => {
+                has_waiting = true;
+                lost.insert(&*reference.uid);
+            }
+            Owner::Gone => drop(lost.insert(&*reference.uid)),
+            Owner::Unknown => {
+                has_unknown = true;
+                let Some((resource, key)) = address(dependent, reference) else { continue };
+                if asked.insert((resource, key.clone())) {
+                    asks.push(Effect::Ask { resource: resource.clone(), key });
+                }
+            }
+        }
+        // The rest is looked at when these are known.
+        if asks.len() >= EFFECTS_MAX {
+            break;
+        }
+    }
+    if has_unknown {
+        asks
+    } else if !has_living {
+        vec![delete(view, resource, dependent, has_waiting)]
+    } else if lost.is_empty() {
+        Vec::new()
+    } else {
+        vec![without_owners(resource, dependent, &lost)]
+    }
+}
+
+/// An object that was marked for a way of deletion goes that way; else in the background, unless its owner waits for it
+/// and it has dependents of its own to wait for.
+fn delete(view: &View, resource: &Resource, object: &ObjectMeta, owner_waits: bool) -> Effect {
+    let propagation = if has(object, ORPHAN) {
+        Propagation::Orphan
+    } else if has(object, FOREGROUND) || (owner_waits && view.dependents(&object.uid).next().is_some()) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    Effect::Delete {
+        resource: resource.clone(),
+        key: object.key(),
+        uid: object.uid.clone(),
+        propagation,
+        grace_seconds: None,
+    }
+}

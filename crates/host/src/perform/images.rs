@@ -1,0 +1,71 @@
+//! Images: looked for, brought back from an archive, pulled. One counts as there once a power cut takes nothing of it.
+
+use corten_kubelet::{Credential, Failure, Image};
+
+use super::{Inner, rpc};
+use crate::{HostError, containerd, cri};
+
+impl Inner {
+    /// An image that was removed to make room, and that an archive of the node holds, is brought back.
+    pub(super) async fn inspect(&self, image: &str) -> Result<Option<Image>, Failure> {
+        if let Some(there) = self.present(image).await? {
+            return Ok(Some(image_of(there)));
+        }
+        // One at a time: who waits finds what the one before has brought.
+        let turn = self.images.turn().await.map_err(failed)?;
+        let Some(archive) = containerd::holding(&self.layout, image) else { return Ok(None) };
+        if let Some(there) = self.present(image).await? {
+            return Ok(Some(image_of(there)));
+        }
+        containerd::import(&self.layout, &archive).await.map_err(failed)?;
+        turn.keep().await.map_err(failed)?;
+        tracing::info!(image, archive = %archive.display(), "an image that was removed is brought back");
+        Ok(self.present(image).await?.map(image_of))
+    }
+
+    pub(super) async fn pull(&self, image: &str, credentials: Vec<Credential>) -> Result<Image, Failure> {
+        // The registry is not named: it was chosen by the image's name, and containerd takes addresses with a scheme only.
+        let auths = credentials.into_iter().map(|it| {
+            let (username, password) = (it.username, it.password);
+            Some(cri::AuthConfig { username, password, ..cri::AuthConfig::default() })
+        });
+        let mut auths: Vec<_> = auths.collect();
+        if auths.is_empty() {
+            auths.push(None);
+        }
+        let before = self.present(image).await?.map(|it| it.id);
+        drop(self.images.turn().await.map_err(failed)?);
+        let mut failure = None;
+        for auth in auths {
+            match self.cri.pull_image(image, auth, None).await {
+                Ok(pulled) => return self.pulled(image, &pulled, before.as_deref()).await,
+                Err(error) => failure = Some(rpc(&error)),
+            }
+        }
+        Err(failure.expect("at least one try was made"))
+    }
+
+    /// What was pulled, made durable unless it was there and is.
+    async fn pulled(&self, image: &str, pulled: &str, before: Option<&str>) -> Result<Image, Failure> {
+        let Some(there) = self.present(pulled).await? else {
+            return Err(Failure::new(format!("image {image:?} was pulled and is not there")));
+        };
+        if before != Some(&there.id) || !self.images.holds(&there.id).map_err(failed)? {
+            self.images.turn().await.map_err(failed)?.keep().await.map_err(failed)?;
+        }
+        Ok(image_of(there))
+    }
+
+    async fn present(&self, image: &str) -> Result<Option<cri::Image>, Failure> {
+        self.cri.image_status(image).await.map_err(|it| rpc(&it))
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+fn failed(error: HostError) -> Failure {
+    Failure::new(error.to_string())
+}
+
+fn image_of(image: cri::Image) -> Image {
+    Image { image_ref: image.id, size_bytes: image.size, uid: image.uid.map(|it| it.value), username: image.username }
+}

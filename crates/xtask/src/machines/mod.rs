@@ -1,0 +1,100 @@
+//! `cargo xtask machines`: plays the scripts of `e2e/machine/` on whole Debian machines, whose plug can be pulled.
+//!
+//! A script has the form of those of `e2e/node/`. Its commands run in the machine; `e2e/machine/README.md` explains what is
+//! done to the machine itself.
+
+mod node_suite;
+mod payload;
+mod shell;
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Context, Result, bail};
+
+pub(crate) use self::payload::Payload;
+use self::shell::Machines;
+use crate::{
+    e2e::{Script, scripts},
+    machine::{Arch, Suite, base, missing, remove_on_signals},
+    tidy::root,
+};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only scripts whose path contains this
+    #[arg(default_value = "")]
+    filter: String,
+    /// The program under test, built for the machines' architecture
+    #[arg(long, default_value = "target/release/corten")]
+    corten: PathBuf,
+    /// The release of Debian, instead of one after another
+    #[arg(long, value_enum)]
+    suite: Option<Suite>,
+    #[arg(long, value_enum, default_value_t = Arch::Amd64)]
+    arch: Arch,
+    /// MiB of memory of each machine
+    #[arg(long, default_value_t = 2048)]
+    memory: u32,
+    /// Leave the machines as they are when the scripts have been played, or one has failed: `cargo xtask guest` goes on
+    #[arg(long)]
+    keep: bool,
+    /// Play e2e/node in the machine instead
+    #[arg(long)]
+    node: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let root = root()?;
+    let corten = root.join(&args.corten);
+    if !corten.is_file() {
+        bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
+    }
+    let scripts = scripts(&root, if args.node { "node" } else { "machine" }, &args.filter)?;
+    if let Some(missing) = missing(args.arch) {
+        println!("e2e/machine: skipped {} scripts: no machine can be emulated here; {missing}", scripts.len());
+        return Ok(());
+    }
+    remove_on_signals()?;
+    let suites = args.suite.map_or_else(|| vec![Suite::Trixie, Suite::Bookworm], |it| vec![it]);
+    let mut n_failed = 0;
+    for suite in suites {
+        let begin = Instant::now();
+        let base = base(suite, args.arch).context("making the base disk")?;
+        if args.node {
+            let payload = Payload::with_suite(&root, &corten)?;
+            n_failed += usize::from(!node_suite::play(args, suite, &base, &payload)?);
+        } else {
+            let payload = Payload::with_demo(&root, &corten)?;
+            let machines = || Machines::new(args, suite, base.clone(), &payload);
+            n_failed += play(&scripts, machines, args.keep)?;
+        }
+        println!("{suite} {}: {:.0} s", args.arch, begin.elapsed().as_secs_f64());
+    }
+    if n_failed > 0 {
+        bail!("{n_failed} scripts failed");
+    }
+    Ok(())
+}
+
+/// The scripts share a machine, as long as none fails: one that did leaves behind what the next would stumble over.
+fn play<'a>(scripts: &[Script], machines: impl Fn() -> Machines<'a>, keep: bool) -> Result<usize> {
+    let mut n_failed = 0;
+    let mut running = machines();
+    for script in scripts {
+        if script.play(&mut running) {
+            continue;
+        }
+        n_failed += 1;
+        if keep {
+            break;
+        }
+        running.remove()?;
+        running = machines();
+    }
+    if keep {
+        running.say_what_is_kept();
+    } else {
+        running.remove()?;
+    }
+    Ok(n_failed)
+}

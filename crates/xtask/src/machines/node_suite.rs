@@ -1,0 +1,31 @@
+//! The whole of `e2e/node` in a machine: this program plays it there.
+
+use std::{path::Path, process::Stdio};
+
+use anyhow::Result;
+
+use super::{
+    Args,
+    payload::{Payload, SUITE_IMAGES},
+    shell::Machines,
+};
+use crate::{machine::Suite, tidy::root};
+
+/// Whether all scripts passed. What they print goes to whoever looks on.
+pub(super) fn play(args: &Args, suite: Suite, base: &Path, payload: &Payload) -> Result<bool> {
+    let mut machines = Machines::new(args, suite, base.to_owned(), payload);
+    machines.machine(1)?;
+    let slowness = crate::e2e::Shell::slowness(&machines);
+    let filter = if args.filter.is_empty() { "e2e/node/" } else { &args.filter };
+    let command = format!(
+        "cd '{}' && export HOME=/root && xtask e2e '{filter}' --corten /usr/local/bin/corten --images {SUITE_IMAGES} --slowness {slowness:.1}",
+        root()?.display()
+    );
+    let status = machines.machine(1)?.command(&command).stdin(Stdio::null()).status()?;
+    if args.keep {
+        machines.say_what_is_kept();
+    } else {
+        machines.remove()?;
+    }
+    Ok(status.success())
+}

@@ -1,0 +1,86 @@
+//! What a machine does while its plug is pulled.
+
+use rand::{Rng, rngs::StdRng};
+
+/// What goes on in the machine until it has no power any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
+pub(crate) enum Work {
+    /// The first `corten up` of a new machine, which loads the images of the demo.
+    FirstUp,
+    /// Pods are made and deleted.
+    Starts,
+    /// A Deployment is changed again and again.
+    Rollouts,
+    /// A running Pod is given more, and less.
+    Resizes,
+    /// Images are pulled that the machine has never seen.
+    Pulls,
+    /// The store's log is filled until it is replaced by a checkpoint.
+    Checkpoints,
+    /// `corten down` and `corten up`.
+    Restarts,
+    /// Nothing but the writers.
+    Quiet,
+}
+
+const OF_A_RUNNING_CLUSTER: [Work; 7] =
+    [Work::Starts, Work::Rollouts, Work::Resizes, Work::Pulls, Work::Checkpoints, Work::Restarts, Work::Quiet];
+/// One round in so many begins with a new machine.
+const NEW_MACHINE_EVERY: u32 = 6;
+
+impl Work {
+    pub(super) fn any(dice: &mut StdRng) -> Self {
+        if dice.random_ratio(1, NEW_MACHINE_EVERY) {
+            return Self::FirstUp;
+        }
+        OF_A_RUNNING_CLUSTER[dice.random_range(0..OF_A_RUNNING_CLUSTER.len())]
+    }
+
+    /// Within how many seconds of a real machine the plug is pulled: as long as there is something to be cut short.
+    pub(super) fn seconds_max(self) -> f64 {
+        match self {
+            Self::FirstUp => 20.0,
+            Self::Starts | Self::Rollouts | Self::Pulls | Self::Restarts => 12.0,
+            Self::Resizes | Self::Checkpoints | Self::Quiet => 5.0,
+        }
+    }
+
+    /// What bash does in the machine. `number` is another for each round.
+    pub(super) fn script(self, number: usize) -> String {
+        match self {
+            Self::FirstUp => super::UP.to_owned(),
+            Self::Starts => format!(
+                "while :; do for it in 1 2 3; do kubectl delete pod start-$it --now --ignore-not-found; \
+                 kubectl run start-$it --image=busybox:1.35 --image-pull-policy=IfNotPresent --labels=round={number} \
+                 --command -- sh -c 'trap \"exit 0\" TERM; while :; do sleep 0.5; done'; done; done"
+            ),
+            Self::Rollouts => {
+                format!("for ((i = 0; ; i++)); do kubectl set env deployment/kept ROUND={number}-$i; sleep 1; done")
+            }
+            Self::Resizes => "for ((i = 0; ; i++)); do kubectl patch pod grow --subresource resize -p \
+                 '{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"memory\":\"'$((48 + i % 16))'Mi\"}}}]}}'; done"
+                .to_owned(),
+            Self::Pulls => format!(
+                "kubectl delete pod pulled --now --ignore-not-found; kubectl run pulled --image=127.0.0.1:5000/pulled:{number}; sleep 1000"
+            ),
+            Self::Restarts => format!("while :; do corten down; {}; done", super::UP),
+            Self::Checkpoints | Self::Quiet => "sleep 1000".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_work_comes_up() {
+        let mut dice = StdRng::seed_from_u64(1);
+        let seen: BTreeSet<Work> = (0..200).map(|_| Work::any(&mut dice)).collect();
+        assert_eq!(seen.len(), OF_A_RUNNING_CLUSTER.len() + 1);
+    }
+}

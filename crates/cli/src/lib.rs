@@ -2,6 +2,7 @@
 //!
 //! A verb is a file in `verbs/` and a row here; help, completion and the reference page are read off the table.
 
+mod command_line;
 mod connection;
 mod failure;
 mod node_name;

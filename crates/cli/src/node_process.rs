@@ -21,6 +21,7 @@ use rustix::{
 };
 
 use crate::{
+    command_line::CommandLine,
     output,
     supervision::{Record, last_words, record::How},
     why::quoted,
@@ -160,7 +161,7 @@ impl NodeProcess {
         bail!(
             "the node in {} (process {}) has its data in {}, not in {}: `{}` ends it, or name another --run-dir",
             self.layout.run.display(),
-            running.pid.as_raw_nonzero(),
+            running.pid().as_raw_nonzero(),
             data.display(),
             self.layout.data.display(),
             command_for(&other, "down")
@@ -382,63 +383,6 @@ impl NodeProcess {
     }
 }
 
-/// What a node, or its parent, was started with.
-pub(crate) struct CommandLine {
-    pid: Pid,
-    words: Vec<String>,
-}
-
-impl CommandLine {
-    pub(crate) fn new(pid: Pid, words: &[String]) -> Self {
-        Self { pid, words: words.to_vec() }
-    }
-
-    pub(crate) fn of(pid: Pid) -> Result<Self> {
-        let path = process_file(pid, "cmdline");
-        let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        let line = String::from_utf8_lossy(&line).into_owned();
-        Ok(Self { pid, words: line.split_terminator('\0').map(str::to_owned).collect() })
-    }
-
-    /// Is it that of a node or of its parent?
-    fn is_known(&self) -> bool {
-        self.words.get(1).is_some_and(|it| it == "node" || it == "supervise")
-    }
-
-    /// The value of an option, where it was given.
-    pub(crate) fn value(&self, option: &str) -> Option<&str> {
-        let flag = format!("--{option}");
-        let mut words = self.words.iter();
-        while let Some(word) = words.next() {
-            match word.strip_prefix(&flag) {
-                Some("") => return words.next().map(String::as_str),
-                Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
-                _ => {}
-            }
-        }
-        None
-    }
-
-    /// Its words without the program, the verb and the folders.
-    pub(crate) fn options(&self) -> Vec<String> {
-        let (mut options, mut words) = (Vec::new(), self.words.iter().skip(2));
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--data-dir" | "--run-dir" => drop(words.next()),
-                it if it.starts_with("--data-dir=") || it.starts_with("--run-dir=") => {}
-                it => options.push(it.to_owned()),
-            }
-        }
-        options
-    }
-
-    fn data_dir(&self) -> PathBuf {
-        let data = self.value("data-dir").unwrap_or(DATA_DIR);
-        let folder = fs::read_link(process_file(self.pid, "cwd")).unwrap_or_else(|_| PathBuf::from("/"));
-        folder.join(data)
-    }
-}
-
 /// `corten VERB` for the node with these folders.
 pub(crate) fn command_for(layout: &Layout, verb: &str) -> String {
     let mut command = format!("corten {verb}");
@@ -485,7 +429,7 @@ fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
     Ok(Process::find(pid).map(|it| (pid, it)))
 }
 
-fn process_file(pid: Pid, name: &str) -> PathBuf {
+pub(crate) fn process_file(pid: Pid, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
 }
 
@@ -561,15 +505,6 @@ mod tests {
     }
 
     #[test]
-    fn a_command_line_is_read_in_both_spellings() {
-        let words = ["corten", "node", "--data-dir", "/d", "--run-dir=/r", "--port", "7443", "--bind=::1"];
-        let line = CommandLine { pid: rustix::process::getpid(), words: words.map(str::to_owned).to_vec() };
-        assert_eq!((line.value("port"), line.value("bind"), line.value("por")), (Some("7443"), Some("::1"), None));
-        assert_eq!(line.options(), ["--port", "7443", "--bind=::1"]);
-        assert_eq!(line.data_dir(), Path::new("/d"));
-    }
-
-    #[test]
     fn who_holds_one_folder_with_another_is_named_and_left_alone() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let node =
@@ -597,7 +532,7 @@ mod tests {
         assert_eq!(claimed.as_deref(), Some(&*second), "in the foreground, too");
         assert_eq!(Record::load(&running.layout.data).run_dir, running.layout.run, "and nothing was noted");
         node("other", "second").refuse_others().expect("nothing is in its way");
-        let zombie = CommandLine { pid: rustix::process::getpid(), words: Vec::new() };
+        let zombie = CommandLine::new(rustix::process::getpid(), &[]);
         assert!(!zombie.is_known(), "a process that dies is nobody's");
         child.kill().and_then(|()| child.wait()).expect("ended");
     }

@@ -14,6 +14,7 @@ use crate::{
     error::Doing,
     file_modes::{close_files, exposed_files},
     own_folder::{self, Place},
+    owners,
 };
 
 /// One folder of a node, and what its mode is and must not have.
@@ -126,7 +127,7 @@ pub(crate) fn exposed(layout: &Layout) -> Vec<Exposure> {
         let mode = mode_of(&path).ok().filter(|mode| mode & it.forbidden_bits != 0)?;
         Some(Exposure::Folder { path: path.display().to_string(), mode, wanted: it.mode })
     };
-    FOLDERS.iter().filter_map(exposure).chain(exposed_files(&layout.data)).collect()
+    FOLDERS.iter().filter_map(exposure).chain(exposed_files(&layout.data)).chain(owners::replaceable(layout)).collect()
 }
 
 /// Are these folders such that a node could have run in them? What stops a node takes away what it left there by name, and a
@@ -143,6 +144,7 @@ fn close_place(place: Place, path: &Path) -> Result<(), HostError> {
     not_anothers(place, path)?;
     let row = FOLDERS.iter().find(|it| it.place == place && it.path.is_empty());
     close(row.expect("both places have rows"), path)?;
+    owners::refuse_anothers(place, path)?;
     own_folder::mark(place, path)
 }
 

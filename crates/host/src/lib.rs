@@ -29,6 +29,7 @@ mod node_facts;
 mod oci_runtime;
 mod oom;
 mod own_folder;
+mod owners;
 mod perform;
 mod pod_files;
 mod process;

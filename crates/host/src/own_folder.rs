@@ -137,6 +137,11 @@ fn has_mark(path: &Path) -> bool {
     fs::symlink_metadata(path.join(MARK)).is_ok_and(|it| it.is_file() && it.uid() == own)
 }
 
+/// Does Corten put an entry of this name there?
+pub(crate) fn is_known(place: Place, entry: &Path) -> bool {
+    entry.file_name().and_then(|it| it.to_str()).is_some_and(|it| place.knows(it))
+}
+
 /// What is in a folder that is not Corten's, where that is so.
 pub(crate) fn anothers(place: Place, path: &Path) -> io::Result<Option<String>> {
     let found = Found::of(place, path)?;

@@ -9,6 +9,8 @@ pub enum Exposure {
     Folder { path: String, mode: u32, wanted: u32 },
     /// A file of the node holds keys or secrets, and its mode gives other users rights.
     File { path: String, mode: u32, wanted: u32 },
+    /// Others can put another folder in the place of one of the node's, before the next start.
+    Replaceable { path: String, above: String, who: String },
     /// A file was removed that the node needs.
     Lost { path: String, why: String },
     /// What containers leave in volumes gives others its owner's rights.
@@ -35,6 +37,13 @@ impl Exposure {
                      {path}`, or start Corten again"
                 );
                 Wait::new("FileExposed", message, Actor::Operator)
+            }
+            Self::Replaceable { path, above, who } => {
+                let message = format!(
+                    "{above} can be written by {who}, who could put another folder in the place of {path} while Corten is down; \
+                     `chown root {above} && chmod go-w {above}`, or name another folder"
+                );
+                Wait::new("FolderReplaceable", message, Actor::Operator)
             }
             Self::Lost { path, why } => {
                 Wait::new("FileLost", format!("{path} was removed while Corten runs: {why}"), Actor::Operator)
@@ -77,6 +86,11 @@ mod tests {
         let found = [
             Exposure::Folder { path: "/var/lib/corten".into(), mode: 0o755, wanted: 0o700 },
             Exposure::File { path: "/var/lib/corten/pki/ca.key".into(), mode: 0o666, wanted: 0o600 },
+            Exposure::Replaceable {
+                path: "/srv/data".into(),
+                above: "/srv".into(),
+                who: "every user of the machine".into(),
+            },
             Exposure::Spoofing { why: "Operation not supported".into() },
         ];
         let waits = decision(&found).waits;
@@ -86,6 +100,8 @@ mod tests {
              `chmod 0700 /var/lib/corten`, or start Corten again",
             "FileExposed: /var/lib/corten/pki/ca.key has mode 0666, which gives other users rights to what only Corten may \
              have; `chmod 0600 /var/lib/corten/pki/ca.key`, or start Corten again",
+            "FolderReplaceable: /srv can be written by every user of the machine, who could put another folder in the place \
+             of /srv/data while Corten is down; `chown root /srv && chmod go-w /srv`, or name another folder",
             "SpoofingNotPrevented: nothing keeps Pods from sending from other Pods' addresses: Operation not supported",
         ];
         assert_eq!(said, expected);

@@ -28,7 +28,7 @@ use std::{
 
 use corten_client::BoxFuture;
 use parking_lot::{Condvar, Mutex};
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::{runtime::Handle, sync::oneshot, time::Instant};
 
 use crate::{Clock, JournalBook, QueueCounts};
 
@@ -120,9 +120,27 @@ struct Task {
     make: Mutex<Option<Make>>,
     now: Mutex<Arc<dyn Loop>>,
     state: Mutex<State>,
-    n_broken: Mutex<u32>,
+    breaks: Mutex<Breaks>,
     /// Told once it is over, or given up for good.
     over: Mutex<Option<oneshot::Sender<()>>>,
+}
+
+/// How often it broke in a row, and since when it has run.
+struct Breaks {
+    n: u32,
+    begun: Instant,
+}
+
+impl Breaks {
+    /// How long it rests after one more. One that has run for longer than any rest begins to count again.
+    fn rest(&mut self) -> Duration {
+        if self.begun.elapsed() > REST_MAX {
+            self.n = 0;
+        }
+        let rest = REST_FIRST.saturating_mul(1 << self.n.min(10)).min(REST_MAX);
+        self.n = self.n.saturating_add(1);
+        rest
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +199,7 @@ impl Loops {
             now: Mutex::new(make()),
             make: Mutex::new(Some(Box::new(make))),
             state: Mutex::new(State::Idle),
-            n_broken: Mutex::new(0),
+            breaks: Mutex::new(Breaks { n: 0, begun: Instant::now() }),
             over: Mutex::new(Some(over)),
         });
         self.inner.tasks.lock().push(task.clone());
@@ -191,10 +209,12 @@ impl Loops {
         })
     }
 
-    /// From now on nobody waits for loops that cannot end.
+    /// From now on nobody waits for loops that cannot end, and none that broke is begun anew.
     pub fn begin_stop(&self) {
         self.inner.is_stopping.store(true, Relaxed);
         self.inner.give_up_for_good();
+        let tasks = self.inner.tasks.lock().clone();
+        tasks.iter().filter(|it| *it.state.lock() == State::Resting).for_each(|it| it.end());
     }
 
     /// Ends the threads. Those that stand still are left to the end of the process.
@@ -352,27 +372,40 @@ impl Task {
 
     fn begin_anew(self: &Arc<Self>) {
         let Some(inner) = self.inner.upgrade() else { return };
+        // Who begins to stop ends what rests: either that is seen there, or the stop here.
+        *self.state.lock() = State::Resting;
         if inner.is_stopping.load(Relaxed) {
             return self.end();
         }
-        *self.state.lock() = State::Resting;
         // What the broken one listened at must be free before the next one listens there.
         self.drop_now();
-        let n_broken = {
-            let mut n_broken = self.n_broken.lock();
-            *n_broken = n_broken.saturating_add(1);
-            *n_broken
-        };
-        let rest = REST_FIRST.saturating_mul(1 << n_broken.saturating_sub(1).min(10)).min(REST_MAX);
+        let rest = self.breaks.lock().rest();
         tracing::error!(r#loop = self.name, ?rest, "the loop broke, and is begun anew after a rest");
         self.counts.count_retry();
         let task = self.clone();
         inner.runtime.spawn(async move {
             tokio::time::sleep(rest).await;
-            let Some(made) = task.make.lock().as_ref().map(|make| make()) else { return };
-            *task.now.lock() = made;
-            *task.state.lock() = State::Ready;
-            task.queue();
+            task.end_rest();
         });
+    }
+
+    fn end_rest(self: &Arc<Self>) {
+        let made = {
+            let make = self.make.lock();
+            // It was ended meanwhile.
+            let Some(make) = &*make else { return };
+            catch_unwind(AssertUnwindSafe(make))
+        };
+        let Ok(made) = made else { return self.begin_anew() };
+        {
+            let mut state = self.state.lock();
+            if *state != State::Resting {
+                return;
+            }
+            *self.now.lock() = made;
+            *state = State::Ready;
+        }
+        self.breaks.lock().begun = Instant::now();
+        self.clone().queue();
     }
 }

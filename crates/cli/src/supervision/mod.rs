@@ -33,10 +33,7 @@ use corten_meta::{MicroTime, Time};
 use record::How;
 use systemd::Unit;
 
-use crate::{
-    node_process::{CommandLine, NodeProcess},
-    output,
-};
+use crate::{command_line::CommandLine, node_process::NodeProcess, output};
 
 /// Ends whoever gives a node up: systemd is told by it not to start again (`EX_UNAVAILABLE` of `sysexits.h`).
 pub(crate) const GAVE_UP: u8 = 69;

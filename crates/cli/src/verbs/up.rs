@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::{
     NodeName, Verb,
+    command_line::CommandLine,
     failure::Failure,
     node_options,
-    node_process::{self, CommandLine, NodeProcess, command_for},
+    node_process::{self, NodeProcess, command_for},
     output,
     progress::Progress,
     supervision::{self, Record, Started, last_words},

@@ -339,6 +339,51 @@ async fn a_loop_that_breaks_is_begun_anew() {
     loops.stop();
 }
 
+/// What it is made with may break as well, and one that has run for long begins to count its breaks again.
+#[tokio::test(start_paused = true)]
+async fn the_rest_grows_with_breaks_in_a_row_only() {
+    const LONG: Duration = Duration::from_secs(3600);
+    let loops = Loops::unwatched(1, Handle::current(), Arc::default(), clock()).expect("threads");
+    let begin = tokio::time::Instant::now();
+    let n_made = Arc::new(AtomicU64::new(0));
+    let made = n_made.clone();
+    let over = loops.spawn("fragile", move || match made.fetch_add(1, Relaxed) {
+        0 => whole(async { panic!("as was wished") }),
+        1 => panic!("while it is made"),
+        2 => whole(async {
+            tokio::time::sleep(LONG).await;
+            panic!("late");
+        }),
+        _ => whole(async {}),
+    });
+    over.await;
+    assert_eq!(n_made.load(Relaxed), 4);
+    let rested = begin.elapsed().saturating_sub(LONG);
+    assert!((Duration::from_secs(1 + 2 + 1)..Duration::from_secs(1 + 2 + 4)).contains(&rested), "{rested:?}");
+    loops.stop();
+}
+
+/// Nobody waits out the rest of a loop that broke when all is to end.
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_rests_ends_with_the_others() {
+    let loops = Loops::unwatched(1, Handle::current(), Arc::default(), clock()).expect("threads");
+    let (breaks, broke) = oneshot::channel::<()>();
+    let breaks = Mutex::new(Some(breaks));
+    let over = loops.spawn("broken", move || {
+        let breaks = breaks.lock().take();
+        whole(async move {
+            drop(breaks);
+            panic!("as was wished");
+        })
+    });
+    let _dropped = broke.await;
+    let begin = tokio::time::Instant::now();
+    loops.begin_stop();
+    over.await;
+    assert!(begin.elapsed() < REST_FIRST, "{:?}", begin.elapsed());
+    loops.stop();
+}
+
 /// A waker that outlives its loop holds nothing of it: it may be dropped under a lock that the loop's own end would take.
 #[tokio::test]
 async fn what_a_loop_is_made_of_ends_with_it_and_not_with_its_wakers() {

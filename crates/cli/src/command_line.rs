@@ -1,0 +1,85 @@
+//! What a node, or its parent, was started with, as the kernel tells it.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use rustix::process::Pid;
+
+use crate::node_process::{DATA_DIR, process_file};
+
+/// What a node, or its parent, was started with.
+pub(crate) struct CommandLine {
+    pid: Pid,
+    words: Vec<String>,
+}
+
+impl CommandLine {
+    pub(crate) fn new(pid: Pid, words: &[String]) -> Self {
+        Self { pid, words: words.to_vec() }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    pub(crate) fn of(pid: Pid) -> Result<Self> {
+        let path = process_file(pid, "cmdline");
+        let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        Ok(Self { pid, words: line.split_terminator('\0').map(str::to_owned).collect() })
+    }
+
+    /// Is it that of a node or of its parent?
+    pub(crate) fn is_known(&self) -> bool {
+        self.words.get(1).is_some_and(|it| it == "node" || it == "supervise")
+    }
+
+    /// The value of an option, where it was given.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        let flag = format!("--{option}");
+        let mut words = self.words.iter();
+        while let Some(word) = words.next() {
+            match word.strip_prefix(&flag) {
+                Some("") => return words.next().map(String::as_str),
+                Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Its words without the program, the verb and the folders.
+    pub(crate) fn options(&self) -> Vec<String> {
+        let (mut options, mut words) = (Vec::new(), self.words.iter().skip(2));
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--data-dir" | "--run-dir" => drop(words.next()),
+                it if it.starts_with("--data-dir=") || it.starts_with("--run-dir=") => {}
+                it => options.push(it.to_owned()),
+            }
+        }
+        options
+    }
+
+    pub(crate) fn data_dir(&self) -> PathBuf {
+        let data = self.value("data-dir").unwrap_or(DATA_DIR);
+        let folder = fs::read_link(process_file(self.pid, "cwd")).unwrap_or_else(|_| PathBuf::from("/"));
+        folder.join(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_read_in_both_spellings() {
+        let words = ["corten", "node", "--data-dir", "/d", "--run-dir=/r", "--port", "7443", "--bind=::1"];
+        let line = CommandLine::new(rustix::process::getpid(), &words.map(str::to_owned));
+        assert_eq!((line.value("port"), line.value("bind"), line.value("por")), (Some("7443"), Some("::1"), None));
+        assert_eq!(line.options(), ["--port", "7443", "--bind=::1"]);
+        assert_eq!(line.data_dir(), Path::new("/d"));
+    }
+}

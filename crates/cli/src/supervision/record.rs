@@ -113,13 +113,12 @@ impl End {
 }
 
 impl How {
-    /// As systemd sees it: who ends by one of these signals was told to, before it could listen.
+    /// Who ends by one of these signals was told to, before it could listen. A terminal that goes, or a reader, tells nobody to
+    /// end a node: the unit says so to systemd, which counts both as told.
     pub(crate) fn is_failure(&self) -> bool {
-        const HUP: i32 = 1;
         const INT: i32 = 2;
-        const PIPE: i32 = 13;
         const TERM: i32 = 15;
-        !matches!(self, Self::Exited(0) | Self::Killed(HUP | INT | PIPE | TERM))
+        !matches!(self, Self::Exited(0) | Self::Killed(INT | TERM))
     }
 
     /// As what follows "corten".
@@ -451,6 +450,17 @@ mod tests {
         record.note_no_start("no such file".into(), at(60));
         record.note_stop(at(70));
         assert_eq!(record.silent_since(), Some(at(50).micro()), "what came after it did not answer");
+    }
+
+    #[test]
+    fn only_what_is_told_to_end_has_not_failed() {
+        for name in ["INT", "TERM"] {
+            assert!(!How::Killed(signal_number(name).expect("known")).is_failure(), "{name}");
+        }
+        for name in ["HUP", "PIPE", "KILL", "USR1", "ABRT"] {
+            assert!(How::Killed(signal_number(name).expect("known")).is_failure(), "{name}");
+        }
+        assert!(!How::Exited(0).is_failure() && How::Exited(1).is_failure() && How::Unseen.is_failure());
     }
 
     #[test]

@@ -77,7 +77,9 @@ pub(crate) fn note_end_of_service(node: &NodeProcess) -> Result<ExitCode> {
     if how == How::Exited(i32::from(GAVE_UP)) {
         return Ok(ExitCode::SUCCESS);
     }
-    let next = note_end(node, how, variable("SERVICE_RESULT") == "success");
+    // Of signals that the unit has it start again after, systemd says so, too.
+    let is_success = variable("SERVICE_RESULT") == "success" && !how.is_failure();
+    let next = note_end(node, how, is_success);
     if next == Some(Next::GiveUp) {
         eprint!("{}", super::log_line("ERROR", &super::gave_up(&Record::load(&node.layout.data))));
     }

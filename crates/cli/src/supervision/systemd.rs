@@ -148,6 +148,7 @@ EnvironmentFile=-{environment}
 Restart=on-failure
 RestartSec=500ms
 RestartPreventExitStatus={GAVE_UP}
+RestartForceExitStatus=SIGHUP SIGPIPE
 TimeoutStartSec=infinity
 TimeoutStopSec=60
 KillMode=process

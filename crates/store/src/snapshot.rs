@@ -28,6 +28,10 @@ impl Snapshot {
         self.map.get(key).map(|it| &**it)
     }
 
+    pub(crate) fn n_entries(&self) -> u64 {
+        self.map.len() as u64
+    }
+
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.map.values().map(|it| &**it)
     }

@@ -4,6 +4,7 @@
 //! DIR/lock                            held while open; not empty once there is a log: one that is lost is missed
 //! DIR/<revision>.checkpoint           every live key at that revision
 //! DIR/<revision>.log                  every change after that revision, in order
+//! DIR/reserve                         room held back for the next checkpoint; empty of content
 //! ```
 //! One writes at a time. A thread takes all that is queued, tries it in order against a draft of the newest snapshot,
 //! appends one frame, makes it durable with one `fdatasync`, and only then lets anyone see or be told of it. A caller who
@@ -17,6 +18,7 @@ mod disk;
 mod frame;
 mod log;
 mod recover;
+mod reserve;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -12,7 +12,10 @@ use std::{
 
 use super::{
     disk::{CHECKPOINT, Disk, LOG},
-    frame::{CHECKPOINT_MAGIC, Frames, Header, Next, Unreadable, Written, decode_changes, encode_entry, write_frame},
+    frame::{
+        CHANGE, CHECKPOINT_MAGIC, FRAME, Frames, HEADER, Header, Next, Unreadable, Written, decode_changes,
+        encode_entry, write_frame,
+    },
     log::salt,
 };
 use crate::snapshot::Snapshot;
@@ -55,6 +58,17 @@ impl Running {
             tracing::error!("writing a checkpoint panicked");
         }
     }
+}
+
+/// No checkpoint of it is larger.
+pub(super) fn size_max(snapshot: &Snapshot) -> u64 {
+    let n_frames = snapshot.bytes / CHUNK_BYTES as u64 + 2;
+    HEADER as u64 + n_frames * FRAME as u64 + snapshot.bytes + snapshot.n_entries() * CHANGE as u64
+}
+
+/// Writes one on the spot, and deletes what it replaces.
+pub(super) fn write_now(disk: &Disk, snapshot: &Snapshot) -> io::Result<()> {
+    write(disk, snapshot, &AtomicBool::new(false)).and_then(|()| delete_older(disk, snapshot.revision))
 }
 
 fn write(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {

@@ -123,6 +123,18 @@ impl Disk {
         Ok(found)
     }
 
+    /// How many bytes logs and checkpoints have.
+    pub(super) fn used(&self) -> io::Result<u64> {
+        let files = [LOG, CHECKPOINT].map(|it| self.list(it));
+        let mut used = 0;
+        for file in files {
+            for (_, path) in file? {
+                used += fs::metadata(path)?.len();
+            }
+        }
+        Ok(used)
+    }
+
     /// Makes a file that nobody finds until [`Disk::finish`].
     pub(super) fn begin(&self, revision: Revision, kind: &str) -> io::Result<DiskFile> {
         let path = self.path(revision, kind).with_extension(format!("{kind}.{UNFINISHED}"));
@@ -152,6 +164,13 @@ impl Disk {
         }
     }
 
+    /// The file that holds room back. It may be lost: it holds nothing else.
+    pub(super) fn open_reserve(&self) -> io::Result<DiskFile> {
+        let path = self.dir.join("reserve");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        Ok(self.wrap(file))
+    }
+
     pub(super) fn open(&self, path: &Path) -> io::Result<DiskFile> {
         let file = OpenOptions::new().write(true).open(path)?;
         self.need(path, &file)?;
@@ -171,6 +190,8 @@ impl Disk {
         DiskFile {
             file,
             #[cfg(test)]
+            dir: self.dir.clone(),
+            #[cfg(test)]
             faults: self.faults.clone(),
         }
     }
@@ -179,6 +200,8 @@ impl Disk {
 pub(super) struct DiskFile {
     file: File,
     #[cfg(test)]
+    dir: Arc<Path>,
+    #[cfg(test)]
     faults: Arc<super::tests::faults::DiskFaults>,
 }
 
@@ -186,6 +209,8 @@ impl DiskFile {
     pub(super) fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         #[cfg(test)]
         self.faults.write(bytes, |part| self.file.write_all_at(part, offset))?;
+        #[cfg(test)]
+        self.faults.grow(&self.dir, &self.file, offset + bytes.len() as u64)?;
         self.file.write_all_at(bytes, offset)
     }
 
@@ -199,7 +224,7 @@ impl DiskFile {
     /// Makes room, and with it the file longer by zeros: a write that changes no length is durable sooner.
     pub(super) fn allocate(&self, offset: u64, length: u64) -> io::Result<()> {
         #[cfg(test)]
-        self.faults.truncate()?;
+        self.faults.truncate().and_then(|()| self.faults.grow(&self.dir, &self.file, offset + length))?;
         Ok(rustix::fs::fallocate(&self.file, rustix::fs::FallocateFlags::empty(), offset, length)?)
     }
 

@@ -20,7 +20,9 @@ use crc32fast::Hasher;
 use crate::{Change, Entry, Revision};
 
 pub(super) const HEADER: usize = 28;
-const FRAME: usize = 12;
+pub(super) const FRAME: usize = 12;
+/// Of a change, beside key and value.
+pub(super) const CHANGE: usize = 24;
 const VERSION: u32 = 1;
 const FRAME_MAGIC: u32 = 0x4e54_5243;
 pub(super) const LOG_MAGIC: &[u8; 8] = b"CORTENLG";

@@ -1,21 +1,30 @@
 //! What changes anything: one batch of transactions after the other becomes one durable frame.
 
-use std::{mem, sync::Arc};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Options,
-    checkpoint::Running,
-    disk::Disk,
+    checkpoint::{self, Running},
+    disk::{CHECKPOINT, Disk, LOG},
     log::{AppendError, Log},
+    reserve::{Reserve, is_full},
 };
-use crate::{Error, Outcome, Txn, mvcc::Mvcc};
+use crate::{Change, Error, Outcome, Txn, mvcc::Mvcc, snapshot::Snapshot};
 
 /// A batch ends at the transaction that reaches one of these.
 const BATCH_TXNS: usize = 1_024;
 const BATCH_BYTES: usize = 8 << 20;
+/// A full disk is worth a checkpoint that frees so much.
+const GAIN_MIN: u64 = 64 << 10;
+/// How long after a checkpoint that failed on a full disk.
+const RETRY: Duration = Duration::from_secs(5);
 
 pub(super) struct Request {
     pub(super) txn: Txn,
@@ -32,6 +41,11 @@ pub(super) struct Writer {
     checkpoint: Option<Running>,
     /// The log's length at which the next checkpoint is tried.
     checkpoint_at: u64,
+    reserve: Reserve,
+    /// The last write had no room.
+    is_tight: bool,
+    /// No checkpoint for want of room before this: the last one failed.
+    next_try: Option<Instant>,
 }
 
 /// Works the queue off; ends when nobody can send any more and it is empty.
@@ -72,16 +86,37 @@ impl Request {
 impl Writer {
     pub(super) fn new(mvcc: Arc<Mvcc>, disk: Disk, log: Log, options: Options) -> Self {
         let checkpoint_at = options.log_bytes_min.max(mvcc.newest().bytes);
-        Self { mvcc, disk, log, options, refusal: None, checkpoint: None, checkpoint_at }
+        let reserve = Reserve::open(&disk, &mvcc.newest());
+        Self {
+            mvcc,
+            disk,
+            log,
+            options,
+            refusal: None,
+            checkpoint: None,
+            checkpoint_at,
+            reserve,
+            is_tight: false,
+            next_try: None,
+        }
     }
 
-    /// Tries transactions in order, makes what they change durable together, and shows it. An answer for each.
+    /// An answer for each transaction, in order.
     pub(super) fn commit(&mut self, txns: Vec<Txn>) -> Vec<Result<Outcome, Error>> {
+        // What is too much shall not keep from being written what is not: one that deletes.
+        if self.is_tight {
+            return txns.into_iter().flat_map(|it| self.commit_together(vec![it])).collect();
+        }
+        self.commit_together(txns)
+    }
+
+    /// Tries transactions in order, makes what they change durable together, and shows it.
+    fn commit_together(&mut self, txns: Vec<Txn>) -> Vec<Result<Outcome, Error>> {
         let mut draft = self.mvcc.newest();
         let mut changes = Vec::new();
         let outcomes: Vec<_> = txns.into_iter().map(|it| draft.apply(it, &mut changes)).collect();
 
-        let written = if changes.is_empty() { Ok(()) } else { self.append(&changes) };
+        let written = if changes.is_empty() { Ok(()) } else { self.append(&draft, &changes) };
         if written.is_ok() && !changes.is_empty() {
             self.mvcc.publish(draft, changes);
         }
@@ -107,9 +142,29 @@ impl Writer {
         self.disk.check().and_then(|()| self.log.check()).map_err(|error| Error::Io(error.to_string()))
     }
 
-    fn append(&mut self, changes: &[crate::Change]) -> Result<(), Error> {
+    fn append(&mut self, draft: &Snapshot, changes: &[Change]) -> Result<(), Error> {
         self.check().inspect_err(|error| tracing::error!(%error, "a write is refused"))?;
-        self.log.append(changes).map_err(|error| match error {
+        let newest = self.mvcc.newest();
+        let grows = draft.bytes > newest.bytes || draft.n_entries() > newest.n_entries();
+        if grows {
+            self.hold_room(draft)?;
+        }
+        let mut appended = self.log.append(changes);
+        let ways = [Self::checkpoint_for_room, Self::take_from_reserve];
+        for make_room in ways.into_iter().take(if grows { 1 } else { ways.len() }) {
+            while let Err(AppendError::Undone(error)) = &appended
+                && is_full(error)
+                && make_room(self)
+            {
+                appended = self.log.append(changes);
+            }
+        }
+        self.is_tight = match &appended {
+            Err(AppendError::Undone(error)) => is_full(error),
+            Err(AppendError::Torn(_)) => false,
+            Ok(()) => self.is_tight && !grows,
+        };
+        appended.map_err(|error| match error {
             AppendError::Undone(error) => {
                 tracing::error!(%error, "cannot write to the log");
                 Error::Io(error.to_string())
@@ -121,6 +176,57 @@ impl Writer {
                 Error::Io(message)
             }
         })
+    }
+
+    /// What lives may grow only where a checkpoint of it has room.
+    fn hold_room(&mut self, draft: &Snapshot) -> Result<(), Error> {
+        let mut held = self.reserve.hold(draft);
+        if held.as_ref().is_err_and(is_full) && self.checkpoint_for_room() {
+            held = self.reserve.hold(draft);
+        }
+        self.is_tight = held.is_err();
+        held.map_err(|error| {
+            tracing::error!(%error, "a write is refused: there is no room for a checkpoint of what would live");
+            Error::Io(format!(
+                "{error}: room for a copy of the data is held back, and this needs more; delete something, or make room"
+            ))
+        })
+    }
+
+    /// Writes a checkpoint into the room held back for it, where what is dead is worth it.
+    fn checkpoint_for_room(&mut self) -> bool {
+        if let Some(running) = self.checkpoint.take() {
+            running.join();
+        }
+        let newest = self.mvcc.newest();
+        let is_there = [LOG, CHECKPOINT].iter().any(|it| self.disk.path(newest.revision, it).exists());
+        let used = self.disk.used().unwrap_or(0);
+        // Nothing has changed since a checkpoint that is there: nothing is dead.
+        if is_there
+            || used < checkpoint::size_max(&newest) + GAIN_MIN
+            || self.next_try.is_some_and(|it| Instant::now() < it)
+        {
+            return false;
+        }
+        let (disk, log, ahead) = (&self.disk, &mut self.log, self.options.log_ahead);
+        let written = self.reserve.lend(&newest, || {
+            // What the old log did not use is room, too.
+            log.finish()?;
+            *log = Log::create(disk, newest.revision, ahead)?;
+            checkpoint::write_now(disk, &newest)
+        });
+        self.checkpoint_at = self.options.log_bytes_min.max(newest.bytes);
+        self.next_try = written.is_err().then(|| Instant::now() + RETRY);
+        match &written {
+            Ok(()) => tracing::warn!("the disk is full: a checkpoint was written, and what was dead is free"),
+            Err(error) => tracing::error!(%error, "the disk is full, and a checkpoint cannot be written"),
+        }
+        written.is_ok()
+    }
+
+    /// What is held back beyond the checkpoint is for what the disk has no room for otherwise.
+    fn take_from_reserve(&mut self) -> bool {
+        self.reserve.yield_to_log(&self.mvcc.newest())
     }
 
     fn checkpoint_if_due(&mut self) {

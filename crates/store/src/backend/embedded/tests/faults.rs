@@ -1,8 +1,10 @@
 //! A disk that fills up and fails on demand.
 
 use std::{
+    fs::{self, File},
     io,
-    sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst},
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst},
 };
 
 #[derive(Default)]
@@ -11,6 +13,8 @@ pub(in super::super) struct DiskFaults {
     room: AtomicI64,
     sync_fails: AtomicBool,
     truncate_fails: AtomicBool,
+    /// How much all files together may have; 0 is no bound.
+    capacity: AtomicU64,
 }
 
 impl DiskFaults {
@@ -22,6 +26,23 @@ impl DiskFaults {
 
     pub(super) fn make_room(&self) {
         self.full.store(false, SeqCst);
+    }
+
+    /// The disk is so large, and nobody else uses it.
+    pub(super) fn be_of(&self, bytes: u64) {
+        self.capacity.store(bytes, SeqCst);
+    }
+
+    /// May this file be so long?
+    pub(in super::super) fn grow(&self, dir: &Path, file: &File, length: u64) -> io::Result<()> {
+        let capacity = self.capacity.load(SeqCst);
+        let growth = length.saturating_sub(file.metadata()?.len());
+        if capacity == 0 || growth == 0 {
+            return Ok(());
+        }
+        let lengths = fs::read_dir(dir)?.map(|it| Ok(it?.metadata()?.len()));
+        let used: u64 = lengths.collect::<io::Result<Vec<_>>>()?.iter().sum();
+        if used + growth > capacity { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
     pub(super) fn fail_sync(&self, fails: bool) {

@@ -36,6 +36,52 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
     });
 }
 
+/// As long as a copy of what lives has room, deleting makes room for more, whatever filled the disk: fresh data, or the same
+/// written again and again.
+#[test]
+fn a_full_disk_comes_back_by_deletions() {
+    const SIZE: u64 = 12 << 20;
+    let dir = tempfile::tempdir().expect("a directory");
+    let large = "x".repeat(200 << 10);
+    let key = |n: usize| format!("/{n:05}");
+    runtime().block_on(async {
+        for (ahead, rewrites) in [(0, 0), (4 << 20, 0), (0, 50), (4 << 20, 50)] {
+            let dir = dir.path().join(format!("{ahead}-{rewrites}"));
+            let disk = Disk::new(&dir);
+            disk.faults.be_of(SIZE);
+            let options = Options { log_ahead: ahead, ..Options::default() };
+            let store = Embedded::open_on(disk, options).expect("the store opens");
+            let mut answered = std::collections::BTreeMap::new();
+            for round in 0..3 {
+                let mut n = 0;
+                while let Ok(revision) = commit(&store, put(&key(n), &large)).await {
+                    answered.insert(key(n), revision);
+                    n += 1;
+                }
+                // Data, a copy of it, and the log.
+                assert!(n >= 10, "{n} in round {round}, {ahead} ahead, {rewrites} rewrites");
+                for _ in 0..rewrites {
+                    let revision = commit(&store, put(&key(0), &large)).await.expect("what does not grow has room");
+                    answered.insert(key(0), revision);
+                }
+                let half = 0..n / 2;
+                for n in half {
+                    commit(&store, delete(&key(n))).await.expect("what deletes has room");
+                    answered.remove(&key(n));
+                }
+                commit(&store, put("/after", &large)).await.expect("a large write goes through again");
+                commit(&store, delete("/after")).await.expect("what deletes has room");
+            }
+            drop(store);
+            let store = Embedded::open(&dir, options).expect("the store opens");
+            let found = store.range(crate::Range::prefix("/"), None, 0).await.expect("reads work").entries;
+            let found: Vec<_> =
+                found.iter().map(|it| (String::from_utf8_lossy(&it.key).into_owned(), it.mod_revision)).collect();
+            assert_eq!(found, answered.into_iter().collect::<Vec<_>>());
+        }
+    });
+}
+
 #[test]
 fn after_a_failed_sync_nothing_is_written_until_the_store_is_reopened() {
     let dir = tempfile::tempdir().expect("a directory");

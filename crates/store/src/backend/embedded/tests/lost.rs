@@ -17,6 +17,8 @@ fn prepared(dir: &Path) -> (Embedded, Vec<std::path::PathBuf>) {
     let store = open(dir);
     runtime().block_on(commit(&store, put("/last", "1"))).expect("the disk works");
     let files: Vec<_> = fs::read_dir(dir).expect("a folder").map(|it| it.expect("an entry").path()).collect();
+    // What only holds room back holds nothing that could be lost.
+    let files: Vec<_> = files.into_iter().filter(|it| !it.ends_with("reserve")).collect();
     let has = |extension: &str| files.iter().any(|it| it.extension().is_some_and(|it| it == extension));
     assert!(has("checkpoint") && has("log") && files.len() >= 3, "{files:?}");
     (store, files)

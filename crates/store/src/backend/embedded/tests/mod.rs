@@ -33,6 +33,10 @@ fn put(key: &str, value: &str) -> Txn {
     Txn { compares: vec![], operations: vec![operation] }
 }
 
+fn delete(key: &str) -> Txn {
+    Txn { compares: vec![], operations: vec![Operation::Delete { key: key.to_owned().into() }] }
+}
+
 async fn commit(store: &dyn Store, txn: Txn) -> Result<u64, Error> {
     match store.commit(txn).await? {
         Outcome::Committed(revision) => Ok(revision),

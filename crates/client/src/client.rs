@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use corten_meta::{Key, Resource};
-use http::{Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -170,6 +170,17 @@ impl Client {
         read_list(&self.get_path(&url).await?)
     }
 
+    /// One page of a list, without what is in the objects: the head of each says who it is and what becomes of it.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub async fn list_metadata(&self, resource: &Resource, params: &ListParams) -> Result<List, Error> {
+        let url = params.url(resource.collection_path(&params.namespace));
+        let mut request = request(Method::GET, &url, "", Bytes::new())?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA));
+        read_list(&self.request(request).await?.into_body())
+    }
+
     /// Every page of a list, decoded.
     ///
     /// # Errors
@@ -256,6 +267,7 @@ async fn whole(mut body: Body) -> Result<Bytes, String> {
 }
 
 const JSON: &str = "application/json";
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
 
 fn path(resource: &Resource, key: &Key, subresource: &str) -> String {
     let path = resource.path(key);

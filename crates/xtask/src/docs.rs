@@ -85,7 +85,11 @@ fn answers() -> Result<String> {
         for part in parts {
             let (question, screen) = part.split_once('\n').unwrap_or((part, ""));
             let question = question.trim();
-            let command = if question.contains('/') { format!("{question} -n shop") } else { format!("-n {question}") };
+            let command = match question {
+                _ if question.contains('/') => format!("{question} -n shop"),
+                _ if question.contains('-') => question.to_owned(),
+                namespace => format!("-n {namespace}"),
+            };
             let _ = write!(page, "\n```console\n$ corten why {command}\n{}\n```\n", screen.trim_end());
         }
     }

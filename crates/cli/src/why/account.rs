@@ -45,6 +45,9 @@ pub(crate) struct Account {
     /// The newest warnings about the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<String>,
+    /// What is worth knowing besides; an [`super::Explanation`] tells it.
+    #[serde(skip)]
+    pub(super) notices: Vec<String>,
     /// A loop fails again and again, and not just once.
     #[serde(skip)]
     pub(super) keeps_failing: bool,

@@ -1,6 +1,9 @@
 //! Follows an object's waits: itself, its journal, its warnings, what else tells on it, and what its waits point at.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use corten_api::resources::EVENTS;
 use corten_client::Error;
@@ -15,6 +18,7 @@ use super::{
     findings::{self, Findings, refusal},
     pod_steps,
     reader::{Answer, Reader},
+    survey::DEFECTS,
 };
 
 /// Deeper chains of causes than this do not fit a screen.
@@ -24,6 +28,9 @@ const BREADTH_MAX: usize = 4;
 const WARNINGS_MAX: usize = 3;
 /// A loop that failed as often in a row fails not by chance: a write that met another is tried again and goes through.
 const RETRIES: u32 = 3;
+/// What a node says that runs no Pods, or takes no others.
+const NOT_READY: [&str; 6] =
+    ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "NodeSilent", "NotReady", "PIDPressure"];
 /// What matters of an object that is deleted; what it once waited for to run does not.
 const LEAVING: [&str; 5] =
     ["AddressesInUse", "ClaimInUse", "FinalizerRemains", "NamespaceContentRemaining", "VolumeBound"];
@@ -47,7 +54,7 @@ fn below<'a>(
         let decisions = reader.decisions(kind, &key).await;
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
-        let Findings { waits: found, verdict, explains } = findings::of(reader, kind, &object).await;
+        let Findings { waits: found, verdict, explains, notices } = findings::of(reader, kind, &object).await;
         // A step that only says what a finding says better goes.
         let is_better_said = |it: &Step| it.wait.as_ref().is_some_and(|it| explains.contains(&&*it.reason));
         steps.retain(|it| !is_better_said(it));
@@ -64,10 +71,12 @@ fn below<'a>(
         let told = told.filter(|(_, wait)| wait.on.is_some() || !in_steps(wait));
         let waits: Vec<(String, Wait)> = told.flat_map(|(by, wait)| refusal::refine(by, wait)).chain(found).collect();
 
+        let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let mut causes: Vec<Cause> = Vec::new();
         for (by, wait) in waits {
             let n_followed = causes.iter().filter(|it| it.because.is_some()).count();
             let because = if n_followed < BREADTH_MAX { because(reader, kind, &key, &wait, &path).await } else { None };
+            let because = because.and_then(|it| explaining(&wait, &reasons, it));
             // What a namespace waits for is that its objects go, and not that they run.
             let is_told = |it: &Account| match kind.singular {
                 "namespace" => it.state == State::Terminating,
@@ -86,6 +95,7 @@ fn below<'a>(
             state: State::Fine,
             summary: String::new(),
             steps,
+            notices,
             keeps_failing: decisions.iter().any(|it| it.error.is_some() && it.retries >= RETRIES),
             errors: errors(&decisions, &causes),
             causes,
@@ -105,6 +115,25 @@ async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path:
     // What it points at may be gone by now, or not be shown: then the wait itself says enough.
     reader.get(&on.resource, &on_key).await?;
     below(reader, on, on_key, path.to_vec()).await.ok()
+}
+
+/// Of what a node waits for, what explains that something else waits for the node: its other troubles are its own.
+fn explaining(wait: &Wait, siblings: &BTreeSet<String>, mut account: Account) -> Option<Account> {
+    if !account.subject.starts_with("node/") {
+        return Some(account);
+    }
+    // The scheduler names the nearest node, whatever it lacks.
+    let is_cordoned = siblings.contains("NodeUnschedulable");
+    let is_tainted = siblings.contains("UntoleratedTaint");
+    let explains = |reason: &str| match &*wait.reason {
+        "NearestNode" => is_cordoned && reason == "Cordoned" || is_tainted && NOT_READY.contains(&reason),
+        "NodeNotReady" | "NodeSilent" => NOT_READY.contains(&reason),
+        "StopOverdue" => NOT_READY.contains(&reason) || DEFECTS.contains(&reason),
+        own => reason == own,
+    };
+    account.causes.retain(|it| explains(&it.wait.reason));
+    account.judge(None);
+    (!account.causes.is_empty()).then_some(account)
 }
 
 /// The object a wait points at, in the namespace it names, else in that of the one that waits where its kind has one.

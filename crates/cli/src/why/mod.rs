@@ -17,6 +17,7 @@ mod reader;
 mod remedy;
 mod render;
 mod survey;
+mod suspects;
 #[cfg(test)]
 mod tests;
 
@@ -102,7 +103,10 @@ pub(crate) async fn explain(reader: &Reader<'_>, kind: &'static Kind, key: &Key)
     {
         account.summary = format!("{}: {}", root.reason, account::one_line(&found.headline));
     }
+    if root.is_none() && account.needs_somebody() {
+        found = Some(advice::without_wait(&account));
+    }
     let unknown = reader.hidden();
-    let notices = Vec::new();
+    let notices = std::mem::take(&mut account.notices);
     Ok(Explanation { api_version: API_VERSION, kind: "Explanation", account, root, advice: found, notices, unknown })
 }

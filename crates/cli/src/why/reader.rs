@@ -23,6 +23,12 @@ pub(crate) trait Source {
     fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>>;
     /// At most a page: no answer of one screen needs more, and a namespace may be very large.
     fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>>;
+    /// The same of their metadata alone.
+    fn list_metadata<'a>(
+        &'a self,
+        resource: &'a Resource,
+        params: &'a ListParams,
+    ) -> Answer<'a, Result<Vec<Value>, Error>>;
     /// The last lines of a container's log.
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>>;
     /// Does the server serve all it should? Its refusal says what it does not.
@@ -43,6 +49,17 @@ impl Source for Client {
     fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
         Box::pin(async move {
             let list = Self::list(self, resource, params).await?;
+            list.items.iter().map(|it| read(it)).collect()
+        })
+    }
+
+    fn list_metadata<'a>(
+        &'a self,
+        resource: &'a Resource,
+        params: &'a ListParams,
+    ) -> Answer<'a, Result<Vec<Value>, Error>> {
+        Box::pin(async move {
+            let list = Self::list_metadata(self, resource, params).await?;
             list.items.iter().map(|it| read(it)).collect()
         })
     }
@@ -116,6 +133,11 @@ impl<'a> Reader<'a> {
         self.unlisted.borrow().get(resource).cloned()
     }
 
+    /// Is a list all there is?
+    pub(super) fn is_whole(&self, resource: &Resource, items: &[Value]) -> bool {
+        items.len() < PAGE as usize && self.unlisted(resource).is_none()
+    }
+
     /// What the server itself says it cannot do now; none where it is ready.
     pub(super) async fn not_ready(&self) -> Option<String> {
         match self.ask(self.source.ready()).await {
@@ -182,12 +204,27 @@ impl<'a> Reader<'a> {
             limit: PAGE,
             ..ListParams::default()
         };
+        let answer = self.ask(self.source.list(resource, &params)).await;
+        let items = self.listed(resource, namespace, answer);
+        self.lists.borrow_mut().insert(id, items.clone());
+        items
+    }
+
+    /// As [`Reader::list`], of their metadata alone: what is in a Secret is nobody's business here.
+    pub(super) async fn list_metadata(&self, resource: &Resource, namespace: &str) -> Rc<Vec<Value>> {
+        let params = ListParams { namespace: namespace.to_owned(), limit: PAGE, ..ListParams::default() };
+        let answer = self.ask(self.source.list_metadata(resource, &params)).await;
+        self.listed(resource, namespace, answer)
+    }
+
+    /// What a list answered, and what is to be said of it.
+    fn listed(&self, resource: &Resource, namespace: &str, answer: Result<Vec<Value>, Error>) -> Rc<Vec<Value>> {
         let what = || {
             let place = if namespace.is_empty() { "all namespaces" } else { namespace };
             let place = if resource.namespaced { format!(" in {place}") } else { String::new() };
             format!("the list of {}{place}", resource.plural)
         };
-        let items = match self.ask(self.source.list(resource, &params)).await {
+        let items = match answer {
             Ok(items) => items,
             Err(error) => {
                 self.note(&error, what);
@@ -198,9 +235,7 @@ impl<'a> Reader<'a> {
         if items.len() >= PAGE as usize {
             self.hidden.borrow_mut().insert(format!("{}: only the first {PAGE} were looked at", what()));
         }
-        let items = Rc::new(items);
-        self.lists.borrow_mut().insert(id, items.clone());
-        items
+        Rc::new(items)
     }
 
     /// The last lines a container wrote.

@@ -203,8 +203,7 @@ fn said(wait: &Wait, now: Time) -> String {
 }
 
 fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, now: Time) {
-    if let (Some(root), Some(advice)) = (root, &explanation.advice) {
-        let wait = root.wait;
+    if let Some(wait) = root.map(|it| it.wait).filter(|_| explanation.advice.is_some()) {
         let since = wait.since.map(|it| {
             let when = if it <= now { "since" } else { "due" };
             format!(" ({when} {})", it.whole_seconds())
@@ -214,6 +213,8 @@ fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, 
         if why != explanation.account.summary {
             page.push(Line::new(0, why + &since.unwrap_or_default()).labelled("why:").wrapped(3));
         }
+    }
+    if let Some(advice) = &explanation.advice {
         for hint in advice.hints.iter().take(5) {
             let line = Line::new(0, one_line(hint)).labelled("note:").dropped(1);
             page.push(if hint.contains("kubectl ") { line.command() } else { line.wrapped(2) });

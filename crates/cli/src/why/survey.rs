@@ -1,11 +1,10 @@
 //! Everything that is not fine in a namespace or a cluster, worst first, put together by its cause.
 //!
-//! Looking is cheap and explaining is not: what looks well by its status is passed over, what belongs to something that
-//! does not look well is left to that, and of the rest a bounded number is explained.
+//! Looking is cheap and explaining is not: what looks well by its status is passed over or comes last, what belongs to
+//! something that does not look well is left to that, and of the rest a bounded number is explained.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resources::{ENDPOINT_SLICES, NAMESPACES};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
@@ -15,9 +14,10 @@ use serde_json::Value;
 
 use super::{
     Explanation, State,
-    account::{condition, items, key_of, one_line, text},
+    account::{key_of, one_line},
     explain, gather,
     reader::Reader,
+    suspects::{self, Found, Suspects},
 };
 
 /// More than these are not explained: nobody reads them, and each costs several requests.
@@ -35,6 +35,8 @@ pub(crate) struct Survey {
     pub(crate) groups: Vec<Group>,
     /// So many objects look unwell and were not explained.
     pub(crate) not_looked_at: usize,
+    /// So many look well by their status, and nobody looked closer.
+    pub(crate) well_not_looked_at: usize,
     /// What is worth knowing besides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) notices: Vec<String>,
@@ -48,6 +50,8 @@ pub(crate) struct Survey {
 pub(crate) struct Group {
     pub(crate) state: State,
     pub(crate) needs_somebody: bool,
+    /// Who must act for the first of them.
+    pub(crate) actor: Actor,
     pub(crate) summary: String,
     /// The command that tells all about the first of them.
     pub(crate) next: String,
@@ -65,6 +69,7 @@ impl Group {
         Self {
             state: State::Blocked,
             needs_somebody: true,
+            actor: Actor::Operator,
             summary,
             next,
             since: None,
@@ -82,55 +87,42 @@ pub(crate) struct Subject {
 }
 
 /// Waits for loops that do not do their work.
-const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
+pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
 
 /// What somebody wants to be so: it waits for a person and is nobody's trouble.
 const WISHED: [&str; 4] = ["DeploymentPaused", "JobSuspended", "NoDisruptionsAllowed", "Suspended"];
 
-/// In the order they are explained: what many others depend on first.
-const NAMESPACED: [&str; 9] = [
-    "deployment",
-    "statefulset",
-    "daemonset",
-    "job",
-    "replicaset",
-    "replicationcontroller",
-    "persistentvolumeclaim",
-    "pod",
-    "service",
-];
-const CLUSTER: [&str; 3] = ["node", "namespace", "certificatesigningrequest"];
-
-/// Looks at one kind, or at all that usually get stuck; an empty namespace is the whole cluster.
+/// Looks at one kind, or at all; an empty namespace is the whole cluster.
 ///
 /// # Errors
 /// Nothing could be looked at: of what nobody saw nobody can say that it is fine.
 pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'static Kind>) -> Result<Survey, Error> {
     let mut of_cluster = Vec::new();
-    let mut waiting = Vec::new();
     if only.is_none() {
         of_cluster.extend(reader.not_ready().await.map(not_ready));
-        let journals = reader.journals_of_waits(namespace).await;
-        of_cluster.extend(defects(&journals));
-        waiting = journals;
     }
-    let mut suspects = suspects(reader, namespace, only).await?;
-    add_waiting(reader, namespace, &waiting, &mut suspects).await;
+    let journals: Vec<_> = reader.journals_of_waits(namespace).await.iter().filter_map(journal_of).collect();
+    if only.is_none() {
+        of_cluster.extend(defects(&journals));
+    }
+    let Suspects { mut unwell, well, remarks } = suspects::of(reader, namespace, only, &journals).await?;
+    let well = add_waiting(reader, namespace, only, &journals, &mut unwell, well).await;
     let is_defect = |kind: &Kind, object: &Value| {
         let subject = subject(kind, &key_of(object));
         of_cluster.iter().any(|it: &Group| it.subjects.contains(&subject))
     };
-    suspects.retain(|it| !is_defect(it.0, &it.1));
-    let owned: BTreeSet<(String, Key)> = suspects.iter().map(|it| (it.0.singular.to_owned(), key_of(&it.1))).collect();
+    unwell.retain(|it| !is_defect(it.0, &it.1));
+    let owned: BTreeSet<(String, Key)> = unwell.iter().map(|it| (it.0.singular.to_owned(), key_of(&it.1))).collect();
     let is_explained_above = |object: &Value| {
         let owner = gather::owner(object);
         owner.is_some_and(|(kind, name)| {
             owned.contains(&(kind.singular.to_owned(), Key::new(key_of(object).namespace, name)))
         })
     };
-    let alone: Vec<_> = suspects.iter().filter(|it| !is_explained_above(&it.1)).collect();
+    unwell.retain(|it| !is_explained_above(&it.1));
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for (kind, object) in alone.iter().take(EXPLAINED_MAX) {
+    // What looks well by its status may wait for something all the same.
+    for (kind, object) in unwell.iter().chain(&well).take(EXPLAINED_MAX) {
         // It may be gone by now, or well.
         let Ok(explanation) = explain(reader, kind, &key_of(object)).await else { continue };
         if !matches!(explanation.account.state, State::Fine | State::Finished) {
@@ -144,13 +136,15 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         Some(error) if groups.is_empty() => return Err(error.into()),
         _ => {}
     }
+    let n_left_for_well = EXPLAINED_MAX.saturating_sub(unwell.len());
     Ok(Survey {
         api_version: super::API_VERSION,
         kind: "Survey",
         namespace: namespace.to_owned(),
         groups,
-        not_looked_at: alone.len().saturating_sub(EXPLAINED_MAX),
-        notices: Vec::new(),
+        not_looked_at: unwell.len().saturating_sub(EXPLAINED_MAX),
+        well_not_looked_at: well.len().saturating_sub(n_left_for_well),
+        notices: remarks,
         unknown: reader.hidden(),
     })
 }
@@ -161,12 +155,12 @@ fn not_ready(what: String) -> Group {
 }
 
 /// Loops that stand still or broke: where one does, what it looks after may look well.
-fn defects(journals: &[Value]) -> Vec<Group> {
+fn defects(journals: &[(&'static Kind, Key, Journal)]) -> Vec<Group> {
     let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
-    for (kind, key, journal) in journals.iter().filter_map(journal_of) {
+    for (kind, key, journal) in journals {
         let waits = journal.decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (&it.by, wait)));
         for (by, wait) in waits.filter(|it| DEFECTS.contains(&&*it.1.reason)) {
-            let subject = subject(kind, &key);
+            let subject = subject(kind, key);
             let place = if key.namespace.is_empty() { String::new() } else { format!(" -n {}", key.namespace) };
             let group = groups.entry((wait.reason.clone(), by.clone())).or_insert_with(|| {
                 let summary = format!("{} of {by}: {}", wait.reason, one_line(&wait.message));
@@ -180,28 +174,35 @@ fn defects(journals: &[Value]) -> Vec<Group> {
     groups.into_values().collect()
 }
 
-/// Whatever a loop says that somebody must act for, though its status looks well.
+/// Whatever a loop says that somebody must act for, though its status looks well; the others that look well are left.
 async fn add_waiting(
     reader: &Reader<'_>,
     namespace: &str,
-    journals: &[Value],
-    suspects: &mut Vec<(&'static Kind, Value)>,
-) {
-    for (kind, key, journal) in journals.iter().filter_map(journal_of) {
+    only: Option<&'static Kind>,
+    journals: &[(&'static Kind, Key, Journal)],
+    unwell: &mut Vec<Found>,
+    mut well: Vec<Found>,
+) -> Vec<Found> {
+    for (kind, key, journal) in journals {
         let mut waits = journal.decisions.iter().flat_map(|it| &it.waits).filter(|it| it.actor != Actor::Cluster);
         let is_wished = !journal.decisions.iter().any(|it| it.error.is_some() || !it.steps.is_empty())
             && waits.all(|it| WISHED.contains(&&*it.reason));
-        let bears = namespace.is_empty() || key.namespace == namespace || kind.singular == "node";
-        let is_known = |it: &(&Kind, Value)| it.0.singular == kind.singular && key_of(&it.1) == key;
-        if is_wished || !bears || suspects.iter().any(is_known) {
+        let is_it = |it: &Found| it.0.singular == kind.singular && key_of(&it.1) == *key;
+        if let Some(at) = well.iter().position(is_it) {
+            unwell.push(well.remove(at));
             continue;
         }
-        if suspects.len() > 2 * EXPLAINED_MAX {
-            return;
+        let bears = namespace.is_empty() || key.namespace == namespace || kind.singular == "node";
+        if is_wished || !bears || only.is_some() || unwell.iter().any(is_it) {
+            continue;
         }
-        let object = reader.get(&kind.resource, &key).await;
-        suspects.extend(object.map(|it| (kind, (*it).clone())));
+        if unwell.len() > 2 * EXPLAINED_MAX {
+            break;
+        }
+        let object = reader.get(&kind.resource, key).await;
+        unwell.extend(object.map(|it| (*kind, (*it).clone())));
     }
+    well
 }
 
 /// What a journal is about. Both parts of its name may hold dots: the longest resource wins.
@@ -224,11 +225,14 @@ fn subject(kind: &Kind, key: &Key) -> Subject {
 
 fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let Explanation { account, root, .. } = explanation;
+    let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
+    let actor = root.as_ref().map_or(nobody, |it| it.actor);
     let since = root.and_then(|it| it.since);
     let place = if account.namespace.is_empty() { String::new() } else { format!(" -n {}", account.namespace) };
     let group = groups.entry(account.summary.clone()).or_insert_with(|| Group {
         state: account.state,
         needs_somebody: account.needs_somebody(),
+        actor,
         summary: account.summary.clone(),
         next: format!("corten why {}{place}", account.subject),
         since,
@@ -239,114 +243,4 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     group.needs_somebody |= account.needs_somebody();
     group.since = group.since.into_iter().chain(since).min();
     group.subjects.push(Subject { subject: account.subject, namespace: account.namespace });
-}
-
-async fn suspects(
-    reader: &Reader<'_>,
-    namespace: &str,
-    only: Option<&'static Kind>,
-) -> Result<Vec<(&'static Kind, Value)>, Error> {
-    let (mut suspects, mut is_any_seen, mut refusal) = (Vec::new(), false, None);
-    let kinds: Vec<&'static Kind> = match only {
-        Some(kind) => vec![kind],
-        None => CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it)).collect(),
-    };
-    for kind in kinds {
-        let is_cluster = !kind.resource.namespaced;
-        // Of what belongs to no namespace only nodes and the namespace itself bear on one.
-        if is_cluster && !namespace.is_empty() && only.is_none() && !matches!(kind.singular, "node" | "namespace") {
-            continue;
-        }
-        let objects = if kind.resource == NAMESPACES && !namespace.is_empty() && only.is_none() {
-            let own = reader.get(&NAMESPACES, &Key::cluster(namespace)).await;
-            own.map(|it| vec![(*it).clone()]).unwrap_or_default()
-        } else {
-            let place = if is_cluster { "" } else { namespace };
-            let list = (*reader.list(&kind.resource, place).await).clone();
-            match reader.unlisted(&kind.resource) {
-                // Whom it does not know it will not tell anything.
-                Some(error) if error.status().is_some_and(|it| it.code == 401) => return Err(error),
-                Some(error) => refusal = refusal.or(Some(error)),
-                None => is_any_seen = true,
-            }
-            list
-        };
-        let ready = if kind.singular == "service" { ready_services(reader, namespace).await } else { BTreeSet::new() };
-        let is_suspect = |it: &Value| match kind.singular {
-            "service" => is_service_suspect(it, &ready),
-            _ => only.is_some() || is_suspect(kind, it),
-        };
-        suspects.extend(objects.into_iter().filter(is_suspect).map(|it| (kind, it)));
-    }
-    match refusal {
-        Some(error) if !is_any_seen => Err(error),
-        _ => Ok(suspects),
-    }
-}
-
-fn is_suspect(kind: &Kind, object: &Value) -> bool {
-    if object["metadata"]["deletionTimestamp"].is_string() {
-        return true;
-    }
-    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
-    let is_true = |name: &str| condition(object, name).is_some_and(|it| it["status"] == "True");
-    let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
-    match kind.singular {
-        "pod" => match text(object, "/status/phase") {
-            "Succeeded" => false,
-            "Running" => !is_true("Ready"),
-            _ => true,
-        },
-        "deployment" => {
-            let late = condition(object, "Progressing").is_some_and(|it| it["status"] == "False");
-            late || number("/status/availableReplicas") < wanted || number("/status/updatedReplicas") < wanted
-        }
-        "statefulset" | "replicaset" | "replicationcontroller" => number("/status/readyReplicas") < wanted,
-        "daemonset" => number("/status/numberReady") < number("/status/desiredNumberScheduled"),
-        "job" => {
-            is_true("Failed")
-                || (!is_true("Complete")
-                    && (number("/status/failed") > 0 || number("/status/ready") < number("/status/active").max(1))
-                    && object["spec"]["suspend"] != true)
-        }
-        "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
-        "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
-        // Who denied one has done what was to be done.
-        "certificatesigningrequest" => text(object, "/status/certificate").is_empty() && !is_true("Denied"),
-        _ => false,
-    }
-}
-
-/// The Services with an endpoint that is ready.
-async fn ready_services(reader: &Reader<'_>, namespace: &str) -> BTreeSet<Key> {
-    let slices = reader.list(&ENDPOINT_SLICES, namespace).await;
-    let is_ready = |it: &&Value| items(it, "/endpoints").iter().any(|it| it["conditions"]["ready"] != false);
-    let name = |it: &Value| {
-        Some(Key::new(
-            text(it, "/metadata/namespace"),
-            it["metadata"]["labels"]["kubernetes.io/service-name"].as_str()?,
-        ))
-    };
-    slices.iter().filter(is_ready).filter_map(name).collect()
-}
-
-fn is_service_suspect(service: &Value, ready: &BTreeSet<Key>) -> bool {
-    let is_leaving = service["metadata"]["deletionTimestamp"].is_string();
-    let is_pending =
-        service["spec"]["type"] == "LoadBalancer" && items(service, "/status/loadBalancer/ingress").is_empty();
-    let has_selector = service["spec"]["selector"].as_object().is_some_and(|it| !it.is_empty());
-    let is_name = service["spec"]["type"] == "ExternalName";
-    is_leaving || is_pending || (has_selector && !is_name && !ready.contains(&key_of(service)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_of_the_lists_is_one() {
-        for kind in NAMESPACED.iter().chain(&CLUSTER) {
-            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
-        }
-    }
 }

@@ -8,7 +8,7 @@ use std::{cell::Cell, fs, path::Path};
 use corten_api::resources::JOURNALS;
 use corten_client::{Error, ListParams, TransportError};
 use corten_meta::{Key, Resource, Status, Time};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Explanation, Look, Reader,
@@ -80,6 +80,17 @@ impl Source for World {
         })
     }
 
+    fn list_metadata<'a>(
+        &'a self,
+        resource: &'a Resource,
+        params: &'a ListParams,
+    ) -> Answer<'a, Result<Vec<Value>, Error>> {
+        Box::pin(async move {
+            let objects = self.list(resource, params).await?;
+            Ok(objects.iter().map(|it| json!({"metadata": it["metadata"]})).collect())
+        })
+    }
+
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, _previous: bool) -> Answer<'a, Result<String, Error>> {
         Box::pin(async move {
             let is_it = |it: &&Value| it["kind"] == "Log" && it["pod"] == *pod.name && it["container"] == container;
@@ -112,6 +123,14 @@ impl Source for Refusing {
     }
 
     fn list<'a>(&'a self, _resource: &'a Resource, _params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+        self.answer()
+    }
+
+    fn list_metadata<'a>(
+        &'a self,
+        _resource: &'a Resource,
+        _params: &'a ListParams,
+    ) -> Answer<'a, Result<Vec<Value>, Error>> {
         self.answer()
     }
 
@@ -154,7 +173,13 @@ fn answer(world: &World, question: &str) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let Some((kind, name)) = words.first().and_then(|it| it.split_once('/')) else {
-            return match survey(&reader, words.first().copied().unwrap_or_default(), None).await {
+            let (kind, namespace) = match words[..] {
+                ["-A"] => (None, ""),
+                [kind, "-n", namespace] => (corten_kinds::by_name(kind), namespace),
+                [namespace] => (None, namespace),
+                _ => panic!("{question} is no question"),
+            };
+            return match survey(&reader, namespace, kind).await {
                 Ok(survey) => render_survey(&survey, now, LOOK),
                 Err(error) => format!("error: {error}\n"),
             };
@@ -243,6 +268,32 @@ fn every_answer_is_right_and_fits_one_screen() {
         } else {
             assert_eq!(file, said, "in {}; UPDATE=1 rewrites it", path.display());
         }
+    }
+}
+
+#[test]
+fn of_many_the_unwell_are_explained_and_the_others_counted() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let pod = |n: usize, phase: &str| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{n:03}"), "namespace": "shop"},
+               "spec": {"nodeName": "n1"}, "status": {"phase": phase}})
+    };
+    let names = |it: &super::Survey| {
+        let subjects = it.groups.iter().flat_map(|it| &it.subjects);
+        subjects.map(|it| it.subject.clone()).collect::<std::collections::BTreeSet<_>>()
+    };
+    for (n_well, n_unwell, n_explained, n_unwell_left, n_well_left) in [(99, 1, 1, 0, 60), (10, 50, 40, 10, 10)] {
+        let well = (0..n_well).map(|n| pod(n, "Succeeded"));
+        let unwell = (n_well..n_well + n_unwell).map(|n| pod(n, "Failed"));
+        let world = World(well.chain(unwell).collect());
+        let reader = Reader::new(&world, NOW.parse().expect("a time"));
+        let found = runtime.block_on(survey(&reader, "shop", corten_kinds::by_name("pod"))).expect("seen");
+        assert_eq!(
+            (names(&found).len(), found.not_looked_at, found.well_not_looked_at),
+            (n_explained, n_unwell_left, n_well_left)
+        );
+        let screen = render_survey(&found, NOW.parse().expect("a time"), LOOK);
+        assert!(screen.contains(&format!("{n_well_left} objects more look well")), "{screen}");
     }
 }
 

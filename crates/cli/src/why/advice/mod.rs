@@ -129,6 +129,11 @@ pub(super) async fn of(reader: &Reader<'_>, root: &Root<'_>) -> Advice {
     advice
 }
 
+/// A loop fails again and again, and waits for nothing that has a name.
+pub(super) fn without_wait(account: &Account) -> Advice {
+    Advice::run(kubectl(&account.namespace, &["describe", &account.subject])).who("whoever runs the cluster")
+}
+
 async fn advise(case: &Case<'_>) -> Option<Advice> {
     match &*case.wait.reason {
         "ErrImagePull" | "ImagePullBackOff" => Some(images::pull(case).await),

@@ -1,16 +1,15 @@
-//! Kinds that nothing here acts on, and conditions that say no.
+//! Kinds that nothing here acts on.
 
 use corten_kinds::Kind;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::Findings;
-use crate::why::account::{items, text, time};
+use crate::why::account::{items, time};
 
 /// Objects of these kinds are stored, and no loop of this release looks at them.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("horizontalpodautoscaler", "NoAutoscaler", "no loop of this release scales by it: scale its target by hand"),
-    ("ingress", "NoIngressController", "no ingress controller runs here: it routes nothing until one is installed"),
     ("mutatingadmissionpolicy", "NotEnforced", "it is stored, and this release does not enforce it"),
     ("mutatingadmissionpolicybinding", "NotEnforced", "it is stored, and this release does not enforce it"),
     ("mutatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
@@ -26,23 +25,20 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("validatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
 ];
 
-/// Conditions that are `True` where all is well.
-const GOOD: [&str; 6] = ["Accepted", "Available", "Established", "NamesAccepted", "Ready", "Programmed"];
+/// Is it of a kind that nothing here acts on?
+pub(crate) fn has_none(kind: &Kind) -> bool {
+    WITHOUT_EFFECT.iter().any(|it| it.0 == kind.singular)
+}
 
-pub(super) fn general(kind: &Kind, object: &Value, found: &mut Findings) {
-    if let Some((_, reason, message)) = WITHOUT_EFFECT.iter().find(|it| it.0 == kind.singular) {
-        found.add(reason, *message, Actor::Operator);
+pub(super) fn missing(kind: &Kind, object: &Value, found: &mut Findings) {
+    let Some((_, reason, message)) = WITHOUT_EFFECT.iter().find(|it| it.0 == kind.singular) else { return };
+    // Who gave it conditions acts on it, and is no part of this cluster.
+    if !items(object, "/status/conditions").is_empty() {
+        return;
     }
-    let is_builtin_group = matches!(&*kind.resource.group, "apps" | "policy" | "batch" | "certificates.k8s.io");
-    for condition in items(object, "/status/conditions").iter().filter(|_| !is_builtin_group) {
-        if GOOD.contains(&text(condition, "/type")) && condition["status"] == "False" {
-            let (name, said) = (text(condition, "/type"), text(condition, "/message"));
-            let reason = Some(text(condition, "/reason")).filter(|it| !it.is_empty()).unwrap_or("NotReady");
-            let mut wait = Wait::new(reason, format!("condition {name} is False: {said}"), Actor::Operator);
-            wait.since = time(&condition["lastTransitionTime"]);
-            found.wait(wait);
-        }
-    }
+    let mut wait = Wait::new(reason, *message, Actor::Operator);
+    wait.since = time(&object["metadata"]["creationTimestamp"]);
+    found.wait(wait);
 }
 
 #[cfg(test)]

@@ -80,17 +80,23 @@ fn is_held_up(job: &Value) -> bool {
     !has_ended && (number("active") == 0 || number("ready") < number("active"))
 }
 
-/// A time that has passed by more than its deadline without a Job is never made up for.
 fn missed(now: Time, object: &Value, found: &mut Findings) {
-    let Some(deadline) = object["spec"]["startingDeadlineSeconds"].as_u64() else { return };
-    let Some(last) = time(&object["status"]["lastScheduleTime"]) else { return };
-    let Ok(schedule) = corten_meta::Schedule::parse(text(object, "/spec/schedule")) else { return };
-    let zone = corten_meta::schedule::time_zone(
-        Some(text(object, "/spec/timeZone")).filter(|it| !it.is_empty()).unwrap_or("UTC"),
-    );
-    let Some(due) = zone.ok().and_then(|zone| schedule.next(last, &zone)) else { return };
-    if due.after(std::time::Duration::from_secs(deadline)) < now && object["spec"]["suspend"] != true {
-        let message = format!("the job due at {due} was not started within {deadline} s, and is not made up for");
-        found.add("ScheduleMissed", message, Actor::Operator);
-    }
+    let Some(due) = missed_at(now, object) else { return };
+    let deadline = object["spec"]["startingDeadlineSeconds"].as_u64().unwrap_or(0);
+    let message = format!("the job due at {due} was not started within {deadline} s, and is not made up for");
+    let mut wait = Wait::new("ScheduleMissed", message, Actor::Operator);
+    wait.since = Some(due);
+    found.wait(wait);
+}
+
+/// A time that has passed by more than its deadline without a Job is never made up for.
+pub(crate) fn missed_at(now: Time, object: &Value) -> Option<Time> {
+    let deadline = object["spec"]["startingDeadlineSeconds"].as_u64()?;
+    let last = time(&object["status"]["lastScheduleTime"])?;
+    let schedule = corten_meta::Schedule::parse(text(object, "/spec/schedule")).ok()?;
+    let zone = Some(text(object, "/spec/timeZone")).filter(|it| !it.is_empty()).unwrap_or("UTC");
+    let zone = corten_meta::schedule::time_zone(zone).ok()?;
+    let due = schedule.next(last, &zone)?;
+    let is_missed = due.after(std::time::Duration::from_secs(deadline)) < now && object["spec"]["suspend"] != true;
+    is_missed.then_some(due)
 }

@@ -1,15 +1,19 @@
 //! What no loop's journal says of an object, and the object itself or its neighbours do: a row for each kind.
 
+mod backends;
 mod bindings;
 mod certificates;
 mod claims;
+pub(super) mod conditions;
 mod deletion;
-mod effects;
-mod jobs;
+pub(super) mod effects;
+pub(super) mod jobs;
 mod nodes;
 mod pods;
 pub(super) mod refusal;
+pub(super) mod selectors;
 pub(super) mod services;
+pub(super) mod traffic;
 mod workloads;
 
 pub(super) use deletion::manager_of;
@@ -35,6 +39,8 @@ pub(super) struct Findings {
     pub(super) verdict: Option<(State, String)>,
     /// Reasons of the journal that a finding here says better.
     pub(super) explains: Vec<&'static str>,
+    /// What is worth knowing, and nothing waits for.
+    pub(super) notices: Vec<String>,
 }
 
 impl Findings {
@@ -45,38 +51,61 @@ impl Findings {
     fn add(&mut self, reason: &str, message: impl Into<String>, actor: Actor) {
         self.wait(Wait::new(reason, message, actor));
     }
+
+    /// Several places of one object may name the same.
+    fn add_once(&mut self, wait: Wait) {
+        if !self.waits.iter().any(|(_, it)| *it == wait) {
+            self.wait(wait);
+        }
+    }
 }
 
 type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<'a, ()>;
 
 /// Sorted by the kind's singular.
 const FINDERS: &[(&str, Finder)] = &[
+    ("apiservice", |reader, object, found| Box::pin(backends::api_service(reader, object, found))),
     ("certificatesigningrequest", |reader, object, found| {
         Box::pin(async move { certificates::request(object, reader.now, found) })
     }),
     ("clusterrolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("cronjob", |reader, object, found| Box::pin(jobs::cron_job(reader, object, found))),
+    ("daemonset", |reader, object, found| Box::pin(selectors::daemon_set(reader, object, found))),
     ("deployment", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("endpoints", |_, object, found| Box::pin(async { services::endpoints(object, found) })),
     ("endpointslice", |_, object, found| Box::pin(async { services::endpoint_slice(object, found) })),
+    ("ingress", |reader, object, found| Box::pin(backends::ingress(reader, object, found))),
     ("job", |reader, object, found| Box::pin(jobs::job(reader, object, found))),
+    ("mutatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
+    ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
     ("persistentvolumeclaim", |_, object, found| Box::pin(async { claims::claim(object, found) })),
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
+    ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("resourcequota", |_, object, found| Box::pin(async { workloads::quota(object, found) })),
     ("rolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),
     ("statefulset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("validatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
 ];
 
 /// Looks at an object with what is known of its kind.
 pub(super) async fn of(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Findings {
     let mut found = Findings::default();
+    let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
     deletion::leaving(reader, kind, object, &mut found).await;
-    match FINDERS.iter().find(|it| it.0 == kind.singular) {
-        Some((_, finder)) => finder(reader, object, &mut found).await,
-        None => effects::general(kind, object, &mut found),
+    // What an object that is to go lacks matters no more; a Pod must still be ended.
+    if is_leaving && kind.singular != "pod" {
+        return found;
+    }
+    if let Some((_, finder)) = FINDERS.iter().find(|it| it.0 == kind.singular) {
+        finder(reader, object, &mut found).await;
+    }
+    if !is_leaving {
+        effects::missing(kind, object, &mut found);
+        conditions::waits(kind, object, &mut found);
+        traffic::filtered(reader, kind, object, &mut found).await;
     }
     found
 }

@@ -18,10 +18,14 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
     let name = text(object, "/metadata/name");
     if let Some(ready) = condition(object, "Ready").filter(|it| it["status"] != "True") {
         found.explains.push("NodeSilent");
-        found.wait(not_ready(ready, last_heard(reader, object, name).await, reader.now));
+        let mut wait = not_ready(ready, last_heard(reader, object, name).await, reader.now);
+        wait.since = wait.since.or(time(&object["metadata"]["creationTimestamp"]));
+        found.wait(wait);
     } else if condition(object, "Ready").is_none() {
         found.explains.push("NodeSilent");
-        found.add("NodeSilent", "no kubelet has ever said anything of it", Actor::Operator);
+        let mut wait = Wait::new("NodeSilent", "no kubelet has ever said anything of it", Actor::Operator);
+        wait.since = time(&object["metadata"]["creationTimestamp"]);
+        found.wait(wait);
     }
     for r#type in PRESSURES {
         if let Some(it) = condition(object, r#type).filter(|it| it["status"] == "True") {
@@ -36,17 +40,21 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
 }
 
 fn not_ready(ready: &Value, heard: Option<Time>, now: Time) -> Wait {
-    let since = time(&ready["lastTransitionTime"]);
-    let heard_text = heard.map_or("nothing was ever heard of it".to_owned(), |it| {
-        format!("it was last heard of {} ago, at {}", duration(now.since(it)), it.whole_seconds())
-    });
+    let heard = heard.map(|it| format!("last heard of {} ago, at {}", duration(now.since(it)), it.whole_seconds()));
     let mut wait = if ready["status"] == "Unknown" {
-        let message = format!("{heard_text}: its kubelet has stopped or cannot reach the server");
+        let heard = heard.map_or("nothing was ever heard of it".to_owned(), |it| format!("it was {it}"));
+        let message = format!("{heard}: its kubelet has stopped or cannot reach the server");
         Wait::new("NodeSilent", message, Actor::Operator)
     } else {
-        Wait::new("NotReady", format!("{}; {heard_text}", text(ready, "/message")), Actor::Operator)
+        let said = match (text(ready, "/reason"), text(ready, "/message")) {
+            ("", "") => "its kubelet says no more of it",
+            (reason, "") => reason,
+            (_, message) => message,
+        };
+        let heard = heard.map(|it| format!("; {it}")).unwrap_or_default();
+        Wait::new("NotReady", format!("{said}{heard}"), Actor::Operator)
     };
-    wait.since = since;
+    wait.since = time(&ready["lastTransitionTime"]);
     wait
 }
 

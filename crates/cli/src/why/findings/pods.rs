@@ -11,16 +11,20 @@ use super::Findings;
 use crate::why::{
     State,
     account::{condition, items, text, time},
+    pod_steps,
     reader::Reader,
     render::duration,
 };
 
 pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     let node = text(object, "/spec/nodeName");
-    if let Some(until) = time(&object["metadata"]["deletionTimestamp"]).filter(|_| !node.is_empty()) {
+    let until = time(&object["metadata"]["deletionTimestamp"]);
+    if let Some(until) = until.filter(|_| !node.is_empty() && !is_stopped(object)) {
         found.wait(stopping(object, until, reader.now));
     }
     match text(object, "/status/phase") {
+        // How it ended matters no more: what keeps it is said already.
+        "Succeeded" | "Failed" if until.is_some() => return,
         "Succeeded" => {
             found.verdict = Some((State::Finished, "it has ended, and all its containers succeeded".into()));
             return;
@@ -49,6 +53,11 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
         wait.since = since;
         found.wait(wait.on("Node", node));
     }
+}
+
+/// Has its node ended it, so that only finalizers keep it?
+fn is_stopped(pod: &Value) -> bool {
+    pod_steps::is_over(pod) && !items(pod, "/metadata/finalizers").is_empty()
 }
 
 /// A grace period ends by itself, and a node that lets it pass has a problem.

@@ -1,8 +1,9 @@
 //! Services: what they route to, where that is not what was meant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::{ENDPOINT_SLICES, PODS};
+use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
@@ -118,6 +119,14 @@ pub(crate) fn is_selected(pod: &Value, selector: &BTreeMap<String, String>) -> b
 pub(crate) fn port_names(pod: &Value) -> Vec<&str> {
     let ports = items(pod, "/spec/containers").iter().flat_map(|it| items(it, "/ports"));
     ports.map(|it| text(it, "/name")).filter(|it| !it.is_empty()).collect()
+}
+
+/// The Services with an endpoint that is ready.
+pub(crate) fn ready(slices: &[Value]) -> BTreeSet<Key> {
+    let is_ready = |it: &&Value| items(it, "/endpoints").iter().any(|it| it["conditions"]["ready"] != false);
+    let name =
+        |it: &Value| Some(Key::new(text(it, "/metadata/namespace"), it["metadata"]["labels"][SERVICE_NAME].as_str()?));
+    slices.iter().filter(is_ready).filter_map(name).collect()
 }
 
 pub(super) fn endpoints(object: &Value, found: &mut Findings) {

@@ -30,11 +30,14 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
         show(&mut page, group, survey.namespace.is_empty(), now);
     }
     let n_left = survey.groups.len().saturating_sub(n_shown);
-    if n_left > 0 || survey.not_looked_at > 0 {
-        let left = (n_left > 0).then(|| format!("{n_left} more causes: -o json shows all"));
-        let rest = (survey.not_looked_at > 0)
-            .then(|| format!("{} more look unwell and were not explained", plural(survey.not_looked_at, "object")));
-        let text = left.into_iter().chain(rest).collect::<Vec<_>>().join("; ");
+    let left = (n_left > 0).then(|| format!("{n_left} more causes: -o json shows all"));
+    let unwell = (survey.not_looked_at > 0)
+        .then(|| format!("{} more look unwell and were not explained", plural(survey.not_looked_at, "object")));
+    let well = (survey.well_not_looked_at > 0).then(|| {
+        format!("{} more look well, and were not looked at closely", plural(survey.well_not_looked_at, "object"))
+    });
+    let text = [left, unwell, well].into_iter().flatten().collect::<Vec<_>>().join("; ");
+    if !text.is_empty() {
         page.push(Line::new(0, text).painted(DIM).cut());
     }
     for notice in survey.notices.iter().take(2) {

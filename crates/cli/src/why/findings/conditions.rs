@@ -1,0 +1,114 @@
+//! Conditions that say what is not well, of every kind that has some: no loop of this cluster need know them.
+
+use corten_kinds::Kind;
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::Findings;
+use crate::why::account::{items, text, time};
+
+/// Conditions that are `True` where all is well.
+const GOOD: [&str; 11] = [
+    "AbleToScale",
+    "Accepted",
+    "Available",
+    "Established",
+    "KubernetesAPIApprovalPolicyConformant",
+    "NamesAccepted",
+    "Programmed",
+    "Ready",
+    "ScalingActive",
+    "Succeeded",
+    "Synced",
+];
+/// Conditions that are `True` where something is not well.
+const BAD: [&str; 9] = [
+    "ControllerResizeError",
+    "Dangling",
+    "Degraded",
+    "LoadBalancerPortsError",
+    "ModifyVolumeError",
+    "NodeResizeError",
+    "NonStructuralSchema",
+    "PortsAllocationFailed",
+    "Stalled",
+];
+
+/// Kinds whose conditions say what is normal, too, or what their loop's journal says better.
+const READ_ELSEWHERE: [&str; 10] = [
+    "certificatesigningrequest",
+    "deployment",
+    "job",
+    "namespace",
+    "node",
+    "pod",
+    "poddisruptionbudget",
+    "replicaset",
+    "replicationcontroller",
+    "statefulset",
+];
+
+/// The conditions of an object that say that it is not well.
+pub(crate) fn bad<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let is_read = !READ_ELSEWHERE.contains(&kind.singular);
+    items(object, "/status/conditions").iter().filter(move |it| is_read && is_bad(it))
+}
+
+fn is_bad(condition: &Value) -> bool {
+    let (name, status) = (text(condition, "/type"), text(condition, "/status"));
+    // Who scales a workload to nothing has told its autoscaler to rest.
+    let is_wished = text(condition, "/reason") == "ScalingDisabled";
+    !is_wished && (GOOD.contains(&name) && status != "True" || BAD.contains(&name) && status == "True")
+}
+
+pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
+    for condition in bad(kind, object) {
+        let (name, status, said) = (text(condition, "/type"), text(condition, "/status"), text(condition, "/message"));
+        let reason = Some(text(condition, "/reason")).filter(|it| !it.is_empty()).unwrap_or(name);
+        let message = format!("condition {name} is {status}: {said}");
+        let mut wait = Wait::new(reason, message.trim_end_matches(": "), Actor::Operator);
+        wait.since = time(&condition["lastTransitionTime"]);
+        found.wait(wait);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_tells_by_its_type_and_its_kind() {
+        let autoscaler = "horizontalpodautoscaler";
+        for (kind, r#type, status, reason, is_told) in [
+            (autoscaler, "ScalingActive", "False", "FailedGetResourceMetric", true),
+            (autoscaler, "ScalingActive", "False", "ScalingDisabled", false),
+            (autoscaler, "AbleToScale", "False", "FailedGetScale", true),
+            (autoscaler, "AbleToScale", "True", "ReadyForNewScale", false),
+            (autoscaler, "ScalingLimited", "True", "TooManyReplicas", false),
+            ("apiservice", "Available", "Unknown", "", true),
+            ("customresourcedefinition", "NamesAccepted", "False", "ListKindConflict", true),
+            ("customresourcedefinition", "NonStructuralSchema", "True", "Violations", true),
+            ("deployment", "Available", "False", "MinimumReplicasUnavailable", false),
+            ("flowschema", "Dangling", "True", "NotFound", true),
+            ("flowschema", "Dangling", "False", "Found", false),
+            ("servicecidr", "Ready", "False", "", true),
+        ] {
+            let kind = corten_kinds::by_name(kind).expect("a kind");
+            let object = json!({"status": {"conditions": [{"type": r#type, "status": status, "reason": reason}]}});
+            assert_eq!(bad(kind, &object).count(), usize::from(is_told), "{} {type} {status}", kind.singular);
+            let mut found = Findings::default();
+            waits(kind, &object, &mut found);
+            assert!(found.waits.iter().all(|(_, it)| !it.reason.is_empty() && !it.message.ends_with(": ")));
+        }
+    }
+
+    #[test]
+    fn every_kind_read_elsewhere_is_one() {
+        assert!(GOOD.is_sorted() && BAD.is_sorted() && READ_ELSEWHERE.is_sorted());
+        for kind in READ_ELSEWHERE {
+            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(kind));
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which objects look unwell, by what one list says of each: nothing is asked about any by itself.
+
+use std::collections::BTreeSet;
+
+use corten_api::resources::{ENDPOINT_SLICES, NAMESPACES, NODES};
+use corten_client::Error;
+use corten_kinds::{Kind, Subresource};
+use corten_meta::{Key, Time};
+use corten_reconcile::Journal;
+use serde_json::Value;
+
+use super::{
+    account::{condition, items, key_of, text},
+    findings::{conditions, effects, jobs, selectors, services, traffic},
+    reader::Reader,
+};
+
+pub(super) type Found = (&'static Kind, Value);
+
+/// What a survey looks at.
+#[derive(Default)]
+pub(super) struct Suspects {
+    pub(super) unwell: Vec<Found>,
+    /// The others, where one kind was asked for: they are looked at, too.
+    pub(super) well: Vec<Found>,
+    /// What is worth knowing, and nothing waits for.
+    pub(super) remarks: Vec<String>,
+}
+
+/// In the order they are explained: what many others depend on first.
+const NAMESPACED: [&str; 9] = [
+    "deployment",
+    "statefulset",
+    "daemonset",
+    "job",
+    "replicaset",
+    "replicationcontroller",
+    "persistentvolumeclaim",
+    "pod",
+    "service",
+];
+const CLUSTER: [&str; 3] = ["node", "namespace", "certificatesigningrequest"];
+/// Told of by others, or too many to be told of.
+const NOT_LOOKED_AT: [&str; 3] = ["event", "lease", "podtemplate"];
+
+/// Looks at one kind, or at all; an empty namespace is the whole cluster.
+///
+/// # Errors
+/// Nothing could be looked at: of what nobody saw nobody can say that it is fine.
+pub(super) async fn of(
+    reader: &Reader<'_>,
+    namespace: &str,
+    only: Option<&'static Kind>,
+    journals: &[(&'static Kind, Key, Journal)],
+) -> Result<Suspects, Error> {
+    let main = || CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it));
+    let mut seen = Seen { filtered: filtered(journals), ..Seen::new(reader, namespace) };
+    if let Some(kind) = only {
+        seen.look_at(kind, true).await?;
+        return seen.ended();
+    }
+    for kind in main() {
+        seen.look_at(kind, false).await?;
+    }
+    let is_main = |kind: &Kind| main().any(|it| it.resource == kind.resource);
+    let is_any_seen = seen.is_any_seen;
+    for kind in corten_kinds::KINDS.iter().filter(|it| it.is_stored() && !is_main(it)) {
+        if !NOT_LOOKED_AT.contains(&kind.singular) {
+            seen.look_at(kind, false).await?;
+        }
+    }
+    // Who sees nothing of what usually gets stuck has not seen that all is fine.
+    seen.is_any_seen = is_any_seen;
+    seen.ended()
+}
+
+/// The nodes whose machine drops what Pods send.
+fn filtered(journals: &[(&'static Kind, Key, Journal)]) -> BTreeSet<String> {
+    let says = |it: &Journal| it.decisions.iter().flat_map(|it| &it.waits).any(|it| it.reason == traffic::FILTERED);
+    let nodes = journals.iter().filter(|it| it.0.resource == NODES && says(&it.2));
+    nodes.map(|it| it.1.name.clone()).collect()
+}
+
+struct Seen<'a> {
+    reader: &'a Reader<'a>,
+    namespace: &'a str,
+    filtered: BTreeSet<String>,
+    found: Suspects,
+    is_any_seen: bool,
+    refusal: Option<Error>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(reader: &'a Reader<'_>, namespace: &'a str) -> Self {
+        Self {
+            reader,
+            namespace,
+            filtered: BTreeSet::new(),
+            found: Suspects::default(),
+            is_any_seen: false,
+            refusal: None,
+        }
+    }
+
+    fn ended(self) -> Result<Suspects, Error> {
+        match self.refusal {
+            Some(error) if !self.is_any_seen => Err(error),
+            _ => Ok(self.found),
+        }
+    }
+
+    async fn look_at(&mut self, kind: &'static Kind, is_asked_for: bool) -> Result<(), Error> {
+        let is_cluster = !kind.resource.namespaced;
+        // Of what belongs to no namespace only nodes and the namespace itself bear on one.
+        let bears = matches!(kind.singular, "node" | "namespace");
+        if is_cluster && !self.namespace.is_empty() && !is_asked_for && !bears {
+            return Ok(());
+        }
+        let objects = if kind.resource == NAMESPACES && !self.namespace.is_empty() && !is_asked_for {
+            let own = self.reader.get(&NAMESPACES, &Key::cluster(self.namespace)).await;
+            own.map(|it| vec![(*it).clone()]).unwrap_or_default()
+        } else {
+            self.list(kind).await?
+        };
+        let ready = match kind.singular {
+            "service" => services::ready(&self.reader.list(&ENDPOINT_SLICES, self.namespace).await),
+            _ => BTreeSet::new(),
+        };
+        for object in objects {
+            self.found.remarks.extend(remark(kind, &object));
+            // Of all kinds the node itself tells it, and once is enough.
+            let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, &self.filtered);
+            if is_suspect(kind, &object, &ready, self.reader.now) || is_filtered {
+                self.found.unwell.push((kind, object));
+            } else if is_asked_for {
+                self.found.well.push((kind, object));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where nothing in an object but its metadata tells how it is, nothing else is read.
+    async fn list(&mut self, kind: &Kind) -> Result<Vec<Value>, Error> {
+        let place = if kind.resource.namespaced { self.namespace } else { "" };
+        let list = if kind.has(Subresource::Status) {
+            self.reader.list(&kind.resource, place).await
+        } else {
+            self.reader.list_metadata(&kind.resource, place).await
+        };
+        match self.reader.unlisted(&kind.resource) {
+            // Whom it does not know it will not tell anything.
+            Some(error) if error.status().is_some_and(|it| it.code == 401) => return Err(error),
+            Some(error) => self.refusal = self.refusal.take().or(Some(error)),
+            None => self.is_any_seen = true,
+        }
+        Ok((*list).clone())
+    }
+}
+
+fn remark(kind: &Kind, object: &Value) -> Option<String> {
+    let is_counted = object["status"]["observedGeneration"].is_i64() && object["status"]["expectedPods"] == 0;
+    let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
+    if kind.singular != "poddisruptionbudget" || !is_counted || is_leaving {
+        return None;
+    }
+    let key = key_of(object);
+    Some(format!("poddisruptionbudget/{} in {} matches no pod, and protects nothing", key.name, key.namespace))
+}
+
+fn is_suspect(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time) -> bool {
+    let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
+    is_leaving
+        || effects::has_none(kind)
+        || conditions::bad(kind, object).next().is_some()
+        || does_not_get_on(kind, object, ready, now)
+}
+
+/// Has it less than its spec wants?
+fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time) -> bool {
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
+    let is_true = |name: &str| condition(object, name).is_some_and(|it| it["status"] == "True");
+    let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
+    match kind.singular {
+        "pod" => match text(object, "/status/phase") {
+            "Succeeded" => false,
+            "Running" => !is_true("Ready"),
+            _ => true,
+        },
+        "deployment" => {
+            let late = condition(object, "Progressing").is_some_and(|it| it["status"] == "False");
+            late || number("/status/availableReplicas") < wanted || number("/status/updatedReplicas") < wanted
+        }
+        "statefulset" | "replicaset" | "replicationcontroller" => number("/status/readyReplicas") < wanted,
+        "daemonset" => {
+            selectors::is_nowhere(object) || number("/status/numberReady") < number("/status/desiredNumberScheduled")
+        }
+        "job" => {
+            is_true("Failed")
+                || (!is_true("Complete")
+                    && (number("/status/failed") > 0 || number("/status/ready") < number("/status/active").max(1))
+                    && object["spec"]["suspend"] != true)
+        }
+        "cronjob" => jobs::missed_at(now, object).is_some(),
+        // Who serves it may be there or not: that is read from more than the Ingress itself.
+        "ingress" => true,
+        "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
+        "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
+        // Who denied one has done what was to be done.
+        "certificatesigningrequest" => text(object, "/status/certificate").is_empty() && !is_true("Denied"),
+        "service" => is_service_suspect(object, ready),
+        _ => false,
+    }
+}
+
+fn is_service_suspect(service: &Value, ready: &BTreeSet<Key>) -> bool {
+    let is_pending =
+        service["spec"]["type"] == "LoadBalancer" && items(service, "/status/loadBalancer/ingress").is_empty();
+    let has_selector = service["spec"]["selector"].as_object().is_some_and(|it| !it.is_empty());
+    let is_name = service["spec"]["type"] == "ExternalName";
+    is_pending || (has_selector && !is_name && !ready.contains(&key_of(service)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_the_lists_is_one() {
+        for kind in NAMESPACED.iter().chain(&CLUSTER).chain(&NOT_LOOKED_AT) {
+            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
+        }
+    }
+}

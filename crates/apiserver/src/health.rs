@@ -45,6 +45,11 @@ const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
 });
 /// The caches hold everything, from before the first request on.
 const CACHES: Check = ("informer-sync", STORE.1);
+/// Asked for by name only: it says what will be refused before it is.
+const STORE_ROOM: Check = ("store-room", |ctx| {
+    let concern = ctx.server.config().store.disk_use().and_then(|it| it.concern());
+    concern.map_or(Ok(()), |it| Err(format!("the store: {it}")))
+});
 const SHUTDOWN: Check =
     ("shutdown", |ctx| if ctx.server.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
@@ -54,7 +59,8 @@ const READY: &[Check] = &[PING, STORE, STORE_WRITES, CACHES, SHUTDOWN];
 
 fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Response, Status> {
     if !only.is_empty() {
-        let (_, check) = checks.iter().find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
+        let mut all = checks.iter().chain((root == "readyz").then_some(&STORE_ROOM));
+        let (_, check) = all.find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
         return Ok(match check(ctx) {
             Ok(()) => answer::text(StatusCode::OK, "ok"),
             Err(reason) => {
@@ -117,6 +123,9 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 fn metrics(ctx: &Context) -> Response {
     let mut text = ctx.server.metrics().text();
     metrics::objects(&mut text, ctx.server.caches()).expect("writing to memory does not fail");
+    if let Some(disk) = ctx.server.config().store.disk_use() {
+        metrics::disk(&mut text, &disk).expect("writing to memory does not fail");
+    }
     metrics::queues(&mut text, &ctx.server.config().journals.queues()).expect("writing to memory does not fail");
     metrics::process(&mut text, ctx.server.started().unix_millis() / 1000, VERSION)
         .expect("writing to memory does not fail");

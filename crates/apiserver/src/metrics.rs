@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::request::{Context, RequestInfo};
 use histogram::{Bounds, Histogram};
-pub(crate) use process::{objects, process, queues};
+pub(crate) use process::{disk, objects, process, queues};
 use store::StoreMetrics;
 
 const BOUNDS: Bounds = &[

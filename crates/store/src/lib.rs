@@ -154,6 +154,37 @@ pub enum Error {
     TooLarge { bytes: usize, max: usize },
 }
 
+/// The disk that a store lies on, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskUse {
+    /// By the store, with what it holds back.
+    pub used: u64,
+    /// To whoever writes there.
+    pub available: u64,
+    pub total: u64,
+    /// The last write that needed more room did not get it.
+    pub is_refused: bool,
+}
+
+impl DiskUse {
+    /// What there is to say before writes are refused, or when they are.
+    pub fn concern(&self) -> Option<String> {
+        let mib = |bytes: u64| bytes >> 20;
+        if self.is_refused {
+            return Some(format!(
+                "its disk is full ({} of {} MiB are free): what makes the data larger is refused, deletions are not",
+                mib(self.available),
+                mib(self.total)
+            ));
+        }
+        (self.available < self.total / LOW)
+            .then(|| format!("its disk is nearly full: {} of {} MiB are free", mib(self.available), mib(self.total)))
+    }
+}
+
+/// A disk is nearly full with less than such a part of it free: what a kubelet calls pressure.
+const LOW: u64 = 10;
+
 /// One contract, many engines; `conformance` holds the suite that each must pass.
 pub trait Store: Send + Sync + 'static {
     /// The newest committed revision. A new store is at revision 1, as etcd is.
@@ -180,6 +211,11 @@ pub trait Store: Send + Sync + 'static {
     /// Writes are refused, with this error.
     fn writable(&self) -> Result<(), Error> {
         Ok(())
+    }
+
+    /// What it has of its disk; none where it has no disk of its own. Asks the system: not for every request.
+    fn disk_use(&self) -> Option<DiskUse> {
+        None
     }
 
     /// Ends every watch, finishes what is queued, and closes the files.

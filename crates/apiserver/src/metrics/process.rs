@@ -2,6 +2,8 @@
 
 use std::{fmt::Write, fs, time::Duration};
 
+use corten_store::DiskUse;
+
 use super::head;
 use crate::{server::LoopQueue, watch_cache::Caches};
 
@@ -32,6 +34,26 @@ pub(crate) fn objects(out: &mut String, caches: &Caches) -> std::fmt::Result {
     )?;
     for (_, group, plural, n_objects) in &counts {
         writeln!(out, "apiserver_resource_objects{{group=\"{group}\",resource=\"{plural}\"}} {n_objects}")?;
+    }
+    Ok(())
+}
+
+/// The disk that the store lies on.
+pub(crate) fn disk(out: &mut String, disk: &DiskUse) -> std::fmt::Result {
+    let metrics = [
+        ("apiserver_storage_size_bytes", "Size of the storage database file physically allocated in bytes.", disk.used),
+        ("corten_store_disk_available_bytes", "What is free of the disk that the store lies on.", disk.available),
+        ("corten_store_disk_size_bytes", "The size of the disk that the store lies on.", disk.total),
+        (
+            "corten_store_disk_full",
+            "1 where the last write that needed more room did not get it: what makes the data larger is refused.",
+            u64::from(disk.is_refused),
+        ),
+    ];
+    for (name, help, value) in metrics {
+        head(out, name, "gauge", help)?;
+        let labels = if name == "apiserver_storage_size_bytes" { "{storage_cluster_id=\"etcd-0\"}" } else { "" };
+        writeln!(out, "{name}{labels} {value}")?;
     }
     Ok(())
 }

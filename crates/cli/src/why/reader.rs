@@ -32,11 +32,13 @@ pub(crate) trait Source {
     /// The last lines of a container's log.
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>>;
     /// Does the server serve all it should? Its refusal says what it does not.
-    fn ready(&self) -> Answer<'_, Result<(), Error>>;
+    /// Asks for one check of readiness by its name, or for all that must hold.
+    fn ready<'a>(&'a self, check: &'a str) -> Answer<'a, Result<(), Error>>;
 }
 
 /// Of a list this many objects are looked at.
 pub(super) const PAGE: u32 = 500;
+const STORE_ROOM: &str = "store-room";
 const LOG_LINES: usize = 8;
 /// A line that fills the screen says no more than its beginning.
 const LOG_BYTES_MAX: usize = 4096;
@@ -73,8 +75,9 @@ impl Source for Client {
         })
     }
 
-    fn ready(&self) -> Answer<'_, Result<(), Error>> {
-        Box::pin(async move { self.get_path("/readyz").await.map(drop) })
+    fn ready<'a>(&'a self, check: &'a str) -> Answer<'a, Result<(), Error>> {
+        let path = if check.is_empty() { "/readyz".to_owned() } else { format!("/readyz/{check}") };
+        Box::pin(async move { self.get_path(&path).await.map(drop) })
     }
 }
 
@@ -140,8 +143,19 @@ impl<'a> Reader<'a> {
 
     /// What the server itself says it cannot do now; none where it is ready.
     pub(super) async fn not_ready(&self) -> Option<String> {
-        match self.ask(self.source.ready()).await {
+        match self.ask(self.source.ready("")).await {
             Err(Error::Status(status)) if status.code >= 500 => Some(unready_checks(&status.message)),
+            _ => None,
+        }
+    }
+
+    /// What the server says of the room its store has, before it must refuse writes. Not everybody may ask, and not every
+    /// server knows the question.
+    pub(super) async fn store_room(&self) -> Option<String> {
+        match self.ask(self.source.ready(STORE_ROOM)).await {
+            Err(Error::Status(status)) if status.code >= 500 => {
+                status.message.trim().split("internal server error: ").last().map(str::to_owned)
+            }
             _ => None,
         }
     }

@@ -100,6 +100,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     let mut of_cluster = Vec::new();
     if only.is_none() {
         of_cluster.extend(reader.not_ready().await.map(not_ready));
+        of_cluster.extend(reader.store_room().await.map(no_room));
     }
     let journals: Vec<_> = reader.journals_of_waits(namespace).await.iter().filter_map(journal_of).collect();
     if only.is_none() {
@@ -152,6 +153,11 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
 /// Everything else depends on it.
 fn not_ready(what: String) -> Group {
     Group::of_cluster("the API server", format!("NotReady: {what}"), "kubectl get --raw '/readyz?verbose'".into())
+}
+
+fn no_room(what: String) -> Group {
+    let next = "df -h; kubectl get --raw /metrics | grep -E 'apiserver_storage|corten_store'";
+    Group::of_cluster("the API server", format!("StoreDiskFull: {what}"), next.into())
 }
 
 /// Loops that stand still or broke: where one does, what it looks after may look well.

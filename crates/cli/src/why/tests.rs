@@ -98,8 +98,9 @@ impl Source for World {
         })
     }
 
-    fn ready(&self) -> Answer<'_, Result<(), Error>> {
-        let unready = self.0.iter().find(|it| it["kind"] == "Unready").map(|it| text(it, "/message"));
+    fn ready<'a>(&'a self, check: &'a str) -> Answer<'a, Result<(), Error>> {
+        let is_it = |it: &&Value| it["kind"] == "Unready" && text(it, "/check") == check;
+        let unready = self.0.iter().find(is_it).map(|it| text(it, "/message"));
         let answer = unready.map_or(Ok(()), |it| Err(Status::failure(500, "InternalError", it).into()));
         Box::pin(std::future::ready(answer))
     }
@@ -138,7 +139,7 @@ impl Source for Refusing {
         self.answer()
     }
 
-    fn ready(&self) -> Answer<'_, Result<(), Error>> {
+    fn ready<'a>(&'a self, _check: &'a str) -> Answer<'a, Result<(), Error>> {
         self.answer()
     }
 }

@@ -40,7 +40,9 @@ use self::{
     disk::Disk,
     writer::{Request, Writer},
 };
-use crate::{BoxFuture, Changes, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc};
+use crate::{
+    BoxFuture, Changes, DiskUse, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc,
+};
 
 /// Stands in the lock of a store that has a log.
 const BEGUN: &[u8] = b"begun\n";
@@ -80,6 +82,7 @@ pub enum OpenError {
 }
 
 pub struct Embedded {
+    disk: Disk,
     mvcc: Arc<Mvcc>,
     writer: Arc<Mutex<Writer>>,
     crowd: Crowd,
@@ -123,7 +126,7 @@ impl Embedded {
             })
             .map_err(|cause| OpenError::Io { path: disk.dir().into(), cause })?;
         let (requests, thread) = (Mutex::new(Some(requests)), Mutex::new(Some(thread)));
-        Ok(Self { mvcc, writer, crowd: Crowd::default(), requests, thread, finished })
+        Ok(Self { disk, mvcc, writer, crowd: Crowd::default(), requests, thread, finished })
     }
 
     async fn commit_in_turn(&self, txn: Txn) -> Result<Outcome, Error> {
@@ -205,6 +208,11 @@ impl Store for Embedded {
     fn writable(&self) -> Result<(), Error> {
         // A writer at work finds out by itself.
         self.writer.try_lock().map_or(Ok(()), |writer| writer.check())
+    }
+
+    fn disk_use(&self) -> Option<DiskUse> {
+        let is_refused = self.writer.try_lock().is_some_and(|it| it.is_tight());
+        self.disk.r#use(is_refused).ok()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

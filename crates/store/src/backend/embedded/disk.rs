@@ -11,11 +11,12 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::Revision;
+use crate::{DiskUse, Revision};
 
 pub(super) const LOG: &str = "log";
 pub(super) const CHECKPOINT: &str = "checkpoint";
 const UNFINISHED: &str = "unfinished";
+const RESERVE: &str = "reserve";
 
 #[derive(Clone)]
 pub(super) struct Disk {
@@ -125,14 +126,23 @@ impl Disk {
 
     /// How many bytes logs and checkpoints have.
     pub(super) fn used(&self) -> io::Result<u64> {
-        let files = [LOG, CHECKPOINT].map(|it| self.list(it));
         let mut used = 0;
-        for file in files {
-            for (_, path) in file? {
-                used += fs::metadata(path)?.len();
+        for file in fs::read_dir(&self.dir)? {
+            let file = file?;
+            if file.path().extension().is_some_and(|it| it == LOG || it == CHECKPOINT) {
+                // One may just have been removed.
+                used += file.metadata().map_or(0, |it| it.len());
             }
         }
         Ok(used)
+    }
+
+    pub(super) fn r#use(&self, is_refused: bool) -> io::Result<DiskUse> {
+        let system = rustix::fs::statvfs(&*self.dir)?;
+        let held = fs::metadata(self.dir.join(RESERVE)).map_or(0, |it| it.len());
+        let blocks = |n: u64| n.saturating_mul(system.f_frsize);
+        let (available, total) = (blocks(system.f_bavail), blocks(system.f_blocks));
+        Ok(DiskUse { used: self.used()? + held, available, total, is_refused })
     }
 
     /// Makes a file that nobody finds until [`Disk::finish`].
@@ -166,7 +176,7 @@ impl Disk {
 
     /// The file that holds room back. It may be lost: it holds nothing else.
     pub(super) fn open_reserve(&self) -> io::Result<DiskFile> {
-        let path = self.dir.join("reserve");
+        let path = self.dir.join(RESERVE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         Ok(self.wrap(file))
     }

@@ -134,6 +134,10 @@ impl Writer {
         }
     }
 
+    pub(super) fn is_tight(&self) -> bool {
+        self.is_tight
+    }
+
     /// What keeps the next write from being durable.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(refusal) = &self.refusal {

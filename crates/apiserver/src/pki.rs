@@ -57,6 +57,10 @@ pub enum Error {
     TokenKey(String),
 }
 
+/// What can be done about an authority that cannot be read.
+const NEW_AUTHORITY: &str = "put ca.crt and ca.key back, or remove both to begin with a new authority, which no kubeconfig \
+                             and no token of before is valid with";
+
 /// A certificate and its private key, both as PEM.
 #[derive(Clone)]
 pub struct Credential {
@@ -104,7 +108,13 @@ impl Authority {
             None => issue::authority("corten-ca", SystemTime::now())?,
         };
         let token_key = match files::load_key(dir, TOKEN_KEY)? {
-            Some(pem) => TokenKey::from_pem(&pem)?,
+            Some(pem) => TokenKey::from_pem(&pem).map_err(|error| {
+                let why = format!(
+                    "{error}; put it back, or remove it to begin with a new one, which makes every token of a service \
+                     account void"
+                );
+                Error::Malformed { path: dir.join(format!("{TOKEN_KEY}.key")), why }
+            })?,
             None => {
                 let (key, pem) = TokenKey::generate()?;
                 files::store_key(dir, TOKEN_KEY, &pem)?;
@@ -136,9 +146,11 @@ impl Authority {
     }
 
     fn from_credential(credential: &Credential, token_key: TokenKey, path: &Path) -> Result<Self, Error> {
-        let malformed = |why: String| Error::Malformed { path: path.to_owned(), why };
+        let malformed =
+            |why: String| Error::Malformed { path: path.to_owned(), why: format!("{why}; {NEW_AUTHORITY}") };
         let certificate = issue::certificate_of(credential).map_err(malformed)?;
-        let of_key = |why: String| Error::Malformed { path: path.with_extension("key"), why };
+        let of_key =
+            |why: String| Error::Malformed { path: path.with_extension("key"), why: format!("{why}; {NEW_AUTHORITY}") };
         let key = KeyPair::from_pem(&credential.key).map_err(|it| of_key(it.to_string()))?;
         if !issue::belongs(&certificate, &key) {
             return Err(malformed("the key does not belong to the certificate".into()));

@@ -1,6 +1,6 @@
 //! A command that failed, told to people on standard error and to programs that asked for JSON on standard output.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ struct Report<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     details: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<&'a str>,
+    next: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     unknown: &'a [String],
 }
@@ -74,10 +74,30 @@ pub(crate) fn told(error: &anyhow::Error, code: u8) -> (String, impl Serialize +
         code,
         message,
         details: failure.map_or(&[], |it| &it.details),
-        next: failure.and_then(|it| it.next.as_deref()),
+        next: failure.and_then(|it| it.next.as_deref()).map(Cow::from),
         unknown: failure.map_or(&[], |it| &it.unknown),
     };
     (text, json)
+}
+
+/// What `-o json` prints of a command line that cannot be read.
+pub(crate) fn misused(error: &clap::Error, code: u8) -> impl Serialize + use<> {
+    let text = error.render().to_string();
+    // Tips, usage and where help is follow the first paragraph.
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let message = first.split_whitespace().collect::<Vec<_>>().join(" ");
+    let usage = text.split("Usage: ").nth(1).unwrap_or("corten");
+    let words = usage.split_whitespace().take_while(|it| it.starts_with(|it: char| it.is_ascii_lowercase()));
+    let command = words.collect::<Vec<_>>().join(" ");
+    Report {
+        api_version: "corten.dev/v1",
+        kind: "Error",
+        code,
+        message: message.trim_start_matches("error: ").to_owned(),
+        details: &[],
+        next: Some(Cow::from(format!("{command} --help"))),
+        unknown: &[],
+    }
 }
 
 #[cfg(test)]

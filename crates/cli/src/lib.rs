@@ -15,7 +15,7 @@ mod turn;
 mod verbs;
 mod why;
 
-use std::{process::ExitCode, sync::OnceLock};
+use std::{ffi::OsString, process::ExitCode, sync::OnceLock};
 
 use clap::{ArgMatches, Command};
 
@@ -81,9 +81,12 @@ pub fn command(own: &[Verb]) -> Command {
 /// Runs the program: `own` are the verbs that only the binary can give hands to (`node`, `server`).
 pub fn main(own: &[Verb]) -> ExitCode {
     OWN.get_or_init(|| own.to_vec());
-    let matches = whole_command().get_matches();
-    let Some((name, matches)) = matches.subcommand() else { return ExitCode::from(2) };
-    let Some(verb) = VERBS.iter().chain(own).find(|it| it.name == name) else { return ExitCode::from(2) };
+    let matches = match whole_command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return misused(&error),
+    };
+    let Some((name, matches)) = matches.subcommand() else { return ExitCode::from(MISUSED) };
+    let Some(verb) = VERBS.iter().chain(own).find(|it| it.name == name) else { return ExitCode::from(MISUSED) };
     (verb.run)(matches).unwrap_or_else(|error| {
         let (text, json) = failure::told(&error, FAILED);
         if output::is_json(matches) {
@@ -95,7 +98,26 @@ pub fn main(own: &[Verb]) -> ExitCode {
     })
 }
 
+/// What was asked for cannot be read, or it is help that was asked for.
+fn misused(error: &clap::Error) -> ExitCode {
+    let code = u8::try_from(error.exit_code()).unwrap_or(MISUSED);
+    if error.use_stderr() && asks_for_json(std::env::args_os().skip(1)) {
+        // Where it cannot be written, nobody reads it.
+        let _unread = output::json(&failure::misused(error, code));
+    }
+    let _unread = error.print();
+    ExitCode::from(code)
+}
+
+/// As far as that can be told of arguments that are not right: `-o json`, `-ojson`, `--output=json`.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+    let args: Vec<OsString> = args.take_while(|it| it != "--").collect();
+    let joined = args.iter().any(|it| ["-ojson", "-o=json", "--output=json"].iter().any(|form| it == form));
+    joined || args.windows(2).any(|it| (it[0] == "-o" || it[0] == "--output") && it[1] == "json")
+}
+
 const FAILED: u8 = 1;
+const MISUSED: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -109,5 +131,27 @@ mod tests {
             assert!(verb.examples.contains("corten "), "{} has examples", verb.name);
         }
         command(&[]).debug_assert();
+    }
+
+    #[test]
+    fn whoever_asks_for_json_is_told_in_json() {
+        for (line, is_json) in [
+            ("why -o json --bogus", true),
+            ("why --bogus -ojson", true),
+            ("why --output=json a b c", true),
+            ("why --output json", true),
+            ("why -o text", false),
+            ("why json -o", false),
+            ("why -- -o json", false),
+        ] {
+            assert_eq!(asks_for_json(line.split(' ').map(OsString::from)), is_json, "{line}");
+        }
+        let error =
+            command(&[]).try_get_matches_from(["corten", "why", "--bogus", "-o", "json"]).expect_err("no option");
+        let json = serde_json::to_value(failure::misused(&error, MISUSED)).expect("JSON");
+        assert_eq!((&json["kind"], &json["code"]), (&"Error".into(), &2.into()));
+        let message = json["message"].as_str().unwrap_or_default();
+        assert!(message.contains("--bogus") && !message.contains('\n') && !message.starts_with("error"), "{message}");
+        assert_eq!(json["next"], "corten why --help");
     }
 }

@@ -160,7 +160,8 @@ impl PodMachine {
     fn ready_step(&self, now: Time) -> Step {
         let spec = spec_of(&self.pod);
         let is_ready = |it: &&Container| self.tracks.get(&it.name).is_some_and(|track| track.is_ready(it));
-        let unready: Vec<_> = spec.containers.iter().filter(|it| !is_ready(it)).map(|it| it.name.as_str()).collect();
+        let all = || all_containers(&self.pod).filter(|it| is_sidecar(it) || !is_init(&self.pod, &it.name));
+        let unready: Vec<_> = all().filter(|it| !is_ready(it)).map(|it| it.name.as_str()).collect();
         let running_since = spec.containers.iter().filter_map(|it| {
             let running = self.tracks.get(&it.name)?.running()?;
             if let Observed::Running { started_at } = running.state { started_at } else { None }
@@ -170,15 +171,17 @@ impl PodMachine {
             return self.gates_step(Span { started, finished: self.ready_since(started).or(Some(now)) });
         }
         let mut ready = step("ready", StepState::Pending, Span { started, finished: None });
-        let mut unproven = spec.containers.iter().filter_map(|it| {
+        let mut unproven = all().filter_map(|it| {
             let track = self.tracks.get(&it.name)?;
             let running = track.running().filter(|_| !track.is_ready(it))?;
             let (kind, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
             let kind = crate::probe::name(*kind).to_lowercase();
-            Some((running, format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end())))
+            let message = format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end());
+            Some((running, probe.has_restarted, message))
         });
-        if let Some((container, message)) = unproven.next() {
-            (ready.state, ready.wait) = self.unhealthy(container, message, now);
+        if let Some((container, has_restarted, message)) = unproven.next() {
+            let is_starting = !has_restarted && has_just_begun(container, now);
+            (ready.state, ready.wait) = self.unhealthy(is_starting, message, now);
         }
         ready.message = format!("not ready: {}", unready.join(", "));
         ready
@@ -213,9 +216,7 @@ impl PodMachine {
     }
 
     /// A container whose probe fails.
-    fn unhealthy(&self, container: &ObservedContainer, message: String, now: Time) -> (StepState, Option<Wait>) {
-        let is_starting =
-            matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING);
+    fn unhealthy(&self, is_starting: bool, message: String, now: Time) -> (StepState, Option<Wait>) {
         let (state, actor) =
             if is_starting { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
         let mut wait = Wait::new("Unhealthy", message, actor);
@@ -224,6 +225,10 @@ impl PodMachine {
         wait.since = recorded.map_or(Some(now), |it| it.since);
         (state, Some(wait))
     }
+}
+
+fn has_just_begun(container: &ObservedContainer, now: Time) -> bool {
+    matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING)
 }
 
 pub(crate) fn step(name: &str, state: StepState, span: Span) -> Step {

@@ -27,6 +27,8 @@ pub(crate) struct ProbeState {
     /// What a long enough row of answers said last.
     pub(crate) passed: Option<bool>,
     pub(crate) last_failure: String,
+    /// The container before this one was stopped for it: what it said then still counts, until it says otherwise.
+    pub(crate) has_restarted: bool,
 }
 
 impl ProbeState {
@@ -38,7 +40,15 @@ impl ProbeState {
         if self.id != id {
             let delay = Duration::from_secs(u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0));
             let delay = if kind == ProbeKind::Readiness { delay } else { delay.max(period(probe)) };
-            *self = Self { id: id.into(), next_at: Some(started.after(delay)), ..Self::default() };
+            let has_restarted = kind != ProbeKind::Readiness && (self.passed == Some(false) || self.has_restarted);
+            let last_failure = if has_restarted { std::mem::take(&mut self.last_failure) } else { String::new() };
+            *self = Self {
+                id: id.into(),
+                next_at: Some(started.after(delay)),
+                last_failure,
+                has_restarted,
+                ..Self::default()
+            };
         }
     }
 
@@ -62,6 +72,7 @@ impl ProbeState {
             ProbeVerdict::Success | ProbeVerdict::Warning(_) => {
                 self.failures = 0;
                 self.last_failure.clear();
+                self.has_restarted = false;
                 self.successes = self.successes.saturating_add(1);
                 if self.successes >= probe.success_threshold.unwrap_or(1) {
                     self.passed = Some(true);
@@ -75,7 +86,7 @@ impl ProbeState {
                     self.passed = Some(false);
                 }
             }
-            ProbeVerdict::Unknown(_) => {}
+            ProbeVerdict::Unknown(message) => self.last_failure.clone_from(message),
         }
     }
 }

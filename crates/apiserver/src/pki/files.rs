@@ -53,8 +53,9 @@ pub(super) fn store_key(dir: &Path, name: &str, key: &str) -> Result<(), Error> 
 }
 
 fn read(path: &Path) -> Result<Option<String>, Error> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
+    match fs::read(path) {
+        // What is no text is no PEM either, and who parses it says so.
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed("read", path)(error)),
     }

@@ -166,7 +166,42 @@ fn a_ca_without_its_key_is_an_error() {
     let other = Authority::in_memory().expect("a new authority").issue_client("x", &[]).expect("a key");
     std::fs::write(dir.path().join("ca.key"), other.key).expect("the file can be written");
     let error = Authority::load_or_create(dir.path()).err().expect("the key is another's").to_string();
-    assert!(error.ends_with("the key does not belong to the certificate"), "{error}");
+    assert!(error.contains("the key does not belong to the certificate; put ca.crt and ca.key back"), "{error}");
+}
+
+#[test]
+fn a_damaged_file_is_named_or_made_anew() {
+    let damages: [&[u8]; 4] =
+        [b"garbage\n", b"", b"\xff\xfe\x00", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"];
+    for (file, is_named) in [
+        ("ca.crt", true),
+        ("ca.key", true),
+        ("sa.key", true),
+        ("apiserver.crt", false),
+        ("apiserver.key", false),
+        ("admin.crt", false),
+        ("admin.key", false),
+    ] {
+        for damage in damages {
+            let dir = tempfile::tempdir().expect("a folder for the test");
+            let begin = || {
+                let authority = Authority::load_or_create(dir.path())?;
+                authority.serving("host", &[])?;
+                authority.admin_kubeconfig("https://127.0.0.1:6443").map(drop)
+            };
+            begin().expect("a new authority");
+            let path = dir.path().join(file);
+            std::fs::write(&path, damage).expect("written");
+            match begin() {
+                Ok(()) => assert!(!is_named, "{file} is not replaced"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(is_named && said.contains(&path.display().to_string()), "{file}: {said}");
+                    assert!(said.contains("put ") && said.contains(" back, or remove "), "{file}: {said}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -105,15 +105,20 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 /// One that was just being killed looked as if it ran.
 async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
-    let is_another = folders.is_empty() || rustix::process::geteuid().is_root();
-    let failure = Failure::new(format!("{error:#}"));
-    let failure = if is_another {
-        failure
-    } else {
-        let hint = "where it is the cluster of this machine, `sudo corten why` says more";
-        Failure::new(format!("{error:#}; {hint}")).next("sudo corten why")
+    let life = Life::find(folders);
+    if let Some(outage) = life.as_ref().and_then(Life::outage) {
+        return Ok(outage);
+    }
+    let said = format!("{error:#}");
+    let failure = match folders.first() {
+        None => Failure::new(said),
+        Some(_) if !rustix::process::geteuid().is_root() => {
+            let hint = "where it is the cluster of this machine, `sudo corten why` says more";
+            Failure::new(format!("{said}; {hint}")).next("sudo corten why")
+        }
+        Some(data) => why::unanswered(data, life.as_ref(), &said),
     };
-    Life::find(folders).and_then(|it| it.outage()).ok_or_else(|| failure.into())
+    Err(failure.into())
 }
 
 /// Who shows a certificate that has ended is told so: the server says no more than that it knows nobody.
@@ -161,8 +166,10 @@ fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection:
 async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Result<Answer> {
     let reader = Reader::new(&connection.client, output::now());
     let namespace = if everywhere { "" } else { &*connection.namespace };
-    if !matches!(target, Target::Object(..)) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
-        bail!("there is no namespace {namespace:?}");
+    if !matches!(target, Target::Object(..))
+        && let Some(failure) = why::missing_namespace(&reader, namespace).await
+    {
+        return Err(failure.into());
     }
     let survey = async |kind| Ok(Answer::Survey(why::survey(&reader, namespace, kind).await?));
     match target {

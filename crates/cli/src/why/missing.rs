@@ -6,8 +6,25 @@ use corten_meta::Key;
 use super::{command::kubectl, gather, nearest::nearest, reader::Reader};
 use crate::failure::Failure;
 
+/// A namespace that is not there, whatever was asked of it; none where it is there, or may not be seen.
+pub(crate) async fn missing_namespace(reader: &Reader<'_>, namespace: &str) -> Option<Failure> {
+    if namespace.is_empty() || !reader.lacks_namespace(namespace).await {
+        return None;
+    }
+    let mut said = format!("there is no namespace {namespace:?}");
+    let namespaces = corten_kinds::by_name("namespace")?;
+    let names = gather::names(reader, namespaces, "").await;
+    if let Some(near) = nearest(namespace, names.iter().map(String::as_str)) {
+        said.push_str(&format!("; there is {near:?}"));
+    }
+    Some(Failure::new(said).next(kubectl("", &["get", "namespaces"])))
+}
+
 /// Everything that can be said.
 pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> Failure {
+    if let Some(failure) = missing_namespace(reader, &key.namespace).await {
+        return failure;
+    }
     let place = if key.namespace.is_empty() { String::new() } else { format!(" in namespace {}", key.namespace) };
     let mut said = format!("there is no {} {:?}{place}", kind.singular, key.name);
     let names = gather::names(reader, kind, &key.namespace).await;

@@ -16,6 +16,7 @@ use super::{
     survey::Group,
 };
 use crate::{
+    failure::Failure,
     node_process::{NodeProcess, RUN_DIR, command_for},
     supervision::{
         self, Record, back_off,
@@ -102,6 +103,18 @@ impl Life {
     pub(crate) fn notice(&self, now: Time) -> Option<String> {
         notice(&self.record, now)
     }
+}
+
+/// The cluster with these data does not answer, and nothing noted says why: it may run all the same.
+pub(crate) fn unanswered(data: &Path, life: Option<&Life>, error: &str) -> Failure {
+    let node = life.map_or_else(|| NodeProcess { layout: Layout::new(data, RUN_DIR) }, Life::node);
+    if node.runs().unwrap_or(false) {
+        let log = quoted(&node.log_path().to_string_lossy());
+        return Failure::new(format!("{error}; its process runs")).next(format!("tail -n 40 {log}"));
+    }
+    let place = data.display();
+    let message = format!("{error}; its data are in {place}, nothing runs, and nothing is noted of how that ended");
+    Failure::new(message).next(command_for(&node.layout, "up"))
 }
 
 /// Was it started by `corten up`, and whatever was to start it again has ended?
@@ -229,6 +242,20 @@ mod tests {
 
     fn screen(record: &Record, layout: &Layout) -> String {
         render_outage(&outage(record, layout, false, 1).expect("it has ended"), at(100), LOOK)
+    }
+
+    #[test]
+    fn where_nothing_was_noted_it_says_what_to_run() {
+        let data = tempfile::tempdir().expect("a folder");
+        for noted in [None, Some("{ torn")] {
+            if let Some(text) = noted {
+                std::fs::write(data.path().join("supervision.json"), text).expect("written");
+            }
+            assert!(Life::find(&[data.path().to_owned()]).is_none());
+            let failure = unanswered(data.path(), None, "no answer");
+            assert!(failure.message.contains("nothing runs"), "{}", failure.message);
+            assert_eq!(failure.next, Some(format!("corten up --data-dir={}", data.path().display())));
+        }
     }
 
     #[test]

@@ -61,6 +61,16 @@ fn of_line(line: &str, layout: &Layout) -> Option<Remedy> {
         let (old, kept) = (data.join("pki"), data.join("pki.expired"));
         return remedy(message, format!("mv {} {} && {}", path(&old), path(&kept), command_for(layout, "up")));
     }
+    if let Some(what) = after(" is not what the cluster's PKI expects there: ") {
+        let (pki, key) = (data.join("pki"), data.join("pki/sa.key"));
+        let damaged = if line.contains(&*key.to_string_lossy()) { key } else { pki };
+        let message = format!(
+            "a file of the cluster's keys is damaged: {what}. The command begins with a new one; first look for a backup"
+        );
+        let kept = damaged.with_extension("damaged");
+        let next = format!("mv {} {} && {}", path(&damaged), path(&kept), command_for(layout, "up"));
+        return remedy(message, next);
+    }
     if let Some(owner) = after("; chown ").filter(|_| line.contains(" belongs to user ")) {
         let (user, folder) = owner.split_once(' ')?;
         let message = "a folder of the cluster belongs to another user, who could change the cluster through it".into();
@@ -105,6 +115,16 @@ mod tests {
                 "error: the cluster's certificate authority in /x has expired; remove the folder to start with a new one",
                 "authority has ended",
                 "mv '/srv/my data/pki' '/srv/my data/pki.expired' && corten up --data-dir='/srv/my data'",
+            ),
+            (
+                "error: preparing the certificates: /srv/my data/pki/sa.key is not what the cluster's PKI expects there: no key; put it back",
+                "no key; put it back",
+                "mv '/srv/my data/pki/sa.key' '/srv/my data/pki/sa.damaged' && corten up --data-dir='/srv/my data'",
+            ),
+            (
+                "error: /srv/my data/pki/ca.crt is not what the cluster's PKI expects there: no certificate",
+                "keys is damaged",
+                "mv '/srv/my data/pki' '/srv/my data/pki.damaged' && corten up --data-dir='/srv/my data'",
             ),
             (
                 "error: /srv/my data belongs to user 7, who could read and change the cluster through it; chown 0 /srv/my data",

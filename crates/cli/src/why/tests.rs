@@ -5,7 +5,7 @@
 
 use std::{cell::Cell, fs, path::Path};
 
-use corten_api::resources::JOURNALS;
+use corten_api::resources::{JOURNALS, NAMESPACES};
 use corten_client::{Error, ListParams, TransportError};
 use corten_meta::{Key, Resource, Status, Time};
 use serde_json::{Value, json};
@@ -50,7 +50,10 @@ impl Source for World {
             if let Some(refused) = self.refused(resource) {
                 return Err(refused);
             }
-            let found = self.of(resource).find(|it| key_of(it) == *key).cloned();
+            // Where a world has objects there is a namespace.
+            let is_within = |it: &&Value| *resource == NAMESPACES && text(it, "/metadata/namespace") == key.name;
+            let implied = || self.0.iter().find(is_within).map(|_| json!({"metadata": {"name": key.name}}));
+            let found = self.of(resource).find(|it| key_of(it) == *key).cloned().or_else(implied);
             found.ok_or_else(|| Error::Status(Box::new(Status::not_found(resource, &key.name))))
         })
     }

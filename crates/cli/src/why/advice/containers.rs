@@ -126,7 +126,8 @@ fn command_of(message: &str) -> Option<&str> {
 
 pub(super) fn probe(case: &Case<'_>) -> Advice {
     let name = case.wait.message.strip_prefix("container ").and_then(|it| it.split(':').next()).unwrap_or_default();
-    let spec = items(case.object, "/spec/containers").iter().find(|it| it["name"] == name);
+    let containers = items(case.object, "/spec/containers").iter().chain(items(case.object, "/spec/initContainers"));
+    let spec = containers.into_iter().find(|it| it["name"] == name);
     let kind = ["readiness", "liveness", "startup"]
         .into_iter()
         .find(|it| case.wait.message.contains(&format!("its {it} probe")));

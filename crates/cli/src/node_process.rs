@@ -77,7 +77,7 @@ impl NodeClaim {
 
     /// It was told to end, and did: nobody shall start it again.
     pub fn ended_in_order(self) {
-        let is_own = |it: &Record| it.begun.as_ref().is_some_and(|it| it.pid == std::process::id());
+        let is_own = |it: &Record| it.begun.as_ref().is_some_and(|it| it.is_process(std::process::id()));
         Record::change(&self.node.layout.data, |it| {
             if is_own(it) {
                 it.note_end(How::Exited(0), Vec::new(), output::now());
@@ -110,7 +110,7 @@ impl NodeProcess {
     fn note_begin(&self) {
         let pid = std::process::id();
         Record::change(&self.layout.data, |it| {
-            if it.begun.as_ref().is_none_or(|it| it.pid != pid) {
+            if !it.begun.as_ref().is_some_and(|it| it.is_process(pid)) {
                 it.note_unseen(&self.layout.data);
                 it.start_over(&self.layout.run, Vec::new(), output::now());
                 it.note_begin(pid, last_words::end_of(&self.log_path()), output::now());

@@ -60,7 +60,7 @@ pub use manifests::Manifests;
 pub use mounts::NodeMounts;
 pub use network::PodNetwork;
 pub use nft::ServiceRules;
-pub use node_facts::{NodeFacts, addresses, gather};
+pub use node_facts::{NodeFacts, addresses, boot_id, gather};
 pub use own_folder::{Place, leave};
 pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
 pub use pod_files::{DnsConfig, HostsFile};

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::Path,
 };
@@ -34,6 +34,11 @@ pub struct NodeFacts {
     pub addresses: Vec<IpAddr>,
 }
 
+/// Names this run of the machine: another after each boot.
+pub fn boot_id() -> io::Result<String> {
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
 pub fn gather(layout: &Layout) -> NodeFacts {
     let system = rustix::system::uname();
     let text = |it: &std::ffi::CStr| it.to_string_lossy().into_owned();
@@ -51,7 +56,7 @@ pub fn gather(layout: &Layout) -> NodeFacts {
         os_image: pretty_name(&read("/etc/os-release")),
         system_uuid: system_uuid.unwrap_or_else(|| machine_id.clone()),
         machine_id,
-        boot_id: read("/proc/sys/kernel/random/boot_id"),
+        boot_id: boot_id().unwrap_or_default(),
         hugepages: hugepages(),
         app_armor: containerd::apparmor_works(),
         se_linux: Path::new("/sys/fs/selinux/enforce").exists(),

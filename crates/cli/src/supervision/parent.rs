@@ -99,7 +99,7 @@ impl Parent<'_> {
             }
             let log_from = last_words::end_of(&self.node.log_path());
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
-            let begun = match self.record().begun.filter(|it| it.pid == pid) {
+            let begun = match self.record().begun.filter(|it| it.is_process(pid)) {
                 Some(begun) => {
                     self.change(|_| ());
                     begun
@@ -117,8 +117,7 @@ impl Parent<'_> {
 
     fn note_begin(&self, pid: u32, log_from: u64) -> Begun {
         let now = output::now();
-        self.change(|it| it.note_begin(pid, log_from, now));
-        Begun { pid, at: now.micro(), log_from, serves_since: None }
+        self.change(|it| it.note_begin(pid, log_from, now))
     }
 
     /// Waits for its end, and passes on what this process is told. Was it told to end?

@@ -45,6 +45,9 @@ pub(crate) struct Record {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Begun {
     pub(crate) pid: u32,
+    /// The machine's run it belongs to; empty where that was not noted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) boot_id: String,
     pub(crate) at: MicroTime,
     /// Where its log begins in the file.
     pub(crate) log_from: u64,
@@ -78,6 +81,8 @@ pub(crate) enum How {
     NotStarted(String),
     /// Whoever looked after it ended, too.
     Unseen,
+    /// The machine went down under it: power was cut, or its kernel failed.
+    MachineEnded,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +94,15 @@ pub(crate) struct GivenUp {
 }
 
 impl Begun {
+    /// Is it the process that has this number now? Numbers come again, after a boot above all.
+    pub(crate) fn is_process(&self, pid: u32) -> bool {
+        self.pid == pid && !self.is_of_earlier_boot()
+    }
+
+    fn is_of_earlier_boot(&self) -> bool {
+        !self.boot_id.is_empty() && corten_host::boot_id().is_ok_and(|it| it != self.boot_id)
+    }
+
     fn ended(self, at: MicroTime, how: How, words: Vec<String>) -> End {
         End { pid: self.pid, begun: self.at, at, how, has_served: self.serves_since.is_some(), words }
     }
@@ -114,11 +128,11 @@ impl End {
 
 impl How {
     /// Who ends by one of these signals was told to, before it could listen. A terminal that goes, or a reader, tells nobody to
-    /// end a node: the unit says so to systemd, which counts both as told.
+    /// end a node: the unit says so to systemd, which counts both as told. Of the end of the machine nobody here is to blame.
     pub(crate) fn is_failure(&self) -> bool {
         const INT: i32 = 2;
         const TERM: i32 = 15;
-        !matches!(self, Self::Exited(0) | Self::Killed(INT | TERM))
+        !matches!(self, Self::Exited(0) | Self::Killed(INT | TERM) | Self::MachineEnded)
     }
 
     /// As what follows "corten".
@@ -133,6 +147,7 @@ impl How {
             Self::Killed(signal) => format!("was ended by {}", signal_name(*signal)),
             Self::NotStarted(error) => format!("could not be started: {error}"),
             Self::Unseen => "ended, and nobody saw how".into(),
+            Self::MachineEnded => "ended with the machine, which went down".into(),
         }
     }
 }
@@ -206,14 +221,15 @@ impl Record {
         (self.restart_at, self.given_up) = (None, None);
     }
 
-    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) {
-        self.begun = Some(Begun { pid, at: now.micro(), log_from, serves_since: None });
+    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> Begun {
+        let boot_id = corten_host::boot_id().unwrap_or_default();
         (self.restart_at, self.given_up) = (None, None);
+        self.begun.insert(Begun { pid, boot_id, at: now.micro(), log_from, serves_since: None }).clone()
     }
 
     /// The process itself says that it serves the API.
     pub(crate) fn note_serving(&mut self, pid: u32, now: Time) {
-        if let Some(begun) = self.begun.as_mut().filter(|it| it.pid == pid) {
+        if let Some(begun) = self.begun.as_mut().filter(|it| it.is_process(pid)) {
             begun.serves_since = Some(now.micro());
         }
     }
@@ -243,7 +259,7 @@ impl Record {
     /// `corten down`: whatever ran or was to run is over.
     pub(crate) fn note_stop(&mut self, now: Time) {
         (self.begun, self.restart_at, self.given_up) = (None, None, None);
-        if self.ends.last().is_none_or(End::is_failure) {
+        if self.ends.last().is_none_or(|it| it.is_failure() || it.how == How::MachineEnded) {
             let now = now.micro();
             self.push(End::without_process(now, How::Exited(0)));
         }
@@ -261,7 +277,8 @@ impl Record {
         let log = NodeProcess::log_in(data);
         let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at);
         let words = last_words::of(&log, begun.log_from);
-        self.push(begun.ended(at, How::Unseen, words));
+        let how = if begun.is_of_earlier_boot() { How::MachineEnded } else { How::Unseen };
+        self.push(begun.ended(at, how, words));
     }
 
     fn push(&mut self, end: End) {
@@ -356,7 +373,7 @@ mod tests {
 
     #[test]
     fn an_end_counts_though_the_file_was_lost_and_only_once() {
-        let begun = || Begun { pid: 7, at: at(0).micro(), log_from: 0, serves_since: None };
+        let begun = || Begun { pid: 7, boot_id: String::new(), at: at(0).micro(), log_from: 0, serves_since: None };
         let mut lost = Record::default();
         let next = lost.note_end_of(begun(), How::Killed(9), Vec::new(), at(1));
         assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));
@@ -430,16 +447,39 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_the_machine_is_no_failure_of_what_ran_on_it() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let mut record = Record::default();
+        record.note_begin(7, 0, at(0));
+        record.note_serving(7, at(1));
+        let begun = record.begun.as_mut().expect("it runs");
+        assert!(begun.is_process(7) && !begun.is_process(8));
+        begun.boot_id = "of an earlier boot".into();
+        assert!(!begun.is_process(7), "another has its number by now");
+        record.note_unseen(dir.path());
+        let end = record.ends.last().expect("noted");
+        assert!(end.how == How::MachineEnded && end.has_served, "{end:?}");
+        assert!(record.failures().is_empty() && record.recent(at(5)).is_none());
+        record.note_stop(at(6));
+        assert_eq!(record.ends.last().map(|it| &it.how), Some(&How::Exited(0)), "whoever takes it down is noted");
+
+        // A version that noted no boot.
+        let old = serde_json::json!({"pid": 7, "at": at(0).micro(), "logFrom": 0});
+        record.begun = Some(serde_json::from_value(old).expect("read"));
+        record.note_unseen(dir.path());
+        assert_eq!(record.ends.last().map(|it| &it.how), Some(&How::Unseen));
+    }
+
+    #[test]
     fn it_is_silent_since_what_served_last_has_ended() {
         let mut record = Record::default();
         assert_eq!(record.silent_since(), None, "it has never run");
         let run = |record: &mut Record, begin: i64, serves: bool, end: i64, how: How| {
-            record.note_begin(7, 0, at(begin));
+            let begun = record.note_begin(7, 0, at(begin));
             record.note_serving(8, at(begin));
             if serves {
                 record.note_serving(7, at(begin));
             }
-            let begun = Begun { pid: 7, at: at(begin).micro(), log_from: 0, serves_since: None };
             record.note_end_of(begun, how, Vec::new(), at(end));
         };
         run(&mut record, 1, false, 2, How::Exited(1));
@@ -475,6 +515,7 @@ mod tests {
             (How::Killed(40), "signal 40"),
             (How::NotStarted("no such file".into()), "no such file"),
             (How::Unseen, "nobody saw"),
+            (How::MachineEnded, "the machine, which went down"),
         ] {
             assert!(how.words().contains(said), "{}", how.words());
         }

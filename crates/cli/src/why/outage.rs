@@ -182,6 +182,10 @@ fn verdict(record: &Record, end: &End, n_sandboxes: usize) -> (&'static str, Str
             let message = format!("it was killed with what would start it again, or the machine went down{containers}");
             ("Ended", message, Actor::Operator)
         }
+        How::MachineEnded => {
+            let message = "the machine went down, and nothing has started it again since".to_owned();
+            ("MachineEnded", message, Actor::Operator)
+        }
         how if how.is_failure() => ("Ended", format!("nothing starts it again{containers}"), Actor::Operator),
         _ => ("Stopped", format!("by `corten down`, or by a signal{containers}"), Actor::Operator),
     }
@@ -289,6 +293,7 @@ run next:      corten up
             (record(&[(40, How::Exited(0))]), "Stopped", Actor::Operator),
             (record(&[(40, How::Exited(1)), (50, How::Exited(0))]), "Stopped", Actor::Operator),
             (unseen, "Ended", Actor::Operator),
+            (record(&[(40, How::MachineEnded)]), "MachineEnded", Actor::Operator),
         ] {
             let outage = outage(&record, &usual(), false, 0).expect("it has ended");
             assert_eq!((outage.reason, outage.actor), (reason, actor), "{outage:?}");
@@ -401,5 +406,6 @@ run next:      ss -ltunp 'sport = :6443'
         assert!(said.starts_with("corten failed 2 times in the last hour") && said.contains("last 60s ago"), "{said}");
         assert!(said.ends_with("it panicked: fatal runtime error: stack overflow, aborting"), "{said}");
         assert_eq!(notice(&record, at(4_000)), None);
+        assert_eq!(notice(&self::record(&[(40, How::MachineEnded)]), at(100)), None, "power was cut");
     }
 }

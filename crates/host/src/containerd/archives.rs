@@ -90,11 +90,14 @@ pub(crate) fn holding(layout: &Layout, image: &str) -> Option<PathBuf> {
     })
 }
 
-/// Imports all images of an archive.
+/// Imports all images of an archive, however long that takes a slow machine.
 pub(crate) async fn import(layout: &Layout, archive: &Path) -> Result<(), HostError> {
     let (socket, archive) = (layout.containerd_socket(), archive.to_string_lossy());
     let args = ["--address", &socket.to_string_lossy(), "--namespace", "k8s.io", "images", "import", &archive];
-    command::run("ctr", &args, "").await.map(drop)
+    // `ctr` reads the archive, and containerd writes its layers.
+    let containerd = super::running(layout).map(|it| it.as_raw_nonzero().get().unsigned_abs());
+    let progress = |ctr: u32| (command::bytes_read(ctr), containerd.map(command::bytes_written));
+    command::run_while_it_advances("ctr", &args, progress).await.map(drop)
 }
 
 /// Changes when the file's content does.

@@ -16,9 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::{Cri, HostError, Layout, command, containerd::records, cri, error::Doing, write_whole};
-
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+use crate::{Cri, HostError, Layout, command, containerd::records, cri, error::Doing, node_facts, write_whole};
 
 /// Clones are the same.
 #[derive(Clone)]
@@ -184,7 +182,7 @@ async fn ids(cri: &Cri) -> Result<BTreeSet<String>, HostError> {
 }
 
 fn boot_id() -> Result<String, HostError> {
-    Ok(fs::read_to_string(BOOT_ID).doing("read", BOOT_ID.as_ref())?.trim().to_owned())
+    node_facts::boot_id().doing("read", "the boot id".as_ref())
 }
 
 #[cfg(test)]

@@ -322,6 +322,8 @@ pub struct NodeFacts {
     /// What the runtime offers: its handlers, and whether it keeps to a policy for supplemental groups.
     pub runtime_handlers: Vec<RuntimeHandler>,
     pub keeps_groups_policy: bool,
+    /// What the machine cannot do, by the names that [`crate::LACKS`] lists.
+    pub lacks: Vec<&'static str>,
     /// How the machine itself resolves names.
     pub resolv: Dns,
     /// The images on this machine, largest first.

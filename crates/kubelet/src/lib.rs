@@ -84,6 +84,7 @@ pub use exposure::Exposure;
 pub use garbage::ImageGcConfig;
 pub use manifest::Manifest;
 pub use measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
+pub use node_status::LACKS;
 pub use services::{ServiceLink, ServicePort};
 pub use shutdown::ShutdownConfig;
 pub use thresholds::{

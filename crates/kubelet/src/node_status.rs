@@ -12,6 +12,9 @@ use crate::{
     requests, shutdown,
 };
 
+/// The Node's annotation that names, by commas, what the machine cannot do of what Kubernetes knows.
+pub const LACKS: &str = "corten.dev/machine-lacks";
+
 const HEARTBEAT: Duration = Duration::from_secs(300);
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 const LEASE_SECONDS: i32 = 40;
@@ -185,7 +188,7 @@ impl NodeMachine {
             "metadata": {
                 "name": config.node_name,
                 "labels": labels(config, facts),
-                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+                "annotations": annotations(facts),
             },
             "spec": pod_networks(config),
             "status": status(config, facts, self.state(), &[], now),
@@ -248,7 +251,7 @@ fn without_heartbeats(conditions: &Value) -> Vec<Value> {
     conditions.as_array().into_iter().flatten().map(strip).collect()
 }
 
-/// Labels that are missing. Taints are for others to set: the server marks a node that is new, the node controller any
+/// Labels that are missing, and what the machine lacks. Taints are for others to set: the server marks a node that is new, the node controller any
 /// other.
 fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
     let mut patch = json!({});
@@ -256,6 +259,11 @@ fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Val
     let missing: BTreeMap<_, _> = labels(config, facts).into_iter().filter(|(k, v)| have.get(k) != Some(v)).collect();
     if !missing.is_empty() {
         patch["metadata"]["labels"] = json!(missing);
+    }
+    let said = node.metadata.annotations.as_ref().and_then(|it| it.get(LACKS)).map_or("", String::as_str);
+    let lacks = facts.lacks.join(",");
+    if said != lacks {
+        patch["metadata"]["annotations"] = json!({ LACKS: Some(lacks).filter(|it| !it.is_empty()) });
     }
     // The server lets them be set once.
     let has_networks = node.spec.as_ref().is_some_and(|it| it.pod_cidr.as_ref().is_some_and(|it| !it.is_empty()));
@@ -266,6 +274,14 @@ fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Val
         return None;
     }
     Some(patch)
+}
+
+fn annotations(facts: &NodeFacts) -> Value {
+    let mut annotations = json!({"volumes.kubernetes.io/controller-managed-attach-detach": "true"});
+    if !facts.lacks.is_empty() {
+        annotations[LACKS] = json!(facts.lacks.join(","));
+    }
+    annotations
 }
 
 fn pod_networks(config: &Config) -> Value {
@@ -511,4 +527,30 @@ fn lease(config: &Config, node: &Node, now: Time) -> Effect {
         "spec": spec,
     });
     Effect::Api(ApiEffect::RenewLease { patch: json!({"spec": spec}), create })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_is_said_of_the_node_and_taken_back() {
+        let config = Config::new("one", "192.0.2.1");
+        let facts = |lacks: &[&'static str]| NodeFacts { lacks: lacks.to_vec(), ..NodeFacts::default() };
+        let node = |said: Option<&str>| -> Node {
+            let annotations = said.map(|it| json!({ LACKS: it, "other": "stays" })).unwrap_or_default();
+            let metadata = json!({"name": "one", "labels": labels(&config, &facts(&[])), "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).expect("a Node")
+        };
+        for (said, lacks, patched) in [
+            (None, &[][..], None),
+            (None, &["AppArmor", "IPv6"][..], Some(json!("AppArmor,IPv6"))),
+            (Some("AppArmor"), &["AppArmor"][..], None),
+            (Some("AppArmor"), &[][..], Some(Value::Null)),
+        ] {
+            let patch = metadata_patch(&config, &facts(lacks), &node(said));
+            let expected = patched.map(|it| json!({"metadata": {"annotations": { LACKS: it }}}));
+            assert_eq!(patch, expected, "{said:?} {lacks:?}");
+        }
+    }
 }

@@ -99,7 +99,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     args.extend(node_options::given(matches));
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
-    loop {
+    let object = loop {
         node.refuse_others()?;
         let turn = Turn::wait(&node, end, &mut progress)?;
         let mut started = start(&node, &args, options(matches), &mut progress)?;
@@ -118,11 +118,11 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         if is_refused || ready.is_ok() || started.is_some() || has_node(&node)? || Instant::now() >= end {
             break ready?;
         }
-    }
+    };
     progress.done(&format!("node {name} is Ready"));
     drop(progress);
     let kubeconfig = install_kubeconfig(&admin)?;
-    output::text(&next_steps(kubeconfig.as_deref(), &admin))?;
+    output::text(&(lacks(&object) + &next_steps(kubeconfig.as_deref(), &admin)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -240,11 +240,11 @@ async fn wait_for_node(
     name: &str,
     end: Instant,
     progress: &mut Progress,
-) -> Result<()> {
+) -> Result<Value> {
     progress.doing(format!("waiting for node {name}"));
     loop {
         let last = match ask_node(client, name).await {
-            Ok(()) => return Ok(()),
+            Ok(node) => return Ok(node),
             Err(error) => error,
         };
         progress.doing(format!("waiting for node {name}: {last:#}"));
@@ -252,17 +252,19 @@ async fn wait_for_node(
     }
 }
 
-async fn ask_node(client: &Client, name: &str) -> Result<()> {
+/// The Node, where it is Ready.
+async fn ask_node(client: &Client, name: &str) -> Result<Value> {
     let object = match client.get_path(&format!("/api/v1/nodes/{name}")).await {
         Err(Error::Status(status)) if status.is_not_found() => bail!("it has not said yet that it is there"),
         object => object?,
     };
-    let object = serde_json::from_slice(&object).context("reading the node")?;
+    let object: Value = serde_json::from_slice(&object).context("reading the node")?;
     readiness(&object).map_err(anyhow::Error::msg)?;
     // What the Node says may be from before this start: its kubelet answers once the runtime does.
     let path = format!("/api/v1/nodes/{name}/proxy/healthz");
     let answer = tokio::time::timeout(KUBELET_DEADLINE, client.get_path(&path)).await;
-    answer.context("too late").and_then(|it| Ok(it?)).map(drop).context("its kubelet does not answer")
+    answer.context("too late").and_then(|it| Ok(it?)).context("its kubelet does not answer")?;
+    Ok(object)
 }
 
 /// Why the node is not Ready.
@@ -343,6 +345,21 @@ pub(crate) fn leads_to_same_cluster(one: &Path, other: &Path) -> bool {
     }
 }
 
+/// What the machine cannot do, as a table; nothing where it lacks nothing.
+fn lacks(node: &Value) -> String {
+    let lacks = node["metadata"]["annotations"][corten_host::LACKS_ANNOTATION].as_str().unwrap_or_default();
+    let rows = corten_host::lacks_of(lacks);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = rows.iter().map(|it| it.id.len()).max().unwrap_or_default();
+    let mut text = "\nThis machine cannot do all that Kubernetes knows. It lacks:\n".to_owned();
+    for row in rows {
+        text += &format!("  {:width$}  {}\n  {:width$}  needs {}\n", row.id, row.without, "", row.remedy);
+    }
+    text
+}
+
 fn next_steps(kubeconfig: Option<&Path>, admin: &Path) -> String {
     let mut text = "\nThe cluster is up. Try next:\n".to_owned();
     if kubeconfig.is_none() {
@@ -369,6 +386,17 @@ mod tests {
         assert_eq!(readiness(&node("True")), Ok(()));
         assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
         assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_a_table() {
+        let node = |lacks: &str| json!({ "metadata": { "annotations": { "corten.dev/machine-lacks": lacks } } });
+        let table = lacks(&node("AppArmor,Systemd"));
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines.len(), 6, "{table}");
+        assert!(lines[2].starts_with("  AppArmor  Pods that ask for") && lines[3].starts_with("            needs "));
+        assert!(lines[4].starts_with("  Systemd   nothing starts the cluster"), "{table}");
+        assert_eq!(lacks(&json!({})), "");
     }
 
     #[test]

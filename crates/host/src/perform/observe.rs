@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, logs};
+use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, lacks, logs};
 use departures::{Departures, FIRST_LOOK};
 pub(super) use known::Known;
 
@@ -250,6 +250,12 @@ impl Observer {
         let (runtime_problem, network_problem) = self.problems(inner).await;
         let Runtime { version, images, handlers, keeps_groups_policy } = self.runtime(inner).await;
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
+        let lacks = lacks::lacks(lacks::Known {
+            app_armor: machine.app_armor,
+            is_unified: inner.cgroups.is_unified(),
+            recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),
+            keeps_groups_policy,
+        });
         NodeFacts {
             cpus: i64::from(machine.cpus),
             memory_bytes: whole(machine.memory_bytes),
@@ -270,6 +276,7 @@ impl Observer {
             network_problem,
             runtime_handlers: handlers,
             keeps_groups_policy,
+            lacks,
             resolv: resolv(),
             images,
         }

@@ -85,6 +85,7 @@ impl World {
             hugepages: BTreeMap::from([("2Mi".into(), 64 << 20)]),
             operating_system: "linux".into(),
             architecture: "amd64".into(),
+            lacks: vec!["AppArmor", "Logind"],
             ..NodeFacts::default()
         })));
         if !self.is_api_away {

@@ -34,6 +34,12 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
             found.wait(wait);
         }
     }
+    let lacks = object["metadata"]["annotations"][corten_host::LACKS_ANNOTATION].as_str().unwrap_or_default();
+    let lacks = corten_host::lacks_of(lacks);
+    if !lacks.is_empty() {
+        let lacks: Vec<String> = lacks.iter().map(|it| format!("{} ({})", it.id, it.without)).collect();
+        found.notices.push(format!("its machine lacks {}", lacks.join("; ")));
+    }
     if object["spec"]["unschedulable"] == true {
         cordoned(reader, object, name, found).await;
     }

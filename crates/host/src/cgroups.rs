@@ -3,6 +3,7 @@
 //! `kubepods/pod<uid>` for guaranteed Pods, `kubepods/burstable/pod<uid>` and `kubepods/besteffort/pod<uid>` for the others,
 //! as upstream with the cgroupfs driver. containerd makes the containers' own beneath.
 
+mod pressure;
 mod usage;
 
 use std::{
@@ -23,6 +24,7 @@ use crate::{
     Process,
     tree::{self, Bound, Entry, Visitor},
 };
+pub(crate) use pressure::{Pressure, Stall};
 pub(crate) use usage::Usage;
 
 /// How strictly a Pod's use of the node is promised to it.

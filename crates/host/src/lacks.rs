@@ -18,7 +18,7 @@ pub struct Lack {
 pub use corten_kubelet::LACKS as ANNOTATION;
 
 /// Everything that is looked for, in the order in which it is told.
-pub const LACKS: [Lack; 8] = [
+pub const LACKS: [Lack; 9] = [
     Lack {
         id: "AppArmor",
         without: "Pods that ask for an AppArmor profile are refused, all others run without one",
@@ -33,6 +33,11 @@ pub const LACKS: [Lack; 8] = [
         id: "CgroupV2",
         without: "a child that is killed for want of memory leaves its container running, and memory has no soft limit",
         remedy: "a machine that boots with cgroup v2 alone, the default of Debian since 11",
+    },
+    Lack {
+        id: "PressureStallInformation",
+        without: "neither metrics nor summaries say how long processes wait for CPU, memory and disks",
+        remedy: "cgroup v2, and a kernel with CONFIG_PSI, booted with psi=1",
     },
     Lack {
         id: "RecursiveReadOnlyMounts",
@@ -81,6 +86,7 @@ fn has(id: &str, known: Known) -> bool {
         "AppArmor" => known.app_armor,
         "Seccomp" => is_there("/proc/sys/kernel/seccomp/actions_avail"),
         "CgroupV2" => known.is_unified,
+        "PressureStallInformation" => known.is_unified && is_there("/proc/pressure/memory"),
         "RecursiveReadOnlyMounts" => known.recursive_read_only,
         "SupplementalGroupsPolicy" => known.keeps_groups_policy,
         "IPv6" => is_there("/proc/net/if_inet6"),

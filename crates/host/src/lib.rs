@@ -27,6 +27,7 @@ mod mounts;
 mod network;
 mod nft;
 mod node_facts;
+mod node_paths;
 mod oci_runtime;
 mod oom;
 mod own_folder;

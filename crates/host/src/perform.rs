@@ -30,7 +30,7 @@ use crate::{
     containerd::SyncedImages,
     cri,
     doors::Doors,
-    logs,
+    logs, node_paths,
     oci_runtime::records,
     oom::Kills,
     stats::{
@@ -138,7 +138,8 @@ impl NodeHands {
     pub async fn perform(&self, effect: HostEffect) -> Vec<Event> {
         let pod = effect.pod().clone();
         let (operation, began) = (counters::operation(&effect), Instant::now());
-        let outcome = self.inner.outcome(effect).await;
+        let mut outcome = self.inner.outcome(effect).await;
+        node_paths::shorten(&self.inner.layout, &pod, &mut outcome);
         self.inner.counters.note(&pod, operation, &outcome, began.elapsed());
         if matches!(
             outcome,

@@ -38,7 +38,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::NodeHands;
+use crate::{NodeHands, node_paths};
 use access::Certified;
 
 pub use access::{Caller, Cluster, NodeAccess};
@@ -192,7 +192,7 @@ impl KubeletServer {
         tunnel: &streams::Slot,
     ) -> Response<Body> {
         self.route(certificate, request, tunnel).await.unwrap_or_else(|refused| {
-            let mut response = Response::new(text(refused.message));
+            let mut response = Response::new(text(node_paths::without(self.hands().layout(), &refused.message)));
             *response.status_mut() = refused.status;
             plain(&mut response);
             // Strangers take no place for longer than they need to hear that.

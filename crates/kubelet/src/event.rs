@@ -160,6 +160,37 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// What runtime and machine said, where something failed.
+    pub fn messages(&mut self) -> Vec<&mut String> {
+        fn of<T>(result: &mut Result<T, Failure>) -> Vec<&mut String> {
+            result.as_mut().err().map(|it| &mut it.message).into_iter().collect()
+        }
+        match self {
+            Self::Volumes(result) | Self::PodRemoved(result) => of(result),
+            Self::Stopped { result, .. }
+            | Self::Removed { result, .. }
+            | Self::SandboxStopped { result, .. }
+            | Self::SandboxRemoved { result, .. } => of(result),
+            Self::Sandbox(result) => of(result),
+            Self::Image { result, .. } => of(result),
+            Self::Pulled { result, .. } => of(result),
+            Self::Hooked { result, .. } => of(result),
+            Self::Resized(result) => of(result),
+            Self::FilesRead { result, .. } => of(result),
+            Self::Container { result: Err(failure), .. } => {
+                let exit = failure.container.as_mut().and_then(|it| match &mut it.state {
+                    Observed::Exited(exit) => Some(&mut exit.message),
+                    _ => None,
+                });
+                std::iter::once(&mut failure.message).chain(exit).collect()
+            }
+            Self::Probed { verdict: ProbeVerdict::Unknown(message), .. } => vec![message],
+            Self::Probed { .. } | Self::Container { .. } | Self::LogTail { .. } => Vec::new(),
+        }
+    }
+}
+
 /// Why an effect failed, as the runtime or the machine put it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

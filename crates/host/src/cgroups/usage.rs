@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Cgroups, Hierarchy, QOS_FOLDERS, join};
+use super::{Cgroups, Hierarchy, Pressure, QOS_FOLDERS, join};
 
 /// All counters of one cgroup at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub struct Usage {
     pub cpu_shares: u64,
     pub cpu_quota_micros: Option<u64>,
     pub cpu_period_micros: u64,
+    /// How long tasks waited; absent with cgroup v1, and where the kernel does not count it.
+    pub cpu_pressure: Option<Pressure>,
+    pub memory_pressure: Option<Pressure>,
+    pub io_pressure: Option<Pressure>,
 }
 
 /// A limit this large is none: the kernel's largest number of whole pages.
@@ -59,6 +63,10 @@ impl Cgroups {
                 let folder = mount.join(cgroup);
                 folder.is_dir().then_some(())?;
                 unified(&folder, &mut usage);
+                let pressure = |resource| Pressure::read(&folder, resource, cgroup.is_empty());
+                usage.cpu_pressure = pressure("cpu");
+                usage.memory_pressure = pressure("memory");
+                usage.io_pressure = pressure("io");
             }
             Hierarchy::PerController(_) => {
                 let memory = self.tree("memory")?.join(cgroup);
@@ -198,7 +206,7 @@ fn shares(folder: &Path, usage: &mut Usage) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Stall, *};
 
     #[test]
     fn reads_both_layouts() {
@@ -211,6 +219,7 @@ mod tests {
                     ("kubepods/podu/memory.max", "max"),
                     ("kubepods/podu/cpu.stat", "usage_usec 5\nuser_usec 3\nsystem_usec 2\n"),
                     ("kubepods/podu/pids.current", "4"),
+                    ("kubepods/podu/io.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=8\n"),
                 ],
                 _ => &[
                     ("memory/kubepods/podu/memory.usage_in_bytes", "1000"),
@@ -245,6 +254,8 @@ mod tests {
                 cache_bytes: 500,
                 page_faults: 7,
                 tasks: 4,
+                io_pressure: (marker == "unified")
+                    .then(|| Pressure { some: Stall { total_micros: 8, ..Stall::default() }, full: Stall::default() }),
                 ..Usage::default()
             };
             assert_eq!(cgroups.usage(&cgroup), Some(expected), "{marker}");

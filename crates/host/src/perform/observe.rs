@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, lacks, logs};
+use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, lacks, logs, node_paths};
 use departures::{Departures, FIRST_LOOK};
 pub(super) use known::Known;
 
@@ -471,6 +471,6 @@ impl Inner {
                 return text;
             }
         }
-        status.message.clone()
+        node_paths::without(&self.layout, &status.message)
     }
 }

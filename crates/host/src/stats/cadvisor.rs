@@ -106,6 +106,48 @@ const METRICS: &[Metric] = &[
         Some(number(it.oom_kills))
     }),
     ("container_threads", GAUGE, "Number of threads running inside the container", &[], |it| Some(number(it.tasks))),
+    (
+        "container_pressure_cpu_stalled_seconds_total",
+        COUNTER,
+        "Total time duration no tasks in the container could make progress due to CPU congestion.",
+        &[],
+        |it| it.cpu_pressure.map(|it| seconds(it.full.total_micros.saturating_mul(1000))),
+    ),
+    (
+        "container_pressure_cpu_waiting_seconds_total",
+        COUNTER,
+        "Total time duration tasks in the container have waited due to CPU congestion.",
+        &[],
+        |it| it.cpu_pressure.map(|it| seconds(it.some.total_micros.saturating_mul(1000))),
+    ),
+    (
+        "container_pressure_memory_stalled_seconds_total",
+        COUNTER,
+        "Total time duration no tasks in the container could make progress due to memory congestion.",
+        &[],
+        |it| it.memory_pressure.map(|it| seconds(it.full.total_micros.saturating_mul(1000))),
+    ),
+    (
+        "container_pressure_memory_waiting_seconds_total",
+        COUNTER,
+        "Total time duration tasks in the container have waited due to memory congestion.",
+        &[],
+        |it| it.memory_pressure.map(|it| seconds(it.some.total_micros.saturating_mul(1000))),
+    ),
+    (
+        "container_pressure_io_stalled_seconds_total",
+        COUNTER,
+        "Total time duration no tasks in the container could make progress due to IO congestion.",
+        &[],
+        |it| it.io_pressure.map(|it| seconds(it.full.total_micros.saturating_mul(1000))),
+    ),
+    (
+        "container_pressure_io_waiting_seconds_total",
+        COUNTER,
+        "Total time duration tasks in the container have waited due to IO congestion.",
+        &[],
+        |it| it.io_pressure.map(|it| seconds(it.some.total_micros.saturating_mul(1000))),
+    ),
     ("container_spec_memory_limit_bytes", GAUGE, "Memory limit for the container.", &[], |it| {
         Some(number(it.memory_limit_bytes.unwrap_or(0)))
     }),

@@ -10,7 +10,11 @@ use super::{
     disk::{FileSystem, PodTaken, Taken},
     network::Interface,
 };
-use crate::{Layout, cgroups::Usage, node_facts};
+use crate::{
+    Layout,
+    cgroups::{Pressure, Stall, Usage},
+    node_facts,
+};
 
 /// What the whole is made of.
 pub(crate) struct Source<'a> {
@@ -43,6 +47,7 @@ impl Source<'_> {
             "memory": memory(it.time, &it.node, Some(total)),
             "swap": swap(it.time, &it.node),
         });
+        add_io(&mut node, it.time, &it.node);
         let Some(rest) = &self.rest else { return node };
         let (node_fs, image_fs) = super::file_systems(rest.layout);
         node["network"] = network(it.time, &it.network, it.default_interface.as_deref());
@@ -88,6 +93,7 @@ impl Source<'_> {
             "memory": memory(at, &it.usage, it.usage.memory_limit_bytes),
             "swap": swap(at, &it.usage),
         });
+        add_io(&mut pod, at, &it.usage);
         let Some(rest) = &self.rest else { return pod };
         pod["process_stats"] = json!({ "process_count": it.processes });
         if !it.network.is_empty() {
@@ -121,6 +127,7 @@ impl Source<'_> {
             "memory": memory(at, &it.usage, it.usage.memory_limit_bytes),
             "swap": swap(at, &it.usage),
         });
+        add_io(&mut container, at, &it.usage);
         let Some(Rest { layout, disks: Some(disks) }) = &self.rest else { return container };
         let (node_fs, image_fs) = super::file_systems(layout);
         if let Some(layer) = disks.layers.get(&it.id) {
@@ -144,8 +151,31 @@ fn time(at: Timestamp) -> Value {
     json!(Timestamp::from_second(at.as_second()).unwrap_or(at).to_string())
 }
 
+/// `io` has nothing but the pressure.
+fn add_io(it: &mut Value, at: Timestamp, usage: &Usage) {
+    if let Some(pressure) = &usage.io_pressure {
+        it["io"] = json!({ "time": time(at), "psi": psi(pressure) });
+    }
+}
+
+fn psi(pressure: &Pressure) -> Value {
+    let percent = |hundredths: u32| f64::from(hundredths) / 100.0;
+    let stall = |it: &Stall| {
+        json!({
+            "total": it.total_micros.saturating_mul(1000),
+            "avg10": percent(it.avg10),
+            "avg60": percent(it.avg60),
+            "avg300": percent(it.avg300),
+        })
+    };
+    json!({ "full": stall(&pressure.full), "some": stall(&pressure.some) })
+}
+
 fn cpu(at: Timestamp, usage: &Usage, nanocores: Option<u64>) -> Value {
     let mut cpu = json!({ "time": time(at), "usageCoreNanoSeconds": usage.cpu_nanos });
+    if let Some(pressure) = &usage.cpu_pressure {
+        cpu["psi"] = psi(pressure);
+    }
     if let Some(nanocores) = nanocores {
         cpu["usageNanoCores"] = json!(nanocores);
     }
@@ -161,6 +191,9 @@ fn memory(at: Timestamp, usage: &Usage, limit: Option<u64>) -> Value {
         "pageFaults": usage.page_faults,
         "majorPageFaults": usage.major_page_faults,
     });
+    if let Some(pressure) = &usage.memory_pressure {
+        memory["psi"] = psi(pressure);
+    }
     if let Some(limit) = limit {
         memory["availableBytes"] = json!(limit.saturating_sub(usage.working_set_bytes));
     }

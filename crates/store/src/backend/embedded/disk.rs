@@ -91,17 +91,18 @@ impl Disk {
     pub(super) fn check(&self) -> io::Result<()> {
         // Nothing is removed by the store itself meanwhile.
         for (path, id) in &*self.needed.lock() {
+            // Whoever writes is told it, too, and where the store is only its owner is to know.
+            let name = path.file_name().unwrap_or_default().display();
             let gone = |what: &str| {
-                let path = path.display();
                 let message =
-                    format!("{path} was {what} while the store was open: put it back, nothing is written without it");
+                    format!("{name} was {what} while the store was open: put it back, nothing is written without it");
                 Err(io::Error::other(message))
             };
             match fs::metadata(path) {
                 Ok(metadata) if FileId::of(&metadata) == *id => {}
                 Ok(_) => return gone("replaced"),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return gone("removed"),
-                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+                Err(error) => return Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
             }
         }
         Ok(())

@@ -61,6 +61,12 @@ const ROWS: &[Row] = &[
         "Of a container that is out of memory only one process is killed, not all. With cgroup v1 that is always so",
     ),
     (
+        "memory-swap-behavior",
+        "NoSwap|LimitedSwap",
+        "NoSwap",
+        "What containers may use of the machine's swap, with cgroup v2. LimitedSwap: those of Burstable pods as great a part of it as they request of the memory",
+    ),
+    (
         "pods-on-shutdown",
         "keep|fail",
         "keep",

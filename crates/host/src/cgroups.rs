@@ -78,6 +78,14 @@ impl Cgroups {
         matches!(self.hierarchy, Hierarchy::Unified(_))
     }
 
+    /// Can a cgroup be kept from the machine's swap? Not with version 1, and not without the kernel's accounting.
+    pub(crate) fn limits_swap(&self) -> bool {
+        match &self.hierarchy {
+            Hierarchy::Unified(mount) => mount.join(&self.root).join("memory.swap.max").exists(),
+            Hierarchy::PerController(_) => false,
+        }
+    }
+
     fn at(mount: &Path, root: &str) -> Self {
         let hierarchy = if mount.join("cgroup.controllers").exists() {
             Hierarchy::Unified(mount.to_owned())

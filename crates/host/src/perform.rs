@@ -12,6 +12,7 @@ mod stop;
 
 pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
@@ -374,6 +375,14 @@ impl Inner {
 
     // ---- containers ----
 
+    /// What is written into the container's cgroup of version 2, by file, beyond what CRI has words for: who is killed for want
+    /// of memory, one process or all, and how much may be swapped out (KEP-2400).
+    fn cgroup_files(&self, spec: &ContainerSpec) -> BTreeMap<String, String> {
+        let kills_together = self.kills_together.then(|| ("memory.oom.group", "1".to_owned()));
+        let swaps = self.cgroups.limits_swap().then(|| ("memory.swap.max", spec.swap_bytes.to_string()));
+        kills_together.into_iter().chain(swaps).map(|(file, text)| (file.to_owned(), text)).collect()
+    }
+
     async fn start_container(&self, spec: &ContainerSpec) -> Result<corten_kubelet::ObservedContainer, StartFailure> {
         let failed = |stage, message: String| StartFailure { stage, message, container: None };
         let mounts = self.mounts(spec).await.map_err(|it| failed(StartStage::Config, it.to_string()))?;
@@ -381,7 +390,8 @@ impl Inner {
         let folder = log.parent().expect("a log lies in a folder");
         tokio::fs::create_dir_all(folder).await.map_err(|it| failed(StartStage::Create, it.to_string()))?;
         let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups);
-        let config = config::container(spec, mounts, &self.layout, self.kills_together);
+        let unified = self.cgroup_files(spec);
+        let config = config::container(spec, mounts, &self.layout, unified);
         let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;
         let id = created.map_err(|it| failed(StartStage::Create, it.message))?;
         if let Err(error) = self.cri.start_container(&id).await {

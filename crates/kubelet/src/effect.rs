@@ -268,6 +268,8 @@ pub struct ContainerSpec {
     pub pid_target: Option<String>,
     /// Of each size of huge pages the machine has, in CRI's words, how many bytes of it.
     pub hugepages: Vec<(String, u64)>,
+    /// How much of the machine's swap it may use.
+    pub swap_bytes: i64,
     /// Decides, with the pod's uid, which cgroup is the parent.
     pub qos: Qos,
 }

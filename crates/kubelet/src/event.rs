@@ -13,6 +13,7 @@ use crate::{
     measure::NodeNews,
     services::ServiceLink,
     shutdown::ShutdownConfig,
+    swap::SwapBehavior,
     thresholds::EvictionConfig,
     tokens::{Token, TokenWish},
 };
@@ -391,6 +392,8 @@ pub struct Config {
     pub labels: BTreeMap<String, String>,
     /// Kernel parameters that pods may set beyond the safe ones; one that ends in `*` stands for all that begin so.
     pub allowed_unsafe_sysctls: Vec<String>,
+    /// What containers may use of the machine's swap.
+    pub swap_behavior: SwapBehavior,
     /// There is a folder of manifests: nobody is a stranger before it is read.
     pub has_manifests: bool,
     /// Where the pods' DNS questions go; empty: to the node's own servers.
@@ -421,6 +424,7 @@ impl Config {
             port: 10250,
             labels: BTreeMap::new(),
             allowed_unsafe_sysctls: Vec::new(),
+            swap_behavior: SwapBehavior::default(),
             has_manifests: false,
             cluster_dns: vec!["10.96.0.10".into()],
             cluster_domain: "cluster.local".into(),

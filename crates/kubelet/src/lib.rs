@@ -16,6 +16,7 @@ mod admission;
 mod node_selection;
 mod requests;
 mod resolv;
+mod swap;
 mod unsupported;
 
 mod care;
@@ -87,6 +88,7 @@ pub use measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNew
 pub use node_status::LACKS;
 pub use services::{ServiceLink, ServicePort};
 pub use shutdown::ShutdownConfig;
+pub use swap::SwapBehavior;
 pub use thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,
 };

@@ -13,7 +13,7 @@ use crate::{
     read_only, resources,
     sandbox::{self, hosts, identity, seccomp},
     sources::Sources,
-    volumes,
+    swap, volumes,
 };
 
 /// What a container is made of besides its pod's spec.
@@ -68,6 +68,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         share_process_namespace: pod_spec.share_process_namespace == Some(true),
         pid_target: from.target.cloned().transpose().map_err(ConfigError::Broken)?,
         hugepages: resources::hugepages(container, from.around.facts),
+        swap_bytes: swap::limit(container, pod, from.around.facts, from.around.config.swap_behavior),
         qos: sandbox::qos(pod),
         env,
         pod: who,

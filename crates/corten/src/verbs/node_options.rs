@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use corten_kubelet::{
-    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, hard_thresholds, set_min_reclaims, soft_thresholds,
+    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, SwapBehavior, hard_thresholds, set_min_reclaims,
+    soft_thresholds,
 };
 use corten_meta::{Quantity, duration::duration};
 
@@ -16,6 +17,7 @@ pub(crate) struct NodeOptions {
     reserved: Reserved,
     allowed_unsafe_sysctls: Vec<String>,
     pub(crate) single_process_oom_kill: bool,
+    swap_behavior: SwapBehavior,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,14 +66,28 @@ impl NodeOptions {
         let allowed_unsafe_sysctls = names.map(str::to_owned).collect();
         let single_process_oom_kill =
             text("single-process-oom-kill").parse().with_context(|| wrong("single-process-oom-kill"))?;
+        let swap_behavior = match text("memory-swap-behavior") {
+            "NoSwap" => SwapBehavior::NoSwap,
+            "LimitedSwap" => SwapBehavior::LimitedSwap,
+            _ => anyhow::bail!("{}: must be NoSwap or LimitedSwap", wrong("memory-swap-behavior")),
+        };
         let eviction = eviction(&text)?;
-        Ok(Self { eviction, image_gc, shutdown, reserved, allowed_unsafe_sysctls, single_process_oom_kill })
+        Ok(Self {
+            eviction,
+            image_gc,
+            shutdown,
+            reserved,
+            allowed_unsafe_sysctls,
+            single_process_oom_kill,
+            swap_behavior,
+        })
     }
 
     pub(crate) fn apply(&self, config: &mut Config) {
         config.eviction = self.eviction.clone();
         config.image_gc = self.image_gc;
         config.shutdown = self.shutdown;
+        config.swap_behavior = self.swap_behavior;
         config.allowed_unsafe_sysctls.clone_from(&self.allowed_unsafe_sysctls);
         config.reserved_cpu_millis = self.reserved.cpu_millis;
         config.reserved_memory_bytes = self.reserved.memory_bytes;

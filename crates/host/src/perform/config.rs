@@ -77,13 +77,12 @@ pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroup
     }
 }
 
-/// `kills_together`: where one process of the container is killed for want of memory, all are (`memory.oom.group` of the
-/// kernel's second layout of cgroups, KEP-4205).
+/// `unified`: what else is written into its cgroup, with the kernel's second layout of cgroups.
 pub(super) fn container(
     spec: &ContainerSpec,
     mounts: Vec<cri::Mount>,
     layout: &Layout,
-    kills_together: bool,
+    unified: BTreeMap<String, String>,
 ) -> cri::ContainerConfig {
     let key_value = |(key, value): &(String, String)| cri::KeyValue { key: key.clone(), value: value.clone() };
     // ImageStatus of the container shall show the name the user gave.
@@ -107,7 +106,7 @@ pub(super) fn container(
         linux: Some(cri::LinuxContainerConfig {
             resources: Some(cri::LinuxContainerResources {
                 hugepage_limits: spec.hugepages.iter().map(hugepages).collect(),
-                unified: kills_together.then(|| ("memory.oom.group".to_owned(), "1".to_owned())).into_iter().collect(),
+                unified,
                 ..resources(&spec.resources)
             }),
             security_context: Some(security(spec, layout)),

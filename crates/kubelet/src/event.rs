@@ -186,8 +186,11 @@ impl Outcome {
                 });
                 std::iter::once(&mut failure.message).chain(exit).collect()
             }
-            Self::Probed { verdict: ProbeVerdict::Unknown(message), .. } => vec![message],
-            Self::Probed { .. } | Self::Container { .. } | Self::LogTail { .. } => Vec::new(),
+            Self::Probed { verdict, .. } => match verdict {
+                ProbeVerdict::Success => Vec::new(),
+                ProbeVerdict::Warning(it) | ProbeVerdict::Failure(it) | ProbeVerdict::Unknown(it) => vec![it],
+            },
+            Self::Container { .. } | Self::LogTail { .. } => Vec::new(),
         }
     }
 }

@@ -8,15 +8,22 @@ use super::*;
 /// Every file there is, and a store that was open before and has a checkpoint.
 fn prepared(dir: &Path) -> (Embedded, Vec<std::path::PathBuf>) {
     let store = open(dir);
+    let is_checkpoint = |it: &Path| it.extension().is_some_and(|it| it == "checkpoint");
+    let names = || fs::read_dir(dir).expect("a folder").map(|it| it.expect("an entry").path());
     runtime().block_on(async {
-        for n in 0..200 {
+        // Another thread writes it, and whoever closes the store before that is done gives it up.
+        for n in 0_u32.. {
             commit(&store, put(&format!("/{}", n % 9), &n.to_string().repeat(20))).await.expect("the disk works");
+            if n > 200 && names().any(|it| is_checkpoint(&it)) {
+                break;
+            }
         }
     });
     drop(store);
-    let store = open(dir);
+    // Without a checkpoint from now on: it would replace the files that are looked at.
+    let store = Embedded::open(dir, Options::default()).expect("the store opens");
     runtime().block_on(commit(&store, put("/last", "1"))).expect("the disk works");
-    let files: Vec<_> = fs::read_dir(dir).expect("a folder").map(|it| it.expect("an entry").path()).collect();
+    let files: Vec<_> = names().collect();
     // What only holds room back holds nothing that could be lost.
     let files: Vec<_> = files.into_iter().filter(|it| !it.ends_with("reserve")).collect();
     let has = |extension: &str| files.iter().any(|it| it.extension().is_some_and(|it| it == extension));

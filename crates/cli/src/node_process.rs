@@ -111,7 +111,7 @@ impl NodeProcess {
         let pid = std::process::id();
         Record::change(&self.layout.data, |it| {
             if !it.begun.as_ref().is_some_and(|it| it.is_process(pid)) {
-                it.note_unseen(&self.layout.data);
+                it.note_unseen(&self.layout.data, output::now());
                 it.start_over(&self.layout.run, Vec::new(), output::now());
                 it.note_begin(pid, last_words::end_of(&self.log_path()), output::now());
             }

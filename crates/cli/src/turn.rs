@@ -41,8 +41,8 @@ impl Turn {
             match Self::take(node) {
                 Ok(Some(turn)) => return Ok(turn),
                 Ok(None) => tries = TRIES,
-                // Who had it before is just removing the folder.
-                Err(_) if tries > 0 && !node.layout.run.exists() => tries -= 1,
+                // Who had it before may just be removing the folder.
+                Err(_) if tries > 0 => tries -= 1,
                 Err(error) => return Err(error),
             }
             if begun.elapsed() > SILENCE {

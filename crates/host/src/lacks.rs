@@ -89,7 +89,8 @@ fn has(id: &str, known: Known) -> bool {
         "PressureStallInformation" => known.is_unified && is_there("/proc/pressure/memory"),
         "RecursiveReadOnlyMounts" => known.recursive_read_only,
         "SupplementalGroupsPolicy" => known.keeps_groups_policy,
-        "IPv6" => is_there("/proc/net/if_inet6"),
+        // Where it is disabled the file is there, and empty.
+        "IPv6" => std::fs::read_to_string("/proc/net/if_inet6").is_ok_and(|it| !it.is_empty()),
         "Systemd" => is_there("/run/systemd/system"),
         "Logind" => is_there("/run/systemd/seats"),
         _ => unreachable!("every row has its look"),

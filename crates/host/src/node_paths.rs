@@ -52,9 +52,11 @@ fn whole(text: &str, folder: &str) -> Option<usize> {
     let mut hits = text.match_indices(folder).map(|it| it.0);
     hits.find(|at| {
         let before = text[..*at].chars().next_back();
-        let after = text[at + folder.len()..].chars().next();
+        let mut after = text[at + folder.len()..].chars();
+        let (after, then) = (after.next(), after.next());
+        let ends_sentence = after == Some('.') && then.is_none_or(char::is_whitespace);
         before.is_none_or(|it| it == '=' || ends_path(it) || it == '(' || it == '[')
-            && after.is_none_or(|it| it == '/' || it == '.' || ends_path(it))
+            && (ends_sentence || after.is_none_or(|it| it == '/' || ends_path(it)))
     })
 }
 

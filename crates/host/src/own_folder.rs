@@ -132,7 +132,7 @@ impl Found {
 }
 
 /// A mark that another user put there says nothing: anybody may write in `/tmp`.
-fn has_mark(path: &Path) -> bool {
+pub(crate) fn has_mark(path: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path.join(MARK)).is_ok_and(|it| it.is_file() && it.uid() == own)
 }

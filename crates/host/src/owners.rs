@@ -32,12 +32,18 @@ const BELIEVED: [(Place, &str); 10] = [
     (Place::Run, ""),
 ];
 
+/// Those that people fill, too.
+const BY_ROOT: [&str; 3] = ["images", "manifests", "seccomp"];
+
 /// Refuses a place that holds what another user owns, or a link of another's.
 ///
 /// # Errors
 /// An entry is another's; it is named, with what helps. Or one cannot be looked at.
 pub(crate) fn refuse_anothers(place: Place, path: &Path) -> Result<(), HostError> {
-    for (_, folder) in BELIEVED.iter().filter(|it| it.0 == place) {
+    // Since then only root could put anything there, and may have left the owner as it was.
+    let is_closed = own_folder::has_mark(path);
+    let is_believed = |folder: &str| !is_closed || !BY_ROOT.contains(&folder);
+    for (_, folder) in BELIEVED.iter().filter(|it| it.0 == place && is_believed(it.1)) {
         let folder = path.join(folder);
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -63,7 +69,17 @@ fn refuse_entry(path: &Path) -> Result<(), HostError> {
         stranger => stranger.doing("look at", path)?,
     };
     let Some(owner) = owner else { return Ok(()) };
-    let (own, path) = (own_user(), path.display());
+    let own = own_user();
+    let is_link_of_ours = fs::symlink_metadata(path).is_ok_and(|it| it.is_symlink() && !is_strange(it.uid()));
+    if is_link_of_ours {
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let (path, target) = (path.display(), target.display());
+        return Err(HostError::Exposed(format!(
+            "{path} leads to {target}, which belongs to user {owner}, and Corten would believe what it says; remove the link, \
+             or, where you know what it is: chown {own} {target}"
+        )));
+    }
+    let path = path.display();
     Err(HostError::Exposed(format!(
         "{path} belongs to user {owner}, and Corten would believe what it says; remove it, or, where you know what it is: \
          chown -h {own} {path}"
@@ -167,11 +183,29 @@ mod tests {
                     Place::Run => close_run(&folder),
                 };
                 let error = closed.expect_err("refused").to_string();
-                assert!(
-                    error.starts_with(&format!("{} belongs to user 4242", path.display())),
-                    "{kind} {entry}: {error}"
-                );
+                let said = match kind {
+                    "target" => format!("{} leads to {}, which belongs to user 4242", path.display(), target.display()),
+                    _ => format!("{} belongs to user 4242", path.display()),
+                };
+                assert!(error.starts_with(&said), "{kind} {entry}: {error}");
             }
+        }
+    }
+
+    #[test]
+    fn what_root_put_there_since_the_folder_is_closed_is_let_be() {
+        if !can_give_away() {
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let data = dir.path().join("data");
+        close_for_server(&data).expect("made");
+        for (folder, is_refused) in [("images", false), ("manifests", false), ("seccomp", false), ("pki", true)] {
+            fs::create_dir_all(data.join(folder)).expect("made");
+            let file = data.join(folder).join("file");
+            fs::write(&file, "x").expect("written");
+            lchown(&file, STRANGER, None).expect("given");
+            assert_eq!(close_for_server(&data).is_err(), is_refused, "{folder}");
         }
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
     drop(node.open_log()?);
     let start_over = || {
         Record::change(&node.layout.data, |it| {
-            it.note_unseen(&node.layout.data);
+            it.note_unseen(&node.layout.data, output::now());
             it.start_over(&node.layout.run, options, output::now());
             it.counted_since
         })

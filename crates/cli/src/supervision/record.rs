@@ -271,11 +271,14 @@ impl Record {
         self.judge(now)
     }
 
-    /// Nothing runs: what is noted as begun has ended, and nobody saw it. The data folder tells when it lived last.
-    pub(crate) fn note_unseen(&mut self, data: &Path) {
+    /// Nothing runs: what is noted as begun has ended, and nobody saw it. The data folder tells when it lived last; a clock that
+    /// was set back does not make that later than what follows.
+    pub(crate) fn note_unseen(&mut self, data: &Path, now: Time) {
+        const MOMENT: Duration = Duration::from_micros(1);
         let Some(begun) = self.begun.take() else { return };
+        let before_now = MicroTime(now.micro().0.saturating_sub(MOMENT).unwrap_or(now.0));
         let log = NodeProcess::log_in(data);
-        let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at);
+        let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at).min(before_now);
         let words = last_words::of(&log, begun.log_from);
         let how = if begun.is_of_earlier_boot() { How::MachineEnded } else { How::Unseen };
         self.push(begun.ended(at, how, words));
@@ -433,17 +436,22 @@ mod tests {
             fs::File::options().write(true).open(file).and_then(|it| it.set_modified(time)).expect("set");
         };
         let mut record = Record::default();
-        record.note_unseen(dir.path());
+        record.note_unseen(dir.path(), at(1_000_000));
         assert!(record.ends.is_empty(), "nothing had begun");
         for (of_log, of_store, expected) in [(20, 50, 50), (50, 20, 50), (1, 2, 10)] {
             set(&log, of_log);
             set(&store, of_store);
             record.note_begin(7, 0, at(10));
-            record.note_unseen(dir.path());
+            record.note_unseen(dir.path(), at(1_000_000));
             let end = record.ends.last().expect("noted");
             assert_eq!((&end.how, end.words.len(), end.at), (&How::Unseen, 1, at(expected).micro()));
             assert!(record.begun.is_none());
         }
+        // The clock was set back meanwhile: what starts now starts after it all the same.
+        record.note_begin(7, 0, at(10));
+        record.note_unseen(dir.path(), at(-500));
+        record.start_over(Path::new("/run/corten"), Vec::new(), at(-500));
+        assert!(!record.has_ended_since_start(), "{record:?}");
     }
 
     #[test]
@@ -456,7 +464,7 @@ mod tests {
         assert!(begun.is_process(7) && !begun.is_process(8));
         begun.boot_id = "of an earlier boot".into();
         assert!(!begun.is_process(7), "another has its number by now");
-        record.note_unseen(dir.path());
+        record.note_unseen(dir.path(), at(1_000_000));
         let end = record.ends.last().expect("noted");
         assert!(end.how == How::MachineEnded && end.has_served, "{end:?}");
         assert!(record.failures().is_empty() && record.recent(at(5)).is_none());
@@ -466,7 +474,7 @@ mod tests {
         // A version that noted no boot.
         let old = serde_json::json!({"pid": 7, "at": at(0).micro(), "logFrom": 0});
         record.begun = Some(serde_json::from_value(old).expect("read"));
-        record.note_unseen(dir.path());
+        record.note_unseen(dir.path(), at(1_000_000));
         assert_eq!(record.ends.last().map(|it| &it.how), Some(&How::Unseen));
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn start_as_service(node: &NodeProcess, args: &[String]) -> Result<Ex
 
 fn before(record: &mut Record, node: &NodeProcess) -> Before {
     // Where systemd could not tell of it.
-    record.note_unseen(&node.layout.data);
+    record.note_unseen(&node.layout.data, output::now());
     match &mut record.given_up {
         Some(given_up) if !given_up.told => {
             given_up.told = true;

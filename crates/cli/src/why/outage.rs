@@ -18,6 +18,7 @@ use super::{
 use crate::{
     failure::Failure,
     node_process::{NodeProcess, RUN_DIR, command_for},
+    output,
     supervision::{
         self, Record, back_off,
         record::{End, How},
@@ -71,7 +72,7 @@ impl Life {
             return None;
         }
         let mut record = self.record.clone();
-        record.note_unseen(&self.data);
+        record.note_unseen(&self.data, output::now());
         let n_sandboxes = corten_host::n_sandboxes(&node.layout);
         outage(&record, &node.layout, has_just_ended, n_sandboxes)
     }
@@ -286,7 +287,7 @@ run next:      corten up
         let loops: Vec<_> = (1..=10).map(|it| (it, How::Exited(1))).collect();
         let mut unseen = record(&[]);
         unseen.note_begin(7, 0, at(0));
-        unseen.note_unseen(Path::new("/absent"));
+        unseen.note_unseen(Path::new("/absent"), at(1_000_000));
         for (record, reason, actor) in [
             (record(&loops), "GivenUp", Actor::Operator),
             (record(&loops[..9]), "BackOff", Actor::Cluster),

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    disk::{CHECKPOINT, Disk, LOG},
+    disk::{CHECKPOINT, Disk, DiskFile, LOG},
     frame::{
         CHANGE, CHECKPOINT_MAGIC, FRAME, Frames, HEADER, Header, Next, Unreadable, Written, decode_changes,
         encode_entry, write_frame,
@@ -34,7 +34,8 @@ impl Running {
         let stop = cancelled.clone();
         let thread = thread::Builder::new().name("store-checkpoint".into()).spawn(move || {
             let revision = snapshot.revision;
-            match write(&disk, &snapshot, &stop).and_then(|()| delete_older(&disk, revision)) {
+            let begun = disk.begin(revision, CHECKPOINT);
+            match write(&disk, begun, &snapshot, &stop).and_then(|()| delete_older(&disk, revision)) {
                 Ok(()) => tracing::debug!(revision, "wrote a checkpoint"),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => tracing::warn!(%error, "cannot write a checkpoint, the log goes on growing"),
@@ -66,22 +67,22 @@ pub(super) fn size_max(snapshot: &Snapshot) -> u64 {
     HEADER as u64 + n_frames * FRAME as u64 + snapshot.bytes + snapshot.n_entries() * CHANGE as u64
 }
 
-/// Writes one on the spot, and deletes what it replaces.
-pub(super) fn write_now(disk: &Disk, snapshot: &Snapshot) -> io::Result<()> {
-    write(disk, snapshot, &AtomicBool::new(false)).and_then(|()| delete_older(disk, snapshot.revision))
+/// Writes one on the spot into the room that is held back, and deletes what it replaces.
+pub(super) fn write_into_reserve(disk: &Disk, snapshot: &Snapshot) -> io::Result<()> {
+    let begun = disk.begin_in_reserve(snapshot.revision, CHECKPOINT);
+    write(disk, begun, snapshot, &AtomicBool::new(false)).and_then(|()| delete_older(disk, snapshot.revision))
 }
 
-fn write(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
-    let written = write_unfinished(disk, snapshot, cancelled);
+fn write(disk: &Disk, begun: io::Result<DiskFile>, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
+    let written = begun.and_then(|file| write_unfinished(disk, &file, snapshot, cancelled));
     if written.is_err() {
         disk.abandon(snapshot.revision, CHECKPOINT);
     }
     written
 }
 
-fn write_unfinished(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
+fn write_unfinished(disk: &Disk, file: &DiskFile, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
     let header = Header { salt: salt(), revision: snapshot.revision };
-    let file = disk.begin(snapshot.revision, CHECKPOINT)?;
     let mut buffer = header.encode(CHECKPOINT_MAGIC);
     let mut offset = 0;
     let mut entries = snapshot.entries().peekable();
@@ -102,7 +103,9 @@ fn write_unfinished(disk: &Disk, snapshot: &Snapshot, cancelled: &AtomicBool) ->
         offset += buffer.len() as u64;
         buffer.clear();
         if last {
-            return disk.finish(&file, snapshot.revision, CHECKPOINT);
+            // What was held back and not needed.
+            file.truncate(offset)?;
+            return disk.finish(file, snapshot.revision, CHECKPOINT);
         }
     }
 }

@@ -153,6 +153,26 @@ impl Disk {
         Ok(self.wrap(file))
     }
 
+    /// As [`Disk::begin`], with the room of the reserve, which is gone then.
+    pub(super) fn begin_in_reserve(&self, revision: Revision, kind: &str) -> io::Result<DiskFile> {
+        let path = self.path(revision, kind).with_extension(format!("{kind}.{UNFINISHED}"));
+        match fs::rename(self.dir.join(RESERVE), &path) {
+            Ok(()) => Ok(self.wrap(OpenOptions::new().write(true).open(path)?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.begin(revision, kind),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// How many bytes this process may still write, as far as the file system tells.
+    pub(super) fn free(&self) -> io::Result<u64> {
+        #[cfg(test)]
+        if let Some(free) = self.faults.free(&self.dir)? {
+            return Ok(free);
+        }
+        let system = rustix::fs::statvfs(&*self.dir)?;
+        Ok(system.f_bfree.saturating_mul(system.f_frsize))
+    }
+
     /// The file is durable under its name when this returns.
     pub(super) fn finish(&self, file: &DiskFile, revision: Revision, kind: &str) -> io::Result<()> {
         file.sync()?;

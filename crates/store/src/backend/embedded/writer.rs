@@ -1,7 +1,7 @@
 //! What changes anything: one batch of transactions after the other becomes one durable frame.
 
 use std::{
-    mem,
+    io, mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -23,6 +23,9 @@ const BATCH_TXNS: usize = 1_024;
 const BATCH_BYTES: usize = 8 << 20;
 /// A full disk is worth a checkpoint that frees so much.
 const GAIN_MIN: u64 = 64 << 10;
+const GAIN_PART: u64 = 16;
+/// A change that makes an object larger by no more is written as long as a checkpoint has room.
+const LITTLE: u64 = 2 << 10;
 /// How long after a checkpoint that failed on a full disk.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -149,16 +152,23 @@ impl Writer {
     fn append(&mut self, draft: &Snapshot, changes: &[Change]) -> Result<(), Error> {
         self.check().inspect_err(|error| tracing::error!(%error, "a write is refused"))?;
         let newest = self.mvcc.newest();
-        let grows = draft.bytes > newest.bytes || draft.n_entries() > newest.n_entries();
-        if grows {
-            self.hold_room(draft)?;
+        let is_more = draft.n_entries() > newest.n_entries();
+        // Whoever is to be deleted is told so first, and what failed says why.
+        let little = LITTLE * changes.len() as u64;
+        let grows = is_more || draft.bytes > newest.bytes + little;
+        if is_more || draft.bytes > newest.bytes {
+            let held = self.hold_room(draft);
+            if grows || !self.reserve.covers(draft) {
+                held?;
+            }
         }
         let mut appended = self.log.append(changes);
-        let ways = [Self::checkpoint_for_room, Self::take_from_reserve];
+        let ways: [fn(&mut Self, &Snapshot) -> bool; 2] =
+            [|this, _| this.checkpoint_for_room(), |this, draft| this.reserve.yield_to_log(draft)];
         for make_room in ways.into_iter().take(if grows { 1 } else { ways.len() }) {
             while let Err(AppendError::Undone(error)) = &appended
                 && is_full(error)
-                && make_room(self)
+                && make_room(self, draft)
             {
                 appended = self.log.append(changes);
             }
@@ -200,25 +210,22 @@ impl Writer {
     /// Writes a checkpoint into the room held back for it, where what is dead is worth it.
     fn checkpoint_for_room(&mut self) -> bool {
         if let Some(running) = self.checkpoint.take() {
+            // Whether it went well or was given up, it leaves room behind.
             running.join();
+            return true;
         }
         let newest = self.mvcc.newest();
+        let gain_min = GAIN_MIN.max(newest.bytes / GAIN_PART);
         let is_there = [LOG, CHECKPOINT].iter().any(|it| self.disk.path(newest.revision, it).exists());
         let used = self.disk.used().unwrap_or(0);
         // Nothing has changed since a checkpoint that is there: nothing is dead.
         if is_there
-            || used < checkpoint::size_max(&newest) + GAIN_MIN
+            || used < checkpoint::size_max(&newest) + gain_min
             || self.next_try.is_some_and(|it| Instant::now() < it)
         {
             return false;
         }
-        let (disk, log, ahead) = (&self.disk, &mut self.log, self.options.log_ahead);
-        let written = self.reserve.lend(&newest, || {
-            // What the old log did not use is room, too.
-            log.finish()?;
-            *log = Log::create(disk, newest.revision, ahead)?;
-            checkpoint::write_now(disk, &newest)
-        });
+        let written = self.write_checkpoint(&newest);
         self.checkpoint_at = self.options.log_bytes_min.max(newest.bytes);
         self.next_try = written.is_err().then(|| Instant::now() + RETRY);
         match &written {
@@ -228,9 +235,16 @@ impl Writer {
         written.is_ok()
     }
 
-    /// What is held back beyond the checkpoint is for what the disk has no room for otherwise.
-    fn take_from_reserve(&mut self) -> bool {
-        self.reserve.yield_to_log(&self.mvcc.newest())
+    fn write_checkpoint(&mut self, newest: &Snapshot) -> io::Result<()> {
+        // What the old log did not use is room, and the next one has a header at least.
+        self.log.finish()?;
+        self.log = match Log::create(&self.disk, newest.revision, self.options.log_ahead) {
+            Err(error) if is_full(&error) && self.reserve.yield_to_log(newest) => {
+                Log::create(&self.disk, newest.revision, self.options.log_ahead)?
+            }
+            created => created?,
+        };
+        self.reserve.write_checkpoint(newest)
     }
 
     fn checkpoint_if_due(&mut self) {

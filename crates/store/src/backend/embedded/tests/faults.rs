@@ -40,9 +40,13 @@ impl DiskFaults {
         if capacity == 0 || growth == 0 {
             return Ok(());
         }
-        let lengths = fs::read_dir(dir)?.map(|it| Ok(it?.metadata()?.len()));
-        let used: u64 = lengths.collect::<io::Result<Vec<_>>>()?.iter().sum();
-        if used + growth > capacity { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        if used(dir)? + growth > capacity { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    /// None where there is no bound.
+    pub(in super::super) fn free(&self, dir: &Path) -> io::Result<Option<u64>> {
+        let capacity = self.capacity.load(SeqCst);
+        Ok(if capacity == 0 { None } else { Some(capacity.saturating_sub(used(dir)?)) })
     }
 
     pub(super) fn fail_sync(&self, fails: bool) {
@@ -78,6 +82,11 @@ impl DiskFaults {
     pub(in super::super) fn truncate(&self) -> io::Result<()> {
         fail_if(&self.truncate_fails, "truncate failed")
     }
+}
+
+fn used(dir: &Path) -> io::Result<u64> {
+    let lengths = fs::read_dir(dir)?.map(|it| Ok(it?.metadata()?.len()));
+    Ok(lengths.collect::<io::Result<Vec<_>>>()?.iter().sum())
 }
 
 fn fail_if(fails: &AtomicBool, message: &str) -> io::Result<()> {

@@ -301,7 +301,7 @@ run next:      corten up
         }
         let mut killed = record(&[]);
         killed.note_begin(7, 0, at(0));
-        killed.note_unseen(Path::new("/absent"));
+        killed.note_unseen(Path::new("/absent"), at(1_000_000));
         assert_eq!(
             outage(&killed, &usual(), true, 0).map(|it| it.actor),
             Some(Actor::Cluster),

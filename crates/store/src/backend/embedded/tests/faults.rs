@@ -33,6 +33,11 @@ impl DiskFaults {
         self.capacity.store(bytes, SeqCst);
     }
 
+    /// Others have taken all that was free.
+    pub(super) fn be_filled(&self, dir: &Path) {
+        self.be_of(used(dir).expect("a folder"));
+    }
+
     /// May this file be so long?
     pub(in super::super) fn grow(&self, dir: &Path, file: &File, length: u64) -> io::Result<()> {
         let capacity = self.capacity.load(SeqCst);

@@ -82,6 +82,33 @@ fn a_full_disk_comes_back_by_deletions() {
     });
 }
 
+/// Whoever deletes tells the object so first, which makes it a little larger: that has room, too, where others have left none.
+#[test]
+fn on_a_disk_that_others_filled_objects_are_marked_and_deleted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = Disk::new(dir.path());
+    let options = Options { log_ahead: 64 << 10, ..Options::default() };
+    let store = Embedded::open_on(disk.clone(), options).expect("the store opens");
+    let value = "x".repeat(100 << 10);
+    runtime().block_on(async {
+        for n in 0..10 {
+            commit(&store, put(&format!("/{n}"), &value)).await.expect("there is room");
+        }
+        disk.faults.be_filled(dir.path());
+        assert!(commit(&store, put("/more", &value)).await.is_err(), "it is full");
+        for n in 0..10 {
+            let marked = format!("{value}{}", "deletionTimestamp".repeat(20));
+            commit(&store, put(&format!("/{n}"), &marked)).await.expect("it is marked");
+            commit(&store, delete(&format!("/{n}"))).await.expect("it is deleted");
+        }
+        commit(&store, put("/more", &value)).await.expect("there is room again");
+    });
+    drop(store);
+    let store = open(dir.path());
+    let left = runtime().block_on(store.range(crate::Range::prefix("/"), None, 0)).expect("reads work");
+    assert_eq!(left.entries.len(), 1);
+}
+
 #[test]
 fn after_a_failed_sync_nothing_is_written_until_the_store_is_reopened() {
     let dir = tempfile::tempdir().expect("a directory");

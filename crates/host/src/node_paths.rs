@@ -75,6 +75,8 @@ fn named(beneath: &str) -> String {
         }
     }
     match (&parts[..], Path::new(beneath).file_name()) {
+        // As the user named it.
+        (["seccomp", profile @ ..], _) if !profile.is_empty() => profile.join("/"),
         (["log", "pods", ..], _) => "the folder of its logs".to_owned(),
         (["pods", _, .., _], Some(name)) => format!("its {}", name.to_string_lossy()),
         _ => "a path of the node".to_owned(),
@@ -108,6 +110,10 @@ mod tests {
             (
                 "stat /var/lib/corten/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/12/fs/bin/sh: no such file",
                 "stat /bin/sh: no such file",
+            ),
+            (
+                "cannot load seccomp profile \"/var/lib/corten/seccomp/suite/missing.json\": no such file",
+                "cannot load seccomp profile \"suite/missing.json\": no such file",
             ),
             (
                 "failed to mount /var/lib/corten/containerd/tmpmounts/containerd-mount1",

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 /// One thing that a machine may lack.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Lack {
     /// As the Node's annotation names it.
     pub id: &'static str,
+    is_there: fn(Known) -> bool,
     /// What follows for Pods and their people.
     pub without: &'static str,
     /// What would change it.
@@ -21,46 +22,55 @@ pub use corten_kubelet::LACKS as ANNOTATION;
 pub const LACKS: [Lack; 9] = [
     Lack {
         id: "AppArmor",
+        is_there: |it| it.app_armor,
         without: "Pods that ask for an AppArmor profile are refused, all others run without one",
         remedy: "a kernel with AppArmor on, and the package apparmor",
     },
     Lack {
         id: "Seccomp",
+        is_there: |_| is_there("/proc/sys/kernel/seccomp/actions_avail"),
         without: "no container's system calls are filtered",
         remedy: "a kernel with CONFIG_SECCOMP_FILTER",
     },
     Lack {
         id: "CgroupV2",
+        is_there: |it| it.is_unified,
         without: "a child that is killed for want of memory leaves its container running, and memory has no soft limit",
         remedy: "a machine that boots with cgroup v2 alone, the default of Debian since 11",
     },
     Lack {
         id: "PressureStallInformation",
+        is_there: |it| it.is_unified && is_there("/proc/pressure/memory"),
         without: "neither metrics nor summaries say how long processes wait for CPU, memory and disks",
         remedy: "cgroup v2, and a kernel with CONFIG_PSI, booted with psi=1",
     },
     Lack {
         id: "RecursiveReadOnlyMounts",
+        is_there: |it| it.recursive_read_only,
         without: "Pods that demand `recursiveReadOnly: Enabled` wait",
         remedy: "containerd 2.0 or later, and Linux 5.12 or later",
     },
     Lack {
         id: "SupplementalGroupsPolicy",
+        is_there: |it| it.keeps_groups_policy,
         without: "Pods with `supplementalGroupsPolicy: Strict` are refused",
         remedy: "containerd 2.0 or later",
     },
     Lack {
         id: "IPv6",
+        is_there: |_| has_ipv6(),
         without: "Pods and Services have IPv4 addresses alone",
         remedy: "a kernel with IPv6 that is not disabled",
     },
     Lack {
         id: "Systemd",
+        is_there: |_| is_there("/run/systemd/system"),
         without: "nothing starts the cluster when the machine starts: `corten up` must be run",
         remedy: "a machine that systemd runs",
     },
     Lack {
         id: "Logind",
+        is_there: |_| is_there("/run/systemd/seats"),
         without: "a shutdown of the machine waits for no container: `corten down --drain` ends them in order",
         remedy: "systemd-logind, and D-Bus",
     },
@@ -77,24 +87,16 @@ pub(crate) struct Known {
 
 /// The ids of what this machine lacks.
 pub(crate) fn lacks(known: Known) -> Vec<&'static str> {
-    LACKS.iter().map(|it| it.id).filter(|it| !has(it, known)).collect()
+    LACKS.iter().filter(|it| !(it.is_there)(known)).map(|it| it.id).collect()
 }
 
-fn has(id: &str, known: Known) -> bool {
-    let is_there = |path: &str| Path::new(path).exists();
-    match id {
-        "AppArmor" => known.app_armor,
-        "Seccomp" => is_there("/proc/sys/kernel/seccomp/actions_avail"),
-        "CgroupV2" => known.is_unified,
-        "PressureStallInformation" => known.is_unified && is_there("/proc/pressure/memory"),
-        "RecursiveReadOnlyMounts" => known.recursive_read_only,
-        "SupplementalGroupsPolicy" => known.keeps_groups_policy,
-        // Where it is disabled the file is there, and empty.
-        "IPv6" => std::fs::read_to_string("/proc/net/if_inet6").is_ok_and(|it| !it.is_empty()),
-        "Systemd" => is_there("/run/systemd/system"),
-        "Logind" => is_there("/run/systemd/seats"),
-        _ => unreachable!("every row has its look"),
-    }
+fn is_there(path: &str) -> bool {
+    Path::new(path).exists()
+}
+
+/// Where it is disabled the file is there, and empty.
+fn has_ipv6() -> bool {
+    std::fs::read_to_string("/proc/net/if_inet6").is_ok_and(|it| !it.is_empty())
 }
 
 /// The rows of the annotation's value. What another version wrote and this one does not know is left out.

@@ -212,7 +212,7 @@ impl Store for Embedded {
 
     fn disk_use(&self) -> Option<DiskUse> {
         let is_refused = self.writer.try_lock().is_some_and(|it| it.is_tight());
-        self.disk.r#use(is_refused).ok()
+        self.disk.disk_use(is_refused).ok()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -138,7 +138,7 @@ impl Disk {
         Ok(used)
     }
 
-    pub(super) fn r#use(&self, is_refused: bool) -> io::Result<DiskUse> {
+    pub(super) fn disk_use(&self, is_refused: bool) -> io::Result<DiskUse> {
         let system = rustix::fs::statvfs(&*self.dir)?;
         let held = fs::metadata(self.dir.join(RESERVE)).map_or(0, |it| it.len());
         let blocks = |n: u64| n.saturating_mul(system.f_frsize);

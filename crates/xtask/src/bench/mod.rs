@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use self::{measure::Scale, report::Report};
-use crate::real::{Launcher, build};
+use crate::real::{Launcher, Profile, build};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let program = match &args.corten {
         Some(program) => program.clone(),
-        None => build(&["corten"])?.join("corten"),
+        None => build(Profile::Dist, &["corten"])?.join("corten"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
     let rows = match args.subject {
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn run_optimized() -> Result<()> {
-    let program = build(&["corten", "xtask"])?.join("xtask");
+    let program = build(Profile::Dist, &["corten", "xtask"])?.join("xtask");
     let status = Command::new(&program).args(env::args_os().skip(1)).status().context("running the optimized bench")?;
     if !status.success() {
         bail!("the bench ended with {status}");

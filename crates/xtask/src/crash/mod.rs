@@ -23,7 +23,7 @@ pub(crate) use self::{
     truth::{List, Truth},
     writer::write,
 };
-use crate::real::{ControlPlane, Data, Launcher, build};
+use crate::real::{ControlPlane, Data, Launcher, Profile, build};
 
 pub(crate) const NAMESPACE: &str = "crash";
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let program = match &args.corten {
         Some(program) => program.clone(),
-        None => build(&["corten"])?.join("corten"),
+        None => build(Profile::Release, &["corten"])?.join("corten"),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let launcher = Launcher::new(program)?;

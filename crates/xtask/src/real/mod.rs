@@ -18,11 +18,30 @@ pub(crate) use control_plane::{ControlPlane, Data, Launcher, cpu_of, memory_of};
 pub(crate) use node::RealNode;
 pub(crate) use port::free_port;
 
+/// What the program is built for.
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    /// Tests: built in seconds.
+    Release,
+    /// What is shipped, and what is measured.
+    Dist,
+}
+
+impl Profile {
+    /// Its name in Cargo.toml, and that of its folder below `target`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Release => "release",
+            Self::Dist => "dist",
+        }
+    }
+}
+
 /// Answers the folder of the programs.
-pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn build(profile: Profile, packages: &[&str]) -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("finding the workspace")?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or("cargo".into()));
-    cargo.current_dir(root).args(["build", "--release"]);
+    cargo.current_dir(root).args(["build", "--profile", profile.name()]);
     for package in packages {
         cargo.args(["--package", package]);
     }
@@ -31,5 +50,5 @@ pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {
         bail!("cargo build ended with {status}");
     }
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    Ok(target.join("release"))
+    Ok(target.join(profile.name()))
 }

@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use cluster::Cluster;
 pub(crate) use cluster::{build_images, images_cache, in_path};
 pub(crate) use script::{Script, Shell};
@@ -45,10 +45,30 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !corten.exists() {
         bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
     }
+    let lanes: &[&[&str]] =
+        if args.running.is_some() { &[&["pods"]] } else { &[&["node", "pods"], &["control-plane", "clients"]] };
+    let tally = std::thread::scope(|scope| {
+        let lanes: Vec<_> = lanes.iter().map(|it| scope.spawn(|| lane(it, &root, &corten, args))).collect();
+        let tallies = lanes.into_iter().map(|it| it.join().map_err(|_| anyhow!("a lane of scripts panicked"))?);
+        tallies.sum::<Result<Tally>>()
+    })?;
+    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
+    if tally.failed > 0 {
+        bail!("{} scripts or cases failed", tally.failed);
+    }
+    Ok(())
+}
+
+/// Suites that are played one after the other. Lanes run side by side: scripts mostly wait, and what one lane does to its
+/// cluster, or to the machine, does not show in the other.
+fn lane(suites: &[&str], root: &Path, corten: &Path, args: &Args) -> Result<Tally> {
     let mut tally = Tally::default();
-    let suites: &[&str] = if args.running.is_some() { &[] } else { &["control-plane", "clients", "node"] };
     for &suite in suites {
-        let scripts = scripts(&root, suite, &args.filter)?;
+        if suite == "pods" {
+            pods(root, corten, args, &mut tally)?;
+            continue;
+        }
+        let scripts = scripts(root, suite, &args.filter)?;
         if scripts.is_empty() {
             continue;
         }
@@ -57,14 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             tally.skipped += scripts.len();
             continue;
         }
-        play(&corten, suite, scripts, args, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
+        play(corten, suite, scripts, args, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
     }
-    pods(&root, &corten, args, &mut tally)?;
-    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
-    if tally.failed > 0 {
-        bail!("{} scripts or cases failed", tally.failed);
-    }
-    Ok(())
+    Ok(tally)
 }
 
 /// One suite's scripts share a cluster. One that fails leaves behind what the next would stumble over: these get a new one.
@@ -116,6 +131,16 @@ struct Tally {
     passed: usize,
     failed: usize,
     skipped: usize,
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
+        tallies.fold(Self::default(), |one, other| Self {
+            passed: one.passed + other.passed,
+            failed: one.failed + other.failed,
+            skipped: one.skipped + other.skipped,
+        })
+    }
 }
 
 impl Tally {

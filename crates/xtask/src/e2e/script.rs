@@ -27,9 +27,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 
 use super::cluster;
 
+/// What one failure shows is not torn apart by another.
+static FAILURES: Mutex<()> = Mutex::new(());
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
 /// What runs the commands of a script.
@@ -95,6 +98,7 @@ impl Script {
         let begin = Instant::now();
         for step in &self.steps {
             if let Err(why) = step.play(shell) {
+                let _whole = FAILURES.lock();
                 println!("FAILED {}:{}\n  {}\n{why}", self.name, step.line, step.command);
                 shell.show_state();
                 return false;

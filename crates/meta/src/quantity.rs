@@ -79,6 +79,19 @@ impl Quantity {
         clamp(ceil_div(self.nano, NANO / 1_000))
     }
 
+    /// In whole units, if it is whole and no larger than a number of 64 bits.
+    pub fn exact(self) -> Option<i64> {
+        // What is beyond the bound was cut to it, and is not exact.
+        let is_exact = self.nano % NANO == 0 && self.nano.abs() < NANO_MAX;
+        is_exact.then(|| i64::try_from(self.nano / NANO).ok())?
+    }
+
+    /// As near as a float comes.
+    #[expect(clippy::cast_precision_loss, reason = "near is all that was asked for")]
+    pub fn approximate(self) -> f64 {
+        if self.nano % NANO == 0 { (self.nano / NANO) as f64 } else { self.nano as f64 / NANO as f64 }
+    }
+
     pub fn is_negative(self) -> bool {
         self.nano < 0
     }

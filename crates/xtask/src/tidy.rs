@@ -13,9 +13,10 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 20] = [
+const FLOORS: [(&str, u8); 21] = [
     ("corten-meta", 0),
     ("corten-api", 0),
+    ("corten-cel", 0),
     ("corten-schema", 0),
     ("corten-reconcile", 1),
     ("corten-kinds", 2),
@@ -35,9 +36,11 @@ const FLOORS: [(&str, u8); 20] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 7] = [
+const SAME_FLOOR: [(&str, &str); 9] = [
     ("corten-api", "corten-meta"),
+    ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
+    ("corten-schema", "corten-cel"),
     ("corten-controllers", "corten-kinds"),
     ("corten-runner", "corten-client"),
     ("corten-apiserver", "corten-store"),

@@ -1,0 +1,143 @@
+//! What an expression may name: variables with their types, functions by the version that knows them, macros.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    declared::DeclType,
+    error::Issues,
+    estimate::{self, Range},
+    functions::{self, Function, Overload},
+    mutation,
+    run::Program,
+    syntax::{self, ast::Expr},
+    typing::{
+        Type,
+        checker::{self, Types},
+    },
+};
+
+/// The minor version whose functions a new expression may use: the oldest server that may have to read it.
+pub const NEW_EXPRESSIONS: u16 = 36;
+/// The minor version whose functions a stored expression may use: all that there are.
+pub const STORED_EXPRESSIONS: u16 = 37;
+
+/// A set of declarations. It is made once for a kind of expression, and expressions are compiled in it.
+#[derive(Clone, Debug)]
+pub struct Env {
+    minor: u16,
+    variables: BTreeMap<Arc<str>, DeclType>,
+    has_bind: bool,
+    has_mutation: bool,
+    mixes: bool,
+}
+
+impl Env {
+    /// An environment with the functions of this minor version of Kubernetes 1, and no variables.
+    pub const fn new(minor: u16) -> Self {
+        Self { minor, variables: BTreeMap::new(), has_bind: false, has_mutation: false, mixes: false }
+    }
+
+    /// Declares a variable.
+    #[must_use]
+    pub fn variable(mut self, name: &str, of: DeclType) -> Self {
+        self.variables.insert(name.into(), of);
+        self
+    }
+
+    /// Enables `cel.bind`, which Kubernetes has for devices alone.
+    #[must_use]
+    pub fn with_bind(mut self) -> Self {
+        self.has_bind = true;
+        self
+    }
+
+    /// Enables `Object{…}` and `JSONPatch{…}`, which mutating policies make.
+    #[must_use]
+    pub fn with_mutation(mut self) -> Self {
+        self.has_mutation = true;
+        self
+    }
+
+    /// Lets lists and maps that are written out mix types, as the language does and Kubernetes does not.
+    #[must_use]
+    pub fn with_mixed_literals(mut self) -> Self {
+        self.mixes = true;
+        self
+    }
+
+    /// Reads and checks an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    pub fn check(&self, source: &str) -> Result<Checked<'_>, Issues> {
+        let macros = syntax::Macros { bind: self.has_bind, two_variables: self.minor >= 32, sort_by: self.minor >= 34 };
+        let parsed = syntax::parse(source, macros)?;
+        let mut root = parsed.root;
+        let types = checker::check(self, source, &mut root, &parsed.places)?;
+        Ok(Checked { env: self, root, types })
+    }
+
+    /// Reads, checks and plans an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it, in upstream's words.
+    pub fn compile(&self, source: &str) -> Result<Program, Issues> {
+        let checked = self.check(source)?;
+        Ok(checked.program())
+    }
+
+    pub(crate) fn mixes(&self) -> bool {
+        self.mixes
+    }
+
+    pub(crate) fn declared(&self, name: &str) -> Option<&DeclType> {
+        self.variables.get(name)
+    }
+
+    /// The type of a global name: a variable, or the name of a type.
+    pub(crate) fn ident(&self, name: &str) -> Option<Type> {
+        if let Some(of) = self.variables.get(name) {
+            return Some(of.cel_type());
+        }
+        functions::type_named(name).map(Type::of_type)
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
+        let found = functions::named(name)?;
+        found.overloads.iter().any(|it| self.has(it)).then_some(found)
+    }
+
+    pub(crate) fn has(&self, overload: &Overload) -> bool {
+        overload.since <= self.minor && (self.has_mutation || !overload.is_of_mutation)
+    }
+
+    /// A type that an expression can make a value of.
+    pub(crate) fn structure(&self, name: &str) -> Option<Type> {
+        if self.has_mutation { mutation::structure(name) } else { None }
+    }
+}
+
+/// An expression that is right.
+#[derive(Debug)]
+pub struct Checked<'e> {
+    env: &'e Env,
+    root: Expr,
+    types: Types,
+}
+
+impl Checked<'_> {
+    /// What it evaluates to.
+    pub fn result_type(&self) -> Type {
+        self.types.of(&self.root).clone()
+    }
+
+    /// What it costs at least and at most, by what is declared of sizes.
+    pub fn estimate(&self) -> Range {
+        estimate::estimate(self.env, &self.root, &self.types)
+    }
+
+    /// What runs.
+    pub fn program(&self) -> Program {
+        Program::new(&self.root, &self.types, self.env)
+    }
+}

@@ -1,0 +1,41 @@
+//! The Common Expression Language as Kubernetes has it: parse, check against declared types, estimate, and evaluate within a
+//! budget.
+//!
+//! Everything here is pure and bounded: an expression has at most so many characters, nodes and levels, and an evaluation at
+//! most so many units of cost. The words of errors are upstream's, since people look for them.
+
+mod budget;
+mod declared;
+mod env;
+mod error;
+mod escape;
+mod estimate;
+mod functions;
+mod mutation;
+mod run;
+mod syntax;
+mod typing;
+mod value;
+
+pub use budget::{
+    MESSAGE_BYTES_MAX, PER_CALL_LIMIT, REQUEST_BYTES_MAX, RUNTIME_BUDGET, RUNTIME_BUDGET_MATCH_CONDITIONS,
+    STATIC_ESTIMATE_LIMIT, STATIC_ESTIMATE_LIMIT_TOTAL,
+};
+pub use declared::{DeclType, Field, ListKind, ObjectDecl, Shape};
+pub use env::{Checked, Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS};
+pub use error::{Error, ErrorKind, Issue, Issues};
+pub use escape::{escape, unescape};
+pub use estimate::Range;
+pub use functions::{
+    Function, Overload,
+    authorizer::{Asked, Authorizer, Authorizing, Decision},
+    named as function, table as functions,
+};
+pub use mutation::to_json as mutation_json;
+pub use run::{Activation, Outcome, Program};
+pub use syntax::{DEPTH_MAX, NODES_MAX, SOURCE_CHARS_MAX};
+pub use typing::Type;
+pub use value::{Key, List, Map, Opaque, Text, Timestamp, Value};
+
+#[cfg(test)]
+mod tests;

@@ -33,7 +33,7 @@ pub use functions::{
 };
 pub use mutation::to_json as mutation_json;
 pub use run::{Activation, Outcome, Program};
-pub use syntax::{DEPTH_MAX, NODES_MAX, SOURCE_CHARS_MAX};
+pub use syntax::{DEPTH_MAX, NESTED_MAX, NODES_MAX, SOURCE_CHARS_MAX};
 pub use typing::Type;
 pub use value::{Key, List, Map, Opaque, Text, Timestamp, Value};
 

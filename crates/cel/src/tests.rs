@@ -1,2 +1,4 @@
+mod bombs;
 mod checks;
 mod conformance;
+mod libraries;

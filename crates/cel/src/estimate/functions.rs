@@ -131,14 +131,12 @@ impl<'e> Estimator<'e> {
     fn of_opaque(function: &str, id: &str, target: Option<&Node<'e, '_>>, args: &[Node<'e, '_>]) -> Option<Estimate> {
         let traversal = |it: &Node<'e, '_>| declared_size(it).times(TRAVERSAL);
         Some(match (function, target, args) {
-            // Upstream looks for a target that these do not have, so that they cost as any function.
             (
-                "cidr" | "isIP" | "isCIDR" | "ip.isCanonical" | "quantity" | "isQuantity" | "semver" | "isSemver",
+                "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver",
                 None,
-                _,
-            ) => {
-                return None;
-            }
+                [text, ..],
+            ) => (traversal(text), None),
+            ("ip.isCanonical", None, [text]) => (declared_size(text).times(2.0 * TRAVERSAL), None),
             ("ip", Some(_), _) => (ONE, None),
             (
                 "masked"

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{Evaluated, Row, compare, named};
-use crate::{error::Error, value::Value};
+use crate::{error::Error, run::fuel, value::Value};
 
 pub(super) const ROWS: &[Row] = &[
     ("list_int_is_sorted_bool", ".isSorted(list(int)) -> bool", is_sorted),
@@ -44,7 +44,10 @@ pub(super) const ROWS: &[Row] = &[
 
 fn items<'a>(args: &[Value<'a>]) -> Result<Vec<Value<'a>>, Box<Error>> {
     match &args[0] {
-        Value::List(list) => Ok(list.iter().collect()),
+        Value::List(list) => {
+            fuel::spend(2 * list.len() as u64);
+            Ok(list.iter().collect())
+        }
         _ => Err(Error::no_such_overload()),
     }
 }

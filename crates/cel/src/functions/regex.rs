@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// What a machine may take, tried one after the other: how large it is says what it takes to run it.
-const SIZES: [usize; 5] = [4 << 10, 32 << 10, 256 << 10, 2 << 20, 10 << 20];
+const SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 2 << 20];
 const DFA_BYTES: usize = 1 << 20;
 /// A pattern that is not constant is compiled each time, so it may be so long only.
 const PATTERN_BYTES_MAX: usize = 16 << 10;

@@ -160,6 +160,17 @@ fn escape_length(rest: &[u8]) -> Option<usize> {
     }
 }
 
+/// How long an escape is up to the sign that breaks it, and with that.
+fn broken_escape(rest: &[u8]) -> usize {
+    let n_digits = match rest.get(1) {
+        Some(b'x' | b'X') => 2,
+        Some(b'u') => 4,
+        Some(b'U') => 8,
+        _ => return 2,
+    };
+    3 + rest[2..].iter().take(n_digits).take_while(|it| it.is_ascii_hexdigit()).count()
+}
+
 /// How much of what is no word one complaint is about: a quote goes to where it breaks, all else is one character.
 fn unread(rest: &str) -> usize {
     let first = rest.chars().next().map_or(1, char::len_utf8);
@@ -179,8 +190,7 @@ fn unread(rest: &str) -> usize {
             b'\\' => match escape_length(&bytes[at..]) {
                 Some(length) => at += length,
                 None => {
-                    // The sign that breaks it belongs to it.
-                    at += 2;
+                    at += broken_escape(&bytes[at..]);
                     break;
                 }
             },

@@ -1,9 +1,10 @@
-//! The grammar. Operators are read by climbing their precedence, so that nesting costs few frames of the stack.
+//! The grammar. Operators are read by climbing their precedence, so that nesting costs few frames of the stack; and what is not
+//! on the way down is not inlined, so that these are small.
 
 use std::sync::Arc;
 
 use super::{
-    DEPTH_MAX, NODES_MAX, SOURCE_CHARS_MAX,
+    DEPTH_MAX, NESTED_MAX, NODES_MAX, SOURCE_CHARS_MAX,
     ast::{Call, Entry, Expr, Fold, Id, Kind, List, Literal, Select, Struct, StructField},
     lexer::{Token, Word, words},
     literal, macros,
@@ -24,6 +25,10 @@ pub(crate) struct Parsed {
 /// What may begin an operand, as upstream's grammar lists it.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
                        IDENTIFIER}";
+
+/// What may come first in a map.
+const ENTRY: &str = "{'[', '{', '}', '(', '.', ',', '-', '!', '?', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
+                     STRING, BYTES, IDENTIFIER}";
 
 /// Binary operators: sign, function, how strongly it binds.
 const OPERATORS: [(&str, &str, u8); 14] = [
@@ -120,6 +125,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Complains of the next word; is the one after it what was expected?
+    #[inline(never)]
     fn unexpected(&mut self, expected: &str, token: Token) -> bool {
         let word = self.peek();
         let is_extra = word.token != Token::End && self.words.get(self.next + 1).is_some_and(|it| it.token == token);
@@ -128,6 +134,7 @@ impl<'a> Parser<'a> {
         is_extra
     }
 
+    #[inline(never)]
     fn complain(&mut self, at: usize, message: impl Into<String>) {
         self.issues.push(Issue { at: Some(at), message: message.into() });
     }
@@ -139,6 +146,7 @@ impl<'a> Parser<'a> {
     }
 
     /// A new node, at a byte of the source.
+    #[inline(never)]
     fn node(&mut self, at: usize, kind: Kind) -> Read {
         let id = Id::try_from(self.places.len()).unwrap_or(NODES_MAX);
         if id >= NODES_MAX {
@@ -148,13 +156,14 @@ impl<'a> Parser<'a> {
         self.places.push(u32::try_from(at).unwrap_or(u32::MAX));
         let depth = 1 + below(&kind);
         if depth > DEPTH_MAX {
-            return Err(self.too_deep());
+            return Err(self.too_deep(DEPTH_MAX));
         }
         Ok(Expr { id, depth, kind })
     }
 
-    fn too_deep(&mut self) -> Halt {
-        self.issues.push(Issue { at: None, message: format!("expression recursion limit exceeded: {DEPTH_MAX}") });
+    #[inline(never)]
+    fn too_deep(&mut self, most: u16) -> Halt {
+        self.issues.push(Issue { at: None, message: format!("expression recursion limit exceeded: {most}") });
         Halt
     }
 
@@ -232,22 +241,23 @@ impl<'a> Parser<'a> {
 
     fn expr(&mut self) -> Read {
         self.nested += 1;
-        if self.nested > DEPTH_MAX {
-            return Err(self.too_deep());
+        if self.nested > NESTED_MAX {
+            return Err(self.too_deep(NESTED_MAX));
         }
         let condition = self.operators(1)?;
-        let expr = match self.take("?") {
-            None => condition,
-            Some(sign) => {
-                let yes = self.operators(1)?;
-                self.expect(":")?;
-                let no = self.expr()?;
-                let call = Call { function: "_?_:_".into(), target: None, args: vec![condition, yes, no] };
-                self.node(sign.at, Kind::Call(Box::new(call)))?
-            }
-        };
+        let expr = if self.is("?") { self.conditional(condition)? } else { condition };
         self.nested -= 1;
         Ok(expr)
+    }
+
+    #[inline(never)]
+    fn conditional(&mut self, condition: Expr) -> Read {
+        let sign = self.advance();
+        let yes = self.operators(1)?;
+        self.expect(":")?;
+        let no = self.expr()?;
+        let call = Call { function: "_?_:_".into(), target: None, args: vec![condition, yes, no] };
+        self.node(sign.at, Kind::Call(Box::new(call)))
     }
 
     /// Operands and the operators between them that bind at least so strongly: the strongest first, each level in a loop, so
@@ -274,12 +284,14 @@ impl<'a> Parser<'a> {
         Some((function, self.advance().at))
     }
 
+    #[inline(never)]
     fn binary(&mut self, function: &'static str, at: usize, left: Expr, right: Expr) -> Read {
         let call = Call { function: function.into(), target: None, args: vec![left, right] };
         self.node(at, Kind::Call(Box::new(call)))
     }
 
     /// A chain of `&&` or `||` becomes a balanced tree: it is as shallow as can be.
+    #[inline(never)]
     fn balanced(&mut self, first: Expr, function: &'static str, at: usize, level: u8) -> Read {
         let (mut terms, mut places) = (vec![first, self.operators(level + 1)?], vec![at]);
         while let Some((_, at)) = self.operator(level) {
@@ -332,11 +344,8 @@ impl<'a> Parser<'a> {
         loop {
             if let Some(dot) = self.take(".") {
                 expr = self.selected(expr, dot.at)?;
-            } else if let Some(bracket) = self.take("[") {
-                let function = if self.take("?").is_some() { "_[?_]" } else { "_[_]" };
-                let index = self.expr()?;
-                self.expect("]")?;
-                expr = self.binary(function, bracket.at, expr, index)?;
+            } else if self.is("[") {
+                expr = self.indexed(expr)?;
             } else if self.is("{") && expr.qualified().is_some() {
                 expr = self.structure(&expr)?;
             } else {
@@ -345,6 +354,16 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline(never)]
+    fn indexed(&mut self, operand: Expr) -> Read {
+        let bracket = self.advance();
+        let function = if self.take("?").is_some() { "_[?_]" } else { "_[_]" };
+        let index = self.expr()?;
+        self.expect("]")?;
+        self.binary(function, bracket.at, operand, index)
+    }
+
+    #[inline(never)]
     fn selected(&mut self, operand: Expr, at: usize) -> Read {
         let is_optional = self.take("?").is_some();
         let name = self.advance();
@@ -365,6 +384,7 @@ impl<'a> Parser<'a> {
         self.called(open.at, name.text, Some(operand), args)
     }
 
+    #[inline(never)]
     fn arguments(&mut self) -> Read<Vec<Expr>> {
         let mut args = Vec::new();
         if self.take(")").is_some() {
@@ -379,6 +399,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline(never)]
     fn called(&mut self, at: usize, function: &str, target: Option<Expr>, args: Vec<Expr>) -> Read {
         let function: Arc<str> = function.into();
         let call = Call { function, target, args };
@@ -393,13 +414,18 @@ impl<'a> Parser<'a> {
     }
 
     fn primary(&mut self) -> Read {
+        if self.take("(").is_some() {
+            let expr = self.expr()?;
+            self.expect(")")?;
+            return Ok(expr);
+        }
+        self.operand()
+    }
+
+    #[inline(never)]
+    fn operand(&mut self) -> Read {
         let word = self.advance();
         match word.token {
-            Token::Sign("(") => {
-                let expr = self.expr()?;
-                self.expect(")")?;
-                Ok(expr)
-            }
             Token::Sign("[") => self.list_literal(word.at),
             Token::Sign("{") => self.map_literal(word.at),
             Token::Sign(".") if self.peek().token == Token::Ident => {
@@ -419,12 +445,22 @@ impl<'a> Parser<'a> {
             Token::Bytes => self.quoted(word.at, literal::bytes(word.text)),
             Token::Sign(_) | Token::Escaped | Token::End => {
                 self.next -= 1;
-                self.complain(word.at, format!("Syntax error: mismatched input '{}' expecting {OPERAND}", word.text));
-                Err(Halt)
+                Err(self.no_operand(OPERAND))
             }
         }
     }
 
+    /// Says that no operand begins here; one that is in the way, if one begins after it.
+    #[inline(never)]
+    fn no_operand(&mut self, expected: &str) -> Halt {
+        let word = self.peek();
+        let is_extra = word.token != Token::End && self.words.get(self.next + 1).is_some_and(begins_operand);
+        let kind = if is_extra { "extraneous" } else { "mismatched" };
+        self.complain(word.at, format!("Syntax error: {kind} input '{}' expecting {expected}", word.text));
+        Halt
+    }
+
+    #[inline(never)]
     fn named(&mut self, at: usize, name: &str, word: Word<'a>) -> Read {
         if let Some(open) = self.take("(") {
             let args = self.arguments()?;
@@ -436,6 +472,7 @@ impl<'a> Parser<'a> {
         self.node(at, Kind::Ident(name.into()))
     }
 
+    #[inline(never)]
     fn number(&mut self, at: usize, token: Token, text: &str) -> Read {
         let literal = match token {
             Token::Int => literal::int(text),
@@ -445,6 +482,7 @@ impl<'a> Parser<'a> {
         self.quoted(at, literal.map_err(str::to_owned))
     }
 
+    #[inline(never)]
     fn quoted(&mut self, at: usize, literal: Result<Literal, String>) -> Read {
         match literal {
             Ok(literal) => self.node(at, Kind::Literal(literal)),
@@ -455,6 +493,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    #[inline(never)]
     fn list_literal(&mut self, at: usize) -> Read {
         let mut list = List { elements: Vec::new(), optional: Vec::new() };
         while !self.is("]") {
@@ -470,8 +509,12 @@ impl<'a> Parser<'a> {
         self.node(at, Kind::List(list))
     }
 
+    #[inline(never)]
     fn map_literal(&mut self, at: usize) -> Read {
         let mut entries = Vec::new();
+        if !self.is("}") && !self.is("?") && !begins_operand(&self.peek()) {
+            return Err(self.no_operand(ENTRY));
+        }
         while !self.is("}") {
             let is_optional = self.take("?").is_some();
             let key = self.expr()?;
@@ -486,6 +529,7 @@ impl<'a> Parser<'a> {
         self.node(at, Kind::Map(entries))
     }
 
+    #[inline(never)]
     fn structure(&mut self, name: &Expr) -> Read {
         let open = self.advance();
         let mut fields = Vec::new();
@@ -494,7 +538,9 @@ impl<'a> Parser<'a> {
             let field = self.advance();
             if field.token != Token::Ident {
                 self.next -= 1;
-                self.unexpected("{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}", Token::Ident);
+                let names = "{IDENTIFIER, ESC_IDENTIFIER}";
+                let expected = if is_optional { names } else { "{'}', ',', '?', IDENTIFIER, ESC_IDENTIFIER}" };
+                self.unexpected(expected, Token::Ident);
                 return Err(Halt);
             }
             let colon = self.peek().at;
@@ -510,6 +556,14 @@ impl<'a> Parser<'a> {
         self.expect("}")?;
         let name = name.qualified().unwrap_or_default().into();
         self.node(open.at, Kind::Struct(Box::new(Struct { name, fields })))
+    }
+}
+
+fn begins_operand(word: &Word<'_>) -> bool {
+    match word.token {
+        Token::Sign(sign) => matches!(sign, "[" | "{" | "(" | "." | "-" | "!" | "true" | "false" | "null"),
+        Token::Ident | Token::Int | Token::Uint | Token::Float | Token::Text | Token::Bytes => true,
+        Token::Escaped | Token::End => false,
     }
 }
 

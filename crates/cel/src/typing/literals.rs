@@ -19,7 +19,11 @@ pub(super) fn check(root: &Expr, types: &Types, mixes: bool, complain: &mut impl
             for arg in &call.args {
                 match &arg.kind {
                     Kind::List(list) if is_format => {
-                        list.elements.iter().for_each(|it| check(it, types, mixes, complain));
+                        for it in &list.elements {
+                            // Nor does it matter in lists and maps within it.
+                            let is_aggregate = matches!(it.kind, Kind::List(_) | Kind::Map(_));
+                            check(it, types, mixes || is_aggregate, complain);
+                        }
                     }
                     _ => check(arg, types, mixes, complain),
                 }

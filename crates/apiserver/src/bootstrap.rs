@@ -11,6 +11,7 @@ mod roles;
 mod root_ca;
 mod services;
 mod signers;
+mod token_secrets;
 mod users;
 
 use bytes::Bytes;
@@ -49,8 +50,14 @@ pub(crate) async fn run(server: &Server) -> Result<(), Status> {
     for objects in [wanted(), wanted_within()] {
         try_join_all(objects.into_iter().map(|(resource, object)| ensure(server, resource, object))).await?;
     }
-    root_ca::publish(server, server.config().pki.ca_pem()).await?;
+    publish_authority(server).await?;
     services::run(server).await
+}
+
+/// What tells clients whom to trust, made to say what is trusted now.
+pub(crate) async fn publish_authority(server: &Server) -> Result<(), Status> {
+    root_ca::publish(server, &server.config().pki.ca_pem()).await?;
+    token_secrets::publish(server).await
 }
 
 type Wanted = Vec<(&'static Resource, Value)>;

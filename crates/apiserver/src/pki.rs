@@ -5,12 +5,15 @@
 
 mod der;
 mod files;
+mod in_use;
 mod issue;
 mod profile;
 mod renew;
+pub mod rotation;
 mod sign;
 mod tls;
 mod token_key;
+mod trust;
 
 use std::{
     net::IpAddr,
@@ -19,16 +22,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use parking_lot::Mutex;
-use rcgen::{Issuer, KeyPair};
-use rustls_pki_types::CertificateDer;
+use tokio::sync::{Notify, watch};
 
+pub use in_use::InUse;
 pub use issue::Subject;
 pub use renew::{Kept, RENEWAL_INTERVAL};
 pub use sign::{Asked, SIGNERS};
 pub use tls::{Proven, unverified_client_config};
 pub use token_key::TokenKey;
+pub use trust::TokenKeys;
+use trust::Trust;
 
 const CA_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -45,7 +51,7 @@ pub enum Error {
     File { action: &'static str, path: PathBuf, cause: std::io::Error },
     #[error("{path} is not what the cluster's PKI expects there: {why}")]
     Malformed { path: PathBuf, why: String },
-    #[error("the cluster's certificate authority in {0} has expired; remove the folder to start with a new one")]
+    #[error("the cluster's certificate authority in {0} has expired; `corten certs rotate-ca` makes a new one")]
     Expired(PathBuf),
     #[error("cannot issue a certificate for {0}: {1}")]
     Issue(String, rcgen::Error),
@@ -78,17 +84,18 @@ impl std::fmt::Debug for Credential {
 /// Tells the time by which certificates begin and end.
 type Now = Box<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// The cluster's certificate authority.
+/// The cluster's certificate authority, and the key that signs tokens.
 pub struct Authority {
-    certificate: CertificateDer<'static>,
-    pem: String,
-    issuer: Issuer<'static, KeyPair>,
+    trust: ArcSwap<Trust>,
     /// Where credentials are kept; `None` for an authority that lives in memory only.
     dir: Option<PathBuf>,
     known: tls::Known,
-    token_key: TokenKey,
+    servers: Arc<tls::Servers>,
     /// What [`Authority::renew`] looks after.
     kept: Mutex<Vec<Weak<Kept>>>,
+    in_use: Mutex<InUse>,
+    sighted: Notify,
+    changes: watch::Sender<()>,
     now: Now,
     leaf_lifetime: Duration,
 }
@@ -101,34 +108,14 @@ impl Authority {
     pub fn load_or_create(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
         files::create_dir(dir)?;
-        let stored = files::load_authority(dir, "ca")?;
-        let fresh = stored.is_none();
-        let credential = match stored {
-            Some(credential) => credential,
-            None => issue::authority("corten-ca", SystemTime::now())?,
-        };
-        let token_key = match files::load_key(dir, TOKEN_KEY)? {
-            Some(pem) => TokenKey::from_pem(&pem).map_err(|error| {
-                let why = format!(
-                    "{error}; put it back, or remove it to begin with a new one, which makes every token of a service \
-                     account void"
-                );
-                Error::Malformed { path: dir.join(format!("{TOKEN_KEY}.key")), why }
-            })?,
-            None => {
-                let (key, pem) = TokenKey::generate()?;
-                files::store_key(dir, TOKEN_KEY, &pem)?;
-                key
-            }
-        };
-        let mut authority = Self::from_credential(&credential, token_key, &dir.join("ca.crt"))?;
-        if fresh {
-            files::store(dir, "ca", &credential)?;
-        } else if !issue::valid_at(&authority.certificate, SystemTime::now()) {
+        let now = SystemTime::now();
+        let (trust, is_new) = Trust::load_or_create(dir, now)?;
+        if !is_new && !issue::valid_at(&trust.certificate, now) {
             return Err(Error::Expired(dir.to_owned()));
         }
-        authority.dir = Some(dir.to_owned());
-        Ok(authority)
+        let this = Self { dir: Some(dir.to_owned()), ..Self::of(trust)? };
+        this.begin_in_use()?;
+        Ok(this)
     }
 
     /// An authority that is never written anywhere, for tests and simulation.
@@ -137,7 +124,55 @@ impl Authority {
     /// The system gives no randomness.
     pub fn in_memory() -> Result<Self, Error> {
         let credential = issue::authority("corten-ca", SystemTime::now())?;
-        Self::from_credential(&credential, TokenKey::generate()?.0, Path::new("memory"))
+        let token_keys = TokenKeys { signing: Arc::new(TokenKey::generate()?.0), old: None };
+        Self::of(Trust::of(&credential, token_keys, Path::new("memory"))?)
+    }
+
+    fn of(trust: Trust) -> Result<Self, Error> {
+        Ok(Self {
+            servers: tls::Servers::new(&trust)?,
+            trust: ArcSwap::from_pointee(trust),
+            dir: None,
+            known: tls::Known::default(),
+            kept: Mutex::default(),
+            in_use: Mutex::default(),
+            sighted: Notify::new(),
+            changes: watch::Sender::new(()),
+            now: Box::new(SystemTime::now),
+            leaf_lifetime: LEAF_LIFETIME,
+        })
+    }
+
+    /// Takes up what [`rotation`] did to the folder, and issues anew what another authority signed. Says whether anything else
+    /// is trusted now.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written, or does not hold an authority.
+    pub fn reload(&self) -> Result<bool, Error> {
+        let Some(dir) = &self.dir else { return Ok(false) };
+        let trust = Trust::load(dir)?;
+        let is_other = !trust.is_as(&self.trust());
+        if is_other {
+            self.servers.trust(&trust)?;
+            self.trust.store(Arc::new(trust));
+            self.known.clear();
+            self.begin_in_use()?;
+        }
+        self.renew()?;
+        if is_other {
+            self.changes.send_replace(());
+        }
+        Ok(is_other)
+    }
+
+    /// Has everybody look again who asked for [`Authority::changes`].
+    pub fn announce(&self) {
+        self.changes.send_replace(());
+    }
+
+    /// Tells when anything else is trusted, or a certificate may have ended before its holder reckoned with it.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     #[cfg(test)]
@@ -145,43 +180,27 @@ impl Authority {
         self.now = Box::new(now);
     }
 
-    fn from_credential(credential: &Credential, token_key: TokenKey, path: &Path) -> Result<Self, Error> {
-        let malformed =
-            |why: String| Error::Malformed { path: path.to_owned(), why: format!("{why}; {NEW_AUTHORITY}") };
-        let certificate = issue::certificate_of(credential).map_err(malformed)?;
-        let of_key =
-            |why: String| Error::Malformed { path: path.with_extension("key"), why: format!("{why}; {NEW_AUTHORITY}") };
-        let key = KeyPair::from_pem(&credential.key).map_err(|it| of_key(it.to_string()))?;
-        if !issue::belongs(&certificate, &key) {
-            return Err(malformed("the key does not belong to the certificate".into()));
-        }
-        let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|it| malformed(it.to_string()))?;
-        let pem = credential.certificate.clone();
-        Ok(Self {
-            certificate,
-            pem,
-            issuer,
-            dir: None,
-            known: tls::Known::default(),
-            token_key,
-            kept: Mutex::default(),
-            now: Box::new(SystemTime::now),
-            leaf_lifetime: LEAF_LIFETIME,
-        })
-    }
-
     fn now(&self) -> SystemTime {
         (self.now)()
     }
 
-    /// Signs the tokens of service accounts.
-    pub fn token_key(&self) -> &TokenKey {
-        &self.token_key
+    fn trust(&self) -> Arc<Trust> {
+        self.trust.load_full()
     }
 
-    /// The authority's certificate as PEM.
-    pub fn ca_pem(&self) -> &str {
-        &self.pem
+    /// The keys of service accounts' tokens.
+    pub fn token_keys(&self) -> TokenKeys {
+        self.trust.load().token_keys.clone()
+    }
+
+    /// Every authority that is trusted, as PEM: the one that signs, and while it is replaced the one of before.
+    pub fn ca_pem(&self) -> String {
+        self.trust.load().bundle()
+    }
+
+    /// The authority that signs, as PEM.
+    pub fn signer_pem(&self) -> String {
+        self.trust.load().pem.clone()
     }
 
     /// Issues a certificate that proves to servers who a client is.
@@ -201,7 +220,7 @@ impl Authority {
     }
 
     fn issue(&self, subject: &Subject) -> Result<Credential, Error> {
-        issue::leaf(&self.issuer, subject, self.now(), self.leaf_lifetime)
+        issue::leaf(&self.trust(), subject, self.now(), self.leaf_lifetime)
     }
 
     /// The API server's own credential, good for every name a client may know it by.
@@ -236,7 +255,7 @@ impl Authority {
     pub fn admin_kubeconfig(&self, server_url: &str) -> Result<String, Error> {
         let admin = self.keep(Some("admin"), &Subject::client("kubernetes-admin", &["system:masters"])?)?.credential();
         let (ca, certificate, key) =
-            (STANDARD.encode(&self.pem), STANDARD.encode(&admin.certificate), STANDARD.encode(&admin.key));
+            (STANDARD.encode(self.ca_pem()), STANDARD.encode(&admin.certificate), STANDARD.encode(&admin.key));
         Ok(format!(
             "apiVersion: v1\n\
              kind: Config\n\

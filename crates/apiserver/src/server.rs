@@ -172,6 +172,14 @@ impl Server {
         Ok(server)
     }
 
+    /// Tells clients whom to trust, after [`crate::pki::Authority::reload`] has changed that.
+    ///
+    /// # Errors
+    /// The objects that say so cannot be written.
+    pub async fn publish_authority(&self) -> Result<(), corten_meta::Status> {
+        bootstrap::publish_authority(self).await
+    }
+
     /// A request from inside the process: the same chain, with the caller known.
     pub async fn call(&self, who: Identity, request: http::Request<Bytes>) -> Response {
         self.answer(request.map(whole), None, Some(who)).await

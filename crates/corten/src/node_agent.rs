@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_apiserver::pki::Authority;
 use corten_client::BoxFuture;
 use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,
@@ -157,6 +158,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         ending.begin_stop();
     });
     let stopping = control_plane.stopping();
+    tasks.spawn(follow_authority(kubelet_server.clone(), control_plane.authority.clone(), control_plane.stopping()));
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
     let stopping = control_plane.stopping();
     tasks.spawn(async move { containerd.supervise(stopping).await });
@@ -185,6 +187,22 @@ async fn keep_network(network: PodNetwork, stopping: impl Future<Output = ()> + 
     tokio::select! {
         () = stopping => {}
         () = network.keep() => {}
+    }
+}
+
+/// Whose certificates the kubelet's server believes is what the cluster does.
+async fn follow_authority(server: KubeletServer, authority: Arc<Authority>, stopping: impl Future<Output = ()> + Send) {
+    let mut changes = authority.changes();
+    let follow = async {
+        while changes.changed().await.is_ok() {
+            if let Err(error) = server.trust(&authority.ca_pem()) {
+                tracing::error!(%error, "the kubelet's server trusts the authority of before");
+            }
+        }
+    };
+    tokio::select! {
+        () = stopping => {}
+        () = follow => {}
     }
 }
 
@@ -220,10 +238,13 @@ fn kubelet_server(
     control_plane: &ControlPlane,
     hands: &NodeHands,
 ) -> Result<KubeletServer> {
-    let client_ca = control_plane.authority.ca_pem().to_owned();
+    let authority = control_plane.authority.clone();
+    let client_ca = authority.ca_pem();
     let own = Arc::new(ServingKey::load(&settings.node_name, &settings.data_dir.join("kubelet/pki"), &client_ca));
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
-    let (node, keys, clock) = (settings.node_name.clone(), Arc::new(Keys(own.clone())), control_plane.clock.clone());
+    let (node, keys, clock) =
+        (settings.node_name.clone(), Keys { own: own.clone(), authority }, control_plane.clock.clone());
+    let keys = Arc::new(keys);
     tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, control_plane.stopping()));
     let inquiries = NodeInquiries::new(client, &settings.node_name, control_plane.clock.clone());
     let serving = Serving {

@@ -9,7 +9,7 @@ use std::{
 
 use super::{Credential, Error};
 
-fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
+pub(super) fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
     move |cause| Error::File { action, path: path.to_owned(), cause }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn store_key(dir: &Path, name: &str, key: &str) -> Result<(), Error> 
     write(&paths(dir, name).1, key.as_bytes(), 0o600)
 }
 
-fn read(path: &Path) -> Result<Option<String>, Error> {
+pub(super) fn read(path: &Path) -> Result<Option<String>, Error> {
     match fs::read(path) {
         // What is no text is no PEM either, and who parses it says so.
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),

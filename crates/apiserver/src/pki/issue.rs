@@ -17,7 +17,7 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use super::{CA_LIFETIME, Credential, Error, Proven, SKEW};
+use super::{CA_LIFETIME, Credential, Error, Proven, SKEW, trust::Trust};
 
 /// Whom a certificate is for, and what it is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,38 +71,60 @@ fn set_lifetime(params: &mut CertificateParams, now: SystemTime, lifetime: Durat
 
 pub(super) fn authority(common_name: &str, now: SystemTime) -> Result<Credential, Error> {
     let failed = |it| Error::Issue(common_name.into(), it);
+    let params = authority_params(common_name, now);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let certificate = params.self_signed(&key).map_err(failed)?;
+    Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
+}
+
+/// An authority that follows the one of before; and its certificate as that one signs it, as PEM.
+pub(super) fn next_authority(
+    common_name: &str,
+    before: &Issuer<'_, KeyPair>,
+    now: SystemTime,
+) -> Result<(Credential, String), Error> {
+    let failed = |it| Error::Issue(common_name.into(), it);
+    let mut params = authority_params(common_name, now);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let certificate = params.self_signed(&key).map_err(failed)?;
+    params.use_authority_key_identifier_extension = true;
+    let bridge = params.signed_by(&key, before).map_err(failed)?;
+    Ok((Credential { certificate: certificate.pem(), key: key.serialize_pem() }, bridge.pem()))
+}
+
+fn authority_params(common_name: &str, now: SystemTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     set_lifetime(&mut params, now, CA_LIFETIME);
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-    let certificate = params.self_signed(&key).map_err(failed)?;
-    Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
+    params
 }
 
-pub(super) fn leaf(
-    issuer: &Issuer<'_, KeyPair>,
-    subject: &Subject,
-    now: SystemTime,
-    lifetime: Duration,
-) -> Result<Credential, Error> {
+/// With all that must be shown beside it.
+pub(super) fn leaf(trust: &Trust, subject: &Subject, now: SystemTime, lifetime: Duration) -> Result<Credential, Error> {
     let failed = |it| Error::Issue(subject.common_name.clone(), it);
     let mut params = subject.params().map_err(failed)?;
     set_lifetime(&mut params, now, lifetime);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-    let certificate = params.signed_by(&key, issuer).map_err(failed)?;
-    Ok(Credential { certificate: certificate.pem(), key: key.serialize_pem() })
+    let certificate = params.signed_by(&key, &trust.issuer).map_err(failed)?;
+    Ok(Credential { certificate: certificate.pem() + trust.bridge(), key: key.serialize_pem() })
+}
+
+/// The same certificate with what must be shown beside it now.
+pub(super) fn with_bridge(stored: &Credential, trust: &Trust) -> Option<Credential> {
+    let certificate = certificate_of(stored).ok()?;
+    Some(Credential { certificate: pem("CERTIFICATE", &certificate) + trust.bridge(), key: stored.key.clone() })
 }
 
 pub(super) fn certificate_of(credential: &Credential) -> Result<CertificateDer<'static>, String> {
     CertificateDer::from_pem_slice(credential.certificate.as_bytes()).map_err(|it| it.to_string())
 }
 
-/// The PEM of a certificate, in lines of 64 characters.
-pub(super) fn pem(label: &str, certificate: &CertificateDer<'_>) -> String {
-    let text = STANDARD.encode(certificate);
+/// PEM, in lines of 64 characters.
+pub(super) fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
     for line in text.as_bytes().chunks(64) {
         pem.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
@@ -131,7 +153,8 @@ pub(super) fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
     lifetime(certificate).map(|it| it.1)
 }
 
-fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
+/// When a certificate begins and ends. `None` for what is none.
+pub(super) fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let time = |it: i64| UNIX_EPOCH + Duration::from_secs(it.try_into().unwrap_or_default());
     let validity = certificate.validity();
@@ -142,14 +165,26 @@ fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)
 /// question.
 pub(super) fn still_serves(stored: &Credential, subject: &Subject, authority: &CertificateDer<'_>) -> bool {
     let (Ok(der), Ok(key)) = (certificate_of(stored), KeyPair::from_pem(&stored.key)) else { return false };
+    belongs(&der, &key) && is_signed_by(&der, authority) && parsed_subject(&der).as_ref() == Some(subject)
+}
+
+/// By the name of the authority's key.
+pub(super) fn is_signed_by(certificate: &CertificateDer<'_>, authority: &CertificateDer<'_>) -> bool {
     let (Ok((_, certificate)), Ok((_, authority))) =
-        (X509Certificate::from_der(&der), X509Certificate::from_der(authority))
+        (X509Certificate::from_der(certificate), X509Certificate::from_der(authority))
     else {
         return false;
     };
-    belongs(&der, &key)
-        && issuer_key(&certificate).is_some_and(|it| Some(it) == own_key(&authority))
-        && subject_of(&certificate) == *subject
+    issuer_key(&certificate).is_some_and(|it| Some(it) == own_key(&authority))
+}
+
+/// Whom a certificate is for. `None` for what is none.
+pub(super) fn parsed_subject(certificate: &CertificateDer<'_>) -> Option<Subject> {
+    X509Certificate::from_der(certificate).ok().map(|(_, it)| subject_of(&it))
+}
+
+pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    digest(&SHA256, certificate).as_ref().iter().map(|it| format!("{it:02x}")).collect()
 }
 
 fn issuer_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
@@ -189,7 +224,7 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 /// The user a client certificate names with its common name, and the groups with its organizations. One that names several
 /// uids names nobody.
 pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<Proven> {
-    let fingerprint = digest(&SHA256, certificate).as_ref().iter().map(|it| format!("{it:02x}")).collect();
+    let fingerprint = fingerprint(certificate);
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();

@@ -95,21 +95,26 @@ impl Authority {
         Ok(kept)
     }
 
-    /// Replaces every kept credential whose end is near; says how many. Ask every [`RENEWAL_INTERVAL`].
+    /// Replaces every kept credential whose end is near, that another authority signed, or that was replaced on disk; says how
+    /// many. Ask every [`RENEWAL_INTERVAL`].
     ///
     /// # Errors
     /// As of [`Authority::keep`]; what was replaced before stays replaced.
     pub fn renew(&self) -> Result<usize, Error> {
-        let authority = Credential { certificate: self.pem.clone(), key: String::new() };
+        let authority = Credential { certificate: self.trust().pem.clone(), key: String::new() };
         if is_due(&authority, self.now()) {
             tracing::warn!("the cluster's certificate authority ends soon, and nothing it signed outlasts it");
         }
         let all: Vec<Arc<Kept>> = self.kept.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
         let mut replaced = 0;
         for kept in all {
-            if is_due(&kept.current.load().credential, self.now()) {
-                let fresh = Current::of(self.stored_or_new(kept.file.as_deref(), &kept.subject)?)?;
-                kept.current.store(Arc::new(fresh));
+            let shown = kept.credential();
+            let wanted = match (&self.dir, &kept.file) {
+                (Some(_), Some(_)) => self.stored_or_new(kept.file.as_deref(), &kept.subject)?,
+                _ => self.still_good(shown.clone(), &kept.subject).map_or_else(|| self.issue(&kept.subject), Ok)?,
+            };
+            if wanted.certificate != shown.certificate {
+                kept.current.store(Arc::new(Current::of(wanted)?));
                 tracing::info!(subject = ?kept.subject, "a certificate was renewed");
                 replaced += 1;
             }
@@ -120,14 +125,19 @@ impl Authority {
     /// What is on disk where that still serves, else a new one.
     fn stored_or_new(&self, file: Option<&str>, subject: &Subject) -> Result<Credential, Error> {
         let (Some(dir), Some(file)) = (&self.dir, file) else { return self.issue(subject) };
-        if let Some(stored) = files::load(dir, file)?
-            && issue::still_serves(&stored, subject, &self.certificate)
-            && !is_due(&stored, self.now())
-        {
-            return Ok(stored);
+        let stored = files::load(dir, file)?;
+        let good = stored.clone().and_then(|it| self.still_good(it, subject));
+        let wanted = good.map_or_else(|| self.issue(subject), Ok)?;
+        if stored.is_none_or(|it| it.certificate != wanted.certificate) {
+            files::store(dir, file, &wanted)?;
         }
-        let fresh = self.issue(subject)?;
-        files::store(dir, file, &fresh)?;
-        Ok(fresh)
+        Ok(wanted)
+    }
+
+    /// The credential, with what is to be shown beside it, where it serves and lasts.
+    fn still_good(&self, stored: Credential, subject: &Subject) -> Option<Credential> {
+        let trust = self.trust();
+        let serves = issue::still_serves(&stored, subject, &trust.certificate) && !is_due(&stored, self.now());
+        serves.then(|| issue::with_bridge(&stored, &trust)).flatten()
     }
 }

@@ -47,7 +47,7 @@ pub const SIGNERS: [&str; 4] = [
 ];
 
 impl Authority {
-    /// A certificate for what is asked, as PEM.
+    /// A certificate for what is asked, as PEM; behind it, while the authority is replaced, its way from the one of before.
     ///
     /// # Errors
     /// Why the signer does not sign this.
@@ -64,7 +64,8 @@ impl Authority {
         let lifetime = asked.expiration_seconds.map_or(LIFETIME, |it| {
             Duration::from_secs(it.try_into().unwrap_or_default()).clamp(LIFETIME_MIN, LIFETIME)
         });
-        let (_, authority) = X509Certificate::from_der(&self.certificate).map_err(|it| it.to_string())?;
+        let trust = self.trust();
+        let (_, authority) = X509Certificate::from_der(&trust.certificate).map_err(|it| it.to_string())?;
         let end = seconds(now + lifetime).min(authority.validity().not_after.timestamp());
         let usages = profile::extensions(asked.usages)?;
         let body = Body {
@@ -78,9 +79,8 @@ impl Authority {
             authority_key: super::issue::own_key(&authority),
             usages,
         };
-        let signed = body.signed(&self.issuer)?;
-        let block = rustls_pki_types::CertificateDer::from(signed);
-        Ok(super::issue::pem("CERTIFICATE", &block))
+        let signed = body.signed(&trust.issuer)?;
+        Ok(super::issue::pem("CERTIFICATE", &signed) + trust.bridge())
     }
 }
 

@@ -1,5 +1,6 @@
 use std::os::unix::fs::PermissionsExt;
 
+use rcgen::KeyPair;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -60,7 +61,7 @@ fn only_what_was_asked_for_serves() {
         (subject("john", "dev"), false),
         (Subject::server("jane", &["localhost".to_owned()]), false),
     ] {
-        assert_eq!(issue::still_serves(&issued, &wanted, &authority.certificate), serves, "{wanted:?}");
+        assert_eq!(issue::still_serves(&issued, &wanted, &authority.trust().certificate), serves, "{wanted:?}");
     }
 }
 
@@ -469,4 +470,170 @@ async fn a_signed_serving_certificate_serves() {
     let (client, server) = tokio::join!(connector.connect(name, near), acceptor.accept(far));
     client.expect("the name is in the certificate");
     server.expect("the server accepts");
+}
+
+/// One handshake between a server of `authority` and a client of it that trusts only `roots`; does it hold?
+async fn believes(authority: &Authority, roots: &str, server: &Arc<Kept>) -> bool {
+    let mut trusted = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(roots.as_bytes()) {
+        trusted.add(root.expect("PEM")).expect("an authority");
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let client = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().expect("versions");
+    let connector = TlsConnector::from(Arc::new(client.with_root_certificates(trusted).with_no_client_auth()));
+    let acceptor = TlsAcceptor::from(authority.server_config(server).expect("a configuration"));
+    let (near, far) = tokio::io::duplex(16 * 1024);
+    let (client, _) =
+        tokio::join!(connector.connect(ServerName::try_from("host").expect("a name"), near), acceptor.accept(far));
+    client.is_ok()
+}
+
+fn chain(credential: &Credential) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_slice_iter(credential.certificate.as_bytes()).collect::<Result<_, _>>().expect("a chain")
+}
+
+#[tokio::test]
+async fn an_authority_is_replaced_while_both_are_believed() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(dir.path()).expect("a new authority");
+    let server = authority.serving("host", &[]).expect("a credential");
+    let (old_ca, old_server) = (authority.ca_pem(), server.credential().certificate);
+    let old_client = authority.issue_client("jane", &["dev"]).expect("a credential");
+    let mut changes = authority.changes();
+
+    assert!(rotation::begin_authority(dir.path(), SystemTime::now()).expect("begun"));
+    assert!(!rotation::begin_authority(dir.path(), SystemTime::now()).expect("read"), "one at a time");
+    assert!(authority.reload().expect("taken up") && changes.has_changed().expect("it lives"));
+    changes.mark_unchanged();
+    assert!(!authority.reload().expect("read") && !changes.has_changed().expect("it lives"));
+    let new_ca = authority.signer_pem();
+    assert_eq!(authority.ca_pem(), format!("{new_ca}{old_ca}"));
+    assert_ne!(server.credential().certificate, old_server);
+    assert_eq!(read(dir.path(), "apiserver.crt"), server.credential().certificate);
+    for (who, roots) in [("the new one", &new_ca), ("the old one", &old_ca), ("both", &authority.ca_pem())] {
+        assert!(believes(&authority, roots, &server).await, "{who}");
+    }
+    let new_client = authority.issue_client("john", &["dev"]).expect("a credential");
+    for credential in [&old_client, &new_client, &old_client] {
+        authority.verify_client(&chain(credential)).expect("both are believed");
+    }
+    authority.write_in_use().expect("written");
+    let said = InUse::said(dir.path()).expect("read").expect("written");
+    assert!(said.is_same(&InUse::wanted(dir.path()).expect("read")));
+    assert_eq!(said.old_certificates.keys().collect::<Vec<_>>(), ["jane"]);
+
+    // A start amid it goes on where it was, and remembers who was seen.
+    let again = Authority::load_or_create(dir.path()).expect("the same authority");
+    assert_eq!((again.ca_pem(), again.in_use.lock().clone()), (authority.ca_pem(), said));
+    assert_eq!(again.serving("host", &[]).expect("kept").credential().certificate, server.credential().certificate);
+
+    assert!(rotation::drop_authority(dir.path()).expect("dropped"));
+    assert!(!rotation::drop_authority(dir.path()).expect("read"), "there is none");
+    assert!(authority.reload().expect("taken up"));
+    assert_eq!(authority.ca_pem(), new_ca);
+    assert!(believes(&authority, &new_ca, &server).await);
+    assert!(!believes(&authority, &old_ca, &server).await, "nothing leads from the old one any more");
+    authority.verify_client(&chain(&new_client)).expect("the new one is believed");
+    authority.verify_client(&chain(&old_client)).expect_err("though it was known a moment ago");
+    assert!(rotation::begin_authority(dir.path(), SystemTime::now()).expect("the next one"));
+}
+
+#[test]
+fn a_rotation_that_is_cut_off_leaves_one_authority_or_the_other() {
+    const FILES: [&str; 6] = ["ca.crt", "ca.key", "ca-next.crt", "ca-next.key", "ca-old.crt", "ca-bridge.crt"];
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let before = Authority::load_or_create(dir.path()).expect("a new authority").ca_pem();
+    let contents = |dir: &Path| FILES.map(|it| std::fs::read(dir.join(it)).ok());
+    let first = contents(dir.path());
+    rotation::begin_authority(dir.path(), SystemTime::now()).expect("begun");
+    let after = Authority::load_or_create(dir.path()).expect("the new authority").ca_pem();
+    let [new_crt, new_key, _, _, old_crt, bridge] = contents(dir.path());
+    let [ca_crt, ca_key, ..] = first;
+    // The folder as it is after each write, in their order.
+    let states = [
+        ([&ca_crt, &ca_key, &None, &new_key, &None, &None], false),
+        ([&ca_crt, &ca_key, &None, &new_key, &None, &bridge], false),
+        ([&ca_crt, &ca_key, &None, &new_key, &old_crt, &bridge], false),
+        ([&ca_crt, &ca_key, &new_crt, &new_key, &old_crt, &bridge], true),
+        ([&ca_crt, &new_key, &new_crt, &None, &old_crt, &bridge], true),
+        ([&new_crt, &new_key, &None, &None, &old_crt, &bridge], true),
+    ];
+    for (number, (state, is_decided)) in states.into_iter().enumerate() {
+        let cut = tempfile::tempdir().expect("a folder for the test");
+        std::fs::copy(dir.path().join("sa.key"), cut.path().join("sa.key")).expect("copied");
+        for (file, content) in FILES.iter().zip(state) {
+            if let Some(content) = content {
+                std::fs::write(cut.path().join(file), content).expect("written");
+            }
+        }
+        let found = Authority::load_or_create(cut.path()).expect("an authority").ca_pem();
+        assert_eq!(found, if is_decided { &*after } else { &*before }, "after write {number}");
+        // The same command again goes on from there.
+        assert_eq!(rotation::begin_authority(cut.path(), SystemTime::now()).expect("gone on"), !is_decided, "{number}");
+        let authority = Authority::load_or_create(cut.path()).expect("an authority");
+        assert!(authority.ca_pem().ends_with(&before) && authority.ca_pem() != before, "after write {number}");
+    }
+    // The old one goes first when it is dropped.
+    std::fs::remove_file(dir.path().join("ca-old.crt")).expect("removed");
+    let left = Authority::load_or_create(dir.path()).expect("the new authority").ca_pem();
+    assert_eq!(format!("{left}{before}"), after);
+}
+
+#[test]
+fn an_authority_that_is_not_valid_now_is_not_kept() {
+    let long_ago: fn(SystemTime) -> SystemTime = |now| now - CA_LIFETIME - DAY;
+    let later: fn(SystemTime) -> SystemTime = |now| now + 400 * DAY;
+    for (made, name) in [(long_ago, "it has ended"), (later, "the clock was ahead")] {
+        let dir = tempfile::tempdir().expect("a folder for the test");
+        let now = SystemTime::now();
+        let credential = issue::authority("corten-ca", made(now)).expect("an authority");
+        files::store(dir.path(), "ca", &credential).expect("written");
+        files::store_key(dir.path(), TOKEN_KEY, &TokenKey::generate().expect("a key").1).expect("written");
+        assert!(rotation::begin_authority(dir.path(), now).expect("replaced"), "{name}");
+        let authority = Authority::load_or_create(dir.path()).expect("a new authority");
+        assert_eq!(authority.ca_pem(), authority.signer_pem(), "{name}");
+        assert!(!rotation::state(dir.path()).expect("read").authority, "{name}");
+    }
+}
+
+#[test]
+fn the_key_of_tokens_is_replaced_while_both_are_believed() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(dir.path()).expect("a new authority");
+    let ids = || authority.token_keys().all().map(|it| it.id().to_owned()).collect::<Vec<_>>();
+    let before = ids();
+    let signature = authority.token_keys().signing.sign(b"text").expect("signed");
+    assert!(rotation::begin_token_key(dir.path()).expect("begun"));
+    assert!(!rotation::begin_token_key(dir.path()).expect("read"), "one at a time");
+    assert!(authority.reload().expect("taken up"));
+    assert_eq!((ids().len(), ids().last()), (2, before.last()));
+    let keys = authority.token_keys();
+    let old = keys.old.as_deref().expect("it is trusted");
+    assert!(old.verifies(b"text", &signature) && !keys.signing.verifies(b"text", &signature));
+    assert_eq!((old.sign(b"text"), old.jwk()["kid"].as_str()), (None, before.first().map(String::as_str)));
+    assert!(rotation::drop_token_key(dir.path()).expect("dropped") && authority.reload().expect("taken up"));
+    assert_eq!(ids(), [keys.signing.id()]);
+}
+
+#[test]
+fn certificates_are_renewed_and_listed() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(dir.path()).expect("a new authority");
+    let server = authority.serving("host", &[]).expect("a credential");
+    let first = server.credential().certificate;
+    let absent = dir.path().join("absent.pem");
+    let listed = || -> Vec<(String, &str)> {
+        let all = rotation::list(dir.path(), &absent).expect("listed");
+        all.into_iter().map(|it| (it.name, it.signer)).collect()
+    };
+    assert_eq!(listed(), [("apiserver".to_owned(), "ca"), ("ca".to_owned(), "")]);
+    assert!(rotation::renew(dir.path(), "apiserver", SystemTime::now()).expect("renewed"));
+    assert!(!rotation::renew(dir.path(), "absent", SystemTime::now()).expect("read"));
+    authority.reload().expect("taken up");
+    let second = server.credential().certificate;
+    assert!(second != first && second == read(dir.path(), "apiserver.crt"), "what is on disk is shown");
+    rotation::begin_authority(dir.path(), SystemTime::now()).expect("begun");
+    assert_eq!(listed()[0], ("apiserver".to_owned(), "ca-old"));
+    authority.reload().expect("taken up");
+    assert_eq!(listed()[0], ("apiserver".to_owned(), "ca"));
 }

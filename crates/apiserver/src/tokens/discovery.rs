@@ -8,6 +8,7 @@ use serde_json::json;
 use super::ISSUER;
 use crate::{
     answer,
+    pki::{TokenKey, TokenKeys},
     request::{Context, Response},
 };
 
@@ -20,7 +21,7 @@ const CACHE_CONTROL: &str = "public, max-age=3600";
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
     let (media_type, body) = match &*ctx.info.path {
         CONFIGURATION => ("application/json", configuration()),
-        KEYS => ("application/jwk-set+json", json!({ "keys": [ctx.server.config().pki.token_key().jwk()] })),
+        KEYS => ("application/jwk-set+json", keys(&ctx.server.config().pki.token_keys())),
         _ => return None,
     };
     if !matches!(ctx.method, Method::GET | Method::HEAD) {
@@ -29,6 +30,11 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
     let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::from(body.to_string()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(CACHE_CONTROL));
     Some(Ok(response))
+}
+
+/// While the key is replaced, that of before is among them.
+fn keys(keys: &TokenKeys) -> serde_json::Value {
+    json!({ "keys": keys.all().map(TokenKey::jwk).collect::<Vec<_>>() })
 }
 
 /// The keys are where the issuer is: what a caller says of our name is not passed on to others.

@@ -67,7 +67,7 @@ pub(crate) fn issue(server: &Server, wanted: Wanted<'_>) -> Result<Issued, Statu
         nbf: now,
         sub: user_name(wanted.namespace, wanted.account),
     };
-    let token = jwt::signed(server.config().pki.token_key(), &claims)
+    let token = jwt::signed(&server.config().pki.token_keys().signing, &claims)
         .ok_or_else(|| Status::internal("failed to generate token: the system gives no randomness"))?;
     Ok(Issued { token, id: claims.jti, expires: now + wanted.seconds })
 }

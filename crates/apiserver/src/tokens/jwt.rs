@@ -1,9 +1,9 @@
-//! JSON web tokens, as far as service accounts need them: three parts, signed with ES256 by the cluster's one key.
+//! JSON web tokens, as far as service accounts need them: three parts, signed with ES256 by the cluster's key.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::pki::TokenKey;
+use crate::pki::{TokenKey, TokenKeys};
 
 const ALGORITHM: &str = "ES256";
 
@@ -29,8 +29,12 @@ pub(super) fn unverified<T: DeserializeOwned>(token: &str) -> Option<T> {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
 }
 
-/// Did the key sign this token?
-pub(super) fn is_signed_by(key: &TokenKey, token: &str) -> bool {
+/// Which of the keys signed this token?
+pub(super) fn signer<'k>(keys: &'k TokenKeys, token: &str) -> Option<&'k TokenKey> {
+    keys.all().find(|it| is_signed_by(it, token))
+}
+
+fn is_signed_by(key: &TokenKey, token: &str) -> bool {
     let check = || {
         let [header, claims, signature] = parts(token)?;
         let header = URL_SAFE_NO_PAD.decode(header).ok()?;

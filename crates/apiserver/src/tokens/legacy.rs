@@ -44,10 +44,12 @@ pub(crate) fn fill(server: &Server, namespace: &str, secret: &mut Value) {
     if !secret["data"].is_object() {
         secret["data"] = json!({});
     }
+    let keys = pki.token_keys();
+    // One that the key of before signed stays while that is trusted: copies of it are in use.
     let is_good = token_of(secret).is_some_and(|it| {
-        jwt::is_signed_by(pki.token_key(), &it) && jwt::unverified::<Legacy>(&it).as_ref() == Some(&claims)
+        jwt::signer(&keys, &it).is_some() && jwt::unverified::<Legacy>(&it).as_ref() == Some(&claims)
     });
-    if !is_good && let Some(token) = jwt::signed(pki.token_key(), &claims) {
+    if !is_good && let Some(token) = jwt::signed(&keys.signing, &claims) {
         secret["data"]["token"] = json!(STANDARD.encode(token));
     }
     secret["data"]["ca.crt"] = json!(STANDARD.encode(pki.ca_pem()));

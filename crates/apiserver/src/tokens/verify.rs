@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     Server,
-    pki::TokenKey,
+    pki::TokenKeys,
     request::Identity,
     watch_cache::{Caches, Stored},
 };
@@ -36,51 +36,65 @@ enum Token {
 
 /// Tokens whose signatures were checked, by their hashes: a request then costs a look-up instead.
 #[derive(Default)]
-pub(crate) struct Verified(Mutex<HashMap<Vec<u8>, Arc<Token>>>);
+pub(crate) struct Verified(Mutex<HashMap<Vec<u8>, Known>>);
+
+#[derive(Clone)]
+struct Known {
+    token: Arc<Token>,
+    /// The key that signed it.
+    key: String,
+}
 
 impl Verified {
-    fn token(&self, key: &TokenKey, text: &str) -> Option<Result<Arc<Token>, String>> {
+    fn token(&self, keys: &TokenKeys, text: &str) -> Option<Result<Known, String>> {
         #[derive(Deserialize)]
         struct Issuer {
             iss: String,
         }
         let hash = digest(&SHA256, text.as_bytes()).as_ref().to_vec();
-        if let Some(known) = self.0.lock().get(&hash) {
-            return Some(Ok(known.clone()));
+        // A key that is trusted no more has signed nothing.
+        let known = self.0.lock().get(&hash).filter(|it| keys.all().any(|key| key.id() == it.key)).cloned();
+        if let Some(known) = known {
+            return Some(Ok(known));
         }
         let Issuer { iss } = jwt::unverified(text)?;
         if ![ISSUER, LEGACY_ISSUER].contains(&&*iss) {
             return None;
         }
-        if !jwt::is_signed_by(key, text) {
-            return Some(Err("invalid signature".into()));
-        }
+        let Some(key) = jwt::signer(keys, text) else { return Some(Err("invalid signature".into())) };
         let token = if iss == ISSUER {
             jwt::unverified(text).map(|it| Token::Bound(Box::new(it)))
         } else {
             jwt::unverified(text).map(Token::Legacy)
         };
-        let token = Arc::new(token?);
+        let found = Known { token: Arc::new(token?), key: key.id().to_owned() };
         let mut known = self.0.lock();
         if known.len() >= VERIFIED_MAX {
             known.clear();
         }
-        known.insert(hash, token.clone());
-        Some(Ok(token))
+        known.insert(hash, found.clone());
+        Some(Ok(found))
     }
 }
 
 /// `None` where it is no token of a service account.
 pub(super) fn service_account(server: &Server, text: &str, wanted: &[&str]) -> Option<Result<Accepted, String>> {
-    let token = match server.verified_tokens().token(server.config().pki.token_key(), text)? {
-        Ok(token) => token,
+    let keys = server.config().pki.token_keys();
+    let Known { token, key } = match server.verified_tokens().token(&keys, text)? {
+        Ok(known) => known,
         Err(reason) => return Some(Err(reason)),
     };
     let look = Look { caches: server.caches(), now: server.now() };
-    Some(match &*token {
+    let accepted = match &*token {
         Token::Bound(claims) => look.bound(claims, wanted),
         Token::Legacy(claims) => look.legacy(claims, text, wanted),
-    })
+    };
+    if let Ok(it) = &accepted
+        && key != keys.signing.id()
+    {
+        server.config().pki.note_old_token(&it.who.user);
+    }
+    Some(accepted)
 }
 
 /// What the caches hold now.

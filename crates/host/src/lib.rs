@@ -43,6 +43,7 @@ mod stats;
 mod stops;
 mod teardown;
 mod tree;
+mod user_namespaces;
 pub mod volumes;
 mod wall_clock;
 

@@ -5,6 +5,7 @@
 
 mod access;
 mod certificate;
+mod checkpoint;
 mod configz;
 mod containers;
 mod logs;

@@ -145,9 +145,18 @@ fn proxier() -> Vec<Value> {
     ]
 }
 
+/// Upstream's API server may do anything at its kubelets, and the role leaves `nodes/checkpoint` out. Here it has this role alone.
 fn kubelet_admin() -> Vec<Value> {
-    let parts =
-        ["nodes/configz", "nodes/healthz", "nodes/log", "nodes/metrics", "nodes/pods", "nodes/proxy", "nodes/stats"];
+    let parts = [
+        "nodes/checkpoint",
+        "nodes/configz",
+        "nodes/healthz",
+        "nodes/log",
+        "nodes/metrics",
+        "nodes/pods",
+        "nodes/proxy",
+        "nodes/stats",
+    ];
     vec![rule(READ, &[""], &["nodes"]), rule(&["proxy"], &[""], &["nodes"]), rule(&["*"], &[""], &parts)]
 }
 

@@ -13,7 +13,7 @@ use corten_kubelet::{
 };
 use tokio::{sync::watch, time::Instant};
 
-use super::NodeHands;
+use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
     Cgroups, EndOfMachine, Layout, cri, folder_modes, lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
@@ -140,6 +140,7 @@ impl NodeHands {
             .iter()
             .flat_map(|it| [Some(&*it.image_ref), it.image.as_ref().map(|it| &*it.image)])
             .flatten()
+            .chain(containers.iter().flat_map(mounted_images))
             .collect();
         let names = |it: &cri::Image| {
             std::iter::once(&it.id).chain(&it.repo_tags).chain(&it.repo_digests).cloned().collect::<Vec<_>>()
@@ -177,6 +178,11 @@ impl NodeHands {
         let work = tokio::task::spawn_blocking(move || read_remains(&cgroups, &layout));
         work.await.unwrap_or_default()
     }
+}
+
+/// Images that a container mounts.
+fn mounted_images(container: &cri::Container) -> impl Iterator<Item = &str> {
+    container.annotations.get(VOLUME_IMAGES).into_iter().flat_map(|it| it.split(','))
 }
 
 fn read_signals(cgroups: &Cgroups, layout: &Layout) -> Signals {

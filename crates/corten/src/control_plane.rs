@@ -156,6 +156,10 @@ impl ControlPlane {
         Stopping(self.stopping.subscribe())
     }
 
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
     fn serve(&mut self, listener: TcpListener) {
         let (server, stopping) = (self.server.clone(), self.stopping());
         self.tasks.spawn(async move {

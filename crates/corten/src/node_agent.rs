@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use corten_apiserver::pki::Authority;
 use corten_client::BoxFuture;
 use corten_host::{
@@ -20,6 +20,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::verbs::node_options::NodeOptions;
 use crate::{
+    anew::Anew,
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster},
@@ -79,6 +80,7 @@ impl ExposureHands for HostExposures {
         Box::pin(async {
             let mut found = self.0.exposures().await;
             found.extend(self.1.drops());
+            found.extend(self.1.way_out());
             found
         })
     }
@@ -123,6 +125,8 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let stopping = control_plane.stopping();
     tasks.spawn(corten_runner::run_node_exposures(exposed, name, clock_of_node, journal_of_node, stopping));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
+    let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
+    tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let networks = Options::default().pod_cidrs;
@@ -169,7 +173,10 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         ended.context("a task of the node broke")?;
     }
     loops.stop();
-    Ok(())
+    match anew.reason() {
+        Some(reason) => bail!("{reason}"),
+        None => Ok(()),
+    }
 }
 
 /// Where the machine has a logind, its end waits for the pods.

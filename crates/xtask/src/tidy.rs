@@ -62,6 +62,7 @@ pub(crate) fn run() -> Result<()> {
         let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         sins.extend(file_sins(&name, &text));
     }
+    sins.extend(crate::faults::sins(&root)?);
     let listed: BTreeSet<String> = fs::read_to_string(root.join("crates/xtask/tidy.allow"))
         .unwrap_or_default()
         .lines()

@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, folder_modes, lost, mounts, node_facts,
+    Cgroups, EndOfMachine, Layout, cri, disks, folder_modes, lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
     stops,
 };
@@ -109,7 +109,7 @@ impl NodeHands {
     /// What should keep Pods and the machine's users apart, and does not.
     pub async fn exposures(&self) -> Vec<Exposure> {
         let layout = self.layout().clone();
-        let look = move || [folder_modes::exposed(&layout), lost::lost(&layout)].concat();
+        let look = move || [folder_modes::exposed(&layout), lost::lost(&layout), disks::unwritable(&layout)].concat();
         let folders = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         let pods = self.layout().pods();
         let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);

@@ -21,7 +21,6 @@ mod health;
 mod limits;
 mod metrics;
 mod openapi;
-pub mod pki;
 mod recheck;
 pub mod request;
 mod reviews;

@@ -56,7 +56,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot issue the serving certificate: {0}")]
-    Certificate(crate::pki::Error),
+    Certificate(corten_pki::Error),
     #[error("cannot read the listener's address: {0}")]
     Address(io::Error),
 }

@@ -11,10 +11,10 @@ use anyhow::{Context, Result};
 use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Machine, Rotation, Server,
     Sink, StaticTokens,
-    pki::{Authority, RENEWAL_INTERVAL},
 };
 use corten_host::WallClock;
 use corten_meta::{Key, Resource};
+use corten_pki::{Authority, RENEWAL_INTERVAL};
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
 use corten_store::{Store, embedded};

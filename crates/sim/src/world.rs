@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
-use corten_apiserver::{Config, Identity, JournalSource, Limits, Server, pki::Authority};
+use corten_apiserver::{Config, Identity, JournalSource, Limits, Server};
 use corten_client::Client;
 use corten_controllers::CONTROLLERS;
 use corten_meta::{Key, Resource, Time};
+use corten_pki::Authority;
 use corten_reconcile::Decision;
 use corten_runner::{Clock, JournalBook, Sight, run_controller, run_scheduler};
 use corten_scheduler::Scheduler;

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 20] = [
+const FLOORS: [(&str, u8); 21] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-schema", 0),
@@ -29,17 +29,20 @@ const FLOORS: [(&str, u8); 20] = [
     ("corten-runner", 3),
     ("corten-stream", 3),
     ("corten-host", 3),
+    ("corten-pki", 3),
     ("corten-apiserver", 3),
     ("corten-cli", 4),
     ("corten-sim", 4),
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 7] = [
+const SAME_FLOOR: [(&str, &str); 9] = [
     ("corten-api", "corten-meta"),
     ("corten-schema", "corten-meta"),
     ("corten-controllers", "corten-kinds"),
     ("corten-runner", "corten-client"),
+    ("corten-pki", "corten-stream"),
+    ("corten-apiserver", "corten-pki"),
     ("corten-apiserver", "corten-store"),
     ("corten-apiserver", "corten-stream"),
     ("corten-host", "corten-stream"),

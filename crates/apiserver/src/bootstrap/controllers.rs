@@ -44,7 +44,7 @@ fn certificate() -> Vec<Value> {
         rule(&["get", "list", "watch"], &[""], &["nodes", "pods", "services"]),
         rule(UPDATE, GROUP, &["certificatesigningrequests/approval", "certificatesigningrequests/status"]),
         approves,
-        named(&["sign"], GROUP, &["signers"], &crate::pki::SIGNERS),
+        named(&["sign"], GROUP, &["signers"], &corten_pki::SIGNERS),
         rule(&["create"], &["authorization.k8s.io"], &["subjectaccessreviews"]),
     ]
 }

@@ -12,7 +12,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::target::Node;
-use crate::{pki, request::BoxError};
+use corten_pki as pki;
+
+use crate::request::BoxError;
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);

@@ -132,7 +132,7 @@ fn by_token(server: &Server, BearerToken(token): &BearerToken) -> Result<Accepte
 }
 
 /// `None` where none was shown; `Err` where it proves nothing.
-fn by_certificate(peer: Option<&Peer>, pki: &crate::pki::Authority) -> Option<Result<Identity, ()>> {
+fn by_certificate(peer: Option<&Peer>, pki: &corten_pki::Authority) -> Option<Result<Identity, ()>> {
     let chain = peer.map_or(&[][..], |it| &it.certificates);
     chain.first()?;
     Some(pki.verify_client(chain).map(holder_of).map_err(|error| {
@@ -140,8 +140,8 @@ fn by_certificate(peer: Option<&Peer>, pki: &crate::pki::Authority) -> Option<Re
     }))
 }
 
-fn holder_of(proven: crate::pki::Proven) -> Identity {
-    let crate::pki::Proven { user, uid, groups, fingerprint } = proven;
+fn holder_of(proven: corten_pki::Proven) -> Identity {
+    let corten_pki::Proven { user, uid, groups, fingerprint } = proven;
     let credential = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])];
     authenticated(Identity { user, uid, groups, extra: credential.into() })
 }

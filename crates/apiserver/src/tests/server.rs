@@ -10,7 +10,9 @@ use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use corten_store::backend::memory::Memory;
 
-use crate::{Config, JournalSource, Limits, Server, pki::Authority};
+use corten_pki::Authority;
+
+use crate::{Config, JournalSource, Limits, Server};
 
 struct OneDecision;
 

@@ -21,7 +21,9 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::server;
-use crate::{Identity, KubeletClient, Server, pki::Authority};
+use corten_pki::Authority;
+
+use crate::{Identity, KubeletClient, Server};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 

@@ -17,9 +17,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::server;
+use corten_pki::Authority;
+
 use crate::{
     Body, Config, Identity, Server,
-    pki::Authority,
     request::{Peer, whole},
 };
 

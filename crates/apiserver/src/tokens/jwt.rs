@@ -3,7 +3,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::pki::TokenKey;
+use corten_pki::TokenKey;
 
 const ALGORITHM: &str = "ES256";
 

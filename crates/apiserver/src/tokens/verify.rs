@@ -13,9 +13,10 @@ use super::{
     claims::{Bound, Claims, LEGACY_ISSUER, Legacy, user_name},
     jwt, unix_seconds,
 };
+use corten_pki::TokenKey;
+
 use crate::{
     Server,
-    pki::TokenKey,
     request::Identity,
     watch_cache::{Caches, Stored},
 };

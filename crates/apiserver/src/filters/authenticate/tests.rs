@@ -1,7 +1,7 @@
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use super::*;
-use crate::pki::{Authority, Credential};
+use corten_pki::{Authority, Credential};
 
 fn peer(credential: Option<&Credential>) -> Peer {
     let chain = credential.map(|it| CertificateDer::from_pem_slice(it.certificate.as_bytes()).expect("a certificate"));

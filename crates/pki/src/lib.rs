@@ -140,8 +140,8 @@ impl Authority {
         Self::from_credential(&credential, TokenKey::generate()?.0, Path::new("memory"))
     }
 
-    #[cfg(test)]
-    pub(crate) fn tell_time(&mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) {
+    /// Where the authority reads the time, instead of the machine's clock.
+    pub fn tell_time(&mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) {
         self.now = Box::new(now);
     }
 

@@ -41,17 +41,17 @@ impl TokenKey {
     }
 
     /// `None` where the system gives no randomness.
-    pub(crate) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+    pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         self.pair.sign(&SystemRandom::new(), message).ok().map(|it| it.as_ref().to_vec())
     }
 
-    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let public = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key().as_ref());
         public.verify(message, signature).is_ok()
     }
 
     /// The public half as RFC 7517 writes it.
-    pub(crate) fn jwk(&self) -> Value {
+    pub fn jwk(&self) -> Value {
         let point = &self.pair.public_key().as_ref()[1..];
         let (x, y) = point.split_at(COORDINATE_BYTES);
         let text = |it: &[u8]| URL_SAFE_NO_PAD.encode(it);

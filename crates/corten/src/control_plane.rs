@@ -8,9 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_access::tokens::StaticTokens;
+use corten_admission::Machine;
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Machine, Rotation, Server,
-    Sink, StaticTokens,
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
 };
 use corten_host::WallClock;
 use corten_meta::{Key, Resource};

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 21] = [
+const FLOORS: [(&str, u8); 25] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-schema", 0),
@@ -30,25 +30,42 @@ const FLOORS: [(&str, u8); 21] = [
     ("corten-stream", 3),
     ("corten-host", 3),
     ("corten-pki", 3),
+    ("corten-cacher", 3),
+    ("corten-access", 3),
+    ("corten-openapi", 3),
+    ("corten-admission", 3),
     ("corten-apiserver", 3),
     ("corten-cli", 4),
     ("corten-sim", 4),
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 9] = [
+const SAME_FLOOR: [(&str, &str); 21] = [
     ("corten-api", "corten-meta"),
     ("corten-schema", "corten-meta"),
     ("corten-controllers", "corten-kinds"),
     ("corten-runner", "corten-client"),
     ("corten-pki", "corten-stream"),
+    ("corten-cacher", "corten-store"),
+    ("corten-access", "corten-cacher"),
+    ("corten-access", "corten-pki"),
+    ("corten-openapi", "corten-cacher"),
+    ("corten-admission", "corten-access"),
+    ("corten-admission", "corten-cacher"),
+    ("corten-admission", "corten-pki"),
+    ("corten-admission", "corten-store"),
+    ("corten-apiserver", "corten-access"),
+    ("corten-apiserver", "corten-admission"),
+    ("corten-apiserver", "corten-cacher"),
+    ("corten-apiserver", "corten-openapi"),
     ("corten-apiserver", "corten-pki"),
     ("corten-apiserver", "corten-store"),
     ("corten-apiserver", "corten-stream"),
     ("corten-host", "corten-stream"),
 ];
 /// Who may name the store: all others speak the API.
-const STORE_USERS: [&str; 4] = ["corten-apiserver", "corten-sim", "corten", "xtask"];
+const STORE_USERS: [&str; 6] =
+    ["corten-cacher", "corten-admission", "corten-apiserver", "corten-sim", "corten", "xtask"];
 /// What a mind's manifest may not name.
 const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "tonic", "rustls", "futures-util"];
 

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_stream::{Answer, Dialed, dial};
 
 use http::{Request, Response, StatusCode, response};
@@ -23,7 +24,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::server;
 use corten_pki::Authority;
 
-use crate::{Identity, KubeletClient, Server};
+use crate::{KubeletClient, Server};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 

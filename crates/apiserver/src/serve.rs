@@ -8,6 +8,8 @@ mod turn;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use corten_access::Peer;
+use corten_cacher::body::BoxError;
 use corten_stream::{Addresses, Connected};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
@@ -27,10 +29,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use turn::InOneTurn;
 
-use crate::{
-    Server, pki,
-    request::{BoxError, Peer},
-};
+use crate::Server;
 
 type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
@@ -55,7 +54,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot issue the serving certificate: {0}")]
-    Certificate(pki::Error),
+    Certificate(corten_pki::Error),
     #[error("cannot read the listener's address: {0}")]
     Address(io::Error),
 }
@@ -229,6 +228,6 @@ fn peer_of(stream: &TlsStream, address: SocketAddr) -> Peer {
     Peer { address, certificates: chain.iter().map(|it| it.clone().into_owned()).collect() }
 }
 
-fn with_body(request: http::Request<Incoming>) -> http::Request<crate::request::Body> {
+fn with_body(request: http::Request<Incoming>) -> http::Request<corten_cacher::body::Body> {
     request.map(|it| it.map_err(Into::into).boxed_unsync())
 }

@@ -8,11 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_access::tokens::StaticTokens;
+use corten_admission::Machine;
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Machine, Rotation, Server,
-    Sink, StaticTokens, pki::Authority,
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
 };
 use corten_meta::{Key, Resource};
+use corten_pki::{Authority, RENEWAL_INTERVAL};
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
 use corten_store::{Store, embedded};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corten_apiserver::pki::Authority;
+use corten_pki::Authority;
 use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
 use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
 use futures_util::future::BoxFuture;

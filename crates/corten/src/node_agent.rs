@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use corten_apiserver::pki::Authority;
+use corten_pki::Authority;
 use corten_client::BoxFuture;
 use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,

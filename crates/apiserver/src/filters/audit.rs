@@ -3,8 +3,6 @@
 //! A record never holds up a request: where the sink's queue is full the record is dropped, and the drop is counted.
 
 mod event;
-mod file_log;
-mod policy;
 
 use std::{
     panic::{AssertUnwindSafe, resume_unwind},
@@ -14,6 +12,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_cacher::body::{Body, BoxError, Response, whole};
+use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, depth};
 use futures_util::FutureExt;
 use http::StatusCode;
@@ -21,54 +21,13 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-pub use file_log::{FileLog, Rotation};
-pub use policy::{Policy, PolicyError};
-
-use event::Event;
-use policy::{Level, Stage, Verdict};
-
+use super::next::Rest;
 use crate::{
-    Server,
-    chain::Rest,
-    request::{Body, BoxError, Context, RequestInfo, Response, whole},
+    audit::{Level, Sink, Stage},
+    context::Context,
+    state::State,
 };
-
-/// Where records go. Must return at once.
-pub trait Sink: Send + Sync {
-    /// `line` is one record as JSON, without a line break.
-    fn record(&self, line: Vec<u8>);
-
-    /// How many records were dropped because the sink could not keep up.
-    fn dropped(&self) -> u64;
-}
-
-/// What was lost, as `/metrics` shows it.
-pub(crate) fn metrics(sink: &dyn Sink) -> String {
-    let name = "apiserver_audit_error_total";
-    let lost = sink.dropped();
-    format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
-}
-
-/// What is kept of a request while it is under way.
-#[derive(Default)]
-pub(crate) struct Trail {
-    verdict: Verdict,
-    body: Option<Bytes>,
-}
-
-impl Trail {
-    /// Is there to be a record? Otherwise nothing needs to be remembered for it.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.verdict.level > Level::None
-    }
-
-    /// The request's body, where the policy wants it.
-    pub(crate) fn saw_body(&mut self, body: &Bytes) {
-        if self.verdict.level >= Level::Request {
-            self.body = Some(body.clone());
-        }
-    }
-}
+use event::Event;
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let Some(sink) = judge(ctx) else { return rest.run(ctx).await };
@@ -95,7 +54,7 @@ pub(crate) fn refused(ctx: &mut Context, status: &Status, attempted: &str) {
 
 /// What the policy wants of this request, put into the context. `None` where that is nothing.
 fn judge(ctx: &mut Context) -> Option<Arc<dyn Sink>> {
-    let config = ctx.server.config();
+    let config = ctx.state.config();
     let sink = config.audit.clone()?;
     let verdict = config.guard.audit_policy.judge(ctx.identity.as_ref(), &ctx.info);
     ctx.audit.verdict = verdict;
@@ -128,7 +87,7 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
         event.answered(code);
         event.request_object = request;
         let complete = (!verdict.omits(Stage::ResponseComplete)).then_some(event);
-        let ending = Ending { server: ctx.server.clone(), sink: sink.clone(), complete };
+        let ending = Ending { state: ctx.state.clone(), sink: sink.clone(), complete };
         return response.map(|body| BodyExt::boxed_unsync(Watched { body, _ending: ending }));
     }
     if verdict.omits(Stage::ResponseComplete) {
@@ -185,7 +144,7 @@ fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
 
 /// Records the end of a long answer, however it comes.
 struct Ending {
-    server: Server,
+    state: State,
     sink: Arc<dyn Sink>,
     complete: Option<Event>,
 }
@@ -193,7 +152,7 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         if let Some(mut event) = self.complete.take() {
-            event.stage_timestamp = self.server.now().micro();
+            event.stage_timestamp = self.state.now().micro();
             write(&*self.sink, &event);
         }
     }

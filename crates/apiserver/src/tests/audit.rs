@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use corten_access::Identity;
 use http::Request;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server, Sink};
+use crate::{Server, Sink};
 
 #[derive(Default)]
 struct Kept(Mutex<Vec<Vec<u8>>>);
@@ -112,7 +113,7 @@ async fn ask(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(crate::request::whole(body.to_owned())).expect("a request");
+    let request = request.body(corten_cacher::body::whole(body.to_owned())).expect("a request");
     let who = who.map(|it| Identity::new(it, &["system:masters"]));
     let response = server.answer(request, None, who).await;
     response.into_body().collect().await.expect("a whole body").to_bytes()

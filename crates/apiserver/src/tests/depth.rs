@@ -6,13 +6,14 @@
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_meta::depth::{DEPTH_MAX, EXCEEDED, LEVELS_MAX, fits, of_text};
 use corten_store::{Operation, Store, Txn, backend::memory::Memory};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server};
+use crate::Server;
 
 /// A quarter of what the program's threads have, though an unoptimized build has frames many times larger.
 const STACK_BYTES: usize = 2 << 20;

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
+use corten_admission::{SUFFIX_BYTES, name_suffix};
 use corten_kinds::Kind;
 use corten_meta::{Status, Violation, Violations, field};
 use serde_json::{Map, Value, json};
 
 use super::target::Target;
-use crate::request::Context;
+use crate::context::Context;
 
 /// Set by the server alone; what a client sends is dropped.
 const SERVER_FIELDS: &[&str] = &[
@@ -23,7 +24,6 @@ const SERVER_FIELDS: &[&str] = &[
 /// Kept from the stored object where an update leaves them out; changing them is refused.
 const IMMUTABLE: &[&str] =
     &["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
-const SUFFIX_BYTES: usize = 5;
 const GENERATED_NAME_BYTES_MAX: usize = 63;
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// Upstream has no bound but the size of the object. Whatever becomes of one of the owners, all of them are looked at.
@@ -97,8 +97,8 @@ pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) -> Result<()
     if let Some(name) = generated {
         metadata.insert("name".into(), name.into());
     }
-    metadata.insert("uid".into(), ctx.server.new_uid().into());
-    metadata.insert("creationTimestamp".into(), ctx.server.now().to_string().into());
+    metadata.insert("uid".into(), ctx.state.new_uid().into());
+    metadata.insert("creationTimestamp".into(), ctx.state.now().to_string().into());
     if kind.policy.has_generation() {
         metadata.insert("generation".into(), 1.into());
     }
@@ -112,27 +112,7 @@ fn generated_name(ctx: &Context, object: &Value) -> Option<String> {
         return None;
     }
     let base: String = base.chars().take(GENERATED_NAME_BYTES_MAX - SUFFIX_BYTES).collect();
-    Some(base + &name_suffix(ctx))
-}
-
-/// Five characters that make no words and are not likely to come twice.
-pub(crate) fn name_suffix(ctx: &Context) -> String {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let uid = ctx.server.new_uid();
-    let digits: Vec<u8> = uid.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let suffix = digits.chunks(3).take(SUFFIX_BYTES).map(|it| {
-        let number = it.iter().fold(0_usize, |sum, digit| sum * 16 + usize::from(hex(*digit)));
-        char::from(ALPHABET[number % ALPHABET.len()])
-    });
-    suffix.collect()
-}
-
-fn hex(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        b'a'..=b'f' => digit - b'a' + 10,
-        _ => digit.saturating_sub(b'A') + 10,
-    }
+    Some(base + &name_suffix(&ctx.state.new_uid()))
 }
 
 /// Keeps what an update may leave out, and gives what it may not change.
@@ -299,7 +279,7 @@ impl fmt::Display for List<'_> {
 /// Marks the object as being deleted, `grace_seconds` from now.
 pub(super) fn mark_deleted(ctx: &Context, object: &mut Value, grace_seconds: i64) {
     let grace = Duration::from_secs(u64::try_from(grace_seconds).unwrap_or_default());
-    let at = ctx.server.now().after(grace).to_string();
+    let at = ctx.state.now().after(grace).to_string();
     let metadata = of(object);
     metadata.insert("deletionTimestamp".into(), at.into());
     metadata.insert("deletionGracePeriodSeconds".into(), grace_seconds.into());

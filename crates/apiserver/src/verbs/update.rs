@@ -1,28 +1,29 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
 use bytes::Bytes;
+use corten_admission::{Operation, services};
+use corten_cacher::{
+    body::Response,
+    codec::Form,
+    watch_cache::{Stored, versions},
+};
 use corten_kinds::{Kind, Subresource};
 use corten_meta::{Status, Violation, depth::Read, number};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
+    body,
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
     write::{self, ATTEMPTS, Asked, Written},
 };
-use crate::{
-    admission::Operation,
-    codec::{self, Form},
-    request::{Context, Response},
-    services, versions,
-    watch_cache::Stored,
-};
+use crate::context::Context;
 
-pub(super) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
-    let mut body = codec::object(ctx, target.asked).await?;
+    let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     metadata::rename(&mut body, target)?;
     let part = Part::of(target);
@@ -32,7 +33,7 @@ pub(super) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Re
 
 /// Which part of the object a change may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// All but what its policy keeps.
     Main,
     Status,
@@ -47,7 +48,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    pub(super) fn of(target: &Target) -> Self {
+    pub(crate) fn of(target: &Target) -> Self {
         match target.subresource {
             Some(Subresource::Status) => Self::Status,
             Some(Subresource::Finalize) => Self::Finalizers,
@@ -59,7 +60,7 @@ impl Part {
 }
 
 /// Makes the new object out of the stored one.
-pub(super) type Make<'a> = &'a mut (dyn FnMut(&mut Context, &Value) -> Result<Value, Status> + Send);
+pub(crate) type Make<'a> = &'a mut (dyn FnMut(&mut Context, &Value) -> Result<Value, Status> + Send);
 
 /// As [`Make`], where the change may know already who owns what after it.
 pub(super) type MakeOwned<'a> =
@@ -67,7 +68,7 @@ pub(super) type MakeOwned<'a> =
 
 /// Reads, changes and stores an object, again where another write came between, unless the change names a revision. Gives
 /// the object as it is then.
-pub(super) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
+pub(crate) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
     change_owned(ctx, target, part, &mut |ctx, old| Ok((make(ctx, old)?, None))).await
 }
 
@@ -182,7 +183,7 @@ async fn prepared(
     let request = Asked { ctx, target, operation: Operation::Update, old: Some(old) };
     request.admit(&mut new).await?;
     if part == Part::Main {
-        services::allot(ctx, kind, &mut new, Some(old))?;
+        services::allot(&ctx.state.services(), &ctx.claims, kind, &mut new, Some(old))?;
     }
     let is_spec = matches!(part, Part::Main | Part::Particular(_));
     if is_spec && kind.policy.has_generation() && spec_differs(&new, old) {

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use corten_access::{Identity, identity::user_info};
 use corten_meta::{MicroTime, Status};
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::policy::{Level, Stage, Verdict};
-use crate::{
-    request::{Context, Identity},
-    reviews::user_info,
-};
+use crate::audit::{Level, Stage, Verdict};
+use crate::context::Context;
 
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -98,7 +96,7 @@ impl Event {
             request_object: None,
             response_object: None,
             request_received_timestamp: ctx.received.micro(),
-            stage_timestamp: ctx.server.now().micro(),
+            stage_timestamp: ctx.state.now().micro(),
             annotations: ctx.audit_annotations.clone(),
         }
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use corten_apiserver::pki::rotation::{self, Listed, Rotating};
+use corten_pki::rotation::{self, Listed, Rotating};
 use corten_meta::Time;
 use serde::Serialize;
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use corten_apiserver::pki::{
+use corten_pki::{
     self, InUse,
     rotation::{self, Rotating},
 };

@@ -36,7 +36,7 @@ pub(super) struct Cluster {
 }
 
 /// What this machine lacks for a suite, in words; `None` if nothing.
-pub(super) fn missing(suite: &str) -> Option<String> {
+pub(crate) fn missing(suite: &str) -> Option<String> {
     let mut tools = vec!["kubectl", "curl", "openssl", "python3"];
     if suite == "clients" {
         tools.extend(["node", "npm", "cargo"]);

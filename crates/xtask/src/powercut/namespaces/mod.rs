@@ -232,8 +232,15 @@ impl Machine for Apart {
         self.booted = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         let log = self.bench.shelf.path().join("boot.log");
         let device = disk::attach(&self.disk)?;
-        self.first = Some(self.power_on(&device, &log)?);
-        self.wait_up(&log)
+        let up = self.power_on(&device, &log).and_then(|it| {
+            self.first = Some(it);
+            self.wait_up(&log)
+        });
+        if up.is_err() {
+            // One that came up has given it back when its disk was mounted.
+            let _ = outside::run("losetup", &["--detach", &device]);
+        }
+        up
     }
 
     fn starts_at_boot(&self) -> bool {

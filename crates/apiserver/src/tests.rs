@@ -16,6 +16,7 @@
 //! set rv = .metadata.resourceVersion    for ${rv} later
 //! ```
 
+mod answers;
 mod attacks;
 mod audit;
 mod browsers;

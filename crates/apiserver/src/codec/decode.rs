@@ -154,6 +154,7 @@ pub(crate) async fn object(ctx: &mut Context, kind: &Kind) -> Result<Value, Stat
     let Document { mut value, duplicates } = document(ctx, wanted).await?;
     identify(&mut value, kind)?;
     validated(ctx, kind, &mut value, duplicates)?;
+    ctx.audit.decoded(&value);
     Ok(value)
 }
 

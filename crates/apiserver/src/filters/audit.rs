@@ -54,6 +54,10 @@ pub(crate) fn metrics(sink: &dyn Sink) -> String {
 pub(crate) struct Trail {
     verdict: Verdict,
     body: Option<Bytes>,
+    /// The request's object, once it is decoded; its body is shown where it is none.
+    decoded: Option<Value>,
+    /// The name of that object: the path of a create has none.
+    name: String,
 }
 
 impl Trail {
@@ -67,6 +71,27 @@ impl Trail {
         if self.verdict.level >= Level::Request {
             self.body = Some(body.clone());
         }
+    }
+
+    /// The request's object, as it was understood (audit.LogRequestObject).
+    pub(crate) fn decoded(&mut self, object: &Value) {
+        if !self.is_kept() {
+            return;
+        }
+        object["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut self.name);
+        if self.verdict.level >= Level::Request {
+            self.decoded = Some(object.clone());
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn requested(&self) -> Option<Value> {
+        let omit = self.verdict.omit_managed_fields;
+        let decoded = || self.decoded.clone().map(|it| shown(it, omit));
+        decoded().or_else(|| self.body.as_ref().and_then(|it| object(it, omit)))
     }
 }
 
@@ -121,7 +146,7 @@ fn write(sink: &dyn Sink, event: &Event) {
 async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Response {
     let code = response.status();
     let verdict = &ctx.audit.verdict;
-    let request = ctx.audit.body.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));
+    let request = ctx.audit.requested();
     if is_long(&ctx.info) && code.as_u16() < 400 {
         record(ctx, &**sink, Stage::ResponseStarted, |event| event.answered(code));
         let mut event = Event::of(ctx, verdict, Stage::ResponseComplete);
@@ -170,7 +195,11 @@ async fn read(response: Response) -> (Response, Option<Bytes>) {
 /// refused for it.
 fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
     let json = || depth::read_answer(bytes).map(|it| it.value);
-    let mut object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    let object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    Some(shown(object, omit_managed_fields))
+}
+
+fn shown(mut object: Value, omit_managed_fields: bool) -> Value {
     if omit_managed_fields {
         let strip = |it: &mut Value| {
             if let Some(metadata) = it.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -180,7 +209,7 @@ fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
         strip(&mut object);
         object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
     }
-    Some(object)
+    object
 }
 
 /// Records the end of a long answer, however it comes.

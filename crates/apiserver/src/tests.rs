@@ -16,6 +16,7 @@
 //! set rv = .metadata.resourceVersion    for ${rv} later
 //! ```
 
+mod answers;
 mod attacks;
 mod audit;
 mod browsers;
@@ -77,6 +78,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("reviews", include_str!("../testdata/http/reviews.txt")),
     ("services", include_str!("../testdata/http/services.txt")),
     ("signing_requests", include_str!("../testdata/http/signing_requests.txt")),
+    ("strategies", include_str!("../testdata/http/strategies.txt")),
     ("subresources", include_str!("../testdata/http/subresources.txt")),
     ("system", include_str!("../testdata/http/system.txt")),
     ("table", include_str!("../testdata/http/table.txt")),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use corten_pki::Authority;
 use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
+use corten_pki::Authority;
 use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
 use futures_util::future::BoxFuture;
 use serde_json::Value;

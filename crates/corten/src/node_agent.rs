@@ -8,13 +8,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use corten_pki::Authority;
 use corten_client::BoxFuture;
 use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,
     notify_service_manager, stopped_with_machine,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
+use corten_pki::Authority;
 use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 

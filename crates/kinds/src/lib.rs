@@ -48,8 +48,8 @@ pub use core::service::allocation as service_allocation;
 pub use deleted::returns_deleted_object;
 pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
-pub use policy::{Policy, keep};
-pub use row::{Cell, Column, Kind, Subresource, Verb, ViewOf, place_of};
+pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
+pub use row::{Cell, Column, Kind, Subresource, Verb, ViewOf, place_instead_of, place_of};
 
 /// Every resource, sorted by group, version and plural.
 pub static KINDS: &[Kind] = &[

@@ -103,6 +103,11 @@ pub fn place_of(field: &'static str) -> &'static str {
     }
 }
 
+/// Where the value stands if its own place is empty (`ToSelectableFields` of events).
+pub fn place_instead_of(field: &str) -> Option<&'static str> {
+    (field == "source").then_some("reportingComponent")
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Create,

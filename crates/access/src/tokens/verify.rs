@@ -73,7 +73,6 @@ impl Verified {
         Some(Ok(found))
     }
 
-
     /// `None` where it is no token of a service account.
     pub(super) fn service_account(
         &self,

@@ -4,6 +4,7 @@ mod file_log;
 mod policy;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 pub use file_log::{FileLog, Rotation};
 pub(crate) use policy::{Level, Stage, Verdict};
@@ -30,6 +31,10 @@ pub(crate) fn metrics(sink: &dyn Sink) -> String {
 pub(crate) struct Trail {
     pub(crate) verdict: Verdict,
     pub(crate) body: Option<Bytes>,
+    /// The request's object, once it is decoded; its body is shown where it is none.
+    pub(crate) decoded: Option<Value>,
+    /// The name of that object: the path of a create has none.
+    pub(crate) name: String,
 }
 
 impl Trail {
@@ -42,6 +47,17 @@ impl Trail {
     pub(crate) fn saw_body(&mut self, body: &Bytes) {
         if self.verdict.level >= Level::Request {
             self.body = Some(body.clone());
+        }
+    }
+
+    /// The request's object, as it was understood (audit.LogRequestObject).
+    pub(crate) fn decoded(&mut self, object: &Value) {
+        if !self.is_kept() {
+            return;
+        }
+        object["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut self.name);
+        if self.verdict.level >= Level::Request {
+            self.decoded = Some(object.clone());
         }
     }
 }

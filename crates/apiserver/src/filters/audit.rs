@@ -23,11 +23,19 @@ use serde_json::Value;
 
 use super::next::Rest;
 use crate::{
-    audit::{Level, Sink, Stage},
+    audit::{Level, Sink, Stage, Trail},
     context::Context,
     state::State,
 };
 use event::Event;
+
+impl Trail {
+    fn requested(&self) -> Option<Value> {
+        let omit = self.verdict.omit_managed_fields;
+        let decoded = || self.decoded.clone().map(|it| shown(it, omit));
+        decoded().or_else(|| self.body.as_ref().and_then(|it| object(it, omit)))
+    }
+}
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let Some(sink) = judge(ctx) else { return rest.run(ctx).await };
@@ -80,7 +88,7 @@ fn write(sink: &dyn Sink, event: &Event) {
 async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Response {
     let code = response.status();
     let verdict = &ctx.audit.verdict;
-    let request = ctx.audit.body.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));
+    let request = ctx.audit.requested();
     if is_long(&ctx.info) && code.as_u16() < 400 {
         record(ctx, &**sink, Stage::ResponseStarted, |event| event.answered(code));
         let mut event = Event::of(ctx, verdict, Stage::ResponseComplete);
@@ -129,7 +137,11 @@ async fn read(response: Response) -> (Response, Option<Bytes>) {
 /// refused for it.
 fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
     let json = || depth::read_answer(bytes).map(|it| it.value);
-    let mut object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    let object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    Some(shown(object, omit_managed_fields))
+}
+
+fn shown(mut object: Value, omit_managed_fields: bool) -> Value {
     if omit_managed_fields {
         let strip = |it: &mut Value| {
             if let Some(metadata) = it.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -139,7 +151,7 @@ fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
         strip(&mut object);
         object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
     }
-    Some(object)
+    object
 }
 
 /// Records the end of a long answer, however it comes.

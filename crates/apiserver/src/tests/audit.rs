@@ -54,7 +54,7 @@ async fn what_may_change_something_is_recorded() {
         ("/verb", json!("create")),
         ("/user", json!({ "username": "root", "groups": ["system:masters"] })),
         ("/userAgent", json!("test/1")),
-        ("/objectRef", json!({ "resource": "configmaps", "namespace": "default", "apiVersion": "v1" })),
+        ("/objectRef", json!({ "resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1" })),
         ("/responseStatus/code", json!(201)),
         ("/requestReceivedTimestamp", json!("2027-01-15T08:00:00.000000Z")),
         ("/annotations/authorization.k8s.io~1decision", json!("allow")),
@@ -133,7 +133,8 @@ async fn a_policy_says_how_much_of_what_is_recorded() {
     assert!(received.get("requestObject").is_none() && received.get("responseStatus").is_none());
     assert_eq!(complete["stage"], "ResponseComplete");
     assert_eq!(complete["auditID"], received["auditID"]);
-    assert_eq!(complete["requestObject"], json!({ "metadata": { "name": "a" }, "data": { "k": "v" } }));
+    let object = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": { "name": "a" }, "data": { "k": "v" } });
+    assert_eq!(complete["requestObject"], object);
     assert_eq!(complete["responseObject"]["data"], json!({ "k": "v" }));
     assert!(complete["responseObject"]["metadata"].get("managedFields").is_none());
 

@@ -13,6 +13,7 @@ pub(super) async fn object(ctx: &mut Context, kind: &Kind) -> Result<Value, Stat
     let document = codec::document(&ctx.headers, &body, &kind.resource.kind)?;
     let (object, warnings) = document.object(ctx.strictness()?, kind)?;
     ctx.warnings.extend(warnings);
+    ctx.audit.decoded(&object);
     Ok(object)
 }
 

@@ -64,13 +64,13 @@ pub(crate) async fn prepared(
     asked.admit(&mut object).await?;
     services::allot(&ctx.state.services(), &ctx.claims, kind, &mut object, None)?;
     managed::put(&mut object, &owners);
-    let mut violations = metadata::violations(kind, &object, None);
+    let mut violations = metadata::violations(target.asked, &object, None);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
     violations.extend(target.asked.policy.validate(&object));
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Status::invalid(target.resource(), name, &violations));
+        return Err(Status::invalid(&kind.resource, name, &violations));
     }
     asked.validate(&object).await?;
     Ok(object)

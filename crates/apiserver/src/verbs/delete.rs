@@ -91,21 +91,24 @@ fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) ->
     if target.kind.subresources.contains(&Subresource::Finalize) {
         return namespace_step(ctx, old, new, marked_before);
     }
-    let default_grace = target.kind.policy.default_grace_seconds(old);
+    let policy = target.kind.policy;
     let asked_grace = options.grace_seconds.map(|it| if it < 0 { 1 } else { it });
     if marked_before {
         let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
         match asked_grace {
             // Only ever sooner: a deletion cannot be put off.
-            _ if grace == 0 || default_grace == 0 => {}
+            _ if grace == 0 || policy.grace_seconds(old, Some(1)) == 0 => {}
             Some(0) => {}
             Some(asked) if asked < grace => return Step::Mark(sooner(ctx, new, grace, asked)),
             _ if new == *old => return Step::Keep,
             _ => return Step::Mark(new),
         }
-    } else if default_grace > 0 && asked_grace != Some(0) {
-        metadata::mark_deleted(ctx, &mut new, asked_grace.unwrap_or(default_grace));
-        return Step::Mark(new);
+    } else {
+        let grace = policy.grace_seconds(old, asked_grace);
+        if grace > 0 {
+            metadata::mark_deleted(ctx, &mut new, grace);
+            return Step::Mark(new);
+        }
     }
     if metadata::finalizers(&new).is_empty() {
         return Step::Remove;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 use corten_admission::{SUFFIX_BYTES, name_suffix};
-use corten_kinds::Kind;
+use corten_kinds::{Kind, MetadataChecks};
 use corten_meta::{Status, Violation, Violations, field};
 use serde_json::{Map, Value, json};
 
@@ -73,9 +73,10 @@ pub(super) fn place(object: &mut Value, target: &Target, on: &str) -> Result<(),
 pub(super) fn rename(object: &mut Value, target: &Target) -> Result<(), Status> {
     let named = text(object, "name");
     if named.is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object ( based on URL) was undeterminable: name must be provided",
-        ));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
     }
     if named != target.name {
         let message = format!("the name of the object ({named}) does not match the name on the URL ({})", target.name);
@@ -163,19 +164,46 @@ pub(super) fn violations(kind: &Kind, object: &Value, old: Option<&Value>) -> Ve
     found.into_vec()
 }
 
+/// What is wrong with the metadata of a changed object, as often as it is looked at: by rest.BeforeUpdate, then by the kind's
+/// own validation. `changes` is what a change may not do.
+pub(super) fn change_violations(
+    kind: &Kind,
+    object: &Value,
+    old: &Value,
+    changes: &[Violation],
+    checks: MetadataChecks,
+) -> Vec<Violation> {
+    let whole = violations(kind, object, Some(old));
+    let mut change = Violations::default();
+    change.extend(changes.iter().cloned());
+    labels(object, &mut change);
+    annotations(object, &mut change);
+    owners(object, Some(old), &mut change);
+    let change = change.into_vec();
+    let mut found = Violations::default();
+    found.extend(whole.iter().chain(&change).cloned());
+    if checks == MetadataChecks::WholeAndChange {
+        found.extend(whole);
+    }
+    if checks != MetadataChecks::None {
+        found.extend(change);
+    }
+    found.into_vec()
+}
+
 fn names(kind: &Kind, object: &Value, found: &mut Violations) {
     let (name, prefix) = (text(object, "name"), text(object, "generateName"));
-    if name.is_empty() {
-        found.push(Violation::required("metadata.name", "name or generateName is required"));
-    } else {
-        let reasons = kind.policy.name_violations(name);
-        found.extend(reasons.iter().map(|it| Violation::invalid("metadata.name", format!("{name:?}"), it)));
-    }
     if !prefix.is_empty() {
         // As upstream: a prefix may end in a dash, for something always follows it.
         let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |it| format!("{it}a"));
         let reasons = kind.policy.name_violations(&masked);
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.generateName", format!("{prefix:?}"), it)));
+    }
+    if name.is_empty() {
+        found.push(Violation::required("metadata.name", "name or generateName is required"));
+    } else {
+        let reasons = kind.policy.name_violations(name);
+        found.extend(reasons.iter().map(|it| Violation::invalid("metadata.name", format!("{name:?}"), it)));
     }
     let namespace = text(object, "namespace");
     if !kind.resource.namespaced && !namespace.is_empty() {

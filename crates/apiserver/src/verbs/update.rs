@@ -7,7 +7,7 @@ use corten_cacher::{
     codec::Form,
     watch_cache::{Stored, versions},
 };
-use corten_kinds::{Kind, Subresource};
+use corten_kinds::{Kind, MetadataChecks, Policy, Subresource, UpdateRules};
 use corten_meta::{Status, Violation, depth::Read, number};
 use http::StatusCode;
 use serde_json::Value;
@@ -122,7 +122,15 @@ fn replaces(ctx: &Context, target: &Target) -> bool {
 fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored) -> Result<(), Status> {
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
-    if !matches!(revision, "" | "0") {
+    if matches!(revision, "" | "0") {
+        if ctx.info.verb == "update" && !target.kind.policy.allows_unconditional_update() {
+            let violation = Violation::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            // As upstream: it says the resource where all others say the kind.
+            let mut named = target.resource().clone();
+            named.kind = named.plural.clone();
+            return Err(Status::invalid(&named, &target.name, &[violation]));
+        }
+    } else {
         match number::unsigned(revision) {
             Ok(revision) if revision == current.revision => {}
             Ok(_) => return Err(Status::stale(target.resource(), &target.name)),
@@ -171,8 +179,7 @@ async fn prepared(
         (new, tracked)
     };
     corten_schema::complete(kind.schema, &mut new);
-    let mut violations = metadata::carry_over(&mut new, old);
-    violations.extend(managed::violations(&sent));
+    let changes = metadata::carry_over(&mut new, old);
     let owners = if tracked.same {
         managed::put(&mut new, managed::text_of(old));
         Some(tracked.text)
@@ -186,14 +193,16 @@ async fn prepared(
         services::allot(&ctx.state.services(), &ctx.claims, kind, &mut new, Some(old))?;
     }
     let is_spec = matches!(part, Part::Main | Part::Particular(_));
-    if is_spec && kind.policy.has_generation() && spec_differs(&new, old) {
+    if is_spec && kind.policy.counts_changes() && (spec_differs(&new, old) || counted_metadata_differs(kind, &new, old))
+    {
         metadata::count_up(&mut new);
     }
-    violations.extend(metadata::violations(kind, &new, Some(old)));
+    let checks = if part == Part::Main { target.asked.policy.metadata_checks() } else { MetadataChecks::Change };
+    let mut violations = metadata::change_violations(target.asked, &new, old, &changes, checks);
+    violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
     if part == Part::Main {
-        violations.extend(target.asked.policy.validate(&new));
-        violations.extend(target.asked.policy.validate_update(&new, old));
+        violations.extend(rules(target.asked.policy, &new, old));
     }
     if part == Part::Status {
         violations.extend(kind.policy.validate_status_update(&new, old));
@@ -205,10 +214,22 @@ async fn prepared(
         violations.extend(kind.policy.validate_part(subresource, &new, old));
     }
     if !violations.is_empty() {
-        return Err(Status::invalid(target.resource(), &target.name, &violations));
+        return Err(Status::invalid(&kind.resource, &target.name, &violations));
     }
     request.validate(&new).await?;
     Ok((new, owners))
+}
+
+fn rules(policy: &dyn Policy, new: &Value, old: &Value) -> Vec<Violation> {
+    let mut found = Vec::new();
+    if policy.update_rules() == UpdateRules::WholeThenChange {
+        found.extend(policy.validate(new));
+    }
+    found.extend(policy.validate_update(new, old));
+    if policy.update_rules() == UpdateRules::ChangeThenWhole {
+        found.extend(policy.validate(new));
+    }
+    found
 }
 
 fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
@@ -218,6 +239,8 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             asked
         }
         Part::Status => {
+            // What is required of a status may be what its defaults fill in.
+            kind.policy.default(&mut asked);
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
             // As upstream: outside the core group a status may not touch labels.
@@ -231,6 +254,10 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
         }
         Part::Approval => {
             let mut new = old.clone();
+            // As upstream (csrApprovalStrategy): labels and all else of metadata is taken, too.
+            if asked["metadata"].is_object() {
+                corten_kinds::keep(&mut new, &asked, "metadata");
+            }
             let conditions = &asked["status"]["conditions"];
             if conditions.is_array() || new["status"]["conditions"].is_array() {
                 new["status"]["conditions"] = conditions.clone();
@@ -247,6 +274,11 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             new
         }
     }
+}
+
+/// Does metadata differ that counts as the spec does?
+fn counted_metadata_differs(kind: &Kind, new: &Value, old: &Value) -> bool {
+    kind.policy.counted_metadata().iter().any(|it| new["metadata"].get(*it) != old["metadata"].get(*it))
 }
 
 /// Does anything but metadata and status differ?

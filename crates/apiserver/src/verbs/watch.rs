@@ -52,15 +52,22 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
     let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.asker())).transpose()?;
-    if let Some(revision) = options.revision {
-        ctx.state.caches().reach(revision).await?;
-    }
+    // What follows a revision can be waited for before there is that revision; the state at it cannot be shown.
+    let after = match options.start {
+        Start::After(revision) => revision,
+        Start::State | Start::Now => {
+            if let Some(revision) = options.revision {
+                ctx.state.caches().reach(revision).await?;
+            }
+            0
+        }
+    };
     let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
     let applied = ctx.state.caches().applied();
     let frames = match target.cache(ctx).watch(matcher, options.start) {
         Ok(started) => {
-            let revision = applied.max(started.snapshot.revision);
+            let revision = applied.max(started.snapshot.revision).max(after);
             let initial =
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
             Frames::new(ctx, target.asked, form, &options, started.watcher, initial, revision)

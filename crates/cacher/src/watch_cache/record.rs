@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use corten_kinds::{Kind, place_of};
+use corten_kinds::{Kind, place_instead_of, place_of};
 use corten_schema::Shape;
 use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -38,14 +38,16 @@ pub(crate) struct Reader {
 #[derive(Default)]
 struct Node {
     children: Vec<(&'static str, Node)>,
-    leaf: Option<Leaf>,
+    leaves: Vec<Leaf>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaf {
     Uid,
     Labels,
     Field(usize),
+    /// What a field is that is empty where it stands.
+    Instead(usize),
 }
 
 impl Reader {
@@ -55,6 +57,9 @@ impl Reader {
         root.add("metadata.labels", Leaf::Labels);
         for (at, path) in kind.selectable_fields.iter().enumerate() {
             root.add(place_of(path), Leaf::Field(at));
+            if let Some(place) = place_instead_of(path) {
+                root.add(place, Leaf::Instead(at));
+            }
         }
         let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, place_of(it))).collect();
         Self { root, absent, recent: Mutex::default() }
@@ -108,7 +113,7 @@ impl Node {
             });
             node = &mut node.children[at].1;
         }
-        node.leaf = Some(leaf);
+        node.leaves.push(leaf);
     }
 }
 
@@ -129,10 +134,18 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
 
 impl Walk<'_> {
     fn scalar(self, text: impl fmt::Display) {
-        match self.node.leaf {
-            Some(Leaf::Uid) => self.record.uid = text.to_string(),
-            Some(Leaf::Field(at)) => self.record.fields[at] = text.to_string(),
-            Some(Leaf::Labels) | None => {}
+        for leaf in &self.node.leaves {
+            match *leaf {
+                Leaf::Uid => self.record.uid = text.to_string(),
+                Leaf::Field(at) => {
+                    let text = text.to_string();
+                    if !text.is_empty() {
+                        self.record.fields[at] = text;
+                    }
+                }
+                Leaf::Instead(at) if self.record.fields[at].is_empty() => self.record.fields[at] = text.to_string(),
+                Leaf::Instead(_) | Leaf::Labels => {}
+            }
         }
     }
 }
@@ -145,7 +158,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        if let Some(Leaf::Labels) = self.node.leaf {
+        if self.node.leaves.contains(&Leaf::Labels) {
             while let Some((key, value)) = map.next_entry::<String, String>()? {
                 self.labels.insert(key, value);
             }

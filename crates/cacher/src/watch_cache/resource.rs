@@ -272,13 +272,13 @@ impl ResourceCache {
         let scope = matcher.scope();
         let mut lanes = self.lanes.lock();
         let snapshot = self.snapshot();
-        let past = match start {
-            Start::After(revision) => self.log.place_after(revision)?,
-            Start::State | Start::Now => self.log.end(),
+        let (past, after) = match start {
+            Start::After(revision) => (self.log.place_after(revision)?, revision),
+            Start::State | Start::Now => (self.log.end(), 0),
         };
         let place_after_past = self.log.end();
         if scope == Scope::All {
-            let watcher = Watcher::new(self.log.clone(), past, matcher, Vec::new(), None);
+            let watcher = Watcher::new(self.log.clone(), past, matcher, Vec::new(), None).after(after);
             return Ok(Started { watcher, snapshot });
         }
         let backlog = self.log.read(past, usize::MAX).expect("the log holds what lies after a place it just gave");
@@ -290,7 +290,8 @@ impl ResourceCache {
         });
         lane.watchers += 1;
         let place = lane.log.end();
-        let watcher = Watcher::new(lane.log.clone(), place, matcher, backlog, Some((self.lanes.clone(), scope)));
+        let watcher =
+            Watcher::new(lane.log.clone(), place, matcher, backlog, Some((self.lanes.clone(), scope))).after(after);
         Ok(Started { watcher, snapshot })
     }
 }

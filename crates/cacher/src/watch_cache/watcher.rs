@@ -44,6 +44,8 @@ pub struct Watcher {
     /// Events from before the lane existed; references, the log may forget them.
     backlog: VecDeque<Arc<Event>>,
     lane: Option<(Arc<Mutex<Lanes>>, Scope)>,
+    /// It is told what comes after this revision, which may lie in the future.
+    after: Revision,
 }
 
 impl Watcher {
@@ -54,7 +56,12 @@ impl Watcher {
         backlog: Vec<Arc<Event>>,
         lane: Option<(Arc<Mutex<Lanes>>, Scope)>,
     ) -> Self {
-        Self { log, place, matcher, backlog: backlog.into(), lane }
+        Self { log, place, matcher, backlog: backlog.into(), lane, after: 0 }
+    }
+
+    pub(super) fn after(mut self, revision: Revision) -> Self {
+        self.after = revision;
+        self
     }
 
     /// The next events it can see, without waiting; empty where there is none.
@@ -71,8 +78,11 @@ impl Watcher {
             if events.is_empty() {
                 return Ok(Few::new());
             }
-            let seen: Few<_> =
-                events.into_iter().filter_map(|it| it.seen_by(&self.matcher).map(|seen| (it, seen))).collect();
+            let seen: Few<_> = events
+                .into_iter()
+                .filter(|it| it.revision > self.after)
+                .filter_map(|it| it.seen_by(&self.matcher).map(|seen| (it, seen)))
+                .collect();
             if !seen.is_empty() {
                 return Ok(seen);
             }

@@ -87,7 +87,7 @@ impl Event {
             object_ref: info.is_resource().then(|| ObjectRef {
                 resource: info.plural.clone(),
                 namespace: info.namespace.clone(),
-                name: info.name.clone(),
+                name: if info.name.is_empty() { ctx.audit.name.clone() } else { info.name.clone() },
                 api_group: info.group.clone(),
                 api_version: info.version.clone(),
                 subresource: info.subresource.clone(),

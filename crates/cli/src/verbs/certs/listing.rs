@@ -6,8 +6,8 @@ use std::{
 };
 
 use anyhow::Result;
-use corten_pki::rotation::{self, Listed, Rotating};
 use corten_meta::Time;
+use corten_pki::rotation::{self, Listed, Rotating};
 use serde::Serialize;
 
 use super::Keys;

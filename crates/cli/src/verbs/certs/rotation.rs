@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_meta::Time;
 use corten_pki::{
     self, InUse,
     rotation::{self, Rotating},
 };
-use corten_meta::Time;
 use serde::Serialize;
 
 use super::Keys;

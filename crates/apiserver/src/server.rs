@@ -78,12 +78,13 @@ impl Server {
         Ok(server)
     }
 
-    /// Tells clients whom to trust, after [`crate::pki::Authority::reload`] has changed that.
+    /// Tells clients whom to trust, after [`corten_pki::Authority::reload`] has changed that.
     ///
     /// # Errors
     /// The objects that say so cannot be written.
     pub async fn publish_authority(&self) -> Result<(), corten_meta::Status> {
-        bootstrap::publish_authority(self).await
+        let ask = |who, request| -> bootstrap::Asked<'_> { Box::pin(self.call(who, request)) };
+        bootstrap::publish_authority(&bootstrap::Setup { state: &self.state, ask: &ask }).await
     }
 
     /// A request from inside the process: the same chain, with the caller known.

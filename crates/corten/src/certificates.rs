@@ -7,11 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_apiserver::{
-    Server,
-    pki::{Authority, RENEWAL_INTERVAL},
-};
+use corten_apiserver::Server;
 use corten_host::WallClock;
+use corten_pki::{Authority, RENEWAL_INTERVAL};
 use corten_runner::Sight;
 use tokio::time::Instant;
 

@@ -14,7 +14,7 @@ use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
 };
 use corten_meta::{Key, Resource};
-use corten_pki::{Authority, RENEWAL_INTERVAL};
+use corten_pki::Authority;
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
 use corten_store::{Store, embedded};

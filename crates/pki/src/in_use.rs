@@ -101,7 +101,7 @@ impl Authority {
         }
     }
 
-    pub(crate) fn note_old_token(&self, user: &str) {
+    pub fn note_old_token(&self, user: &str) {
         if note(&mut self.in_use.lock().old_tokens, user, self.now()) {
             self.sighted.notify_one();
         }

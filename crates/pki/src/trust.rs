@@ -30,13 +30,13 @@ pub(super) struct Old {
 /// The keys that tokens are checked by.
 #[derive(Clone)]
 pub struct TokenKeys {
-    pub(crate) signing: Arc<TokenKey>,
-    pub(crate) old: Option<Arc<TokenKey>>,
+    pub signing: Arc<TokenKey>,
+    pub old: Option<Arc<TokenKey>>,
 }
 
 impl TokenKeys {
     /// The one that signs comes first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &TokenKey> {
+    pub fn all(&self) -> impl Iterator<Item = &TokenKey> {
         [Some(&*self.signing), self.old.as_deref()].into_iter().flatten()
     }
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::resources::{NODES, PODS, SECRETS, SERVICE_ACCOUNTS};
 use corten_cacher::watch_cache::Stored;
 use corten_meta::{Resource, Status, Time};
-use corten_pki::TokenKey;
+use corten_pki::{Authority, TokenKeys};
 use parking_lot::Mutex;
 use serde::Deserialize;
 

@@ -13,6 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_kinds::{Kind, by_kind};
 use corten_meta::Key;
 use http_body_util::BodyExt;
@@ -20,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server};
+use crate::Server;
 
 const NAMESPACE: &str = "d";
 

@@ -28,8 +28,8 @@ use crate::{
 pub(super) struct Rotated {
     verb: &'static str,
     name: &'static str,
-    begin: fn(&Keys) -> Result<bool, pki::Error>,
-    drop: fn(&Keys) -> Result<bool, pki::Error>,
+    begin: fn(&Keys) -> Result<bool, corten_pki::Error>,
+    drop: fn(&Keys) -> Result<bool, corten_pki::Error>,
     has_old: fn(Rotating) -> bool,
     users: fn(&InUse) -> &BTreeMap<String, Time>,
     /// What those show who are named as users.

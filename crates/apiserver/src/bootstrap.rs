@@ -4,20 +4,17 @@
 //! Each start puts back what is missing and leaves the rest alone; a restart of an unchanged cluster writes nothing.
 
 mod api_services;
-mod components;
-mod controllers;
-mod namespaced;
-mod roles;
 mod root_ca;
 mod services;
-mod signers;
-mod users;
+mod token_secrets;
 
 use bytes::Bytes;
+use corten_access::{Identity, MASTERS, default_roles, identity::AUTHENTICATED};
 use corten_api::resources::{
     API_SERVICES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES,
     PRIORITY_LEVEL_CONFIGURATIONS, ROLE_BINDINGS, ROLES,
 };
+use corten_cacher::body::{BoxFuture, Response};
 use corten_kinds::flow_control;
 use corten_meta::{Key, Resource, Status};
 use futures_util::future::try_join_all;
@@ -25,14 +22,7 @@ use http::{Method, Request, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::{Identity, Server, access::MASTERS, filters::authenticate::AUTHENTICATED};
-
-const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
-
-/// What the node authorizer grants every node, as rules; the role of the same content is bound to nobody.
-pub(crate) fn node_rules() -> Vec<Value> {
-    components::node()
-}
+use crate::state::State;
 
 /// A write that is still to be made.
 struct Write {
@@ -43,14 +33,29 @@ struct Write {
 
 pub(crate) use services::addresses as service_addresses;
 
-pub(crate) async fn run(server: &Server) -> Result<(), Status> {
+/// The answer to one of the server's own requests.
+pub(crate) type Asked<'a> = BoxFuture<'a, Response>;
+
+/// A server that is being set up, and the way to ask it.
+pub(crate) struct Setup<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) ask: &'a (dyn Fn(Identity, Request<Bytes>) -> Asked<'a> + Sync),
+}
+
+pub(crate) async fn run(setup: &Setup<'_>) -> Result<(), Status> {
     // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
     // after it.
     for objects in [wanted(), wanted_within()] {
-        try_join_all(objects.into_iter().map(|(resource, object)| ensure(server, resource, object))).await?;
+        try_join_all(objects.into_iter().map(|(resource, object)| ensure(setup, resource, object))).await?;
     }
-    root_ca::publish(server, server.config().pki.ca_pem()).await?;
-    services::run(server).await
+    publish_authority(setup).await?;
+    services::run(setup).await
+}
+
+/// What tells clients whom to trust, made to say what is trusted now.
+pub(crate) async fn publish_authority(setup: &Setup<'_>) -> Result<(), Status> {
+    root_ca::publish(setup, &setup.state.config().pki.ca_pem()).await?;
+    token_secrets::publish(setup).await
 }
 
 type Wanted = Vec<(&'static Resource, Value)>;
@@ -61,10 +66,10 @@ fn wanted() -> Wanted {
     let namespaces = ["default", "kube-system", "kube-public", NODE_LEASES];
     let mut objects: Wanted =
         namespaces.iter().map(|it| (&NAMESPACES_AT, json!({ "metadata": { "name": it } }))).collect();
-    for role in roles::roles().into_iter().chain(controllers::roles()) {
+    for role in default_roles::roles() {
         objects.push((&CLUSTER_ROLES_AT, role));
     }
-    for binding in roles::bindings().into_iter().chain(controllers::bindings()) {
+    for binding in default_roles::bindings() {
         objects.push((&CLUSTER_ROLE_BINDINGS_AT, binding));
     }
     objects.extend(priority_classes().map(|it| (&PRIORITY_CLASSES_AT, it)));
@@ -76,8 +81,8 @@ fn wanted() -> Wanted {
 
 /// Every object in a namespace.
 fn wanted_within() -> Wanted {
-    let roles = namespaced::roles().into_iter().map(|it| (&ROLES_AT, it));
-    roles.chain(namespaced::bindings().into_iter().map(|it| (&ROLE_BINDINGS_AT, it))).collect()
+    let roles = default_roles::namespaced_roles().into_iter().map(|it| (&ROLES_AT, it));
+    roles.chain(default_roles::namespaced_bindings().into_iter().map(|it| (&ROLE_BINDINGS_AT, it))).collect()
 }
 
 static NAMESPACES_AT: Resource = NAMESPACES;
@@ -107,14 +112,14 @@ fn priority_classes() -> impl Iterator<Item = Value> {
         .map(class)
 }
 
-async fn ensure(server: &Server, resource: &'static Resource, mut object: Value) -> Result<(), Status> {
+async fn ensure(setup: &Setup<'_>, resource: &'static Resource, mut object: Value) -> Result<(), Status> {
     object["apiVersion"] = json!(resource.api_version());
     object["kind"] = json!(resource.kind);
     let name = object["metadata"]["name"].as_str().expect("every object here is named").to_owned();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-    let stored = server.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
+    let stored = setup.state.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
     for write in writes(resource, &Key::new(namespace, name), object, stored.as_ref()) {
-        send(server, write).await?;
+        send(setup, write).await?;
     }
     Ok(())
 }
@@ -131,7 +136,7 @@ fn writes(resource: &Resource, key: &Key, wanted: Value, stored: Option<&Value>)
     }
     let is_rbac = resource.group == "rbac.authorization.k8s.io";
     // Namespaces and priority classes belong to the user once they are there. So does a role that says so.
-    if !is_rbac || stored["metadata"]["annotations"][AUTOUPDATE] == "false" {
+    if !is_rbac || stored["metadata"]["annotations"][default_roles::AUTOUPDATE] == "false" {
         return Vec::new();
     }
     if stored["roleRef"] != wanted["roleRef"] {
@@ -175,13 +180,13 @@ fn add_missing(merged: &mut Value, wanted: &Value, list: &str) {
     }
 }
 
-async fn send(server: &Server, write: Write) -> Result<(), Status> {
+async fn send(setup: &Setup<'_>, write: Write) -> Result<(), Status> {
     let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
     let request =
         Request::builder().method(write.method).uri(&write.path).header(header::CONTENT_TYPE, "application/json");
     let request = request.body(Bytes::from(write.object.to_string()));
     let request = request.map_err(|it| Status::internal(format!("cannot ask for {}: {it}", write.path)))?;
-    let response = server.call(who, request).await;
+    let response = (setup.ask)(who, request).await;
     if response.status().is_success() {
         return Ok(());
     }

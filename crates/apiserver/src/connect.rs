@@ -2,42 +2,34 @@
 //!
 //! Kubelets are asked for SPDY on behalf of clients that speak the newest WebSocket protocols; others talk to them themselves.
 
-mod kubelet;
 mod messages;
 mod options;
 mod proxy;
-mod scrape;
 mod target;
-mod tunnels;
 
+use corten_access::Attributes;
+use corten_cacher::{
+    answer,
+    body::{Response, whole},
+};
 use corten_kinds::Subresource;
 use corten_meta::Status;
 use corten_stream::{Dialed, Purpose, Refusal, Upgrade};
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 
-pub use kubelet::KubeletClient;
 pub(crate) use messages::instead as messages;
 pub(crate) use proxy::answer as proxy;
-pub(crate) use scrape::{no_way, scrape};
-pub(crate) use tunnels::Tunnels;
 
 use crate::{
-    access::Attributes,
-    answer,
-    filters::authorize::attributes,
-    recheck::{self, Recheck},
-    request::{Context, Response, whole},
+    context::Context,
+    kubelets::{self, KubeletClient, Node, complaint, status_in, words},
 };
 use target::Target;
 
-/// How much of a kubelet's complaint is passed on.
-const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
-
 pub(crate) async fn answer(ctx: &mut Context, subresource: Subresource) -> Result<Response, Status> {
-    let kubelet = ctx.server.config().kubelet_dial.clone();
-    let kubelet =
-        kubelet.ok_or_else(|| Status::unavailable("this server was started without a way to reach kubelets"))?;
+    let kubelet = ctx.state.config().kubelet_dial.clone();
+    let kubelet = kubelet.ok_or_else(kubelets::no_way)?;
     let target = Target::find(ctx)?;
     match subresource {
         Subresource::Log => log(ctx, &kubelet, &target).await,
@@ -55,7 +47,7 @@ async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Res
     let dialed = kubelet.dial(&node, &Method::GET, &path, None).await;
     match dialed.map_err(|it| Status::internal(format!("Get \"https://{}{path}\": {it}", node.authority())))? {
         Dialed::Answered(response) if response.status().is_success() => {
-            let mut answer = http::Response::new(Recheck::of(ctx).guard(response.into_body().map_err(Into::into)));
+            let mut answer = http::Response::new(ctx.recheck().guard(response.into_body().map_err(Into::into)));
             answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
             answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
             Ok(answer)
@@ -72,7 +64,7 @@ async fn tunnel(
     subresource: Subresource,
 ) -> Result<Response, Status> {
     may_create(ctx)?;
-    let recheck = Recheck::of(ctx).and("create");
+    let recheck = ctx.recheck().and("create");
     let connection = ctx.on_upgrade();
     let purpose = match subresource {
         Subresource::PortForward => Purpose::PortForward,
@@ -87,14 +79,14 @@ async fn tunnel(
         let (kubelet_client, headers) = (kubelet.clone(), upgrade.headers().clone());
         let (response, accepted) = upgrade.accept_at_once();
         let dialing = async move { switched(&kubelet_client, &node, &path, &headers).await };
-        ctx.server.tunnels().keep_when(ctx, recheck, accepted, dialing);
+        ctx.state.tunnels().keep_when(ctx.state.stopping(), recheck, accepted, dialing);
         return Ok(response.map(|()| whole("")));
     }
     let dialed = kubelet.dial(&node, &ctx.method, &path, Some(upgrade.headers())).await;
     match dialed.map_err(|it| Status::internal(format!("error dialing backend: {it}")))? {
         Dialed::Switched(head, io) => {
             let (response, accepted) = upgrade.accept(&head);
-            ctx.server.tunnels().keep(ctx, recheck, accepted, io);
+            ctx.state.tunnels().keep(ctx.state.stopping(), recheck, accepted, io);
             Ok(response.map(|()| whole("")))
         }
         // As upstream: the kubelet's own words, for the client that would have talked to it.
@@ -105,7 +97,7 @@ async fn tunnel(
 /// The kubelet's end of a translated tunnel.
 async fn switched(
     kubelet: &KubeletClient,
-    node: &target::Node,
+    node: &Node,
     path: &str,
     headers: &http::HeaderMap,
 ) -> Result<hyper::upgrade::Upgraded, Status> {
@@ -128,7 +120,8 @@ fn may_create(ctx: &Context) -> Result<(), Status> {
     if ctx.info.verb == "create" {
         return Ok(());
     }
-    recheck::may(&ctx.server, &Attributes { verb: "create", ..attributes(&ctx.who(), &ctx.info) })
+    let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
+    ctx.state.access().may(&Attributes { verb: "create", ..question })
 }
 
 fn refused(refusal: Refusal) -> Status {
@@ -137,35 +130,6 @@ fn refused(refusal: Refusal) -> Status {
         Refusal::NotAnUpgrade | Refusal::UnknownProtocol(_) | Refusal::NotAHandshake | Refusal::NoConnection => {
             Status::bad_request(refusal.to_string())
         }
-    }
-}
-
-async fn words(response: http::Response<corten_stream::Answer>) -> Result<String, String> {
-    let body = Limited::new(response.into_body(), COMPLAINT_BYTES_MAX).collect().await;
-    let body = body.map_err(|it| format!("cannot read the kubelet's answer: {it}"))?.to_bytes();
-    Ok(String::from_utf8_lossy(&body).trim_end().to_owned())
-}
-
-fn status_in(text: &str) -> Option<Status> {
-    serde_json::from_str::<Status>(text).ok().filter(|it| it.kind == "Status" && it.code >= 400)
-}
-
-/// What a kubelet says when it does not do what was asked: a Status, or text that becomes one.
-async fn complaint(response: http::Response<corten_stream::Answer>) -> Status {
-    let code = response.status();
-    let text = match words(response).await {
-        Ok(text) => text,
-        Err(error) => return Status::internal(error),
-    };
-    if let Some(status) = status_in(&text) {
-        return status;
-    }
-    match code.as_u16() {
-        400 => Status::bad_request(text),
-        403 => Status::failure(403, "Forbidden", text),
-        404 => Status::failure(404, "NotFound", text),
-        code @ 401..500 => Status::failure(code, "Unknown", text),
-        _ => Status::internal(text),
     }
 }
 

@@ -2,14 +2,12 @@
 
 use std::fmt::Write;
 
+use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::{
-    answer, metrics,
-    request::{Context, Response},
-};
+use crate::{context::Context, metrics};
 
 /// `None` where the path is none of them.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
@@ -37,21 +35,21 @@ type Check = (&'static str, fn(&Context) -> Result<(), String>);
 const PING: Check = ("ping", |_| Ok(()));
 /// Reads are answered from what the store sends.
 const STORE: Check =
-    ("etcd", |ctx| if ctx.server.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) });
+    ("etcd", |ctx| if ctx.state.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) });
 /// The last write that was tried reached the store, and so would the next.
 const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
-    ctx.server.config().store.writable().map_err(|it| it.to_string())?;
-    ctx.server.metrics().store.refusal().map_or(Ok(()), Err)
+    ctx.state.config().store.writable().map_err(|it| it.to_string())?;
+    ctx.state.metrics().store.refusal().map_or(Ok(()), Err)
 });
 /// The caches hold everything, from before the first request on.
 const CACHES: Check = ("informer-sync", STORE.1);
 /// Asked for by name only: it says what will be refused before it is.
 const STORE_ROOM: Check = ("store-room", |ctx| {
-    let concern = ctx.server.config().store.disk_use().and_then(|it| it.concern());
+    let concern = ctx.state.config().store.disk_use().and_then(|it| it.concern());
     concern.map_or(Ok(()), |it| Err(format!("the store: {it}")))
 });
 const SHUTDOWN: Check =
-    ("shutdown", |ctx| if ctx.server.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
+    ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
 const LIVE: &[Check] = &[PING, STORE];
 const HEALTHY: &[Check] = &[PING, STORE];
@@ -121,16 +119,16 @@ fn version() -> Response {
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 fn metrics(ctx: &Context) -> Response {
-    let mut text = ctx.server.metrics().text();
-    metrics::objects(&mut text, ctx.server.caches()).expect("writing to memory does not fail");
-    if let Some(disk) = ctx.server.config().store.disk_use() {
+    let mut text = ctx.state.metrics().text();
+    metrics::objects(&mut text, ctx.state.caches()).expect("writing to memory does not fail");
+    if let Some(disk) = ctx.state.config().store.disk_use() {
         metrics::disk(&mut text, &disk).expect("writing to memory does not fail");
     }
-    metrics::queues(&mut text, &ctx.server.config().journals.queues()).expect("writing to memory does not fail");
-    metrics::process(&mut text, ctx.server.started().unix_millis() / 1000, VERSION)
+    metrics::queues(&mut text, &ctx.state.config().journals.queues()).expect("writing to memory does not fail");
+    metrics::process(&mut text, ctx.state.started().unix_millis() / 1000, VERSION)
         .expect("writing to memory does not fail");
-    if let Some(sink) = &ctx.server.config().audit {
-        text += &crate::filters::audit::metrics(&**sink);
+    if let Some(sink) = &ctx.state.config().audit {
+        text += &crate::audit::metrics(&**sink);
     }
     answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
 }

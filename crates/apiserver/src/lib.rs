@@ -8,40 +8,31 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
-pub mod access;
-pub mod admission;
-mod answer;
-pub mod bootstrap;
+mod audit;
+mod bootstrap;
 pub mod chain;
-mod codec;
 mod connect;
-mod discovery;
+pub mod context;
 mod filters;
 mod health;
+mod journals;
+mod kubelets;
 mod limits;
 mod metrics;
-mod openapi;
-pub mod pki;
-mod recheck;
-pub mod request;
-mod reviews;
+mod router;
 mod serve;
 mod server;
-mod services;
-mod table;
+mod state;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod usage;
 mod verbs;
-mod versions;
-mod warnings;
-pub mod watch_cache;
 
-pub use connect::KubeletClient;
-pub use filters::audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
+pub use audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
+pub use context::Context;
+pub use journals::{JournalSource, LoopQueue};
+pub use kubelets::KubeletClient;
 pub use limits::Limits;
-pub use request::{Body, Context, Identity};
 pub use serve::ServeError;
-pub use server::{Clock, Config, Guard, JournalSource, LoopQueue, Machine, Server, StartError, Uids};
-pub use tokens::{StaticTokens, TokenFileError};
+pub use server::{Server, StartError};
+pub use state::{Config, Guard, State};

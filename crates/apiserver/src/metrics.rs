@@ -14,10 +14,9 @@ use std::{
     time::Duration,
 };
 
-use corten_kinds::Kind;
+use corten_kinds::{Kind, routes::RequestInfo};
 use parking_lot::Mutex;
 
-use crate::request::{Context, RequestInfo};
 use histogram::{Bounds, Histogram};
 pub(crate) use process::{disk, objects, process, queues};
 use store::StoreMetrics;
@@ -123,13 +122,12 @@ impl Metrics {
         self.controllers_watching.load(Relaxed)
     }
 
-    pub(crate) fn record(&self, ctx: &Context, code: u16, took: Duration) {
-        let info = &ctx.info;
+    pub(crate) fn record(&self, info: &RequestInfo, content_type: &str, code: u16, took: Duration) {
         let (group, version, resource) = resource_labels(info.kind());
         let subresource = info.route.subresource().map_or("", corten_kinds::Subresource::as_str);
-        let dry_run = if ctx.dry_run() { "All" } else { "" };
+        let dry_run = if info.query.all("dryRun").next().is_some() { "All" } else { "" };
         let labels = Labels {
-            verb: verb(ctx, subresource),
+            verb: verb(info, content_type, subresource),
             group,
             version,
             resource,
@@ -234,8 +232,8 @@ fn merged(requests: &BTreeMap<Labels, Histogram>) -> BTreeMap<String, Histogram>
 }
 
 /// As kube-apiserver names what was asked: methods, but for reads that are more than one, and long ones.
-fn verb(ctx: &Context, subresource: &str) -> &'static str {
-    match ctx.info.verb {
+fn verb(info: &RequestInfo, content_type: &str, subresource: &str) -> &'static str {
+    match info.verb {
         _ if matches!(subresource, "attach" | "exec" | "portforward" | "log") => "CONNECT",
         "get" => "GET",
         "head" => "HEAD",
@@ -243,7 +241,7 @@ fn verb(ctx: &Context, subresource: &str) -> &'static str {
         "watch" => "WATCH",
         "create" | "post" => "POST",
         "update" | "put" => "PUT",
-        "patch" if ctx.header(http::header::CONTENT_TYPE).starts_with("application/apply-patch") => "APPLY",
+        "patch" if content_type.starts_with("application/apply-patch") => "APPLY",
         "patch" => "PATCH",
         "delete" => "DELETE",
         "deletecollection" => "DELETECOLLECTION",

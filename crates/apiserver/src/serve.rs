@@ -8,6 +8,8 @@ mod turn;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use corten_access::Peer;
+use corten_cacher::body::BoxError;
 use corten_stream::{Addresses, Connected};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
@@ -19,7 +21,6 @@ use hyper_util::{
     },
 };
 use rhythm::{Others, Rhythm, Vigil};
-use rustls::ServerConfig;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -28,10 +29,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use turn::InOneTurn;
 
-use crate::{
-    Server,
-    request::{BoxError, Peer},
-};
+use crate::Server;
 
 type TlsStream = tokio_rustls::server::TlsStream<TcpStream>;
 
@@ -56,7 +54,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("cannot issue the serving certificate: {0}")]
-    Certificate(crate::pki::Error),
+    Certificate(corten_pki::Error),
     #[error("cannot read the listener's address: {0}")]
     Address(io::Error),
 }
@@ -72,7 +70,11 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let tls = TlsAcceptor::from(self.tls(listener.local_addr().map_err(ServeError::Address)?)?);
+        let credential = self.credential(listener.local_addr().map_err(ServeError::Address)?);
+        let credential = credential.map_err(ServeError::Certificate)?;
+        let pki = &self.config().pki;
+        let mut changes = pki.changes();
+        let mut tls = TlsAcceptor::from(pki.server_config(&credential).map_err(ServeError::Certificate)?);
         let http1 = Arc::new(http1());
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
@@ -93,6 +95,14 @@ impl Server {
                         tracing::debug!(%address, "the address has too many connections, one is refused");
                         continue;
                     };
+                    // Clients are told whose certificates they may show.
+                    if changes.has_changed().unwrap_or_default() {
+                        changes.mark_unchanged();
+                        match pki.server_config(&credential) {
+                            Ok(config) => tls = config.into(),
+                            Err(error) => tracing::error!(%error, "clients are told of authorities of before"),
+                        }
+                    }
                     let rhythm = Rhythm::new(others.clone());
                     let connection =
                         Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address, rhythm };
@@ -114,14 +124,13 @@ impl Server {
         Ok(())
     }
 
-    fn tls(&self, address: SocketAddr) -> Result<Arc<ServerConfig>, ServeError> {
+    fn credential(&self, address: SocketAddr) -> Result<Arc<corten_pki::Kept>, corten_pki::Error> {
         let pki = &self.config().pki;
         let mut addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
         // Listeners of one server show the same certificate. Pods know the server by its Service's address.
         addresses.extend(self.config().advertise.map(|it| it.ip()));
         addresses.extend(crate::bootstrap::service_addresses(self));
-        let credential = pki.serving(&self.config().machine.host_name, &addresses);
-        credential.and_then(|it| pki.server_config(&it)).map_err(ServeError::Certificate)
+        pki.serving(&self.config().machine.host_name, &addresses)
     }
 }
 
@@ -219,6 +228,6 @@ fn peer_of(stream: &TlsStream, address: SocketAddr) -> Peer {
     Peer { address, certificates: chain.iter().map(|it| it.clone().into_owned()).collect() }
 }
 
-fn with_body(request: http::Request<Incoming>) -> http::Request<crate::request::Body> {
+fn with_body(request: http::Request<Incoming>) -> http::Request<corten_cacher::body::Body> {
     request.map(|it| it.map_err(Into::into).boxed_unsync())
 }

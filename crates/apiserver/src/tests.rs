@@ -16,6 +16,7 @@
 //! set rv = .metadata.resourceVersion    for ${rv} later
 //! ```
 
+mod answers;
 mod attacks;
 mod audit;
 mod browsers;
@@ -26,8 +27,10 @@ mod frames;
 mod framing;
 mod head;
 mod https;
+mod node_authorizer;
 mod node_repertoire;
 mod numbers;
+mod openapi;
 mod proxied;
 mod quota;
 mod restart;
@@ -35,16 +38,18 @@ mod routes;
 mod secrets;
 pub(crate) mod server;
 mod services;
+mod tokens;
 mod tunnels;
 mod wide;
 mod withdrawn;
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use corten_access::Identity;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use crate::{Identity, Server};
+use crate::Server;
 
 const SCRIPTS: &[(&str, &str)] = &[
     ("access", include_str!("../testdata/http/access.txt")),
@@ -73,6 +78,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("reviews", include_str!("../testdata/http/reviews.txt")),
     ("services", include_str!("../testdata/http/services.txt")),
     ("signing_requests", include_str!("../testdata/http/signing_requests.txt")),
+    ("strategies", include_str!("../testdata/http/strategies.txt")),
     ("subresources", include_str!("../testdata/http/subresources.txt")),
     ("system", include_str!("../testdata/http/system.txt")),
     ("table", include_str!("../testdata/http/table.txt")),
@@ -136,7 +142,7 @@ async fn send(server: &Server, request: &str) -> Result<Answer, String> {
         }
         builder = builder.header(name, value);
     }
-    let body = crate::request::whole(body.trim_end_matches('\n').to_owned());
+    let body = corten_cacher::body::whole(body.trim_end_matches('\n').to_owned());
     let request = builder.body(body).map_err(|it| it.to_string())?;
     let response = server.answer(request, None, who).await;
     let (parts, body) = response.into_parts();

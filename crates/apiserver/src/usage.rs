@@ -8,11 +8,13 @@ mod reading;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use corten_access::Clock;
+use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, Time};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 
-use crate::{Server, connect};
+use crate::kubelets::{self, KubeletClient};
 pub(crate) use reading::{Reading, Use, Window};
 
 /// As metrics-server's resolution: younger readings are good enough.
@@ -56,25 +58,30 @@ impl Pair {
     }
 }
 
+/// What readings are made with.
+pub(crate) struct Source<'a> {
+    pub(crate) kubelets: Option<&'a KubeletClient>,
+    pub(crate) caches: &'a Caches,
+    pub(crate) clock: &'a Clock,
+}
+
 impl Usages {
     /// Of each of `nodes` that answers: what it and its Pods use.
     ///
     /// # Errors
     /// 503 where there are nodes and this server cannot reach any kubelet.
-    pub(crate) async fn of(&self, server: &Server, nodes: &[String]) -> Result<BTreeMap<String, Pair>, Status> {
+    pub(crate) async fn of(&self, source: &Source<'_>, nodes: &[String]) -> Result<BTreeMap<String, Pair>, Status> {
         if nodes.is_empty() {
             return Ok(BTreeMap::new());
         }
-        if server.config().kubelet_dial.is_none() {
-            return Err(connect::no_way());
-        }
+        let Some(kubelets) = source.kubelets else { return Err(kubelets::no_way()) };
         let turn = self.turn.lock().await;
-        let stale = self.that(nodes, |it| !it.is_fresh(server.now()));
-        self.read(server, stale).await;
+        let stale = self.that(nodes, |it| !it.is_fresh((source.clock)()));
+        self.read(kubelets, source, stale).await;
         let alone = self.that(nodes, |it| it.newer.is_some() && !it.is_pair());
         if !alone.is_empty() {
             tokio::time::sleep(SHORTEST).await;
-            self.read(server, alone).await;
+            self.read(kubelets, source, alone).await;
         }
         drop(turn);
         let mut pairs = self.pairs.lock();
@@ -88,10 +95,10 @@ impl Usages {
         nodes.iter().filter(|it| is_meant(pairs.get(*it).unwrap_or(&none))).cloned().collect()
     }
 
-    async fn read(&self, server: &Server, nodes: Vec<String>) {
+    async fn read(&self, kubelets: &KubeletClient, source: &Source<'_>, nodes: Vec<String>) {
         let mut readings = stream::iter(nodes)
             .map(|node| async move {
-                let reading = tokio::time::timeout(SCRAPE_DEADLINE, one(server, &node)).await;
+                let reading = tokio::time::timeout(SCRAPE_DEADLINE, one(kubelets, source, &node)).await;
                 (node, reading.unwrap_or_else(|_| Err(Status::internal("no answer in time"))))
             })
             .buffer_unordered(SIDE_BY_SIDE);
@@ -108,9 +115,9 @@ impl Usages {
     }
 }
 
-async fn one(server: &Server, node: &str) -> Result<Reading, Status> {
-    let text = connect::scrape(server, node, "/metrics/resource").await?;
-    Ok(Reading::parse(&String::from_utf8_lossy(&text), server.now()))
+async fn one(kubelets: &KubeletClient, source: &Source<'_>, node: &str) -> Result<Reading, Status> {
+    let text = kubelets::scrape(kubelets, source.caches, node, "/metrics/resource").await?;
+    Ok(Reading::parse(&String::from_utf8_lossy(&text), (source.clock)()))
 }
 
 #[cfg(test)]

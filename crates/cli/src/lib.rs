@@ -9,6 +9,7 @@ mod node_name;
 pub mod node_options;
 mod node_process;
 mod output;
+mod own_kubeconfig;
 mod progress;
 mod supervision;
 mod turn;
@@ -40,6 +41,7 @@ pub struct Verb {
 
 /// All verbs of this crate, in the order of their names.
 pub const VERBS: &[Verb] = &[
+    verbs::certs::VERB,
     verbs::completion::VERB,
     verbs::down::VERB,
     verbs::reset::VERB,

@@ -409,7 +409,7 @@ pub(crate) fn try_lock(path: &Path) -> Result<Option<File>> {
 }
 
 /// Looking makes and changes nothing, and keeps no other from looking.
-fn is_held(path: &Path) -> Result<bool> {
+pub(crate) fn is_held(path: &Path) -> Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),

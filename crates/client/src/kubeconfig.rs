@@ -254,6 +254,28 @@ impl Kubeconfig {
         }
     }
 
+    /// Takes the authorities, and where the user has the same name its certificate, out of `fresh`: from current context to
+    /// current context.
+    pub fn take_credentials(&mut self, fresh: &Self) {
+        let context =
+            |it: &Self| it.contexts.iter().find(|all| all.name == it.current_context).map(|it| it.context.clone());
+        let (Some(own), Some(other)) = (context(self), context(fresh)) else { return };
+        let cluster = fresh.clusters.iter().find(|it| it.name == other.cluster);
+        if let Some(from) = cluster
+            && let Some(to) = self.clusters.iter_mut().find(|it| it.name == own.cluster)
+        {
+            to.cluster.certificate_authority_data.clone_from(&from.cluster.certificate_authority_data);
+        }
+        let user = fresh.users.iter().find(|it| it.name == other.user && own.user == other.user);
+        if let Some(from) = user
+            && let Some(to) = self.users.iter_mut().find(|it| it.name == own.user)
+            && to.user.client_certificate_data.is_some()
+        {
+            to.user.client_certificate_data.clone_from(&from.user.client_certificate_data);
+            to.user.client_key_data.clone_from(&from.user.client_key_data);
+        }
+    }
+
     /// Reads everything that a context names; `None` is the current context.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ impl Controller for NodeLifecycle {
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let Some(node) = view.get::<Node>(key).filter(|it| !it.metadata.is_deleting()) else { return Plan::default() };
         let lease = view.get::<Lease>(&Key::new(LEASES, &*key.name));
-        let health = Health::of(node, lease, view.since());
+        let health = Health::of(node, lease, view.since(), now);
         let mut plan = Plan::default();
         if now >= health.deadline {
             plan.waits.push(silent(&health, now));

@@ -8,19 +8,20 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_access::tokens::StaticTokens;
+use corten_admission::Machine;
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Machine, Rotation, Server,
-    Sink, StaticTokens,
-    pki::{Authority, RENEWAL_INTERVAL},
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
 };
-use corten_host::WallClock;
 use corten_meta::{Key, Resource};
+use corten_pki::Authority;
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
 use corten_store::{Store, embedded};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
+    certificates::Certificates,
     in_process,
     process::{self, Clock},
     signer::AuthoritySigner,
@@ -139,8 +140,10 @@ impl ControlPlane {
         let mut this =
             Self { server, authority, journal, clock, port, for_pods, store, audit_log, tasks, loops, stopping };
         this.serve(listener);
-        this.keep_certificates(dir.join("admin.kubeconfig"), url(address));
-        this.start_loops();
+        // As upstream's controller manager: its loops read together, and each writes as itself.
+        let sight = Sight::new(in_process::client(&this.server, in_process::controller_manager()));
+        this.keep_certificates(dir, url(address), sight.clone());
+        this.start_loops(&sight);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
         Ok(this)
     }
@@ -155,6 +158,10 @@ impl ControlPlane {
         Stopping(self.stopping.subscribe())
     }
 
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
     fn serve(&mut self, listener: TcpListener) {
         let (server, stopping) = (self.server.clone(), self.stopping());
         self.tasks.spawn(async move {
@@ -164,35 +171,14 @@ impl ControlPlane {
         });
     }
 
-    /// Renews certificates before they end, the administrator's included; at once where the clock was set.
-    fn keep_certificates(&mut self, kubeconfig: PathBuf, url: String) {
-        let (authority, stopping) = (self.authority.clone(), self.stopping());
-        self.tasks.spawn(async move {
-            let mut stopping = std::pin::pin!(stopping);
-            let clock = WallClock::watch().inspect_err(|error| tracing::warn!(%error, "the clock is not watched")).ok();
-            let clock_is_set = async || match &clock {
-                Some(clock) => clock.set().await,
-                None => std::future::pending().await,
-            };
-            loop {
-                tokio::select! {
-                    biased;
-                    () = &mut stopping => return,
-                    () = clock_is_set() => tracing::info!("the machine's clock was set"),
-                    () = tokio::time::sleep(RENEWAL_INTERVAL) => {}
-                }
-                let renewed =
-                    authority.renew().map(|_| ()).and_then(|()| authority.write_admin_kubeconfig(&kubeconfig, &url));
-                if let Err(error) = renewed {
-                    tracing::error!(%error, "certificates cannot be renewed");
-                }
-            }
-        });
+    fn keep_certificates(&mut self, data: &Path, url: String, sight: Sight) {
+        let (server, authority) = (self.server.clone(), self.authority.clone());
+        let (folder, kubeconfig) = (data.join("pki"), data.join("admin.kubeconfig"));
+        let certificates = Certificates { server, authority, folder, kubeconfig, url, sight };
+        self.tasks.spawn(certificates.keep(self.stopping()));
     }
 
-    fn start_loops(&mut self) {
-        // As upstream's controller manager: its loops read together, and each writes as itself.
-        let sight = Sight::new(in_process::client(&self.server, in_process::controller_manager()));
+    fn start_loops(&mut self, sight: &Sight) {
         let (loops, stopping) = (self.loops.clone(), self.when_stopping());
         let (seen, told) = (sight.clone(), stopping.clone());
         self.tasks.spawn(loops.spawn("sight", move || whole(seen.clone().run(told.now()))));

@@ -1,7 +1,8 @@
 //! The way from the components of this process to its API server: no socket, the same chain, an identity of its own.
 
 use bytes::Bytes;
-use corten_apiserver::{Identity, Server};
+use corten_access::Identity;
+use corten_apiserver::Server;
 use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
 use http::{Request, Response};
 use std::sync::Arc;

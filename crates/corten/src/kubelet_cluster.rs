@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
+use corten_pki::Authority;
 use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -34,19 +35,34 @@ impl Cluster for NodeCluster {
 }
 
 /// The kubelet's own key and certificate.
-pub(crate) struct Keys(pub(crate) Arc<ServingKey>);
+pub(crate) struct Keys {
+    pub(crate) own: Arc<ServingKey>,
+    pub(crate) authority: Arc<Authority>,
+}
 
 impl ServingKeys for Keys {
+    /// None that another authority signed than the one of now: that is trusted for a while only.
     fn current(&self) -> Option<ServingCertificate> {
-        let Lasting { from, until, dns, addresses } = self.0.lasting()?;
+        if !self.own.is_signed_by(&self.authority.signer_pem()) {
+            return None;
+        }
+        let Lasting { from, until, dns, addresses } = self.own.lasting()?;
         Some(ServingCertificate { from, until, names: ServingNames { dns, addresses } })
     }
 
     fn request(&self, names: &ServingNames) -> Result<String, String> {
-        self.0.request(&names.dns, &names.addresses)
+        self.own.request(&names.dns, &names.addresses)
     }
 
     fn install(&self, certificate: &str) -> Result<(), String> {
-        self.0.install(certificate)
+        self.own.install(certificate)
+    }
+
+    fn outdated(&self) -> BoxFuture<'_, ()> {
+        let mut changes = self.authority.changes();
+        Box::pin(async move {
+            // An error says that there is no authority any more.
+            let _ = changes.changed().await;
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! The one binary: gives minds their hands. No logic lives here, only who is joined to whom.
 
+mod anew;
+mod certificates;
 mod control_plane;
 mod in_process;
 mod kubelet_cluster;

@@ -7,18 +7,20 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use corten_client::BoxFuture;
 use corten_host::{
     Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,
     notify_service_manager, stopped_with_machine,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
+use corten_pki::Authority;
 use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::verbs::node_options::NodeOptions;
 use crate::{
+    anew::Anew,
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster},
@@ -78,6 +80,7 @@ impl ExposureHands for HostExposures {
         Box::pin(async {
             let mut found = self.0.exposures().await;
             found.extend(self.1.drops());
+            found.extend(self.1.way_out());
             found
         })
     }
@@ -122,6 +125,8 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let stopping = control_plane.stopping();
     tasks.spawn(corten_runner::run_node_exposures(exposed, name, clock_of_node, journal_of_node, stopping));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
+    let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
+    tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let networks = Options::default().pod_cidrs;
@@ -157,6 +162,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         ending.begin_stop();
     });
     let stopping = control_plane.stopping();
+    tasks.spawn(follow_authority(kubelet_server.clone(), control_plane.authority.clone(), control_plane.stopping()));
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
     let stopping = control_plane.stopping();
     tasks.spawn(async move { containerd.supervise(stopping).await });
@@ -167,7 +173,10 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         ended.context("a task of the node broke")?;
     }
     loops.stop();
-    Ok(())
+    match anew.reason() {
+        Some(reason) => bail!("{reason}"),
+        None => Ok(()),
+    }
 }
 
 /// Where the machine has a logind, its end waits for the pods.
@@ -185,6 +194,22 @@ async fn keep_network(network: PodNetwork, stopping: impl Future<Output = ()> + 
     tokio::select! {
         () = stopping => {}
         () = network.keep() => {}
+    }
+}
+
+/// Whose certificates the kubelet's server believes is what the cluster does.
+async fn follow_authority(server: KubeletServer, authority: Arc<Authority>, stopping: impl Future<Output = ()> + Send) {
+    let mut changes = authority.changes();
+    let follow = async {
+        while changes.changed().await.is_ok() {
+            if let Err(error) = server.trust(&authority.ca_pem()) {
+                tracing::error!(%error, "the kubelet's server trusts the authority of before");
+            }
+        }
+    };
+    tokio::select! {
+        () = stopping => {}
+        () = follow => {}
     }
 }
 
@@ -220,10 +245,13 @@ fn kubelet_server(
     control_plane: &ControlPlane,
     hands: &NodeHands,
 ) -> Result<KubeletServer> {
-    let client_ca = control_plane.authority.ca_pem().to_owned();
+    let authority = control_plane.authority.clone();
+    let client_ca = authority.ca_pem();
     let own = Arc::new(ServingKey::load(&settings.node_name, &settings.data_dir.join("kubelet/pki"), &client_ca));
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
-    let (node, keys, clock) = (settings.node_name.clone(), Arc::new(Keys(own.clone())), control_plane.clock.clone());
+    let (node, keys, clock) =
+        (settings.node_name.clone(), Keys { own: own.clone(), authority }, control_plane.clock.clone());
+    let keys = Arc::new(keys);
     tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, control_plane.stopping()));
     let inquiries = NodeInquiries::new(client, &settings.node_name, control_plane.clock.clone());
     let serving = Serving {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use corten_apiserver::pki::{Asked, Authority, SIGNERS};
+use corten_pki::{Asked, Authority, SIGNERS};
 use corten_runner::{Signer, SigningRequest};
 
 use crate::process::Clock;

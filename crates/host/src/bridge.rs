@@ -58,6 +58,10 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
         ip(&args).await?;
     }
     ip(&["link", "set", bridge, "up"]).await?;
+    for cidr in networks.iter().filter_map(|it| Cidr::parse(it)).filter(|it| !has_route(bridge, it)) {
+        // An address brings its route once, and does not bring it back.
+        ip(&["route", "replace", &format!("{}/{}", cidr.address, cidr.bits), "dev", bridge, "proto", "kernel"]).await?;
+    }
     // What this machine sends to a node port at 127.0.0.1 leaves through the bridge. What comes by wire for such an address
     // is dropped by the rules of Services.
     set(Path::new("/proc/sys/net/ipv4/conf").join(bridge).join("route_localnet"), "1")?;
@@ -71,17 +75,44 @@ pub(crate) async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), 
 /// What is no longer as [`prepare`] made it. A socket can be bound to an address that the machine has, and to no other.
 pub(crate) fn changed(layout: &Layout, networks: &[String]) -> Option<String> {
     let bridge = &layout.bridge;
-    let flags = fs::read_to_string(format!("/sys/class/net/{bridge}/flags")).unwrap_or_default();
-    let is_up = i64::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|it| it & IFF_UP != 0);
-    if !is_up {
+    if !is_up(bridge) {
         return Some(format!("{bridge} is down or gone"));
     }
     let is_lost = |it: &IpAddr| UdpSocket::bind((*it, 0)).is_err();
     if let Some(address) = networks.iter().filter_map(|it| gateway(it)).find(is_lost) {
         return Some(format!("{bridge} has lost its address {address}"));
     }
+    let lost_route = networks.iter().filter_map(|it| Cidr::parse(it)).find(|it| !has_route(bridge, it));
+    if let Some(network) = lost_route {
+        return Some(format!("the route to {}/{} by {bridge} is gone", network.address, network.bits));
+    }
     let is_off = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|it| it.trim() == "0");
     switches(bridge, networks).into_iter().find(is_off).map(|it| format!("{} is 0", it.display()))
+}
+
+pub(crate) fn is_up(interface: &str) -> bool {
+    let flags = fs::read_to_string(format!("/sys/class/net/{interface}/flags")).unwrap_or_default();
+    i64::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|it| it & IFF_UP != 0)
+}
+
+/// As the kernel lists its routes; yes where it lists none that can be read.
+fn has_route(bridge: &str, network: &Cidr) -> bool {
+    let table = if network.address.is_ipv6() { "/proc/net/ipv6_route" } else { "/proc/net/route" };
+    fs::read_to_string(table).map_or(true, |it| lists_route(&it, bridge, network))
+}
+
+/// IPv4: name, destination as a number of this machine. IPv6: destination, length, …, name.
+fn lists_route(table: &str, bridge: &str, network: &Cidr) -> bool {
+    table.lines().map(|it| it.split_whitespace().collect::<Vec<_>>()).any(|words| match network.address {
+        IpAddr::V4(it) => {
+            let destination = format!("{:08X}", u32::from_ne_bytes(it.octets()));
+            words.first() == Some(&bridge) && words.get(1) == Some(&&*destination)
+        }
+        IpAddr::V6(it) => {
+            let (destination, bits) = (format!("{:032x}", it.to_bits()), format!("{:02x}", network.bits));
+            words.last() == Some(&bridge) && words.first() == Some(&&*destination) && words.get(1) == Some(&&*bits)
+        }
+    })
 }
 
 /// What must be 1 for Pods to be reached.
@@ -181,5 +212,20 @@ mod tests {
             assert_eq!(gateway(network).map(|it| it.to_string()).as_deref(), Some(expected));
         }
         assert_eq!(gateway("nonsense"), None);
+    }
+
+    #[test]
+    fn a_route_is_found_among_the_kernels() {
+        let v4 = "Iface\tDestination\tGateway \tFlags\n\
+            eth1\t00000000\tFE004D0A\t0003\n\
+            corten0\t0000F40A\t00000000\t0001\n";
+        let v6 = "fd000010024400000000000000000000 40 00000000000000000000000000000000 00 \
+            00000000000000000000000000000000 00000100 00000001 00000000 00000001  corten0\n";
+        for (network, table) in [(IPV4, v4), (IPV6, v6)] {
+            let network = Cidr::parse(network).expect("a network");
+            assert!(lists_route(table, "corten0", &network), "{network:?}");
+            assert!(!lists_route(table, "corten1", &network), "{network:?}");
+            assert!(!lists_route("", "corten0", &network), "{network:?}");
+        }
     }
 }

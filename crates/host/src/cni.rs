@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Where libcni remembers what it did, wherever its configuration lies.
-const CACHE: &str = "/var/lib/cni";
+pub(crate) const CACHE: &str = "/var/lib/cni";
 /// Debian's folder first, then the one the plugins' own releases use.
 const PLUGIN_FOLDERS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
 
@@ -60,15 +60,22 @@ pub(crate) async fn has_rules(layout: &Layout) -> Result<bool, HostError> {
     nft::is_there(&layout.nft_table).await
 }
 
-/// Puts every sandbox that is plugged in back onto the bridge, where that was made anew.
+/// Puts every sandbox that is plugged in back onto the bridge, where somebody has pulled it out or the bridge was made anew.
 pub(crate) fn replug(layout: &Layout) -> Result<(), HostError> {
-    for port in ports(layout) {
-        let device = Path::new("/sys/class/net").join(&port.interface);
-        if !device.join("master").exists() {
-            bridge::plug(layout, &port.interface)?;
-        }
+    for port in ports(layout).iter().filter(|it| !is_plugged(it)) {
+        bridge::plug(layout, &port.interface)?;
     }
     Ok(())
+}
+
+/// A sandbox that is off the bridge.
+pub(crate) fn unplugged(layout: &Layout) -> Option<String> {
+    let found = ports(layout).into_iter().find(|it| !is_plugged(it));
+    found.map(|it| format!("{} is off {}", it.interface, layout.bridge))
+}
+
+fn is_plugged(port: &Port) -> bool {
+    Path::new("/sys/class/net").join(&port.interface).join("master").exists() && bridge::is_up(&port.interface)
 }
 
 /// What lets Pods out, written whole.

@@ -45,7 +45,7 @@ const fn of_containerd(folder: Folder) -> Folder {
 }
 
 /// Every folder that is closed. What lies beneath one comes after it.
-pub const FOLDERS: [Folder; 11] = [
+pub const FOLDERS: [Folder; 12] = [
     of_server(closed(Place::Data, "")),
     of_server(closed(Place::Data, "pki")),
     of_server(closed(Place::Data, "store")),
@@ -53,6 +53,7 @@ pub const FOLDERS: [Folder; 11] = [
     closed(Place::Data, "kubelet/pki"),
     // As upstream's.
     Folder { mode: 0o750, forbidden_bits: 0o027, ..closed(Place::Data, "pods") },
+    closed(Place::Data, "checkpoints"),
     closed(Place::Data, "log"),
     closed(Place::Data, "log/pods"),
     of_containerd(closed(Place::Data, "containerd")),

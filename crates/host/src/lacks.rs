@@ -19,7 +19,7 @@ pub struct Lack {
 pub use corten_kubelet::LACKS as ANNOTATION;
 
 /// Everything that is looked for, in the order in which it is told.
-pub const LACKS: [Lack; 9] = [
+pub const LACKS: [Lack; 10] = [
     Lack {
         id: "AppArmor",
         is_there: |it| it.app_armor,
@@ -57,6 +57,12 @@ pub const LACKS: [Lack; 9] = [
         remedy: "containerd 2.0 or later",
     },
     Lack {
+        id: "UserNamespaces",
+        is_there: |it| it.user_namespaces,
+        without: "Pods with `hostUsers: false` wait",
+        remedy: "containerd 2.0 or later, runc 1.2 or crun 1.9 or later, and Linux 6.3 or later",
+    },
+    Lack {
         id: "IPv6",
         is_there: |_| has_ipv6(),
         without: "Pods and Services have IPv4 addresses alone",
@@ -83,6 +89,7 @@ pub(crate) struct Known {
     pub(crate) is_unified: bool,
     pub(crate) recursive_read_only: bool,
     pub(crate) keeps_groups_policy: bool,
+    pub(crate) user_namespaces: bool,
 }
 
 /// The ids of what this machine lacks.
@@ -110,9 +117,15 @@ mod tests {
 
     #[test]
     fn every_row_is_looked_for() {
-        let all = Known { app_armor: true, is_unified: true, recursive_read_only: true, keeps_groups_policy: true };
+        let all = Known {
+            app_armor: true,
+            is_unified: true,
+            recursive_read_only: true,
+            keeps_groups_policy: true,
+            user_namespaces: true,
+        };
         let (best, worst) = (lacks(all), lacks(Known::default()));
-        for id in ["AppArmor", "CgroupV2", "RecursiveReadOnlyMounts", "SupplementalGroupsPolicy"] {
+        for id in ["AppArmor", "CgroupV2", "RecursiveReadOnlyMounts", "SupplementalGroupsPolicy", "UserNamespaces"] {
             assert!(!best.contains(&id) && worst.contains(&id), "{id}");
         }
         assert!(best.iter().all(|it| worst.contains(it)));

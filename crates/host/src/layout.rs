@@ -102,6 +102,11 @@ impl Layout {
         self.pods().join(uid)
     }
 
+    /// Where archives of containers are put, whose memory they hold.
+    pub(crate) fn checkpoints(&self) -> PathBuf {
+        self.data.join("checkpoints")
+    }
+
     /// The `log_directory` of a Pod's sandbox.
     pub fn pod_logs(&self, namespace: &str, name: &str, uid: &str) -> PathBuf {
         // A Pod's name may be longer than a folder's; the uid alone tells Pods apart.

@@ -1,23 +1,25 @@
 //! Keeps the Pods' network as the node made it, whatever others on the machine do to it.
 //!
 //! ```text
-//! kernel tells: rules, links, addresses ──► look ──► what is the node's own is put back
-//! every 5 s: sysctls                   ──┘      └──► others' filters that drop Pods' traffic: opened where their manager
-//!                                                    has a place for that, else named
+//! kernel tells: rules, links, addresses, routes ──► look ──► what is the node's own is put back
+//! every 5 s: sysctls                           ──┘      └──► others' filters that drop Pods' traffic: opened where their manager
+//!                                                            has a place for that, else named
 //! ```
 
 mod filters;
+mod managers;
 mod news;
 
 use std::{
+    net::{IpAddr, Ipv4Addr, UdpSocket},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use corten_kubelet::Exposure;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
-use crate::{Containerd, HostError, Layout, ServiceRules, bridge, cni, doors::Doors, nft::SourceGuard};
+use crate::{Containerd, HostError, Layout, ServiceRules, addresses, bridge, cni, doors::Doors, nft::SourceGuard};
 use filters::Filters;
 use news::{KernelNews, News};
 
@@ -25,6 +27,9 @@ use news::{KernelNews, News};
 const PERIOD: Duration = Duration::from_secs(5);
 /// What belongs together is looked at once.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// An address that is still the same so much later is no passing one.
+const SETTLED: Duration = Duration::from_secs(5);
 
 /// Clones are the same.
 #[derive(Clone)]
@@ -35,6 +40,8 @@ pub struct PodNetwork {
     services: ServiceRules,
     services_lost: Arc<Notify>,
     found: Arc<Mutex<Vec<Exposure>>>,
+    /// What the machine had when the node began to listen there.
+    address: IpAddr,
 }
 
 impl PodNetwork {
@@ -46,6 +53,7 @@ impl PodNetwork {
             services: ServiceRules::new(&layout),
             services_lost: Arc::default(),
             found: Arc::default(),
+            address: own_address(),
             layout,
         }
     }
@@ -60,20 +68,52 @@ impl PodNetwork {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What there is to say of the machine's own way out.
+    pub fn way_out(&self) -> Option<Exposure> {
+        (own_address().is_loopback() && !self.address.is_loopback())
+            .then(|| Exposure::NoDefaultRoute { address: self.address.to_string() })
+    }
+
+    /// Waits until the machine has another address for good than the one that the node listens at; gives both.
+    pub async fn moved(&self) -> (IpAddr, IpAddr) {
+        let mut seen = None;
+        loop {
+            tokio::time::sleep(SETTLED).await;
+            let now = own_address();
+            let has_moved = self.address.is_loopback() || UdpSocket::bind((self.address, 0)).is_err();
+            if has_moved && !now.is_loopback() && now != self.address {
+                if seen == Some(now) {
+                    return (self.address, now);
+                }
+                seen = Some(now);
+            } else {
+                seen = None;
+            }
+        }
+    }
+
     /// Keeps it. Never returns.
     pub async fn keep(&self) {
+        let others = Notify::new();
+        others.notify_one();
+        // A manager of filters may take its time: the node's own does not wait for it.
+        tokio::join!(self.keep_own(&others), self.keep_open(&others));
+    }
+
+    async fn keep_own(&self, others: &Notify) {
         let kernel = KernelNews::listen(&self.layout)
             .inspect_err(|error| tracing::warn!(%error, "what others do to the network is seen late"))
             .ok();
-        let mut news = News { ours: true, others: true };
+        let mut news = News { ours: true, others: false };
         loop {
+            let begin = Instant::now();
+            if news.others {
+                others.notify_one();
+            }
             if news.ours {
                 self.put_back().await;
             }
-            if news.others {
-                self.look_at_filters().await;
-            }
-            tokio::time::sleep(PAUSE).await;
+            pause_after(begin).await;
             let told = async {
                 match &kernel {
                     Some(kernel) => kernel.next().await,
@@ -85,9 +125,21 @@ impl PodNetwork {
         }
     }
 
+    async fn keep_open(&self, others: &Notify) {
+        loop {
+            let is_told = tokio::time::timeout(PERIOD, others.notified()).await.is_ok();
+            // What a manager did not open is tried again.
+            if is_told || !self.drops().is_empty() {
+                let begin = Instant::now();
+                self.look_at_filters().await;
+                pause_after(begin).await;
+            }
+        }
+    }
+
     /// Makes again what is gone of the node's own.
     async fn put_back(&self) {
-        if let Some(what) = bridge::changed(&self.layout, &self.networks) {
+        if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
             tracing::warn!(what, "the pods' network was changed by another; it is put back");
             self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
             bridge::is_filtered(&self.networks).await;
@@ -110,7 +162,7 @@ impl PodNetwork {
             Ok(filters) => filters,
             Err(error) => return tracing::debug!(%error, "cannot look at others' packet rules"),
         };
-        let opened = filters.open_by_managers(&self.layout).await;
+        let opened = managers::open(&filters, &self.layout).await;
         // What was opened is seen as open by the next look, which this change has called.
         let found = if opened { Vec::new() } else { filters.drops(&self.layout) };
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
@@ -123,7 +175,17 @@ impl PodNetwork {
     }
 }
 
+/// Whoever changes hundreds of things one by one is not kept from it by a look at each.
+async fn pause_after(begin: Instant) {
+    tokio::time::sleep(PAUSE.max(begin.elapsed() * 2)).await;
+}
+
+/// That of the default route; without one only this machine reaches the node.
+fn own_address() -> IpAddr {
+    addresses().first().copied().unwrap_or(Ipv4Addr::LOCALHOST.into())
+}
+
 /// Takes back what was put into the places of others' filters.
 pub(crate) async fn withdraw(layout: &Layout) -> Result<(), HostError> {
-    filters::withdraw(layout).await
+    managers::withdraw(layout).await
 }

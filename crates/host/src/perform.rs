@@ -39,6 +39,7 @@ use crate::{
         counters::{self, Counters},
     },
     tree,
+    user_namespaces::UserNamespaces,
 };
 
 /// As upstream: what may be read back of a log for a message.
@@ -67,6 +68,7 @@ struct Inner {
     mounts: NodeMounts,
     doors: Doors,
     images: SyncedImages,
+    user_namespaces: UserNamespaces,
     stats: Stats,
     counters: Counters,
     /// All processes of a container end where one is killed for want of memory.
@@ -93,6 +95,7 @@ impl NodeHands {
             mounts: containerd.mounts(),
             doors: containerd.doors(),
             images: containerd.images(),
+            user_namespaces: UserNamespaces::new(&layout),
             stats: Stats::default(),
             counters: Counters::default(),
             node_name: OnceLock::new(),
@@ -183,6 +186,7 @@ impl Inner {
             mounts: other.mounts.clone(),
             doors: other.doors.clone(),
             images: other.images.clone(),
+            user_namespaces: other.user_namespaces.clone(),
             stats: Stats::default(),
             counters: Counters::default(),
             kills_together: other.kills_together,
@@ -312,7 +316,8 @@ impl Inner {
 
     async fn run_sandbox(&self, spec: &SandboxSpec) -> Result<ObservedSandbox, Failure> {
         self.prepare_pod(spec).await.map_err(|it| Failure::new(it.to_string()))?;
-        let config = config::sandbox(spec, &self.layout, &self.cgroups);
+        let first_id = self.first_id(&spec.pod, spec.own_users).await.map_err(Failure::new)?;
+        let config = config::sandbox(spec, &self.layout, &self.cgroups, first_id);
         let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
         if !spec.host_network
             && let Err(error) = self.doors.watch(&id).await
@@ -325,6 +330,16 @@ impl Inner {
         let sandbox = observe::sandbox_of(&status);
         self.known.note_sandbox(&sandbox);
         Ok(ObservedSandbox { pod: spec.pod.clone(), attempt: spec.attempt, ..sandbox })
+    }
+
+    /// The first id of the pod's own user namespace, where it has one.
+    async fn first_id(&self, pod: &PodRef, own_users: bool) -> Result<Option<u32>, String> {
+        if !own_users {
+            return Ok(None);
+        }
+        let (given, uid) = (self.user_namespaces.clone(), pod.uid.clone());
+        let work = tokio::task::spawn_blocking(move || given.first_id(&uid));
+        work.await.map_err(|it| it.to_string())?.map(Some)
     }
 
     /// The pod's log folder and its cgroup, which must be there before its first container.
@@ -389,11 +404,17 @@ impl Inner {
         let log = self.log(&spec.pod, &spec.name, spec.attempt);
         let folder = log.parent().expect("a log lies in a folder");
         tokio::fs::create_dir_all(folder).await.map_err(|it| failed(StartStage::Create, it.to_string()))?;
-        let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups);
-        let unified = self.cgroup_files(spec);
-        let config = config::container(spec, mounts, &self.layout, unified);
+        let first_id = self.first_id(&spec.pod, spec.own_users).await;
+        let first_id = first_id.map_err(|it| failed(StartStage::Config, it))?;
+        let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups, first_id);
+        let parts = config::Parts { mounts, unified: self.cgroup_files(spec), first_id };
+        let config = config::container(spec, parts, &self.layout);
         let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;
-        let id = created.map_err(|it| failed(StartStage::Create, it.message))?;
+        let id = created.map_err(|it| failed(StartStage::Create, images::explain(spec, it.message)))?;
+        if let Err(problem) = self.check_image_mounts(&id, spec).await {
+            self.end(|| self.cri.remove_container(&id)).await.map_err(|it| failed(StartStage::Create, it.message))?;
+            return Err(failed(StartStage::Create, problem));
+        }
         if let Err(error) = self.cri.start_container(&id).await {
             // What is left behind shows how it ended: exit code 128, StartError.
             let container = self.look_at(&id, spec).await;
@@ -419,6 +440,10 @@ impl Inner {
         for (index, mount) in spec.mounts.iter().enumerate() {
             let uid = &spec.pod.uid;
             let (path, name, sub_path) = match &mount.source {
+                MountSource::Image { image_ref, reference, sub_path } => {
+                    mounts.push(config::image_mount(mount, image_ref, reference, sub_path));
+                    continue;
+                }
                 MountSource::Volume { plugin, name, sub_path } => {
                     (self.volumes.volume(uid, plugin.as_str(), name)?, name.as_str(), sub_path.as_str())
                 }
@@ -506,7 +531,7 @@ fn gone_is_fine(result: Result<(), CriError>) -> Result<(), Failure> {
 }
 
 /// As upstream shows an answer of the runtime.
-fn rpc(error: &CriError) -> Failure {
+pub(crate) fn rpc(error: &CriError) -> Failure {
     Failure::new(format!("rpc error: code = {:?} desc = {}", error.code, error.message))
 }
 

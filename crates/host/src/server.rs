@@ -5,6 +5,7 @@
 
 mod access;
 mod certificate;
+mod checkpoint;
 mod configz;
 mod containers;
 mod logs;
@@ -23,13 +24,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use corten_stream::{Addresses, Connected};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::server::ResolvesServerCert;
+use rustls::{ServerConfig, server::ResolvesServerCert};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -77,7 +79,7 @@ pub struct Serving {
 #[derive(Clone)]
 pub struct KubeletServer {
     serving: Arc<Serving>,
-    tls: TlsAcceptor,
+    tls: Arc<ArcSwap<ServerConfig>>,
     room: Arc<Semaphore>,
     addresses: Addresses,
 }
@@ -103,9 +105,19 @@ impl KubeletServer {
     /// # Errors
     /// The authority cannot be used.
     pub fn new(serving: Serving) -> Result<Self, ServerError> {
-        let tls = TlsAcceptor::from(Arc::new(tls::config(serving.own.clone(), &serving.client_ca)?));
+        let tls = tls::config(serving.own.clone(), &serving.client_ca)?;
+        let tls = Arc::new(ArcSwap::from_pointee(tls));
         let addresses = Addresses::new(CONNECTIONS_OF_ADDRESS_MAX);
         Ok(Self { serving: Arc::new(serving), tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), addresses })
+    }
+
+    /// From the next handshake on, `client_ca` (PEM) are who signs the certificates of clients.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn trust(&self, client_ca: &str) -> Result<(), ServerError> {
+        self.tls.store(Arc::new(tls::config(self.serving.own.clone(), client_ca)?));
+        Ok(())
     }
 
     fn hands(&self) -> &NodeHands {
@@ -163,7 +175,8 @@ impl KubeletServer {
     /// One connection, and the tunnel that it may become.
     async fn connection(&self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
-        let stream = match timeout(HANDSHAKE, self.tls.accept(stream)).await {
+        let tls = TlsAcceptor::from(self.tls.load_full());
+        let stream = match timeout(HANDSHAKE, tls.accept(stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%error, "no TLS with the kubelet"),
             Err(_) => return tracing::debug!("no TLS with the kubelet in time"),

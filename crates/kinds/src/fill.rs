@@ -11,6 +11,13 @@ pub(crate) fn fill(object: &mut Object, field: &str, value: impl Into<Value>) {
     }
 }
 
+/// As [`fill`], for a field that is a pointer in Go: empty text is a value there, which validation judges.
+pub(crate) fn fill_pointer(object: &mut Object, field: &str, value: impl Into<Value>) {
+    if object.get(field).is_none_or(Value::is_null) {
+        object.insert(field.to_owned(), value.into());
+    }
+}
+
 pub(crate) fn is_absent(object: &Object, field: &str) -> bool {
     match object.get(field) {
         None | Some(Value::Null) => true,

@@ -3,6 +3,7 @@
 
 pub mod bounds;
 mod columns;
+mod deleted;
 mod deprecated;
 pub mod eviction;
 mod fill;
@@ -44,10 +45,11 @@ mod webhook_client;
 
 pub use columns::human_duration;
 pub use core::service::allocation as service_allocation;
+pub use deleted::returns_deleted_object;
 pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
-pub use policy::{Policy, keep};
-pub use row::{Cell, Column, Kind, Subresource, Verb, ViewOf, place_of};
+pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
+pub use row::{Cell, Column, Kind, Subresource, Verb, ViewOf, place_instead_of, place_of};
 
 /// Every resource, sorted by group, version and plural.
 pub static KINDS: &[Kind] = &[
@@ -153,6 +155,14 @@ pub static KINDS: &[Kind] = &[
     storagemigration::storage_version_migration::KIND,
     storagemigration::storage_version_migration::V1BETA1,
 ];
+
+impl Kind {
+    /// The row in whose form the objects are stored: this one, unless it is a view.
+    pub fn stored_row(&'static self) -> &'static Self {
+        let stored = |view: &ViewOf| by_path(&view.stored.group, &view.stored.version, &view.stored.plural);
+        self.view_of.as_ref().and_then(stored).unwrap_or(self)
+    }
+}
 
 /// The resource a path names: `("apps", "v1", "deployments")`; the core group is `""`.
 pub fn by_path(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {

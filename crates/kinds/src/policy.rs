@@ -68,8 +68,9 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
-    /// The grace period, in seconds, a delete without one gets. 0: the object goes at once, whatever the delete asks for.
-    fn default_grace_seconds(&self, _object: &Value) -> i64 {
+    /// The grace period, in seconds, of a delete that asks for `asked` (rest.RESTGracefulDeleteStrategy). 0: the object goes
+    /// at once.
+    fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> i64 {
         0
     }
 
@@ -77,6 +78,53 @@ pub trait Policy: Send + Sync {
     fn has_generation(&self) -> bool {
         true
     }
+
+    /// Does `metadata.generation` count on, or stay what it began with?
+    fn counts_changes(&self) -> bool {
+        self.has_generation()
+    }
+
+    /// What of an update is validated, and in which order it is told.
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::WholeThenChange
+    }
+
+    /// Fields of metadata whose changes `metadata.generation` counts, too.
+    fn counted_metadata(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// May a PUT leave out `metadata.resourceVersion`, so that it replaces whatever stands there? The field's name for it is
+    /// `AllowUnconditionalUpdate` (rest.RESTUpdateStrategy).
+    fn allows_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// How the kind's own validation of an update checks the metadata that rest.BeforeUpdate has checked already. Whoever
+    /// breaks a rule of metadata is told of it each time.
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::WholeAndChange
+    }
+}
+
+/// What of an update is validated: the object as if it were new, and what has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpdateRules {
+    WholeThenChange,
+    ChangeThenWhole,
+    /// What may not change makes up for the rest.
+    Change,
+}
+
+/// What the validation of an update checks once more of metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataChecks {
+    /// Nothing.
+    None,
+    /// What a change may do (ValidateObjectMetaUpdate).
+    Change,
+    /// That, and what metadata must be (ValidateObjectMeta).
+    WholeAndChange,
 }
 
 /// Makes `field` of `new` what it is in `old`.

@@ -80,12 +80,6 @@ impl Kind {
         self
     }
 
-    /// The row in whose form the objects are stored: this one, unless it is a view.
-    pub fn stored_row(&'static self) -> &'static Self {
-        let stored = |view: &ViewOf| crate::by_path(&view.stored.group, &view.stored.version, &view.stored.plural);
-        self.view_of.as_ref().and_then(stored).unwrap_or(self)
-    }
-
     /// Are there objects in the store in this row's form? Reviews, journals and views of other rows are answered without.
     pub fn is_stored(&self) -> bool {
         self.allows(Verb::Create) && self.allows(Verb::List) && self.view_of.is_none()
@@ -107,6 +101,11 @@ pub fn place_of(field: &'static str) -> &'static str {
         "source" => "source.component",
         field => field,
     }
+}
+
+/// Where the value stands if its own place is empty (`ToSelectableFields` of events).
+pub fn place_instead_of(field: &str) -> Option<&'static str> {
+    (field == "source").then_some("reportingComponent")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -43,11 +43,12 @@ fn url(url: Cursor<'_>) {
 
 fn service(service: Cursor<'_>) {
     let (name, namespace, port) = (service.at("name"), service.at("namespace"), service.at("port"));
-    if name.is_empty() {
-        name.missing("service name is required");
-    }
+    // As upstream: who calls ValidateWebhookService gives it both the other way round, so the one that is there is named.
     if namespace.is_empty() {
-        namespace.missing("service namespace is required");
+        name.missing("");
+    }
+    if name.is_empty() {
+        namespace.missing("");
     }
     if port.exists() && !(1..=65535).contains(&port.int()) {
         port.invalid("port is not valid: must be between 1 and 65535, inclusive");

@@ -15,7 +15,7 @@ use crate::{
     node_selection::{allows, is_selective, tolerates, tolerates_taint},
     pod::{PodMachine, all_containers, is_static, spec_of},
     requests::{Given, host_ports, requests},
-    sandbox::qos,
+    sandbox::{self, qos},
     shutdown,
 };
 
@@ -33,6 +33,8 @@ pub(crate) struct Ground {
     pub(crate) pods_max: i64,
     pub(crate) allowed_sysctls: Vec<String>,
     pub(crate) has_app_armor: bool,
+    /// The runtime keeps to `supplementalGroupsPolicy`.
+    pub(crate) keeps_groups_policy: bool,
     /// The conditions of shortage that are the case.
     pub(crate) pressed: Vec<&'static str>,
     pub(crate) is_shutting_down: bool,
@@ -155,7 +157,7 @@ impl PodMachine {
 fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
     check_pressure(pod, ground)?;
     check_sysctls(pod, &ground.allowed_sysctls)?;
-    check_security(pod, ground.has_app_armor)?;
+    check_security(pod, ground)?;
     check_room(pod, ground, taken)?;
     if !allows(pod, &ground.name, &ground.labels) {
         return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
@@ -250,13 +252,12 @@ enum Scope {
 }
 
 /// What only some runtimes and kernels have. As upstream, such a pod fails where they have not.
-fn check_security(pod: &Pod, has_app_armor: bool) -> Result<(), Rejection> {
-    let context = spec_of(pod).security_context.as_ref();
-    if context.and_then(|it| it.supplemental_groups_policy.as_deref()) == Some("Strict") {
+fn check_security(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
+    if !ground.keeps_groups_policy && sandbox::keeps_groups_strictly(pod) {
         let message = "SupplementalGroupsPolicy=Strict is not supported in this node".into();
         return Err(Rejection { reason: "SupplementalGroupsPolicyNotSupported", message });
     }
-    if !has_app_armor && wants_app_armor(pod) {
+    if !ground.has_app_armor && wants_app_armor(pod) {
         let message = "Cannot enforce AppArmor: AppArmor is not enabled on the host".into();
         return Err(Rejection { reason: "AppArmor", message });
     }

@@ -56,9 +56,9 @@ impl Kubelet {
         shutdown_wake.into_iter().chain(garbage_wake).min()
     }
 
-    /// Images that containers are about to be made of.
+    /// Images that containers are about to be made of, or to mount.
     fn named_images(&self) -> BTreeSet<String> {
-        let tracks = self.pods.values().flat_map(|it| it.tracks.values());
+        let tracks = self.pods.values().flat_map(|it| it.tracks.values().chain(it.image_volumes.values()));
         let present = tracks.filter_map(|it| match &it.image {
             ImageState::Present(image) => Some(image.image_ref.clone()),
             _ => None,

@@ -23,6 +23,7 @@ use crate::{
     env::ConfigError,
     env_file::{self, EnvFiles},
     image_state::ImageState,
+    image_volumes,
     pod::Span,
     probe::{self, ProbeState},
     spec::{self, Ingredients},
@@ -105,6 +106,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) pod_ips: &'a [String],
     /// For an ephemeral container that has one: the id of its target, or why that is not known.
     pub(crate) target: Option<Result<String, String>>,
+    /// The ids of the images that its pod's volumes are and that are there, by volume.
+    pub(crate) images: &'a BTreeMap<String, String>,
 }
 
 impl Track {
@@ -263,6 +266,14 @@ fn remove(who: &PodRef, it: &ObservedContainer) -> HostEffect {
     HostEffect::RemoveContainer { pod: who.clone(), container: it.name.clone(), id: it.id.clone(), attempt: it.attempt }
 }
 
+/// What a container waits for that is not its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacks {
+    Nothing,
+    /// Images that it mounts.
+    VolumeImages,
+}
+
 /// Brings the container one step nearer to running. `restarts` says whether it runs again after an exit.
 pub(crate) fn advance(
     track: &mut Track,
@@ -270,15 +281,19 @@ pub(crate) fn advance(
     sandbox: &ObservedSandbox,
     restarts: &dyn Fn(&Exit) -> bool,
     cx: &mut Context<'_>,
-) {
+) -> Lacks {
     if track.starting.is_some() || track.stopping.is_some() {
-        return;
+        return Lacks::Nothing;
     }
     let in_sandbox = track.latest_in(&sandbox.id).cloned();
     match in_sandbox.as_ref().map(|it| &it.state) {
-        Some(Observed::Running { .. }) => return watch_over(track, frame, cx),
+        Some(Observed::Running { .. }) => {
+            watch_over(track, frame, cx);
+            return Lacks::Nothing;
+        }
         Some(Observed::Unknown) => {
-            return stop(track, frame, Some("is in an unknown state, will be restarted"), None, cx);
+            stop(track, frame, Some("is in an unknown state, will be restarted"), None, cx);
+            return Lacks::Nothing;
         }
         Some(Observed::Created) => {
             // A kubelet died between making and starting it: it cannot be trusted to be whole.
@@ -286,15 +301,21 @@ pub(crate) fn advance(
             if cx.is_due(track.retry_at) && track.removing.insert(half_made.id.clone()) {
                 cx.host(remove(frame.who, &half_made));
             }
-            return;
+            return Lacks::Nothing;
         }
-        Some(Observed::Exited(exit)) if !restarts(exit) && !track.must_restart() => return,
+        Some(Observed::Exited(exit)) if !restarts(exit) && !track.must_restart() => return Lacks::Nothing,
         _ => {}
     }
-    if backs_off(track, frame, cx) || !cx.is_due(track.retry_at) || !crate::image_state::ensure(track, frame, cx) {
-        return;
+    if backs_off(track, frame, cx) || !cx.is_due(track.retry_at) {
+        return Lacks::Nothing;
     }
-    start(track, frame, sandbox, cx);
+    if image_volumes::mounted_by(frame.pod, frame.container).any(|it| !frame.images.contains_key(it)) {
+        return Lacks::VolumeImages;
+    }
+    if crate::image_state::ensure(track, frame, cx) {
+        start(track, frame, sandbox, cx);
+    }
+    Lacks::Nothing
 }
 
 /// A running container is stopped where it is no longer what the spec says or a probe has given it up.
@@ -341,7 +362,7 @@ pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
 const RETRY: Duration = Duration::from_secs(10);
 
 fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
-    if !read_env_files(track, frame, cx) {
+    if !env_file::read_for(track, frame, cx) {
         return;
     }
     let ImageState::Present(image) = &track.image else { return };
@@ -357,6 +378,7 @@ fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &m
         files: &track.env_files,
         around,
         target,
+        images: frame.images,
     };
     match spec::spec(frame.pod, frame.container, &ingredients) {
         Ok(spec) => {
@@ -386,20 +408,6 @@ fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &m
             }
         }
     }
-}
-
-/// True once the files its environment names are read.
-fn read_env_files(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
-    let files = env_file::named_by(frame.container);
-    if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
-        return true;
-    }
-    if track.env_files == EnvFilesRead::No {
-        track.env_files = EnvFilesRead::Reading;
-        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
-        cx.host(HostEffect::ReadFiles { pod, container, files });
-    }
-    false
 }
 
 /// One more than the runtime or, where that has lost its memory, the API knows of.

@@ -156,10 +156,13 @@ pub struct SandboxSpec {
     pub run_as_user: Option<i64>,
     pub run_as_group: Option<i64>,
     pub supplemental_groups: Vec<i64>,
+    pub strict_groups: bool,
     /// Any container is privileged.
     pub privileged: bool,
     pub seccomp: Seccomp,
     pub runtime_handler: String,
+    /// The pod has a user namespace of its own, with ids of the machine that no other pod has.
+    pub own_users: bool,
 }
 
 /// What goes into the pod's resolv.conf.
@@ -264,6 +267,8 @@ pub struct ContainerSpec {
     pub host_pid: bool,
     pub host_ipc: bool,
     pub share_process_namespace: bool,
+    /// As its sandbox: [`SandboxSpec::own_users`].
+    pub own_users: bool,
     /// The container whose processes this one sees, where neither the pod nor the host shares them anyway.
     pub pid_target: Option<String>,
     /// Of each size of huge pages the machine has, in CRI's words, how many bytes of it.
@@ -291,6 +296,8 @@ pub enum MountSource {
     Volume { plugin: Plugin, name: String, sub_path: String },
     /// A path of the machine, or one beneath it, as with `Volume`.
     HostPath { name: String, path: String, sub_path: String },
+    /// What an image holds, or a path in it: its id, and how the pod names it.
+    Image { image_ref: String, reference: String, sub_path: String },
     /// The pod's /etc/hosts.
     Hosts(Hosts),
     /// An empty file of this container and attempt, from which the termination message is read.
@@ -325,6 +332,8 @@ pub struct Security {
     pub run_as_username: String,
     pub run_as_group: Option<i64>,
     pub supplemental_groups: Vec<i64>,
+    /// `supplementalGroupsPolicy: Strict`: the groups that the image gives its user are left out.
+    pub strict_groups: bool,
     pub read_only_rootfs: bool,
     pub no_new_privs: bool,
     pub add_capabilities: Vec<String>,

@@ -10,6 +10,12 @@ use std::collections::BTreeMap;
 
 use corten_api::core::v1::Container;
 
+use crate::{
+    HostEffect,
+    containers::{EnvFilesRead, Frame, Track},
+    context::Context,
+};
+
 /// One file that a container's environment names: volume and path.
 pub type EnvFile = (String, String);
 
@@ -23,6 +29,20 @@ pub(crate) fn named_by(container: &Container) -> Vec<EnvFile> {
     files.sort();
     files.dedup();
     files
+}
+
+/// True once the files its environment names are read.
+pub(crate) fn read_for(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+    let files = named_by(frame.container);
+    if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
+        return true;
+    }
+    if track.env_files == EnvFilesRead::No {
+        track.env_files = EnvFilesRead::Reading;
+        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
+        cx.host(HostEffect::ReadFiles { pod, container, files });
+    }
+    false
 }
 
 /// What the file defines; the last value of a key counts.

@@ -268,7 +268,16 @@ pub struct ObservedContainer {
     /// The annotation `io.kubernetes.container.hash`.
     pub hash: String,
     pub created_at: Option<Time>,
+    /// Who its first process began as, where the runtime tells.
+    pub user: Option<User>,
     pub state: Observed,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    pub uid: i64,
+    pub gid: i64,
+    pub groups: Vec<i64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -19,6 +19,12 @@ pub enum Exposure {
     Filtered { chain: String, hook: String, command: String },
     /// Pods can send from others' addresses.
     Spoofing { why: String },
+    /// A folder of the node is on a file system that takes no writes.
+    ReadOnly { path: String, mount: String },
+    /// What a folder of the node is on has no room.
+    Full { path: String, mount: String, left: String },
+    /// The machine reaches nothing outside.
+    NoDefaultRoute { address: String },
 }
 
 impl Exposure {
@@ -53,13 +59,13 @@ impl Exposure {
                 Wait::new("SetUserIDNotPrevented", message, Actor::Operator)
             }
             Self::Filtered { chain, hook, command } => {
-                let lost = if hook == "input" {
-                    "Pods reach neither the cluster's DNS nor its API"
-                } else {
-                    "Pods reach neither each other nor Services"
+                let (what, lost) = match &**hook {
+                    "input" => ("Pods send", "Pods reach neither the cluster's DNS nor its API"),
+                    "output" => ("the node sends to Pods", "no probe, and no proxy of the API, reaches a Pod"),
+                    _ => ("Pods send", "Pods reach neither each other nor Services"),
                 };
                 let message = format!(
-                    "chain {chain} (hook {hook}) of this machine's packet filter drops what Pods send: {lost}; `{command}` lets \
+                    "chain {chain} (hook {hook}) of this machine's packet filter drops what {what}: {lost}; `{command}` lets \
                      it through, or a rule for it where that filter is kept"
                 );
                 Wait::new("PodTrafficFiltered", message, Actor::Operator)
@@ -67,6 +73,28 @@ impl Exposure {
             Self::Spoofing { why } => {
                 let message = format!("nothing keeps Pods from sending from other Pods' addresses: {why}");
                 Wait::new("SpoofingNotPrevented", message, Actor::Operator)
+            }
+            Self::ReadOnly { path, mount } => {
+                let message = format!(
+                    "{path} is on a file system that is read-only: Pods that run go on, no Pod starts, and writes fail as soon as \
+                     they need room; the kernel's log says why it is, `mount -o remount,rw {mount}` ends it"
+                );
+                Wait::new("FileSystemReadOnly", message, Actor::Operator)
+            }
+            Self::Full { path, mount, left } => {
+                let message = format!(
+                    "{path} is on a file system that is full, {left}: Pods that run go on, none starts or ends in order until there \
+                     is room; `du -xhd2 {mount}` says what takes it"
+                );
+                Wait::new("FileSystemFull", message, Actor::Operator)
+            }
+            Self::NoDefaultRoute { address } => {
+                let message = format!(
+                    "the machine has no default route: Pods reach each other and Services, nothing outside is reached, and the \
+                     machine itself reaches no Service's address; the node is still {address}, and goes on when there is a route; \
+                     `ip route` says which there are"
+                );
+                Wait::new("NoDefaultRoute", message, Actor::Operator)
             }
         }
     }
@@ -92,6 +120,7 @@ mod tests {
                 who: "every user of the machine".into(),
             },
             Exposure::Spoofing { why: "Operation not supported".into() },
+            Exposure::ReadOnly { path: "/var/lib/corten".into(), mount: "/".into() },
         ];
         let waits = decision(&found).waits;
         let said: Vec<String> = waits.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect();
@@ -103,6 +132,8 @@ mod tests {
             "FolderReplaceable: /srv can be written by every user of the machine, who could put another folder in the place \
              of /srv/data while Corten is down; `chown root /srv && chmod go-w /srv`, or name another folder",
             "SpoofingNotPrevented: nothing keeps Pods from sending from other Pods' addresses: Operation not supported",
+            "FileSystemReadOnly: /var/lib/corten is on a file system that is read-only: Pods that run go on, no Pod \
+             starts, and writes fail as soon as they need room; the kernel's log says why it is, `mount -o remount,rw /` ends it",
         ];
         assert_eq!(said, expected);
         assert_eq!(decision(&[]).waits, []);

@@ -1,6 +1,6 @@
 //! What `corten why` is told of a pod: the named steps, how far each is, and what blocks it.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use corten_api::core::v1::Container;
 use corten_meta::Time;
@@ -12,6 +12,7 @@ use crate::{
     context::Context,
     ending::Why,
     image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
+    image_volumes,
     pod::{
         NO_NETWORK, PodMachine, Span, all_containers, as_container, ephemeral_containers, is_init, is_sidecar, spec_of,
     },
@@ -63,12 +64,12 @@ impl PodMachine {
         let nothing = Track::default();
         for container in all_containers(pod) {
             let track = self.tracks.get(&container.name).unwrap_or(&nothing);
-            steps.push(image_step(container, track));
+            steps.push(self.images_step(container, track));
             steps.push(container_step(container, track, is_init(pod, &container.name) && !is_sidecar(container)));
         }
         for container in ephemeral_containers(pod).map(as_container) {
             let track = self.tracks.get(&container.name).unwrap_or(&nothing);
-            steps.push(image_step(&container, track));
+            steps.push(self.images_step(&container, track));
             steps.push(container_step(&container, track, false));
         }
         steps.push(self.ready_step(now));
@@ -154,6 +155,17 @@ impl PodMachine {
         let mut wait = Wait::new(reason, messages.join("; "), actor);
         wait.since = volumes.span.started.or(Some(now));
         step.wait = Some(wait);
+        step
+    }
+
+    /// The container's own image, and those that it mounts.
+    fn images_step(&self, container: &Container, track: &Track) -> Step {
+        let mut step = image_step(container, track);
+        for name in image_volumes::mounted_by(&self.pod, container) {
+            let volumes = spec_of(&self.pod).volumes.iter().flatten();
+            let image = volumes.filter(|it| it.name == name).find_map(|it| it.image.as_ref()?.reference.as_deref());
+            let _ = write!(step.message, ", and {} as volume {name}", image.unwrap_or_default());
+        }
         step
     }
 

@@ -18,6 +18,7 @@ mod requests;
 mod resolv;
 mod swap;
 mod unsupported;
+mod user_namespace;
 
 mod care;
 mod evict;
@@ -38,6 +39,7 @@ mod env;
 mod env_file;
 pub mod exposure;
 mod image_state;
+mod image_volumes;
 mod images;
 mod probe;
 mod resize;
@@ -79,7 +81,7 @@ pub use effect::{
 pub use env_file::EnvFile;
 pub use event::{
     ApiFailure, Config, Event, Exit, Failure, HookAnswer, Image, NodeFacts, NodeImage, Observed, ObservedContainer,
-    ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage,
+    ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
 };
 pub use exposure::Exposure;
 pub use garbage::ImageGcConfig;
@@ -449,6 +451,14 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         }
         Outcome::Resized(result) => machine.resized(result, cx),
         Outcome::PodRemoved(result) => machine.files_removed(result, cx),
+        Outcome::Image { container, result } if image_volumes::volume_of(&container).is_some() => {
+            let volume = image_volumes::volume_of(&container).unwrap_or_default();
+            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
+        }
+        Outcome::Pulled { container, result } if image_volumes::volume_of(&container).is_some() => {
+            let volume = image_volumes::volume_of(&container).unwrap_or_default();
+            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
+        }
         Outcome::Image { container, result } => {
             on(machine, &container, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
         }

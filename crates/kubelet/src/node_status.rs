@@ -122,6 +122,7 @@ impl NodeMachine {
             pods_max: config.max_pods,
             allowed_sysctls: config.allowed_unsafe_sysctls.clone(),
             has_app_armor: facts.app_armor,
+            keeps_groups_policy: facts.keeps_groups_policy,
             pressed: self.pressed.clone(),
             is_shutting_down: self.is_shutting_down,
         })

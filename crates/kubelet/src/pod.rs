@@ -36,6 +36,7 @@ use crate::{
     sandbox,
     tokens::Tokens,
     unsupported::Support,
+    user_namespace,
     volumes::{self, Problem, ProblemKind},
 };
 
@@ -57,6 +58,8 @@ pub(crate) struct PodMachine {
     pub(crate) volumes: VolumeState,
     pub(crate) tokens: Tokens,
     pub(crate) tracks: BTreeMap<String, Track>,
+    /// Of the volumes that are images: what is known of each.
+    pub(crate) image_volumes: BTreeMap<String, Track>,
     pub(crate) ending: Option<Ending>,
     /// The node wants it gone.
     pub(crate) termination: Option<Termination>,
@@ -154,6 +157,7 @@ impl PodMachine {
             volumes: VolumeState::default(),
             tokens: Tokens::default(),
             tracks: BTreeMap::new(),
+            image_volumes: BTreeMap::new(),
             ending: None,
             termination: None,
             rest: None,
@@ -365,6 +369,10 @@ impl PodMachine {
                 return None;
             }
         };
+        if let Err(problem) = user_namespace::check(&self.pod, &runtime_handler, cx.facts) {
+            self.sandbox_done(Err(Failure::new(problem)), cx);
+            return None;
+        }
         self.sandbox_step.in_flight = true;
         let newest = self.sandboxes.iter().map(|it| it.it.attempt.saturating_add(1)).max().unwrap_or(0);
         let attempt = self.sandbox_step.attempts.max(newest);
@@ -500,10 +508,18 @@ impl PodMachine {
         restarts: &dyn Fn(&Exit) -> bool,
         cx: &mut Context<'_>,
     ) {
-        self.with_track(container, cx, |track, frame, cx| {
+        let (lacks, is_begun) = self.with_track(container, cx, |track, frame, cx| {
             containers::keep_stopping(track, frame, None, cx);
-            containers::advance(track, frame, sandbox, restarts, cx);
+            let was_starting = track.starting.is_some();
+            let lacks = containers::advance(track, frame, sandbox, restarts, cx);
+            (lacks, track.starting.is_some() && !was_starting)
         });
+        if lacks == containers::Lacks::VolumeImages {
+            self.fetch_image_volumes(container, cx);
+        }
+        if is_begun {
+            self.look_again_for_images(container);
+        }
     }
 
     fn drive_probes(&mut self, cx: &mut Context<'_>) {
@@ -524,8 +540,10 @@ impl PodMachine {
         let ips = self.ips(cx);
         let field = field_path(&self.pod, &container.name);
         let target = self.target_of(&container.name);
+        let images = self.volume_images();
         let track = self.tracks.entry(container.name.clone()).or_default();
-        let frame = Frame { who: &self.who, pod: &self.pod, container, field: &field, pod_ips: &ips, target };
+        let (who, pod, field, pod_ips, images) = (&self.who, &*self.pod, &*field, &*ips, &images);
+        let frame = Frame { who, pod, container, field, pod_ips, target, images };
         act(track, &frame, cx)
     }
 

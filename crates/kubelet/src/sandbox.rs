@@ -7,7 +7,7 @@ use corten_api::core::v1::{Pod, PodSpec, SeccompProfile};
 use crate::{
     Config, Hosts, NodeFacts, PodRef, PortMapping, Qos, SandboxSpec, Seccomp,
     pod::{all_containers, spec_of},
-    resolv, resources,
+    resolv, resources, user_namespace,
 };
 
 pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&NodeFacts>) -> SandboxSpec {
@@ -36,13 +36,21 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
         run_as_user: security.and_then(|it| it.run_as_user),
         run_as_group: security.and_then(|it| it.run_as_group),
         supplemental_groups: groups,
+        strict_groups: keeps_groups_strictly(pod),
         privileged: all_containers(pod)
             .any(|it| it.security_context.as_ref().and_then(|it| it.privileged) == Some(true)),
         // As upstream: the pause container never runs unconfined by omission.
         seccomp: security.and_then(|it| it.seccomp_profile.as_ref()).map_or(Seccomp::RuntimeDefault, seccomp),
         runtime_handler: String::new(),
+        own_users: user_namespace::is_own(pod),
         pod: who,
     }
+}
+
+/// `supplementalGroupsPolicy: Strict`.
+pub(crate) fn keeps_groups_strictly(pod: &Pod) -> bool {
+    let context = spec_of(pod).security_context.as_ref();
+    context.and_then(|it| it.supplemental_groups_policy.as_deref()) == Some("Strict")
 }
 
 /// The labels by which a sandbox or a container is known to be a pod's.

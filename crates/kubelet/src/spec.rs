@@ -13,7 +13,7 @@ use crate::{
     read_only, resources,
     sandbox::{self, hosts, identity, seccomp},
     sources::Sources,
-    swap, volumes,
+    swap, user_namespace, volumes,
 };
 
 /// What a container is made of besides its pod's spec.
@@ -25,6 +25,8 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) files: &'a EnvFilesRead,
     pub(crate) around: Surroundings<'a>,
     pub(crate) target: Option<&'a Result<String, String>>,
+    /// The ids of the images that volumes are, by volume.
+    pub(crate) images: &'a BTreeMap<String, String>,
 }
 
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
@@ -66,6 +68,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         host_pid: pod_spec.host_pid == Some(true),
         host_ipc: pod_spec.host_ipc == Some(true),
         share_process_namespace: pod_spec.share_process_namespace == Some(true),
+        own_users: user_namespace::is_own(pod),
         pid_target: from.target.cloned().transpose().map_err(ConfigError::Broken)?,
         hugepages: resources::hugepages(container, from.around.facts),
         swap_bytes: swap::limit(container, pod, from.around.facts, from.around.config.swap_behavior),
@@ -141,11 +144,7 @@ fn mounts(
         if sub_path.split('/').any(|it| it == "..") {
             return broken(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
         }
-        let source = match (&volume.host_path, volumes::plugin(volume)) {
-            (Some(it), _) => MountSource::HostPath { name: mount.name.clone(), path: it.path.clone(), sub_path },
-            (None, Some(plugin)) => MountSource::Volume { plugin, name: mount.name.clone(), sub_path },
-            (None, None) => return broken(format!("volume {:?} is of a kind this node does not support", mount.name)),
-        };
+        let source = source(volume, sub_path, from.images).map_err(ConfigError::Broken)?;
         // Content that the kubelet makes is never the container's to change.
         let is_made = volume.host_path.is_none() && volume.empty_dir.is_none();
         mounts.push(Mount {
@@ -171,6 +170,21 @@ fn mounts(
         mounts.push(own_mount(&path, MountSource::TerminationLog));
     }
     Ok(mounts)
+}
+
+fn source(volume: &Volume, sub_path: String, images: &BTreeMap<String, String>) -> Result<MountSource, String> {
+    let name = volume.name.clone();
+    if let Some(it) = &volume.image {
+        let image_ref =
+            images.get(&name).cloned().ok_or_else(|| format!("the image of volume {name:?} is not there"))?;
+        let reference = it.reference.clone().unwrap_or_default();
+        return Ok(MountSource::Image { image_ref, reference, sub_path });
+    }
+    match (&volume.host_path, volumes::plugin(volume)) {
+        (Some(it), _) => Ok(MountSource::HostPath { name, path: it.path.clone(), sub_path }),
+        (None, Some(plugin)) => Ok(MountSource::Volume { plugin, name, sub_path }),
+        (None, None) => Err(format!("volume {name:?} is of a kind this node does not support")),
+    }
 }
 
 /// The variables of a subPathExpr that are not set, or empty: it must not come to name another folder.
@@ -220,6 +234,7 @@ fn security(pod: &Pod, container: &Container, image: &Image) -> Result<Security,
         },
         run_as_group: own.and_then(|it| it.run_as_group).or(of_pod.and_then(|it| it.run_as_group)),
         supplemental_groups: groups,
+        strict_groups: sandbox::keeps_groups_strictly(pod),
         read_only_rootfs: own.and_then(|it| it.read_only_root_filesystem) == Some(true),
         no_new_privs: no_new_privs(own, privileged),
         add_capabilities: list(|it| &it.add).unwrap_or_default(),

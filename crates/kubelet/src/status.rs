@@ -5,13 +5,13 @@ use std::time::Duration;
 use corten_api::apimachinery::pkg::apis::meta::v1::Time as ApiTime;
 use corten_api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
-    HostIP, PodIP, PodStatus, VolumeMountStatus,
+    ContainerUser, HostIP, LinuxContainerUser, PodIP, PodStatus, VolumeMountStatus,
 };
 use corten_meta::Time;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ApiEffect, ApiFailure, Exit, Observed, ObservedContainer, ProbeKind, conditions,
+    ApiEffect, ApiFailure, Exit, Observed, ObservedContainer, ProbeKind, User, conditions,
     containers::{Track, exit_of},
     context::{Context, pause},
     ending::{DEADLINE_MESSAGE, Why},
@@ -226,6 +226,7 @@ impl PodMachine {
             image: latest.image.clone(),
             image_id: latest.image_id.clone(),
             container_id: id,
+            user: latest.user.as_ref().map(shown_user),
             ..self.fixed(container, old)
         }
     }
@@ -391,6 +392,11 @@ fn hidden_until(container: &Container, latest: &ObservedContainer, now: Time) ->
         }
         _ => None,
     }
+}
+
+fn shown_user(user: &User) -> ContainerUser {
+    let groups = Some(user.groups.clone()).filter(|it| !it.is_empty());
+    ContainerUser { linux: Some(LinuxContainerUser { uid: user.uid, gid: user.gid, supplemental_groups: groups }) }
 }
 
 fn terminated(container: &ObservedContainer, exit: &Exit) -> ContainerState {

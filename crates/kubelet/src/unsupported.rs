@@ -117,8 +117,6 @@ impl Found {
 
     fn in_pod(&mut self, pod: &Pod) {
         let spec = spec_of(pod);
-        let is_private = spec.host_users == Some(false);
-        self.add(is_private, "spec.hostUsers: false", "leave it out to run in the node's user namespace");
         let claims = spec.resource_claims.as_ref().is_some_and(|it| !it.is_empty());
         self.add(claims, "spec.resourceClaims", "the node has no devices to give, leave it out");
         for (idx, volume) in spec.volumes.iter().flatten().enumerate() {

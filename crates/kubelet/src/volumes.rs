@@ -50,7 +50,8 @@ pub(crate) fn plan(
     let mut volumes = Vec::new();
     let mut problems = Vec::new();
     let room = Cell::new(BYTES_MAX);
-    for volume in spec_of(pod).volumes.iter().flatten() {
+    // One that is an image is the runtime's to make.
+    for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
         let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
         match planner.source(volume) {
             Ok(source) => volumes.push(Volume { name: volume.name.clone(), source }),
@@ -304,7 +305,6 @@ fn kind_name(volume: &ApiVolume) -> &'static str {
         (volume.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
         (volume.csi.is_some(), "csi"),
         (volume.ephemeral.is_some(), "ephemeral"),
-        (volume.image.is_some(), "image"),
         (volume.nfs.is_some(), "nfs"),
         (volume.iscsi.is_some(), "iscsi"),
         (volume.fc.is_some(), "fc"),

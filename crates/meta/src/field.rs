@@ -10,6 +10,11 @@ fn too_long(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
+/// As upstream: names of DNS are counted in characters, all else in bytes.
+fn too_many_characters(max: usize) -> String {
+    format!("must be no more than {max} characters")
+}
+
 fn is_lower_label(text: &str) -> bool {
     let inner = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
     !text.is_empty() && !text.starts_with('-') && !text.ends_with('-') && text.bytes().all(inner)
@@ -27,7 +32,7 @@ fn is_name_part(text: &str) -> bool {
 pub fn dns1123_label(text: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     if text.len() > 63 {
-        reasons.push(too_long(63));
+        reasons.push(too_many_characters(63));
     }
     if !is_lower_label(text) {
         reasons.push(DNS1123_LABEL.into());
@@ -39,7 +44,7 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
 pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     if text.len() > 253 {
-        reasons.push(too_long(253));
+        reasons.push(too_many_characters(253));
     }
     if !text.split('.').all(is_lower_label) {
         reasons.push(DNS1123_SUBDOMAIN.into());

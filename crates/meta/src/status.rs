@@ -154,9 +154,16 @@ impl Status {
     /// The object breaks rules: all of them, each as a cause with its field, as far as an answer of bounded size has room.
     pub fn invalid(resource: &Resource, name: &str, violations: &[Violation]) -> Self {
         let violations = told(violations);
-        let list = match &*violations {
-            [one] => one.to_string(),
-            many => format!("[{}]", many.iter().map(Violation::to_string).collect::<Vec<_>>().join(", ")),
+        // As upstream (errors.Aggregate): each sentence once, in the order of the first of each.
+        let mut sentences: Vec<String> = Vec::new();
+        for sentence in violations.iter().map(Violation::to_string) {
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+        let list = match &*sentences {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let kind = if resource.group.is_empty() {
             resource.kind.to_string()

@@ -83,8 +83,7 @@ impl Violation {
     }
 
     pub fn not_supported(path: impl Into<String>, value: &str, supported: &[&str]) -> Self {
-        let mut supported: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
-        supported.sort();
+        let supported: Vec<String> = supported.iter().map(|it| format!("{it:?}")).collect();
         let detail = format!("supported values: {}", supported.join(", "));
         Self::new(
             path,

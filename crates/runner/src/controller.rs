@@ -24,7 +24,10 @@ use corten_meta::{Key, Resource, Retry, Time};
 use corten_reconcile::{self as reconcile, Actor, Controller, Decision, Effect, Plan, View, Wait};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
-use tokio::time::{Instant, Sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep},
+};
 
 use crate::{
     Clock, EventRecorder, GivenUp, JournalBook, Loop, QueueCounts,
@@ -173,6 +176,8 @@ struct Running {
     parked: BTreeMap<Key, Barrier>,
     events: EventRecorder,
     next_resync: Instant,
+    /// Ready once the machine's clock was set.
+    clock_set: BoxFuture<'static, watch::Receiver<()>>,
     alarm: Pin<Box<Sleep>>,
 }
 
@@ -225,6 +230,7 @@ impl Running {
             parked: BTreeMap::new(),
             events,
             next_resync,
+            clock_set: after_change(sight.clock_sets()),
             alarm: Box::pin(tokio::time::sleep_until(next_resync)),
         }
     }
@@ -249,6 +255,14 @@ impl Running {
         let mut poll = self.feeds.poll(context, &mut happened.news);
         while let Poll::Ready(Some(done)) = self.plans.poll_next_unpin(context) {
             happened.done.push(done);
+            poll = Poll::Ready(());
+        }
+        if let Poll::Ready(told) = self.clock_set.poll_unpin(context) {
+            self.clock_set = after_change(told);
+            // Nothing is concluded from what seems to have been silent since before.
+            self.feeds.view_mut().begin((self.clock)());
+            // Alarms count time that passes: whoever waits for a time of day is asked again.
+            self.next_resync = Instant::now();
             poll = Poll::Ready(());
         }
         if self.alarm.as_mut().poll(context).is_ready() || std::mem::take(&mut self.is_stirred) {
@@ -529,6 +543,16 @@ fn cut(text: &str) -> String {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
     }
+}
+
+fn after_change(mut told: watch::Receiver<()>) -> BoxFuture<'static, watch::Receiver<()>> {
+    Box::pin(async move {
+        // An error says that nobody can tell any more.
+        if told.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        told
+    })
 }
 
 #[cfg(test)]

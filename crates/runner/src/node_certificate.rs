@@ -7,7 +7,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::{CERTIFICATE_SIGNING_REQUESTS, NODES};
-use corten_client::{Backoff, Client, decode};
+use corten_client::{Backoff, BoxFuture, Client, decode};
 use corten_meta::{Key, ObjectMeta, Time};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,6 +56,9 @@ pub trait ServingKeys: Send + Sync {
     /// # Errors
     /// It does not belong to the request's key, or cannot be kept.
     fn install(&self, certificate: &str) -> Result<(), String>;
+
+    /// Returns when another certificate may be wanted at once: the authority that signs is another.
+    fn outdated(&self) -> BoxFuture<'_, ()>;
 }
 
 /// Runs until `shutdown` is ready. `client` speaks as the node.
@@ -73,7 +76,8 @@ pub async fn run_node_certificate(
             match desk.step().await {
                 Ok(()) => {
                     backoff.reset();
-                    sleep(PERIOD).await;
+                    // The end of the wait is the time to look again, not a failure.
+                    let _ = timeout(PERIOD, desk.keys.outdated()).await;
                 }
                 Err(reason) => {
                     tracing::debug!(reason, "no certificate to serve the kubelet's API with yet");

@@ -22,7 +22,10 @@ use corten_meta::{Key, ObjectMeta};
 use corten_reconcile::{Object, Subject, Table, Watch};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
-use tokio::{sync::Notify, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    time::Instant,
+};
 
 /// Events of one source that are taken in before another one's turn.
 const BATCH: usize = 256;
@@ -42,6 +45,7 @@ struct Inner {
     stirred: Notify,
     /// Of the task that runs it.
     waker: Arc<AtomicWaker>,
+    clock_set: watch::Sender<()>,
 }
 
 /// One informer and all who look at its table.
@@ -122,7 +126,18 @@ pub(crate) struct Subscription {
 impl Sight {
     /// Sees through `client`, with its permissions.
     pub fn new(client: Client) -> Self {
-        Self(Arc::new(Inner { client, sources: Mutex::default(), stirred: Notify::new(), waker: Arc::default() }))
+        let (stirred, clock_set) = (Notify::new(), watch::Sender::new(()));
+        Self(Arc::new(Inner { client, sources: Mutex::default(), stirred, waker: Arc::default(), clock_set }))
+    }
+
+    /// The machine's clock was set, or it slept: what a controller waits for may be due, however long it meant to sleep.
+    pub fn clock_was_set(&self) {
+        self.0.clock_set.send_replace(());
+    }
+
+    /// Tells of it.
+    pub(crate) fn clock_sets(&self) -> watch::Receiver<()> {
+        self.0.clock_set.subscribe()
     }
 
     pub(crate) fn subscribe(&self, watch: &Watch) -> Subscription {

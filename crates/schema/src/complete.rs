@@ -1,7 +1,7 @@
 //! Adds what Kubernetes's own structs always have: a struct inside a struct, a number or text that is no pointer.
 //!
 //! Clients of typed languages reckon with it: who reads `status.readyReplicas` of an object that is a moment old finds a
-//! status. A spec is left as its defaults made it.
+//! status. Of a spec only what is always written is added: text, numbers and truth values without `omitempty`.
 
 use serde_json::{Map, Value};
 
@@ -19,6 +19,49 @@ pub fn complete(type_name: &str, value: &mut Value) {
             fill(of, entries);
         }
     }
+    write(of, entries);
+}
+
+/// Adds what is always written to this struct and to all that are in it.
+fn write(of: &Type, entries: &mut Map<String, Value>) {
+    for (name, value) in entries.iter_mut() {
+        if matches!(value, Value::Object(_) | Value::Array(_))
+            && let Some(field) = of.field(name)
+        {
+            write_in(&field.shape, value);
+        }
+    }
+    for field in of.fields.iter().filter(|it| it.required && !it.omitted) {
+        let zero = match (field.default, field.shape) {
+            (_, Shape::Quantity) => Value::from("0"),
+            (Default::Zero, shape) => match zero(&shape) {
+                Some(zero) => zero,
+                None => continue,
+            },
+            _ => continue,
+        };
+        if !entries.contains_key(field.name) {
+            entries.insert(field.name.to_owned(), zero);
+        }
+    }
+}
+
+fn write_in(shape: &Shape, value: &mut Value) {
+    match (shape, value) {
+        (Shape::Object(of), Value::Object(entries)) => write(of, entries),
+        (Shape::List(of), Value::Array(items)) => items.iter_mut().for_each(|it| write_in(of, it)),
+        (Shape::Map(of), Value::Object(entries)) => entries.values_mut().for_each(|it| write_in(of, it)),
+        _ => {}
+    }
+}
+
+fn zero(shape: &Shape) -> Option<Value> {
+    Some(match shape {
+        Shape::Int32 | Shape::Int64 | Shape::Number => Value::from(0),
+        Shape::Boolean => Value::Bool(false),
+        Shape::String => Value::from(""),
+        _ => return None,
+    })
 }
 
 fn part<'a>(entries: &'a mut Map<String, Value>, name: &str) -> &'a mut Value {
@@ -27,19 +70,13 @@ fn part<'a>(entries: &'a mut Map<String, Value>, name: &str) -> &'a mut Value {
 
 fn fill(of: &Type, entries: &mut Map<String, Value>) {
     for field in of.fields.iter().filter(|it| it.default == Default::Zero) {
-        let zero = match field.shape {
-            Shape::Object(of) => {
-                if let Value::Object(entries) = part(entries, field.name) {
-                    fill(of, entries);
-                }
-                continue;
+        if let Shape::Object(of) = field.shape {
+            if let Value::Object(entries) = part(entries, field.name) {
+                fill(of, entries);
             }
-            Shape::Int32 | Shape::Int64 | Shape::Number => Value::from(0),
-            Shape::Boolean => Value::Bool(false),
-            Shape::String => Value::from(""),
-            _ => continue,
-        };
-        entries.entry(field.name).or_insert(zero);
+        } else if let Some(zero) = zero(&field.shape).filter(|_| !field.omitted) {
+            entries.entry(field.name).or_insert(zero);
+        }
     }
 }
 
@@ -66,7 +103,7 @@ mod tests {
             (
                 "io.k8s.api.storage.v1.VolumeAttachment",
                 json!({}),
-                json!({ "spec": {}, "status": { "attached": false } }),
+                json!({ "spec": { "attacher": "", "nodeName": "" }, "status": { "attached": false } }),
             ),
             ("io.k8s.api.networking.v1.Ingress", json!({}), json!({ "spec": {}, "status": { "loadBalancer": {} } })),
             (

@@ -168,6 +168,11 @@ impl<'a> Cursor<'a> {
         path
     }
 
+    /// How many violations were reported so far, by all rules.
+    pub fn reported(self) -> usize {
+        self.report.violations.borrow().len()
+    }
+
     pub fn report(self, violation: Violation) {
         let mut violations = self.report.violations.borrow_mut();
         if violations.len() < Violation::MOST {

@@ -1,5 +1,5 @@
-//! Removes what a decoder into typed structs would lose: unknown fields, nulls, and optional lists and maps that are empty; and
-//! writes quantities and times in the one form the API knows.
+//! Removes what a decoder into typed structs would lose: unknown fields, nulls, optional lists and maps that are empty, and
+//! zero values that are not written; and writes quantities and times in the one form the API knows.
 
 use corten_meta::{MicroTime, Quantity, Time};
 use serde_json::{Map, Value};
@@ -21,9 +21,18 @@ fn object(of: &Type, entries: &mut Map<String, Value>) {
             (_, Value::Null) => false,
             (Shape::List(_), Value::Array(items)) => field.required || !items.is_empty(),
             (Shape::Map(_), Value::Object(entries)) => field.required || !entries.is_empty(),
-            _ => true,
+            (_, value) => !(field.omitted && is_zero(value)),
         }
     });
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(it) => !it,
+        Value::Number(it) => it.as_i64() == Some(0),
+        Value::String(it) => it.is_empty(),
+        _ => false,
+    }
 }
 
 fn inside(shape: &Shape, value: &mut Value) {

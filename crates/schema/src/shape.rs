@@ -18,6 +18,8 @@ pub struct Field {
     pub(crate) begin: u64,
     pub shape: Shape,
     pub required: bool,
+    /// Is its zero value (empty text, 0, `false`) not written? It is no pointer in Go, and has `omitempty`.
+    pub omitted: bool,
     pub merge: &'static Merge,
     pub default: Default,
     /// Its protobuf field number, after the numbers of the embedded structs it lies in. Empty: unknown.

@@ -179,7 +179,7 @@ fn cursors_report_with_paths() {
             "spec.containers[0].image: Required value",
             "spec.containers[1].name: Required value",
             "spec.containers[1].image: Required value",
-            r#"data[x y]: Unsupported value: "v": supported values: "a", "b""#,
+            r#"data[x y]: Unsupported value: "v": supported values: "b", "a""#,
         ]
     );
 }

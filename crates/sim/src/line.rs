@@ -9,7 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_apiserver::{Identity, Server};
+use corten_access::Identity;
+use corten_apiserver::Server;
 use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
 use corten_meta::Status;
 use futures_util::stream;

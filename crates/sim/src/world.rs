@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
-use corten_apiserver::{Config, Identity, JournalSource, Limits, Server, pki::Authority};
+use corten_access::Identity;
+use corten_apiserver::{Config, JournalSource, Limits, Server};
 use corten_client::Client;
 use corten_controllers::CONTROLLERS;
 use corten_meta::{Key, Resource, Time};
+use corten_pki::Authority;
 use corten_reconcile::Decision;
 use corten_runner::{Clock, JournalBook, Sight, run_controller, run_scheduler};
 use corten_scheduler::Scheduler;
@@ -114,7 +116,7 @@ impl World {
             kubelet_dial: None,
             advertise: None,
             has_ipv6: false,
-            machine: corten_apiserver::Machine::default(),
+            machine: corten_admission::Machine::default(),
             guard: corten_apiserver::Guard::default(),
         });
         let server = server.await.map_err(|error| format!("the API server does not start: {error}"))?;

@@ -213,6 +213,11 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Writes are refused for good, since one failed half way: only a store that is opened anew knows what is durable.
+    fn must_be_reopened(&self) -> bool {
+        false
+    }
+
     /// What it has of its disk; none where it has no disk of its own. Asks the system: not for every request.
     fn disk_use(&self) -> Option<DiskUse> {
         None

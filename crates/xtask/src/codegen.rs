@@ -12,6 +12,8 @@ mod notes;
 #[cfg(feature = "codegen")]
 mod numbers;
 #[cfg(feature = "codegen")]
+mod omitted;
+#[cfg(feature = "codegen")]
 mod roots;
 #[cfg(feature = "codegen")]
 mod rust;

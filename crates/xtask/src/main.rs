@@ -7,6 +7,7 @@ mod codegen;
 mod crash;
 mod docs;
 mod e2e;
+mod faults;
 mod fuzz;
 mod machine;
 mod machines;

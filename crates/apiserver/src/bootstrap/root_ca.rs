@@ -6,8 +6,7 @@ use corten_meta::{Key, Resource, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Write, send};
-use crate::Server;
+use super::{Setup, Write, send};
 
 const NAMESPACE: &str = "kube-system";
 
@@ -16,12 +15,12 @@ const PLACES: [(&str, &str); 2] =
     [("kube-root-ca.crt", "ca.crt"), ("extension-apiserver-authentication", "client-ca-file")];
 
 /// Unlike the other first objects, these are the server's own: what they hold is put right at each start.
-pub(super) async fn publish(server: &Server, pem: &str) -> Result<(), Status> {
+pub(super) async fn publish(setup: &Setup<'_>, pem: &str) -> Result<(), Status> {
     let resource: Resource = CONFIG_MAPS;
     for (name, entry) in PLACES {
-        let stored = server.caches().get(&resource).and_then(|it| it.get(NAMESPACE, name)).map(|it| it.parse());
+        let stored = setup.state.caches().get(&resource).and_then(|it| it.get(NAMESPACE, name)).map(|it| it.parse());
         if let Some(write) = write(&resource, name, entry, pem, stored) {
-            send(server, write).await?;
+            send(setup, write).await?;
         }
     }
     Ok(())

@@ -7,8 +7,8 @@ use corten_meta::{Key, Resource, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Write, send};
-use crate::Server;
+use super::{Setup, Write, send};
+use crate::state::State;
 
 /// Where upstream's own clusters have it, and apart from the networks of Pods.
 const RANGE: &str = "10.96.0.0/12";
@@ -28,27 +28,27 @@ static SERVICES_AT: Resource = SERVICES;
 static ENDPOINTS_AT: Resource = ENDPOINTS;
 static SLICES_AT: Resource = ENDPOINT_SLICES;
 
-pub(super) async fn run(server: &Server) -> Result<(), Status> {
-    range(server).await?;
-    let advertised = server.config().advertise;
+pub(super) async fn run(setup: &Setup<'_>) -> Result<(), Status> {
+    range(setup).await?;
+    let advertised = setup.state.config().advertise;
     let port = advertised.map_or(PORT, |it| it.port());
-    if stored(server, &SERVICES_AT).is_none() {
-        create(server, &SERVICES_AT, service(server, port)).await?;
+    if stored(setup.state, &SERVICES_AT).is_none() {
+        create(setup, &SERVICES_AT, service(setup, port)).await?;
     }
     let Some(address) = advertised else { return Ok(()) };
     // A server may come back elsewhere.
     for (resource, wanted) in [(&ENDPOINTS_AT, endpoints(address)), (&SLICES_AT, slice(address))] {
-        match stored(server, resource) {
-            None => create(server, resource, wanted).await?,
-            Some(stored) => correct(server, resource, stored, &wanted).await?,
+        match stored(setup.state, resource) {
+            None => create(setup, resource, wanted).await?,
+            Some(stored) => correct(setup, resource, stored, &wanted).await?,
         }
     }
     Ok(())
 }
 
 /// The addresses of the Service by which Pods find this server.
-pub(crate) fn addresses(server: &Server) -> Vec<IpAddr> {
-    let Some(service) = stored(server, &SERVICES_AT) else { return Vec::new() };
+pub(crate) fn addresses(state: &State) -> Vec<IpAddr> {
+    let Some(service) = stored(state, &SERVICES_AT) else { return Vec::new() };
     let texts = service["spec"]["clusterIPs"].as_array().into_iter().flatten().filter_map(Value::as_str);
     texts.filter_map(|it| it.parse().ok()).collect()
 }
@@ -57,52 +57,52 @@ fn key(resource: &Resource) -> Key {
     if resource.namespaced { Key::new(NAMESPACE, NAME) } else { Key::cluster(NAME) }
 }
 
-fn stored(server: &Server, resource: &Resource) -> Option<Value> {
+fn stored(state: &State, resource: &Resource) -> Option<Value> {
     let key = key(resource);
-    server.caches().get(resource)?.get(&key.namespace, &key.name).map(|it| it.parse())
+    state.caches().get(resource)?.get(&key.namespace, &key.name).map(|it| it.parse())
 }
 
-async fn create(server: &Server, resource: &Resource, mut object: Value) -> Result<(), Status> {
+async fn create(setup: &Setup<'_>, resource: &Resource, mut object: Value) -> Result<(), Status> {
     object["apiVersion"] = json!(resource.api_version());
     object["kind"] = json!(resource.kind);
     let path = resource.collection_path(&key(resource).namespace);
-    send(server, Write { method: Method::POST, path, object }).await
+    send(setup, Write { method: Method::POST, path, object }).await
 }
 
 /// The first range is ready from the start, in the words of the loop that says so of others: the first Service needs an
 /// address before loops run.
-async fn range(server: &Server) -> Result<(), Status> {
+async fn range(setup: &Setup<'_>) -> Result<(), Status> {
     let both = json!(SERVICE_RANGES);
-    let wanted = if server.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
-    match stored(server, &RANGES_AT) {
-        None => create(server, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
+    let wanted = if setup.state.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
+    match stored(setup.state, &RANGES_AT) {
+        None => create(setup, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
         // A second family can come to a cluster, and then stays.
         Some(mut object) if object["spec"]["cidrs"] == json!([RANGE]) && wanted == both => {
             object["spec"]["cidrs"] = both;
-            send(server, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
+            send(setup, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
         }
         Some(_) => {}
     }
-    let Some(mut object) = stored(server, &RANGES_AT) else { return Ok(()) };
+    let Some(mut object) = stored(setup.state, &RANGES_AT) else { return Ok(()) };
     if object["status"]["conditions"].as_array().is_some_and(|it| !it.is_empty()) {
         return Ok(());
     }
     object["status"]["conditions"] = json!([{
         "type": "Ready", "status": "True", "reason": "",
-        "lastTransitionTime": server.now().to_string(),
+        "lastTransitionTime": setup.state.now().to_string(),
         "message": "Kubernetes Service CIDR is ready",
     }]);
     let path = format!("{}/status", RANGES_AT.path(&key(&RANGES_AT)));
-    send(server, Write { method: Method::PUT, path, object }).await
+    send(setup, Write { method: Method::PUT, path, object }).await
 }
 
-fn service(server: &Server, port: u16) -> Value {
+fn service(setup: &Setup<'_>, port: u16) -> Value {
     let mut spec = json!({
         "type": "ClusterIP",
         "sessionAffinity": "None",
         "ports": [{"name": "https", "protocol": "TCP", "port": HTTPS, "targetPort": port}],
     });
-    let is_default = stored(server, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
+    let is_default = stored(setup.state, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
     if is_default {
         spec["clusterIP"] = json!(FIRST_ADDRESS);
     }
@@ -133,11 +133,11 @@ fn slice(address: SocketAddr) -> Value {
 }
 
 /// Gives the stored object the parts of the wanted one. What another family of addresses would need is a new slice.
-async fn correct(server: &Server, resource: &Resource, stored: Value, wanted: &Value) -> Result<(), Status> {
+async fn correct(setup: &Setup<'_>, resource: &Resource, stored: Value, wanted: &Value) -> Result<(), Status> {
     let path = resource.path(&key(resource));
     if stored["addressType"] != wanted["addressType"] {
-        send(server, Write { method: Method::DELETE, path, object: json!({}) }).await?;
-        return create(server, resource, wanted.clone()).await;
+        send(setup, Write { method: Method::DELETE, path, object: json!({}) }).await?;
+        return create(setup, resource, wanted.clone()).await;
     }
     let mut object = stored.clone();
     for field in ["subsets", "endpoints", "ports"] {
@@ -151,5 +151,5 @@ async fn correct(server: &Server, resource: &Resource, stored: Value, wanted: &V
     if object == stored {
         return Ok(());
     }
-    send(server, Write { method: Method::PUT, path, object }).await
+    send(setup, Write { method: Method::PUT, path, object }).await
 }

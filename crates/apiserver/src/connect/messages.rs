@@ -1,13 +1,14 @@
 //! A watch or a log for who asks for a WebSocket: each event, each piece of the log is a message. As upstream, a refusal is
 //! an answer of HTTP.
 
+use corten_cacher::body::{Response, whole};
 use corten_kinds::{Subresource, Verb, routes::Route};
 use corten_meta::Status;
 use corten_stream::Messages;
 use http::StatusCode;
 
 use super::refused;
-use crate::request::{Context, Response, whole};
+use crate::context::Context;
 
 /// The answer as it is, where nobody asks for a WebSocket or there is none of such answers.
 pub(crate) fn instead(ctx: &mut Context, response: Response) -> Result<Response, Status> {
@@ -21,6 +22,6 @@ pub(crate) fn instead(ctx: &mut Context, response: Response) -> Result<Response,
     }
     let connection = ctx.on_upgrade();
     let (answer, client) = accept(&ctx.headers, connection).map_err(refused)?;
-    ctx.server.tunnels().send(ctx, client, response.into_body());
+    ctx.state.tunnels().send(ctx.state.stopping(), client, response.into_body());
     Ok(answer.map(|()| whole("")))
 }

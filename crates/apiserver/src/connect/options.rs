@@ -1,12 +1,11 @@
 //! Query parameters of the API, as the kubelet names them.
 
-use corten_kinds::Subresource;
+use corten_kinds::{Subresource, routes::RequestInfo};
 use corten_meta::{Resource, Status, Violation};
 use corten_stream::Streams;
 use form_urlencoded::Serializer;
 
 use super::target::Target;
-use crate::request::RequestInfo;
 
 /// `PodLogOptions`, which upstream's messages name; there are no objects of it.
 const LOG_OPTIONS: Resource = Resource::namespaced("", "v1", "PodLogOptions", "pods");

@@ -10,6 +10,10 @@ mod location;
 
 use std::time::Duration;
 
+use corten_cacher::{
+    answer,
+    body::{Body, BoxError, Response, whole},
+};
 use corten_meta::Status;
 use corten_stream::{Accepted, Answer, Dialed};
 use http::{HeaderValue, Method, Request, StatusCode, header};
@@ -17,18 +21,16 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
 use self::{links::Links, location::Location};
-use super::KubeletClient;
 use crate::{
-    answer,
-    recheck::Recheck,
-    request::{Body, BoxError, Context, Response, whole},
+    context::Context,
+    kubelets::{self, KubeletClient},
 };
 
 /// As long as upstream lets a connection to a kubelet be quiet.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
-    let client = ctx.server.config().kubelet_dial.clone().ok_or_else(super::no_way)?;
+    let client = ctx.state.config().kubelet_dial.clone().ok_or_else(kubelets::no_way)?;
     let location = Location::of(ctx)?;
     let upgrade = headers::wants_upgrade(&ctx.headers);
     // What a kubelet switches protocols for does something in a container, and it sees only that the API server asks.
@@ -36,7 +38,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     if acts {
         super::may_create(ctx)?;
     }
-    let recheck = if acts { Recheck::of(ctx).and("create") } else { Recheck::of(ctx) };
+    let recheck = if acts { ctx.recheck().and("create") } else { ctx.recheck() };
     let asked = ctx.info.canonical_path();
     let rest = ctx.info.proxied.clone().unwrap_or_default();
     if rest.is_empty() && !upgrade && matches!(ctx.method, Method::GET | Method::HEAD) {
@@ -60,7 +62,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         }
         Dialed::Switched(head, other) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
-            ctx.server.tunnels().keep(ctx, recheck, Accepted::plain(connection), other);
+            ctx.state.tunnels().keep(ctx.state.stopping(), recheck, Accepted::plain(connection), other);
             let mut response = http::Response::new(whole(""));
             *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
             *response.headers_mut() = head.headers.clone();
@@ -69,11 +71,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     }
 }
 
-async fn send(
-    client: &KubeletClient,
-    location: &Location,
-    request: Request<Body>,
-) -> Result<Dialed, super::kubelet::Error> {
+async fn send(client: &KubeletClient, location: &Location, request: Request<Body>) -> Result<Dialed, kubelets::Error> {
     match location {
         Location::Kubelet(node) => client.ask(node, request, ANSWER_DEADLINE).await,
         Location::Stranger { authority, is_https } => {

@@ -1,10 +1,13 @@
-//! Which Pod, which container, which node: read from the caches.
+//! Which Pod, and which container: read from the caches.
 
-use corten_api::resources::{NODES, PODS};
-use corten_meta::{Resource, Status};
-use serde::{Deserialize, de::DeserializeOwned};
+use corten_api::resources::PODS;
+use corten_meta::Status;
+use serde::Deserialize;
 
-use crate::{Server, request::Context};
+use crate::{
+    context::Context,
+    kubelets::{Node, cached},
+};
 
 #[derive(Deserialize)]
 struct Pod {
@@ -29,74 +32,6 @@ struct Container {
     name: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeObject {
-    status: NodeStatus,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct NodeStatus {
-    addresses: Vec<Address>,
-    daemon_endpoints: DaemonEndpoints,
-}
-
-#[derive(Deserialize)]
-struct Address {
-    #[serde(rename = "type")]
-    kind: String,
-    address: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct DaemonEndpoints {
-    kubelet_endpoint: Endpoint,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Endpoint {
-    #[serde(rename = "Port")]
-    port: u16,
-}
-
-/// The kubelet's port where a node does not say another.
-const PORT: u16 = 10250;
-
-/// Where a kubelet listens, and the name its certificate must have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) name: String,
-    pub(super) address: String,
-    pub(super) port: u16,
-    /// Must its certificate be the cluster's, and name it?
-    pub(super) is_verified: bool,
-}
-
-impl Node {
-    /// As its Node says.
-    pub(super) fn find(server: &Server, name: &str) -> Result<Self, Status> {
-        let node: NodeObject = cached(server, &NODES, "", name)?;
-        let address = node.status.addresses.iter().find(|it| it.kind == "InternalIP");
-        let address = address.ok_or_else(|| Status::internal(format!("node {name:?} has no internal address")))?;
-        let port = match node.status.daemon_endpoints.kubelet_endpoint.port {
-            0 => PORT,
-            port => port,
-        };
-        Ok(Self { name: name.to_owned(), address: address.address.clone(), port, is_verified: true })
-    }
-
-    pub(super) fn authority(&self) -> String {
-        if self.address.contains(':') {
-            format!("[{}]:{}", self.address, self.port)
-        } else {
-            format!("{}:{}", self.address, self.port)
-        }
-    }
-}
-
 /// The Pod that a request is about.
 pub(super) struct Target {
     pub(super) namespace: String,
@@ -104,21 +39,10 @@ pub(super) struct Target {
     spec: Spec,
 }
 
-pub(super) fn cached<T: DeserializeOwned>(
-    server: &Server,
-    resource: &Resource,
-    namespace: &str,
-    name: &str,
-) -> Result<T, Status> {
-    let cache = server.caches().get(resource).expect("pods and nodes are rows of the table");
-    let object = cache.get(namespace, name).ok_or_else(|| Status::not_found(resource, name))?;
-    serde_json::from_slice(object.value()).map_err(Status::internal)
-}
-
 impl Target {
     pub(super) fn find(ctx: &Context) -> Result<Self, Status> {
         let (namespace, name) = (ctx.info.namespace.clone(), ctx.info.name.clone());
-        let pod: Pod = cached(&ctx.server, &PODS, &namespace, &name)?;
+        let pod: Pod = cached(ctx.state.caches(), &PODS, &namespace, &name)?;
         Ok(Self { namespace, name, spec: pod.spec })
     }
 
@@ -159,7 +83,7 @@ impl Target {
         if name.is_empty() {
             return Ok(None);
         }
-        Node::find(&ctx.server, name).map(Some)
+        Node::find(ctx.state.caches(), name).map(Some)
     }
 }
 

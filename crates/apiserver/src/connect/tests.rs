@@ -2,8 +2,7 @@ use http::Uri;
 use serde_json::json;
 
 use super::{options, refused, target};
-use crate::request::RequestInfo;
-use corten_kinds::Subresource;
+use corten_kinds::{Subresource, routes::RequestInfo};
 use corten_stream::Refusal;
 
 fn info(query: &str) -> RequestInfo {

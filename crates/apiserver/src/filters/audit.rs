@@ -3,8 +3,6 @@
 //! A record never holds up a request: where the sink's queue is full the record is dropped, and the drop is counted.
 
 mod event;
-mod file_log;
-mod policy;
 
 use std::{
     panic::{AssertUnwindSafe, resume_unwind},
@@ -14,6 +12,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_cacher::body::{Body, BoxError, Response, whole};
+use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, depth};
 use futures_util::FutureExt;
 use http::StatusCode;
@@ -21,52 +21,19 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-pub use file_log::{FileLog, Rotation};
-pub use policy::{Policy, PolicyError};
-
-use event::Event;
-use policy::{Level, Stage, Verdict};
-
+use super::next::Rest;
 use crate::{
-    Server,
-    chain::Rest,
-    request::{Body, BoxError, Context, RequestInfo, Response, whole},
+    audit::{Level, Sink, Stage, Trail},
+    context::Context,
+    state::State,
 };
-
-/// Where records go. Must return at once.
-pub trait Sink: Send + Sync {
-    /// `line` is one record as JSON, without a line break.
-    fn record(&self, line: Vec<u8>);
-
-    /// How many records were dropped because the sink could not keep up.
-    fn dropped(&self) -> u64;
-}
-
-/// What was lost, as `/metrics` shows it.
-pub(crate) fn metrics(sink: &dyn Sink) -> String {
-    let name = "apiserver_audit_error_total";
-    let lost = sink.dropped();
-    format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
-}
-
-/// What is kept of a request while it is under way.
-#[derive(Default)]
-pub(crate) struct Trail {
-    verdict: Verdict,
-    body: Option<Bytes>,
-}
+use event::Event;
 
 impl Trail {
-    /// Is there to be a record? Otherwise nothing needs to be remembered for it.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.verdict.level > Level::None
-    }
-
-    /// The request's body, where the policy wants it.
-    pub(crate) fn saw_body(&mut self, body: &Bytes) {
-        if self.verdict.level >= Level::Request {
-            self.body = Some(body.clone());
-        }
+    fn requested(&self) -> Option<Value> {
+        let omit = self.verdict.omit_managed_fields;
+        let decoded = || self.decoded.clone().map(|it| shown(it, omit));
+        decoded().or_else(|| self.body.as_ref().and_then(|it| object(it, omit)))
     }
 }
 
@@ -95,7 +62,7 @@ pub(crate) fn refused(ctx: &mut Context, status: &Status, attempted: &str) {
 
 /// What the policy wants of this request, put into the context. `None` where that is nothing.
 fn judge(ctx: &mut Context) -> Option<Arc<dyn Sink>> {
-    let config = ctx.server.config();
+    let config = ctx.state.config();
     let sink = config.audit.clone()?;
     let verdict = config.guard.audit_policy.judge(ctx.identity.as_ref(), &ctx.info);
     ctx.audit.verdict = verdict;
@@ -121,14 +88,14 @@ fn write(sink: &dyn Sink, event: &Event) {
 async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Response {
     let code = response.status();
     let verdict = &ctx.audit.verdict;
-    let request = ctx.audit.body.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));
+    let request = ctx.audit.requested();
     if is_long(&ctx.info) && code.as_u16() < 400 {
         record(ctx, &**sink, Stage::ResponseStarted, |event| event.answered(code));
         let mut event = Event::of(ctx, verdict, Stage::ResponseComplete);
         event.answered(code);
         event.request_object = request;
         let complete = (!verdict.omits(Stage::ResponseComplete)).then_some(event);
-        let ending = Ending { server: ctx.server.clone(), sink: sink.clone(), complete };
+        let ending = Ending { state: ctx.state.clone(), sink: sink.clone(), complete };
         return response.map(|body| BodyExt::boxed_unsync(Watched { body, _ending: ending }));
     }
     if verdict.omits(Stage::ResponseComplete) {
@@ -170,7 +137,11 @@ async fn read(response: Response) -> (Response, Option<Bytes>) {
 /// refused for it.
 fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
     let json = || depth::read_answer(bytes).map(|it| it.value);
-    let mut object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    let object: Value = json().or_else(|_| corten_schema::proto::decode(bytes)).ok()?;
+    Some(shown(object, omit_managed_fields))
+}
+
+fn shown(mut object: Value, omit_managed_fields: bool) -> Value {
     if omit_managed_fields {
         let strip = |it: &mut Value| {
             if let Some(metadata) = it.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -180,12 +151,12 @@ fn object(bytes: &[u8], omit_managed_fields: bool) -> Option<Value> {
         strip(&mut object);
         object.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten().for_each(strip);
     }
-    Some(object)
+    object
 }
 
 /// Records the end of a long answer, however it comes.
 struct Ending {
-    server: Server,
+    state: State,
     sink: Arc<dyn Sink>,
     complete: Option<Event>,
 }
@@ -193,7 +164,7 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         if let Some(mut event) = self.complete.take() {
-            event.stage_timestamp = self.server.now().micro();
+            event.stage_timestamp = self.state.now().micro();
             write(&*self.sink, &event);
         }
     }

@@ -1,23 +1,15 @@
 //! Lets a request on only where a rule allows it. What is asked is the request info, never the path or the body.
 
-use std::collections::BTreeMap;
-
+use corten_access::{Attributes, Decision};
+use corten_cacher::{answer, body::Response};
 use corten_kinds::routes::Route;
 use corten_meta::Status;
 
-use crate::{
-    access::{Attributes, Decision, Target},
-    answer,
-    chain::Rest,
-    request::{Context, Identity, RequestInfo, Response},
-};
+use super::next::Rest;
+use crate::context::Context;
 
 /// Open to all, so that a load balancer can ask before there are roles.
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
-
-/// Who asks before authentication: the chain never lets them come this far.
-const NOBODY: &Identity =
-    &Identity { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     match ctx.info.route {
@@ -27,8 +19,8 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         _ => {}
     }
     let (decision, refusal) = {
-        let question = attributes(ctx.identity.as_ref().unwrap_or(NOBODY), &ctx.info);
-        let decision = ctx.server.authorizer().decide(ctx.server.caches(), &question);
+        let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
+        let decision = ctx.state.access().decide(&question);
         let refusal = match &decision {
             Decision::Allowed(_) => None,
             Decision::Denied(reason) => Some(question.forbidden(reason)),
@@ -47,22 +39,4 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         Some(status) => answer::status(&status),
         None => rest.run(ctx).await,
     }
-}
-
-/// The access question that a request asks.
-pub(crate) fn attributes<'a>(who: &'a Identity, info: &'a RequestInfo) -> Attributes<'a> {
-    let target = if info.is_resource() {
-        Target::Resource {
-            group: &info.group,
-            resource: &info.plural,
-            subresource: &info.subresource,
-            namespace: &info.namespace,
-            name: &info.name,
-        }
-    } else {
-        Target::Path(&info.path)
-    };
-    let is_narrowed = matches!(info.verb, "list" | "watch" | "deletecollection");
-    let field_selector = if is_narrowed { info.query.get("fieldSelector").unwrap_or_default() } else { "" };
-    Attributes { verb: info.verb, target, field_selector, ..Attributes::of(who) }
 }

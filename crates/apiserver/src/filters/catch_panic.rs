@@ -2,14 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 
+use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
 use futures_util::FutureExt;
 
-use crate::{
-    answer,
-    chain::Rest,
-    request::{Context, Response},
-};
+use crate::{context::Context, filters::next::Rest};
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let result = AssertUnwindSafe(rest.run(ctx)).catch_unwind().await;

@@ -3,15 +3,13 @@
 //! A token is for the page itself to send, so it says that the page was given it. Upstream asks for tokens, too, and leaves
 //! those with certificates to themselves.
 
+use corten_access::credential::Credential;
+use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
 use corten_stream::is_cross_site;
 
-use super::authenticate::Credential;
-use crate::{
-    answer,
-    chain::Rest,
-    request::{Context, Response},
-};
+use super::next::Rest;
+use crate::context::Context;
 
 const REFUSED: &str = "cross-site request with a client certificate: use a token";
 

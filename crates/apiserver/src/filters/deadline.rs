@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
+use corten_cacher::{answer, body::Response};
 use corten_meta::{Status, duration::nanos};
 
-use crate::{
-    answer,
-    chain::Rest,
-    request::{Context, Response},
-};
+use crate::{context::Context, filters::next::Rest};
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

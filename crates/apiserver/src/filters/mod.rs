@@ -8,4 +8,5 @@ pub(crate) mod cross_site;
 pub(crate) mod deadline;
 pub(crate) mod impersonate;
 pub(crate) mod measure;
+pub(crate) mod next;
 pub(crate) mod request_info;

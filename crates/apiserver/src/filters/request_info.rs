@@ -1,12 +1,10 @@
 //! Decides what the request asks for: once, before anything else looks at it.
 
+use corten_cacher::{answer, body::Response};
+use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
 
-use crate::{
-    answer,
-    chain::Rest,
-    request::{Context, RequestInfo, Response},
-};
+use crate::{context::Context, filters::next::Rest};
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     match RequestInfo::read(ctx.method.as_str(), ctx.uri.path(), ctx.uri.query()) {

@@ -2,10 +2,11 @@
 
 use std::{fmt::Write, fs, time::Duration};
 
+use corten_cacher::watch_cache::Caches;
 use corten_store::DiskUse;
 
 use super::head;
-use crate::{server::LoopQueue, watch_cache::Caches};
+use crate::journals::LoopQueue;
 
 /// How many objects there are of each resource.
 pub(crate) fn objects(out: &mut String, caches: &Caches) -> std::fmt::Result {

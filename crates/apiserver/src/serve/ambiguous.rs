@@ -2,9 +2,8 @@
 //!
 //! Nothing stands before this server that would read them first, but nobody need send such, either.
 
+use corten_cacher::{answer, body::Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
-
-use crate::{answer, request::Response};
 
 /// Headers that mean one thing: of two of them some readers take the first, others the last, or join them.
 static SINGLE: [HeaderName; 9] = [

@@ -11,6 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use corten_cacher::body::{BoxError, Response};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
@@ -28,7 +29,6 @@ use super::{
     Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous,
     leftover::Leftover, peer_of, turn::Turn,
 };
-use crate::request::{BoxError, Response};
 
 /// So much is collected before it is written in the middle of a round.
 const CORKED_BYTES_MAX: usize = 64 * 1024;

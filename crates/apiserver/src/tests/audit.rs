@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use corten_access::Identity;
 use http::Request;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server, Sink};
+use crate::{Server, Sink};
 
 #[derive(Default)]
 struct Kept(Mutex<Vec<Vec<u8>>>);
@@ -53,7 +54,7 @@ async fn what_may_change_something_is_recorded() {
         ("/verb", json!("create")),
         ("/user", json!({ "username": "root", "groups": ["system:masters"] })),
         ("/userAgent", json!("test/1")),
-        ("/objectRef", json!({ "resource": "configmaps", "namespace": "default", "apiVersion": "v1" })),
+        ("/objectRef", json!({ "resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1" })),
         ("/responseStatus/code", json!(201)),
         ("/requestReceivedTimestamp", json!("2027-01-15T08:00:00.000000Z")),
         ("/annotations/authorization.k8s.io~1decision", json!("allow")),
@@ -112,7 +113,7 @@ async fn ask(
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let request = request.body(crate::request::whole(body.to_owned())).expect("a request");
+    let request = request.body(corten_cacher::body::whole(body.to_owned())).expect("a request");
     let who = who.map(|it| Identity::new(it, &["system:masters"]));
     let response = server.answer(request, None, who).await;
     response.into_body().collect().await.expect("a whole body").to_bytes()
@@ -132,7 +133,8 @@ async fn a_policy_says_how_much_of_what_is_recorded() {
     assert!(received.get("requestObject").is_none() && received.get("responseStatus").is_none());
     assert_eq!(complete["stage"], "ResponseComplete");
     assert_eq!(complete["auditID"], received["auditID"]);
-    assert_eq!(complete["requestObject"], json!({ "metadata": { "name": "a" }, "data": { "k": "v" } }));
+    let object = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": { "name": "a" }, "data": { "k": "v" } });
+    assert_eq!(complete["requestObject"], object);
     assert_eq!(complete["responseObject"]["data"], json!({ "k": "v" }));
     assert!(complete["responseObject"]["metadata"].get("managedFields").is_none());
 

@@ -6,13 +6,14 @@
 use std::{fmt::Write, fs, path::Path};
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_kinds::{KINDS, Kind, Subresource, Verb};
 use corten_meta::Key;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server};
+use crate::Server;
 
 #[tokio::test(start_paused = true)]
 async fn every_row_serves_every_verb() {

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use corten_access::Identity;
+use corten_cacher::body::Response;
 use corten_store::backend::memory::Memory;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server, request::Response};
+use crate::Server;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 

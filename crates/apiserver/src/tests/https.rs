@@ -146,7 +146,7 @@ async fn both_protocols_reach_the_chain_as_the_certificate_says() {
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
     let running = running().await;
-    let body = vec![b' '; crate::request::BODY_BYTES_MAX + 1];
+    let body = vec![b' '; corten_cacher::body::BODY_BYTES_MAX + 1];
     let refused = running.http2(request("POST", "/api/v1/namespaces/default/configmaps", body)).await;
     assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert!(text(refused).await.contains("RequestEntityTooLarge"));
@@ -219,8 +219,8 @@ async fn shutdown_ends_watches_and_lets_requests_finish() {
     assert!(rest.is_empty(), "{rest:?}");
 }
 
-pub(super) fn admin() -> crate::Identity {
-    crate::Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"])
+pub(super) fn admin() -> corten_access::Identity {
+    corten_access::Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"])
 }
 
 pub(super) fn plain(method: &str, path: &str, body: impl Into<Bytes>) -> Request<Bytes> {

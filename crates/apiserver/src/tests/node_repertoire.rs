@@ -6,6 +6,7 @@
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_api::resources::{LEASES, NODES, PODS};
 use corten_kinds::{
     KINDS, Kind, Subresource, Verb,
@@ -16,7 +17,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server};
+use crate::Server;
 
 /// The asking node's, another node's, nobody's.
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -40,14 +41,19 @@ impl Attempt {
     }
 }
 
-async fn send(server: &Server, who: Identity, attempt: &Attempt, path: &str) -> http::Response<crate::request::Body> {
+async fn send(
+    server: &Server,
+    who: Identity,
+    attempt: &Attempt,
+    path: &str,
+) -> http::Response<corten_cacher::body::Body> {
     let content = if attempt.method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let body = if attempt.body.is_null() { String::new() } else { attempt.body.to_string() };
     let request = http::Request::builder().method(attempt.method).uri(path).header("Content-Type", content);
     server.call(who, request.body(Bytes::from(body)).expect("a request")).await
 }
 
-async fn by_node(server: &Server, attempt: &Attempt, path: &str) -> http::Response<crate::request::Body> {
+async fn by_node(server: &Server, attempt: &Attempt, path: &str) -> http::Response<corten_cacher::body::Body> {
     let node = Identity::new("system:node:a", &["system:nodes", "system:authenticated"]);
     send(server, node, attempt, path).await
 }

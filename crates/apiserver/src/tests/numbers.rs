@@ -4,13 +4,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use corten_access::Identity;
+use corten_cacher::body::Response;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::server;
-use crate::{Identity, Server, request::Response};
+use crate::Server;
 
 const POD: &str = "/api/v1/namespaces/default/pods/web";
 const PODS: &str = "/api/v1/namespaces/default/pods";

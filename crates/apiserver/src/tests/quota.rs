@@ -1,11 +1,12 @@
 //! A quota is never exceeded: by many writers at once, nor by those of a server that was started again.
 
+use corten_access::Identity;
 use futures_util::future::join_all;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Config, Identity, Server};
+use crate::{Config, Server};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const QUOTA: &str = "/api/v1/namespaces/default/resourcequotas";

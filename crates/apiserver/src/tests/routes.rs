@@ -4,6 +4,8 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use bytes::Bytes;
+use corten_access::Identity;
+use corten_cacher::body::Response;
 use corten_kinds::{KINDS, Kind, Subresource};
 use http::Request;
 use http_body_util::BodyExt;
@@ -11,7 +13,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::json;
 
 use super::server;
-use crate::{Identity, Server, request::Response};
+use crate::Server;
 
 const TABLE: &str = include_str!("../../testdata/routes.txt");
 /// HEAD has no line of its own: it is answered as GET is.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use corten_access::Identity;
 use corten_store::backend::memory::Memory;
 use http::Request;
 use http_body_util::BodyExt;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::server;
-use crate::{Identity, Server, Sink};
+use crate::{Server, Sink};
 
 const MARKER: &str = "m4rk3r-of-a-secret";
 
@@ -186,7 +187,7 @@ impl World {
     /// The code, and all that is said: headers and body.
     async fn send(&self, (method, path, content_type, body): &Sent) -> (u16, String) {
         let request = Request::builder().method(*method).uri(*path).header("content-type", *content_type);
-        let request = request.body(crate::request::whole(body.clone())).expect("a request");
+        let request = request.body(corten_cacher::body::whole(body.clone())).expect("a request");
         let who = Identity::new("root", &["system:masters"]);
         let response = self.server.answer(request, None, Some(who)).await;
         let (parts, body) = response.into_parts();

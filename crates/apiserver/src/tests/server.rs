@@ -10,7 +10,9 @@ use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use corten_store::backend::memory::Memory;
 
-use crate::{Config, JournalSource, Limits, Server, pki::Authority};
+use corten_pki::Authority;
+
+use crate::{Config, JournalSource, Limits, Server};
 
 struct OneDecision;
 
@@ -75,14 +77,14 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         kubelet_dial: None,
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
         has_ipv6: false,
-        machine: crate::Machine { host_name: "control.example.com".into(), node: Some("local".into()) },
+        machine: corten_admission::Machine { host_name: "control.example.com".into(), node: Some("local".into()) },
         guard: crate::Guard { static_tokens: tokens(), ..crate::Guard::default() },
     }
 }
 
 /// Who comes with `s3cret` is jane.
-fn tokens() -> crate::StaticTokens {
-    crate::StaticTokens::parse("s3cret,jane,u1,\"dev,ops\"").expect("a good file")
+fn tokens() -> corten_access::tokens::StaticTokens {
+    corten_access::tokens::StaticTokens::parse("s3cret,jane,u1,\"dev,ops\"").expect("a good file")
 }
 
 pub(crate) async fn started() -> Server {

@@ -3,6 +3,7 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use corten_access::Identity;
 use corten_stream::{Answer, Dialed, dial};
 
 use http::{Request, Response, StatusCode, response};
@@ -21,7 +22,9 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::server;
-use crate::{Identity, KubeletClient, Server, pki::Authority};
+use corten_pki::Authority;
+
+use crate::{KubeletClient, Server};
 
 const DEADLINE: Duration = Duration::from_secs(10);
 

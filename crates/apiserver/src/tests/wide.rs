@@ -1,11 +1,12 @@
 //! Requests as wide as a body allows: each is answered, with a Status that a client can read where it goes too far. Whoever
 //! goes through all of an object for each of its parts does not come to the end of these.
 
+use corten_access::Identity;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::server;
-use crate::{Identity, Server};
+use crate::Server;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const JSON: &str = "application/json";

@@ -9,6 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_access::{Identity, Peer};
+use corten_cacher::body::whole;
 use corten_meta::Time;
 use http::Request;
 use http_body_util::BodyExt;
@@ -17,11 +19,10 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::server;
-use crate::{
-    Body, Config, Identity, Server,
-    pki::Authority,
-    request::{Peer, whole},
-};
+use corten_cacher::body::Body;
+use corten_pki::Authority;
+
+use crate::{Config, Server};
 
 const START: i64 = 1_800_000_000;
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

@@ -1,26 +1,26 @@
 //! Server-side apply: PATCH with a configuration, all of whose fields the applier owns from then on.
 
+use corten_access::Attributes;
 use corten_api::resources::SECRETS;
+use corten_cacher::{
+    body::Response,
+    codec::{self, Configuration, Form, Strictness},
+    watch_cache::versions,
+};
 use corten_meta::{Cause, Details, Resource, Status};
 use corten_schema::apply::{self, Applied, Conflict, Operation, Owner, Owners, Refused, Set, Write};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::{
-    create,
+    body, create,
     managed::{self, Author, OfKind, Tracked},
     metadata, respond,
     target::Target,
     update::{MakeOwned, Part, change_owned},
     write::{self, ATTEMPTS, Asked, Written},
 };
-use crate::{
-    admission,
-    codec::{self, Configuration, Form, Strictness},
-    filters,
-    request::{Context, Response},
-    versions,
-};
+use crate::context::Context;
 
 /// Whoever applies under this name takes over from client-side apply, and keeps its annotation true.
 const KUBECTL: &str = "kubectl";
@@ -31,7 +31,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
     managed::check_options(ctx, true)?;
     let body = ctx.read_body().await?;
     let configuration = codec::configuration(&body)?;
-    if Strictness::of(ctx)? == Strictness::Warn {
+    if ctx.strictness()? == Strictness::Warn {
         ctx.warnings.extend(configuration.duplicates.iter().cloned());
     }
     for _ in 0..ATTEMPTS {
@@ -76,7 +76,7 @@ async fn created(
     let json = if ctx.dry_run() {
         write::pretend(ctx, target, &object, None)?
     } else {
-        let asked = Asked { ctx, target, operation: admission::Operation::Create, old: None };
+        let asked = Asked { ctx, target, operation: corten_admission::Operation::Create, old: None };
         match write::put_counted(&asked, &object, 0).await? {
             Written::Done(json) => json,
             Written::Conflict => return Ok(None),
@@ -87,18 +87,13 @@ async fn created(
 
 /// Whoever may only patch may not create by applying.
 fn may_create(ctx: &Context) -> Result<(), Status> {
-    let who = ctx.who();
-    let mut question = filters::authorize::attributes(&who, &ctx.info);
-    question.verb = "create";
-    match ctx.server.authorizer().decide(ctx.server.caches(), &question) {
-        crate::access::Decision::Allowed(_) => Ok(()),
-        crate::access::Decision::Denied(reason) => Err(question.forbidden(&reason)),
-    }
+    let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
+    ctx.state.access().may(&Attributes { verb: "create", ..question })
 }
 
 /// As upstream, what a strict reader would refuse is found only when all else was right.
 fn strict(ctx: &Context, configuration: &Configuration) -> Result<(), Status> {
-    if configuration.duplicates.is_empty() || Strictness::of(ctx)? != Strictness::Strict {
+    if configuration.duplicates.is_empty() || ctx.strictness()? != Strictness::Strict {
         return Ok(());
     }
     let list = configuration.duplicates.join("\n  ");
@@ -140,7 +135,7 @@ fn merge(
     });
     let author = managed::author(ctx);
     let by = Author { name: &author, operation: Operation::Apply };
-    let (version, now) = (asked.resource.api_version(), ctx.server.now().to_string());
+    let (version, now) = (asked.resource.api_version(), ctx.state.now().to_string());
     let (reset, views) = (managed::reset_by_apply(target, of), OfKind(asked));
     let write = Write { of, by: by.owner(target, &version), now: &now, reset: &reset, views: &views };
     let text = old.map(managed::text_of).unwrap_or_default();
@@ -152,7 +147,7 @@ fn merge(
     if author == KUBECTL {
         renew_last_applied(&mut new, configuration);
     }
-    codec::validated(ctx, asked, &mut new, Vec::new())?;
+    body::validated(ctx, asked, &mut new, Vec::new())?;
     Ok((new, tracked))
 }
 

@@ -1,27 +1,25 @@
 //! `pods/NAME/binding`: a scheduler's decision, written into the Pod once.
 
+use corten_admission::Operation;
+use corten_cacher::{answer, body::Response};
 use corten_meta::{Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    metadata,
+    body, metadata,
     target::Target,
     update::{Part, change},
     write::Asked,
 };
-use crate::{
-    admission::Operation,
-    answer, codec,
-    request::{Context, Response},
-};
+use crate::context::Context;
 
 const SCHEMA: &str = "io.k8s.api.core.v1.Binding";
 
 /// The older path: `bindings`, with the Pod's name in the body.
-pub(super) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
+pub(crate) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
     let kind = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
-    let binding = codec::part(ctx, "Binding", &["v1"], SCHEMA).await?;
+    let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let target = Target {
         kind,
@@ -33,8 +31,8 @@ pub(super) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
     assign(ctx, &target, binding).await
 }
 
-pub(super) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
-    let binding = codec::part(ctx, "Binding", &["v1"], SCHEMA).await?;
+pub(crate) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+    let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if !name.is_empty() && name != target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
@@ -104,7 +102,7 @@ fn assigned(ctx: &mut Context, target: &Target, binding: &Value, pod: &Value) ->
     }
     let scheduled = json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": ctx.server.now().to_string(),
+        "lastTransitionTime": ctx.state.now().to_string(),
     });
     if !pod["status"]["conditions"].is_array() {
         pod["status"]["conditions"] = json!([]);

@@ -1,23 +1,24 @@
 //! ComponentStatuses: the three components of a control plane, looked at when somebody asks. Nothing of them is stored.
 
+use corten_cacher::body::Response;
 use corten_kinds::Kind;
 use corten_meta::{FieldSelector, Selector, Status};
 use serde_json::{Value, json};
 
 use super::unstored;
-use crate::request::{Context, Response};
+use crate::context::Context;
 
 /// Why something is not healthy.
 type Health = Result<(), String>;
 
-pub(super) async fn get(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
+pub(crate) async fn get(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
     let name = &ctx.info.name;
     let found = all(ctx).await.into_iter().find(|it| it["metadata"]["name"] == **name);
     let object = found.ok_or_else(|| Status::not_found(&kind.resource, name))?;
     unstored::object(ctx, kind, object)
 }
 
-pub(super) async fn list(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
+pub(crate) async fn list(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let labels = Selector::parse(selector("labelSelector"))
         .map_err(|it| Status::bad_request(format!("unable to parse requirement: {it}")))?;
@@ -34,7 +35,7 @@ pub(super) async fn list(ctx: &Context, kind: &'static Kind) -> Result<Response,
 }
 
 async fn all(ctx: &Context) -> Vec<Value> {
-    let metrics = ctx.server.metrics();
+    let metrics = ctx.state.metrics();
     // A loop that lives always watches something.
     let watching = |n: i64, who: &str| if n > 0 { Ok(()) } else { Err(format!("{who} watches this API server")) };
     vec![
@@ -45,8 +46,8 @@ async fn all(ctx: &Context) -> Vec<Value> {
 }
 
 async fn store(ctx: &Context) -> Health {
-    ctx.server.config().store.get(b"/registry/health").await.map_err(|it| it.to_string())?;
-    if ctx.server.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) }
+    ctx.state.config().store.get(b"/registry/health").await.map_err(|it| it.to_string())?;
+    if ctx.state.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) }
 }
 
 fn component(name: &str, health: Health) -> Value {

@@ -1,28 +1,25 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
+use corten_admission::{Operation, services};
 use corten_api::resources::SERVICES;
+use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
 use corten_meta::Status;
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    managed, metadata, respond,
+    body, managed, metadata, respond,
     target::Target,
     write::{self, Asked, Written},
 };
-use crate::{
-    admission::Operation,
-    codec::{self, Form},
-    request::{Context, Response},
-    services, versions,
-};
+use crate::context::Context;
 
 /// As upstream: a generated name that is taken is replaced this often.
 const NAMES_MAX: usize = 8;
 
-pub(super) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
-    let mut body = codec::object(ctx, target.asked).await?;
+    let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
     let allotted = target.kind.resource == SERVICES;
@@ -48,7 +45,7 @@ pub(super) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
 }
 
 /// The object as it would be stored. `owners` are known where it is applied.
-pub(super) async fn prepared(
+pub(crate) async fn prepared(
     ctx: &Context,
     target: &Target,
     mut object: Value,
@@ -65,15 +62,15 @@ pub(super) async fn prepared(
     corten_schema::complete(kind.schema, &mut object);
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
-    services::allot(ctx, kind, &mut object, None)?;
+    services::allot(&ctx.state.services(), &ctx.claims, kind, &mut object, None)?;
     managed::put(&mut object, &owners);
-    let mut violations = metadata::violations(kind, &object, None);
+    let mut violations = metadata::violations(target.asked, &object, None);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
     violations.extend(target.asked.policy.validate(&object));
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        return Err(Status::invalid(target.resource(), name, &violations));
+        return Err(Status::invalid(&kind.resource, name, &violations));
     }
     asked.validate(&object).await?;
     Ok(object)

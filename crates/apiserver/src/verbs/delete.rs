@@ -1,8 +1,10 @@
 //! DELETE: at once, or gracefully where the kind has a grace period, and never before the finalizers are gone.
 
 use bytes::Bytes;
+use corten_admission::Operation;
+use corten_cacher::{answer, body::Response, codec::Form, watch_cache::Stored};
 use corten_kinds::Subresource;
-use corten_meta::{Details, Resource, Status, Time};
+use corten_meta::{Details, Status, Time};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -13,41 +15,16 @@ use super::{
     target::Target,
     write::{self, ATTEMPTS, Asked, Written},
 };
-use crate::{
-    admission::Operation,
-    answer,
-    codec::Form,
-    request::{Context, Response},
-    watch_cache::Stored,
-};
+use crate::context::Context;
 
-pub(super) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     match remove(ctx, target, &options).await? {
         Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, target.asked, json, form),
-        Removed::Gone(object) if returns_object(target.resource()) => {
+        Removed::Gone(object) if corten_kinds::returns_deleted_object(target.resource()) => {
             respond::object(ctx, StatusCode::OK, target.asked, object.json(), form)
         }
         Removed::Gone(object) => Ok(answer::json(StatusCode::OK, &gone(target, object.uid()))),
-    }
-}
-
-/// As upstream: some kinds answer a delete with what was deleted.
-pub(crate) fn returns_object(resource: &Resource) -> bool {
-    match &*resource.group {
-        "" => matches!(
-            &*resource.plural,
-            "persistentvolumeclaims"
-                | "persistentvolumes"
-                | "pods"
-                | "podtemplates"
-                | "resourcequotas"
-                | "serviceaccounts"
-                | "services"
-        ),
-        "resource.k8s.io" => true,
-        "storage.k8s.io" => resource.plural != "csistoragecapacities",
-        _ => false,
     }
 }
 
@@ -64,7 +41,7 @@ fn gone(target: &Target, uid: &str) -> Status {
     status
 }
 
-pub(super) enum Removed {
+pub(crate) enum Removed {
     /// It stays until its grace period or its finalizers end; as it is now.
     Waiting(Bytes),
     /// The object as it last was.
@@ -114,21 +91,24 @@ fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) ->
     if target.kind.subresources.contains(&Subresource::Finalize) {
         return namespace_step(ctx, old, new, marked_before);
     }
-    let default_grace = target.kind.policy.default_grace_seconds(old);
+    let policy = target.kind.policy;
     let asked_grace = options.grace_seconds.map(|it| if it < 0 { 1 } else { it });
     if marked_before {
         let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
         match asked_grace {
             // Only ever sooner: a deletion cannot be put off.
-            _ if grace == 0 || default_grace == 0 => {}
+            _ if grace == 0 || policy.grace_seconds(old, Some(1)) == 0 => {}
             Some(0) => {}
             Some(asked) if asked < grace => return Step::Mark(sooner(ctx, new, grace, asked)),
             _ if new == *old => return Step::Keep,
             _ => return Step::Mark(new),
         }
-    } else if default_grace > 0 && asked_grace != Some(0) {
-        metadata::mark_deleted(ctx, &mut new, asked_grace.unwrap_or(default_grace));
-        return Step::Mark(new);
+    } else {
+        let grace = policy.grace_seconds(old, asked_grace);
+        if grace > 0 {
+            metadata::mark_deleted(ctx, &mut new, grace);
+            return Step::Mark(new);
+        }
     }
     if metadata::finalizers(&new).is_empty() {
         return Step::Remove;
@@ -144,7 +124,7 @@ fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) ->
 /// A Namespace goes when its contents are gone: the namespace loop empties it and then its `spec.finalizers`.
 fn namespace_step(ctx: &Context, old: &Value, mut new: Value, marked_before: bool) -> Step {
     if !marked_before {
-        let now = ctx.server.now().to_string();
+        let now = ctx.state.now().to_string();
         metadata::of(&mut new).insert("deletionTimestamp".into(), now.into());
         new["status"]["phase"] = "Terminating".into();
         return Step::Mark(new);
@@ -184,7 +164,7 @@ fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) {
 
 fn sooner(ctx: &Context, mut object: Value, grace: i64, asked: i64) -> Value {
     let at = object["metadata"]["deletionTimestamp"].as_str().and_then(|it| it.parse::<Time>().ok());
-    let now = ctx.server.now();
+    let now = ctx.state.now();
     let at = at.map_or(now, |it| it.after_seconds(asked.saturating_sub(grace))).max(now);
     let metadata = metadata::of(&mut object);
     metadata.insert("deletionTimestamp".into(), at.to_string().into());

@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 
+use corten_cacher::{
+    answer,
+    body::{BoxFuture, Response},
+    codec::Form,
+    watch_cache::Stored,
+};
 use corten_meta::Status;
 use futures_util::future::join_all;
 use http::StatusCode;
@@ -12,12 +18,7 @@ use super::{
     list,
     target::Target,
 };
-use crate::{
-    answer,
-    codec::Form,
-    request::{BoxFuture, Context, Response},
-    watch_cache::Stored,
-};
+use crate::context::Context;
 
 /// So many deletions wait for the store together.
 const BATCH: usize = 32;
@@ -27,7 +28,7 @@ fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> 
 }
 
 /// Answers with the list of what was asked to go, as it was before. As upstream, `limit` ends the list and what goes.
-pub(super) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     let items = list::items(ctx, target, form).await?;
     let doomed: Vec<Arc<Stored>> = items.objects().cloned().collect();

@@ -1,10 +1,11 @@
 //! `metav1.DeleteOptions`: how, when and on what condition an object is to go.
 
+use corten_cacher::watch_cache::Stored;
 use corten_meta::{Resource, Status, Violation};
 use serde_json::Value;
 
-use super::target::Target;
-use crate::{codec, request::Context, watch_cache::Stored};
+use super::{body, target::Target};
+use crate::context::Context;
 
 const KIND: &str = "DeleteOptions";
 const SCHEMA: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -31,7 +32,7 @@ impl DeleteOptions {
     /// # Errors
     /// 400 for a body that is none, 422 for options that contradict each other.
     pub(super) async fn read(ctx: &mut Context) -> Result<Self, Status> {
-        let document = codec::document_or_none(ctx, KIND).await?;
+        let document = body::document_or_none(ctx, KIND).await?;
         let mut options = match document {
             Some(document) => Self::of(&document.value)?,
             None => Self::of(&of_query(ctx)?)?,

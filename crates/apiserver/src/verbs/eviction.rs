@@ -4,33 +4,30 @@
 
 use std::sync::Arc;
 
+use corten_admission::Operation;
 use corten_api::resources::POD_DISRUPTION_BUDGETS;
+use corten_cacher::{answer, body::Response, watch_cache::Stored};
 use corten_kinds::{Kind, eviction};
 use corten_meta::Status;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    delete,
+    body, delete,
     delete_options::DeleteOptions,
     target::Target,
     update::{Make, Part, change},
     write::Asked,
 };
-use crate::{
-    admission::Operation,
-    answer, codec,
-    request::{Context, Response},
-    watch_cache::Stored,
-};
+use crate::context::Context;
 
 const VERSIONS: &[&str] = &["policy/v1", "policy/v1beta1"];
 const SCHEMA: &str = "io.k8s.api.policy.v1.Eviction";
 /// How often a budget that others take from at the same time is asked again; each time one of them got on.
 const ATTEMPTS: usize = 20;
 
-pub(super) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
-    let mut eviction = codec::part(ctx, "Eviction", VERSIONS, SCHEMA).await?;
+pub(crate) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+    let mut eviction = body::part(ctx, "Eviction", VERSIONS, SCHEMA).await?;
     if eviction["metadata"]["name"].as_str() != Some(&target.name) {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -100,7 +97,7 @@ fn budgets_kind() -> &'static Kind {
 }
 
 fn guarding(ctx: &Context, target: &Target, pod: &Value) -> Vec<Arc<Stored>> {
-    let budgets = ctx.server.cache(budgets_kind()).snapshot();
+    let budgets = ctx.state.cache(budgets_kind()).snapshot();
     let in_namespace = budgets.range(&target.namespace, None);
     in_namespace.filter(|it| eviction::guards(&it.parse(), pod)).cloned().collect()
 }
@@ -110,7 +107,7 @@ async fn pay(ctx: &mut Context, pod: &Target, budget: &str, options: &DeleteOpti
     let kind = budgets_kind();
     let target =
         Target { kind, asked: kind, namespace: pod.namespace.clone(), name: budget.to_owned(), subresource: None };
-    let now = ctx.server.now();
+    let now = ctx.state.now();
     if options.dry_run {
         return eviction::take(&mut target.current(ctx)?.parse(), &pod.name, now);
     }
@@ -151,7 +148,7 @@ fn marked(ctx: &Context, pod: &Value) -> Value {
     let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let before = conditions.iter().position(|it| it["type"] == "DisruptionTarget");
     let same = before.map(|at| &conditions[at]).filter(|it| it["status"] == "True");
-    let since = same.map_or_else(|| json!(ctx.server.now().to_string()), |it| it["lastTransitionTime"].clone());
+    let since = same.map_or_else(|| json!(ctx.state.now().to_string()), |it| it["lastTransitionTime"].clone());
     let condition = json!({
         "type": "DisruptionTarget", "observedGeneration": pod["metadata"]["generation"], "status": "True",
         "lastProbeTime": null, "lastTransitionTime": since,

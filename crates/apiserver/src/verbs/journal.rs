@@ -5,7 +5,9 @@
 //! What a loop says of further objects is shown to who may read those, and a container's last words to who may read logs.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use corten_access::{Attributes, Decision as Access, Identity, Target};
 use corten_api::resources::{NAMESPACES, PODS};
+use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{Decision, Journal, Wait};
@@ -13,14 +15,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{options, unstored};
-use crate::{
-    access::{Attributes, Decision as Access, Target},
-    answer,
-    request::{Context, Identity, Response},
-    watch_cache,
-};
+use crate::context::Context;
 
-pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
+pub(crate) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let journals = &journals.resource;
     let name = &ctx.info.name;
     let missing = || Status::not_found(journals, name);
@@ -29,8 +26,8 @@ pub(super) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let who = ctx.who();
     let reader = Reader { ctx, who: &who, kind, key: Key::new(namespace, object) };
     reader.confirm()?;
-    let decisions = ctx.server.config().journals.decisions(&kind.resource, &reader.key);
-    if decisions.is_empty() && ctx.server.cache(kind).get(namespace, object).is_none() {
+    let decisions = ctx.state.config().journals.decisions(&kind.resource, &reader.key);
+    if decisions.is_empty() && ctx.state.cache(kind).get(namespace, object).is_none() {
         return Err(missing());
     }
     Ok(answer::json(StatusCode::OK, &reader.journal(journals, &ctx.info.namespace, decisions)))
@@ -45,7 +42,7 @@ const NAMESPACE: &str = "metadata.namespace";
 const REASON: &str = "decisions.waits.reason";
 const ACTOR: &str = "decisions.waits.actor";
 
-pub(super) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
+pub(crate) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
     let options = options::list(ctx)?;
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let labels = Selector::parse(selector("labelSelector"))
@@ -71,7 +68,7 @@ pub(super) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, S
             && (waits(decisions).any(|it| has(&it.reason, it.actor.as_str()))
                 || (waits(decisions).next().is_none() && has("", "")))
     };
-    let mut waiting = ctx.server.config().journals.waiting(&is_wanted);
+    let mut waiting = ctx.state.config().journals.waiting(&is_wanted);
     waiting.retain(|_| labels.matches(&Default::default()));
     if let Some(token) = &options.token {
         let after = continued(token)?;
@@ -92,7 +89,7 @@ pub(super) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, S
         metadata["continue"] = URL_SAFE_NO_PAD.encode(last).into();
     }
     let shown = |it: Reader<'_>| {
-        let decisions = ctx.server.config().journals.decisions(&it.kind.resource, &it.key);
+        let decisions = ctx.state.config().journals.decisions(&it.kind.resource, &it.key);
         let namespace = if it.key.namespace.is_empty() { NO_NAMESPACE } else { &it.key.namespace };
         let journal = it.journal(&journals.resource, namespace, decisions);
         serde_json::to_value(journal).expect("a journal is text and numbers")
@@ -151,8 +148,7 @@ impl Reader<'_> {
         let (group, plural) = (&*resource.group, &*resource.plural);
         let target = Target::Resource { group, resource: plural, subresource, namespace, name: &key.name };
         let question = Attributes { verb: "get", target, ..Attributes::of(self.who) };
-        let server = &self.ctx.server;
-        answer(&question, server.authorizer().decide(server.caches(), &question))
+        answer(&question, self.ctx.state.access().decide(&question))
     }
 
     fn confirm(&self) -> Result<(), Status> {

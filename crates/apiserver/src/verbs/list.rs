@@ -4,6 +4,15 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use corten_cacher::{
+    answer,
+    body::{Body, BoxError, Response},
+    codec::{
+        Form, gzip,
+        items::{Items, Place},
+    },
+    watch_cache::{Matcher, ResourceCache, Snapshot, feed},
+};
 use corten_meta::Status;
 use corten_store::Revision;
 use futures_util::stream;
@@ -16,23 +25,15 @@ use super::{
     options::{self, ListOptions},
     target::Target,
 };
-use crate::{
-    answer,
-    codec::{
-        Form, gzip,
-        items::{Items, Place},
-    },
-    request::{Body, BoxError, Context, Response},
-    watch_cache::{Matcher, ResourceCache, Snapshot, feed},
-};
+use crate::context::Context;
 
-pub(super) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
     let items = items(ctx, target, form).await?;
     Ok(send(ctx, items))
 }
 
 /// What the request asks for, still to be written.
-pub(super) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<Items, Status> {
+pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<Items, Status> {
     let options = options::list(ctx)?;
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
@@ -47,7 +48,7 @@ pub(super) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
         form,
         matcher,
         revision: start.revision,
-        now: ctx.server.now(),
+        now: ctx.state.now(),
         after: start.after,
         last: page.last,
         token,
@@ -57,7 +58,7 @@ pub(super) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
     })
 }
 
-pub(super) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
+pub(crate) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     Matcher::new(target.asked, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
 }
@@ -82,7 +83,7 @@ async fn start(ctx: &Context, cache: &ResourceCache, options: &ListOptions) -> R
         return continued(ctx, cache, Token::decode(token)?).await;
     }
     if let Some(revision) = options.revision {
-        ctx.server.caches().reach(revision).await?;
+        ctx.state.caches().reach(revision).await?;
         if options.exact {
             let too_old = |_| Status::expired("The resourceVersion for the provided list is too old.");
             let snapshot = exactly(ctx, cache, revision).await.map_err(too_old)?;
@@ -96,7 +97,7 @@ async fn start(ctx: &Context, cache: &ResourceCache, options: &ListOptions) -> R
 /// The newest state and the revision it is said to be of: the snapshot holds every change up to `applied`, so it is the
 /// state there, unless it is newer still.
 fn newest(ctx: &Context, cache: &ResourceCache) -> (Arc<Snapshot>, Revision) {
-    let applied = ctx.server.caches().applied();
+    let applied = ctx.state.caches().applied();
     let snapshot = cache.snapshot();
     let revision = applied.max(snapshot.revision);
     (snapshot, revision)
@@ -107,10 +108,10 @@ async fn exactly(
     cache: &ResourceCache,
     revision: Revision,
 ) -> Result<Arc<Snapshot>, corten_store::Error> {
-    if let Some(snapshot) = cache.at(revision, ctx.server.caches().applied()) {
+    if let Some(snapshot) = cache.at(revision, ctx.state.caches().applied()) {
         return Ok(snapshot);
     }
-    feed::read_at(&*ctx.server.config().store, cache, revision).await.map(Arc::new)
+    feed::read_at(&*ctx.state.config().store, cache, revision).await.map(Arc::new)
 }
 
 async fn continued(ctx: &Context, cache: &ResourceCache, token: Token) -> Result<Start, Status> {

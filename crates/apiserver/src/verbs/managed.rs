@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 
+use corten_cacher::watch_cache::versions;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::{Resource, Status, Time, Violation, Violations};
 use corten_schema::{
@@ -13,7 +14,7 @@ use corten_schema::{
 use serde_json::{Value, json};
 
 use super::{metadata, target::Target};
-use crate::{request::Context, versions};
+use crate::context::Context;
 
 const MANAGER_BYTES_MAX: usize = 128;
 const FIELD: &str = "managedFields";
@@ -128,7 +129,7 @@ fn track(
     };
     let author = author(ctx);
     let by = Author { name: &author, operation: Operation::Update };
-    let (version, now) = (target.asked.resource.api_version(), ctx.server.now().to_string());
+    let (version, now) = (target.asked.resource.api_version(), ctx.state.now().to_string());
     let views = OfKind(target.asked);
     let (mut old_shown, mut new_shown);
     let (old, new) = if target.asked.view_of.is_some() {

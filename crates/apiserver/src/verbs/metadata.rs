@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
-use corten_kinds::Kind;
+use corten_admission::{SUFFIX_BYTES, name_suffix};
+use corten_kinds::{Kind, MetadataChecks};
 use corten_meta::{Status, Violation, Violations, field};
 use serde_json::{Map, Value, json};
 
 use super::target::Target;
-use crate::request::Context;
+use crate::context::Context;
 
 /// Set by the server alone; what a client sends is dropped.
 const SERVER_FIELDS: &[&str] = &[
@@ -23,7 +24,6 @@ const SERVER_FIELDS: &[&str] = &[
 /// Kept from the stored object where an update leaves them out; changing them is refused.
 const IMMUTABLE: &[&str] =
     &["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
-const SUFFIX_BYTES: usize = 5;
 const GENERATED_NAME_BYTES_MAX: usize = 63;
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 /// Upstream has no bound but the size of the object. Whatever becomes of one of the owners, all of them are looked at.
@@ -73,9 +73,10 @@ pub(super) fn place(object: &mut Value, target: &Target, on: &str) -> Result<(),
 pub(super) fn rename(object: &mut Value, target: &Target) -> Result<(), Status> {
     let named = text(object, "name");
     if named.is_empty() {
-        return Err(Status::bad_request(
-            "the name of the object ( based on URL) was undeterminable: name must be provided",
-        ));
+        return Err(Status::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
     }
     if named != target.name {
         let message = format!("the name of the object ({named}) does not match the name on the URL ({})", target.name);
@@ -97,8 +98,8 @@ pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) -> Result<()
     if let Some(name) = generated {
         metadata.insert("name".into(), name.into());
     }
-    metadata.insert("uid".into(), ctx.server.new_uid().into());
-    metadata.insert("creationTimestamp".into(), ctx.server.now().to_string().into());
+    metadata.insert("uid".into(), ctx.state.new_uid().into());
+    metadata.insert("creationTimestamp".into(), ctx.state.now().to_string().into());
     if kind.policy.has_generation() {
         metadata.insert("generation".into(), 1.into());
     }
@@ -112,27 +113,7 @@ fn generated_name(ctx: &Context, object: &Value) -> Option<String> {
         return None;
     }
     let base: String = base.chars().take(GENERATED_NAME_BYTES_MAX - SUFFIX_BYTES).collect();
-    Some(base + &name_suffix(ctx))
-}
-
-/// Five characters that make no words and are not likely to come twice.
-pub(crate) fn name_suffix(ctx: &Context) -> String {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    let uid = ctx.server.new_uid();
-    let digits: Vec<u8> = uid.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let suffix = digits.chunks(3).take(SUFFIX_BYTES).map(|it| {
-        let number = it.iter().fold(0_usize, |sum, digit| sum * 16 + usize::from(hex(*digit)));
-        char::from(ALPHABET[number % ALPHABET.len()])
-    });
-    suffix.collect()
-}
-
-fn hex(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit - b'0',
-        b'a'..=b'f' => digit - b'a' + 10,
-        _ => digit.saturating_sub(b'A') + 10,
-    }
+    Some(base + &name_suffix(&ctx.state.new_uid()))
 }
 
 /// Keeps what an update may leave out, and gives what it may not change.
@@ -183,19 +164,46 @@ pub(super) fn violations(kind: &Kind, object: &Value, old: Option<&Value>) -> Ve
     found.into_vec()
 }
 
+/// What is wrong with the metadata of a changed object, as often as it is looked at: by rest.BeforeUpdate, then by the kind's
+/// own validation. `changes` is what a change may not do.
+pub(super) fn change_violations(
+    kind: &Kind,
+    object: &Value,
+    old: &Value,
+    changes: &[Violation],
+    checks: MetadataChecks,
+) -> Vec<Violation> {
+    let whole = violations(kind, object, Some(old));
+    let mut change = Violations::default();
+    change.extend(changes.iter().cloned());
+    labels(object, &mut change);
+    annotations(object, &mut change);
+    owners(object, Some(old), &mut change);
+    let change = change.into_vec();
+    let mut found = Violations::default();
+    found.extend(whole.iter().chain(&change).cloned());
+    if checks == MetadataChecks::WholeAndChange {
+        found.extend(whole);
+    }
+    if checks != MetadataChecks::None {
+        found.extend(change);
+    }
+    found.into_vec()
+}
+
 fn names(kind: &Kind, object: &Value, found: &mut Violations) {
     let (name, prefix) = (text(object, "name"), text(object, "generateName"));
-    if name.is_empty() {
-        found.push(Violation::required("metadata.name", "name or generateName is required"));
-    } else {
-        let reasons = kind.policy.name_violations(name);
-        found.extend(reasons.iter().map(|it| Violation::invalid("metadata.name", format!("{name:?}"), it)));
-    }
     if !prefix.is_empty() {
         // As upstream: a prefix may end in a dash, for something always follows it.
         let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |it| format!("{it}a"));
         let reasons = kind.policy.name_violations(&masked);
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.generateName", format!("{prefix:?}"), it)));
+    }
+    if name.is_empty() {
+        found.push(Violation::required("metadata.name", "name or generateName is required"));
+    } else {
+        let reasons = kind.policy.name_violations(name);
+        found.extend(reasons.iter().map(|it| Violation::invalid("metadata.name", format!("{name:?}"), it)));
     }
     let namespace = text(object, "namespace");
     if !kind.resource.namespaced && !namespace.is_empty() {
@@ -299,7 +307,7 @@ impl fmt::Display for List<'_> {
 /// Marks the object as being deleted, `grace_seconds` from now.
 pub(super) fn mark_deleted(ctx: &Context, object: &mut Value, grace_seconds: i64) {
     let grace = Duration::from_secs(u64::try_from(grace_seconds).unwrap_or_default());
-    let at = ctx.server.now().after(grace).to_string();
+    let at = ctx.state.now().after(grace).to_string();
     let metadata = of(object);
     metadata.insert("deletionTimestamp".into(), at.into());
     metadata.insert("deletionGracePeriodSeconds".into(), grace_seconds.into());

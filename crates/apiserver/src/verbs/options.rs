@@ -3,13 +3,13 @@
 use corten_meta::{Status, Violation, number};
 use corten_store::Revision;
 
-use crate::request::Context;
+use crate::context::Context;
 
 /// `resourceVersion`: `None` for absent and for 0, which both mean "what you have".
 ///
 /// # Errors
 /// 400 where it is not a number.
-pub(super) fn resource_version(ctx: &Context) -> Result<Option<Revision>, Status> {
+pub(crate) fn resource_version(ctx: &Context) -> Result<Option<Revision>, Status> {
     let Some(text) = ctx.info.query.get("resourceVersion") else { return Ok(None) };
     let revision: Revision = number::unsigned(text)
         .map_err(|it| invalid(&[Violation::invalid("resourceVersion", format!("{text:?}"), &it)]))?;
@@ -18,12 +18,12 @@ pub(super) fn resource_version(ctx: &Context) -> Result<Option<Revision>, Status
 
 /// `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
+pub(crate) enum Match {
     Exact,
     NotOlderThan,
 }
 
-pub(super) fn version_match(ctx: &Context) -> Result<Option<Match>, Status> {
+pub(crate) fn version_match(ctx: &Context) -> Result<Option<Match>, Status> {
     match ctx.info.query.get("resourceVersionMatch") {
         None => Ok(None),
         Some("Exact") => Ok(Some(Match::Exact)),
@@ -35,14 +35,14 @@ pub(super) fn version_match(ctx: &Context) -> Result<Option<Match>, Status> {
 }
 
 /// What a list asks for beside its selectors.
-pub(super) struct ListOptions {
-    pub(super) revision: Option<Revision>,
-    pub(super) exact: bool,
-    pub(super) limit: Option<usize>,
-    pub(super) token: Option<String>,
+pub(crate) struct ListOptions {
+    pub(crate) revision: Option<Revision>,
+    pub(crate) exact: bool,
+    pub(crate) limit: Option<usize>,
+    pub(crate) token: Option<String>,
 }
 
-pub(super) fn list(ctx: &Context) -> Result<ListOptions, Status> {
+pub(crate) fn list(ctx: &Context) -> Result<ListOptions, Status> {
     let query = &ctx.info.query;
     let version_match = version_match(ctx)?;
     let token = query.get("continue").map(str::to_owned);
@@ -76,14 +76,14 @@ pub(super) fn list(ctx: &Context) -> Result<ListOptions, Status> {
 }
 
 /// The options themselves are wrong.
-pub(super) fn invalid(violations: &[Violation]) -> Status {
+pub(crate) fn invalid(violations: &[Violation]) -> Status {
     let resource = corten_meta::Resource::cluster("meta.k8s.io", "v1", "ListOptions", "listoptions");
     Status::invalid(&resource, "", violations)
 }
 
 /// # Errors
 /// 422 where `dryRun` is anything but `All`: nothing, too, as upstream. Who is unsure must not write.
-pub(super) fn dry_run(ctx: &Context) -> Result<(), Status> {
+pub(crate) fn dry_run(ctx: &Context) -> Result<(), Status> {
     match ctx.info.query.all("dryRun").find(|it| *it != "All") {
         None => Ok(()),
         Some(other) => Err(invalid(&[Violation::not_supported("dryRun", other, &["All"])])),

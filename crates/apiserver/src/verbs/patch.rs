@@ -3,6 +3,11 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use bytes::Bytes;
+use corten_cacher::{
+    body::Response,
+    codec::{Form, Strictness},
+    watch_cache::versions,
+};
 use corten_meta::{Resource, Status, Violation, depth, shortened};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
@@ -13,19 +18,15 @@ use super::{
     target::Target,
     update::{Make, Part, change},
 };
-use crate::{
-    codec::{Form, Strictness},
-    request::{Context, Response},
-    versions,
-};
+use crate::context::Context;
 
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
 /// Refusals show what was sent, and of a Secret nothing: they are logged and passed on.
 const SECRET: &str = "io.k8s.api.core.v1.Secret";
 const REDACTED: &str = "<secret contents redacted>";
-pub(super) const APPLY: &str = "application/apply-patch+yaml";
+pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-pub(super) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     if media_type(ctx) == APPLY {
         return super::apply::apply(ctx, target, form).await;
     }
@@ -58,12 +59,12 @@ pub(super) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
     respond::object(ctx, StatusCode::OK, kind, json, form)
 }
 
-pub(super) fn media_type(ctx: &Context) -> &str {
+pub(crate) fn media_type(ctx: &Context) -> &str {
     ctx.header(header::CONTENT_TYPE).split(';').next().unwrap_or_default().trim()
 }
 
 /// A patch that was read but not yet applied.
-pub(super) struct Patch {
+pub(crate) struct Patch {
     way: Way,
     /// What a strict reader finds in the patch itself.
     findings: Vec<String>,
@@ -78,7 +79,7 @@ enum Way {
 impl Patch {
     /// # Errors
     /// 415 for other kinds of patch, 400 where it is no JSON.
-    pub(super) async fn read(ctx: &mut Context) -> Result<Self, Status> {
+    pub(crate) async fn read(ctx: &mut Context) -> Result<Self, Status> {
         let media_type = media_type(ctx).to_owned();
         let body = ctx.read_body().await?;
         let broken = |reason: &str| Status::bad_request(format!("error decoding patch: {reason}"));
@@ -108,7 +109,7 @@ impl Patch {
         }
     }
 
-    pub(super) fn apply(&self, schema: &str, old: &Value) -> Result<Value, Status> {
+    pub(crate) fn apply(&self, schema: &str, old: &Value) -> Result<Value, Status> {
         match &self.way {
             Way::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
             Way::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
@@ -123,8 +124,8 @@ impl Patch {
     }
 
     /// Reads what the patch made as an object of its type. As upstream: what does not fit is the patch's fault.
-    pub(super) fn decode(&self, ctx: &mut Context, schema: &str, new: &mut Value) -> Result<(), Status> {
-        let strictness = Strictness::of(ctx)?;
+    pub(crate) fn decode(&self, ctx: &mut Context, schema: &str, new: &mut Value) -> Result<(), Status> {
+        let strictness = ctx.strictness()?;
         let found = corten_schema::check(schema, new);
         if let Some(wrong) = found.wrong_types.first() {
             return Err(self.invalid(schema, new, &wrong.message));

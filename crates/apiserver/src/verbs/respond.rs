@@ -1,6 +1,12 @@
 //! Sends one object in the form that was asked for.
 
 use bytes::Bytes;
+use corten_cacher::{
+    answer,
+    body::Response,
+    codec::{Form, partial, table},
+    watch_cache::versions,
+};
 use corten_kinds::Kind;
 use corten_meta::{
     Status,
@@ -8,12 +14,7 @@ use corten_meta::{
 };
 use http::StatusCode;
 
-use crate::{
-    answer,
-    codec::{Form, partial},
-    request::{Context, Response},
-    table, versions,
-};
+use crate::context::Context;
 
 /// `json` is the whole object as it is stored, with its `resourceVersion`; `kind` is the row in whose form it is sent.
 pub(super) fn object(
@@ -39,7 +40,7 @@ pub(super) fn object(
             versions::from_stored(kind, &mut object);
             object
         }
-        Form::Table(include) => table::single(kind, &object, include, ctx.server.now(), true),
+        Form::Table(include) => table::single(kind, &object, include, ctx.state.now(), true),
         Form::Partial => partial::of(&object),
     };
     let text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };

@@ -3,30 +3,28 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use corten_cacher::{answer, body::Response};
 use corten_meta::{LabelSelector, Resource, Status, Violation, depth, selector::Requirement};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    managed,
+    body, managed,
     patch::{self, Patch},
     scale_apply,
     target::Target,
     update::{Part, change},
 };
-use crate::{
-    answer, codec,
-    request::{Context, Response},
-};
+use crate::context::Context;
 
-pub(super) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
-pub(super) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
+pub(crate) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
+pub(crate) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-pub(super) fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
+pub(crate) fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
     Ok(answer::json(StatusCode::OK, &scale_of(&target.current(ctx)?.draft())))
 }
 
-pub(super) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -> Result<Bytes, Status> {
+pub(crate) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
         let asked = wish.apply(ctx, old)?;
         let replicas = checked(&asked, target)?;
@@ -43,7 +41,7 @@ pub(super) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -
     .await
 }
 
-pub(super) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
     let is_patch = ctx.info.verb == "patch";
     if is_patch && patch::media_type(ctx) == patch::APPLY {
         return scale_apply::apply(ctx, target).await;
@@ -52,7 +50,7 @@ pub(super) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<R
     let wish = if is_patch {
         Wish::Patch(Patch::read(ctx).await?)
     } else {
-        Wish::Whole(codec::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
+        Wish::Whole(body::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
     };
     let json = change_by(ctx, target, &wish).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
@@ -60,7 +58,7 @@ pub(super) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<R
 }
 
 /// How the client said what it wants.
-pub(super) enum Wish {
+pub(crate) enum Wish {
     Whole(Value),
     Patch(Patch),
 }
@@ -77,7 +75,7 @@ impl Wish {
     }
 }
 
-pub(super) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
+pub(crate) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (kind, api_version) = (text(&scale["kind"]), text(&scale["apiVersion"]));
     if kind != "Scale" || api_version != "autoscaling/v1" {
@@ -104,7 +102,7 @@ pub(super) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
     Ok(replicas)
 }
 
-pub(super) fn scale_of(object: &Value) -> Value {
+pub(crate) fn scale_of(object: &Value) -> Value {
     let meta = &object["metadata"];
     let selector = selector_of(object);
     json!({

@@ -1,5 +1,6 @@
 //! Server-side apply of a Scale: who owns the replicas of the object is shown as who owns those of its Scale, and back.
 
+use corten_cacher::{answer, body::Response, codec};
 use corten_meta::{Status, depth};
 use corten_schema::apply::{self, OneView, Operation, Owner, Owners, Set, Write};
 use http::StatusCode;
@@ -12,10 +13,7 @@ use super::{
     target::Target,
     update::{MakeOwned, Part, change_owned},
 };
-use crate::{
-    answer, codec,
-    request::{Context, Response},
-};
+use crate::context::Context;
 
 const VERSION: &str = "autoscaling/v1";
 const REPLICAS: &[&str] = &["spec", "replicas"];
@@ -36,7 +34,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response
 
 fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -> Result<(Value, Tracked), Status> {
     let of = corten_schema::find(SCHEMA).ok_or_else(|| Status::internal("a Scale has no schema"))?;
-    let (author, now) = (managed::author(ctx), ctx.server.now().to_string());
+    let (author, now) = (managed::author(ctx), ctx.state.now().to_string());
     let by = Author { name: &author, operation: Operation::Apply };
     let reset = Set::of_fields(&[&["status"]]);
     let write = Write { of, by: by.owner(target, VERSION), now: &now, reset: &reset, views: &OneView };

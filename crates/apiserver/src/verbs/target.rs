@@ -2,29 +2,27 @@
 
 use std::sync::Arc;
 
-use corten_kinds::{Kind, Subresource};
+use corten_cacher::watch_cache::{ResourceCache, Stored};
+use corten_kinds::{Kind, Subresource, routes::RequestInfo};
 use corten_meta::{Resource, Status};
 
-use crate::{
-    request::{Context, RequestInfo},
-    watch_cache::{ResourceCache, Stored},
-};
+use crate::context::Context;
 
 #[derive(Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The row in whose form the object is stored: what defaults, admits, validates and stores it.
-    pub(super) kind: &'static Kind,
+    pub(crate) kind: &'static Kind,
     /// The row the request names. Bodies come and answers go in its form.
-    pub(super) asked: &'static Kind,
+    pub(crate) asked: &'static Kind,
     /// Empty for cluster-scoped kinds, and for collections over all namespaces.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// Empty for collections.
-    pub(super) name: String,
-    pub(super) subresource: Option<Subresource>,
+    pub(crate) name: String,
+    pub(crate) subresource: Option<Subresource>,
 }
 
 impl Target {
-    pub(super) fn of(info: &RequestInfo, kind: &'static Kind) -> Self {
+    pub(crate) fn of(info: &RequestInfo, kind: &'static Kind) -> Self {
         // A Namespace is asked for in itself, and is in none.
         let namespace = if kind.resource.namespaced { info.namespace.clone() } else { String::new() };
         let subresource = info.route.subresource();
@@ -32,23 +30,23 @@ impl Target {
     }
 
     /// As messages name it.
-    pub(super) fn resource(&self) -> &'static Resource {
+    pub(crate) fn resource(&self) -> &'static Resource {
         &self.asked.resource
     }
 
-    pub(super) fn cache<'a>(&self, ctx: &'a Context) -> &'a ResourceCache {
-        ctx.server.cache(self.kind)
+    pub(crate) fn cache<'a>(&self, ctx: &'a Context) -> &'a ResourceCache {
+        ctx.state.cache(self.kind)
     }
 
     /// The object as it is now.
     ///
     /// # Errors
     /// 404 where there is none.
-    pub(super) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
+    pub(crate) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
         self.cache(ctx).get(&self.namespace, &self.name).ok_or_else(|| self.not_found())
     }
 
-    pub(super) fn not_found(&self) -> Status {
+    pub(crate) fn not_found(&self) -> Status {
         Status::not_found(self.resource(), &self.name)
     }
 }

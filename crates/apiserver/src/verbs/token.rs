@@ -1,16 +1,14 @@
 //! `serviceaccounts/NAME/token`: a token for the account, for an audience, a time, and as long as what it is bound to lives.
 
+use corten_access::tokens::{self, issue::Wanted};
+use corten_admission::Operation;
+use corten_cacher::{answer, body::Response};
 use corten_meta::{Resource, Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{target::Target, write::Asked};
-use crate::{
-    admission::Operation,
-    answer, codec,
-    request::{Context, Response},
-    tokens::{self, issue::Wanted},
-};
+use super::{body, target::Target, write::Asked};
+use crate::context::Context;
 
 const KIND: &str = "TokenRequest";
 const API_VERSION: &str = "authentication.k8s.io/v1";
@@ -19,7 +17,7 @@ const SECONDS: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
 
-pub(super) async fn request(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn request(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
     let mut request = read(ctx).await?;
     let account = target.current(ctx)?;
     default(&mut request);
@@ -31,15 +29,15 @@ pub(super) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
     let metadata = super::metadata::of(&mut request);
     metadata.insert("name".into(), json!(target.name));
     metadata.insert("namespace".into(), json!(target.namespace));
-    metadata.insert("creationTimestamp".into(), json!(ctx.server.now().to_string()));
+    metadata.insert("creationTimestamp".into(), json!(ctx.state.now().to_string()));
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut request).await?;
     asked.validate(&request).await?;
 
-    let (server, spec) = (ctx.server.clone(), &request["spec"]);
+    let spec = &request["spec"];
     let bound = match &spec["boundObjectRef"] {
         Value::Null => None,
-        reference => Some(tokens::issue::bound(&server, &target.namespace, &target.name, reference)?),
+        reference => Some(tokens::issue::bound(ctx.state.caches(), &target.namespace, &target.name, reference)?),
     };
     let wanted = Wanted {
         namespace: &target.namespace,
@@ -59,7 +57,8 @@ pub(super) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
         request["status"] = json!({ "token": "", "expirationTimestamp": null });
         return Ok(answer::json(StatusCode::CREATED, &request));
     }
-    let issued = tokens::issue::issue(&server, wanted)?;
+    let state = &ctx.state;
+    let issued = tokens::issue::issue(&state.config().pki.token_keys().signing, state.now(), state.new_uid(), wanted)?;
     let credential = format!("JTI={}", issued.id);
     ctx.audit_annotations.insert("authentication.kubernetes.io/issued-credential-id".into(), credential);
     request["status"] = tokens::issue::status(&issued);
@@ -68,7 +67,7 @@ pub(super) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
 
 /// The body, of the right kind and with the right types.
 async fn read(ctx: &mut Context) -> Result<Value, Status> {
-    let mut request = codec::part(ctx, KIND, &[API_VERSION], SCHEMA).await?;
+    let mut request = body::part(ctx, KIND, &[API_VERSION], SCHEMA).await?;
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }

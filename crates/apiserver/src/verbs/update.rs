@@ -1,28 +1,29 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
 use bytes::Bytes;
-use corten_kinds::{Kind, Subresource};
+use corten_admission::{Operation, services};
+use corten_cacher::{
+    body::Response,
+    codec::Form,
+    watch_cache::{Stored, versions},
+};
+use corten_kinds::{Kind, MetadataChecks, Policy, Subresource, UpdateRules};
 use corten_meta::{Status, Violation, depth::Read, number};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
+    body,
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
     write::{self, ATTEMPTS, Asked, Written},
 };
-use crate::{
-    admission::Operation,
-    codec::{self, Form},
-    request::{Context, Response},
-    services, versions,
-    watch_cache::Stored,
-};
+use crate::context::Context;
 
-pub(super) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
-    let mut body = codec::object(ctx, target.asked).await?;
+    let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     metadata::rename(&mut body, target)?;
     let part = Part::of(target);
@@ -32,7 +33,7 @@ pub(super) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Re
 
 /// Which part of the object a change may touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// All but what its policy keeps.
     Main,
     Status,
@@ -47,7 +48,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    pub(super) fn of(target: &Target) -> Self {
+    pub(crate) fn of(target: &Target) -> Self {
         match target.subresource {
             Some(Subresource::Status) => Self::Status,
             Some(Subresource::Finalize) => Self::Finalizers,
@@ -59,7 +60,7 @@ impl Part {
 }
 
 /// Makes the new object out of the stored one.
-pub(super) type Make<'a> = &'a mut (dyn FnMut(&mut Context, &Value) -> Result<Value, Status> + Send);
+pub(crate) type Make<'a> = &'a mut (dyn FnMut(&mut Context, &Value) -> Result<Value, Status> + Send);
 
 /// As [`Make`], where the change may know already who owns what after it.
 pub(super) type MakeOwned<'a> =
@@ -67,7 +68,7 @@ pub(super) type MakeOwned<'a> =
 
 /// Reads, changes and stores an object, again where another write came between, unless the change names a revision. Gives
 /// the object as it is then.
-pub(super) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
+pub(crate) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
     change_owned(ctx, target, part, &mut |ctx, old| Ok((make(ctx, old)?, None))).await
 }
 
@@ -121,7 +122,15 @@ fn replaces(ctx: &Context, target: &Target) -> bool {
 fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored) -> Result<(), Status> {
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
-    if !matches!(revision, "" | "0") {
+    if matches!(revision, "" | "0") {
+        if ctx.info.verb == "update" && !target.kind.policy.allows_unconditional_update() {
+            let violation = Violation::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+            // As upstream: it says the resource where all others say the kind.
+            let mut named = target.resource().clone();
+            named.kind = named.plural.clone();
+            return Err(Status::invalid(&named, &target.name, &[violation]));
+        }
+    } else {
         match number::unsigned(revision) {
             Ok(revision) if revision == current.revision => {}
             Ok(_) => return Err(Status::stale(target.resource(), &target.name)),
@@ -170,8 +179,7 @@ async fn prepared(
         (new, tracked)
     };
     corten_schema::complete(kind.schema, &mut new);
-    let mut violations = metadata::carry_over(&mut new, old);
-    violations.extend(managed::violations(&sent));
+    let changes = metadata::carry_over(&mut new, old);
     let owners = if tracked.same {
         managed::put(&mut new, managed::text_of(old));
         Some(tracked.text)
@@ -182,17 +190,19 @@ async fn prepared(
     let request = Asked { ctx, target, operation: Operation::Update, old: Some(old) };
     request.admit(&mut new).await?;
     if part == Part::Main {
-        services::allot(ctx, kind, &mut new, Some(old))?;
+        services::allot(&ctx.state.services(), &ctx.claims, kind, &mut new, Some(old))?;
     }
     let is_spec = matches!(part, Part::Main | Part::Particular(_));
-    if is_spec && kind.policy.has_generation() && spec_differs(&new, old) {
+    if is_spec && kind.policy.counts_changes() && (spec_differs(&new, old) || counted_metadata_differs(kind, &new, old))
+    {
         metadata::count_up(&mut new);
     }
-    violations.extend(metadata::violations(kind, &new, Some(old)));
+    let checks = if part == Part::Main { target.asked.policy.metadata_checks() } else { MetadataChecks::Change };
+    let mut violations = metadata::change_violations(target.asked, &new, old, &changes, checks);
+    violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
     if part == Part::Main {
-        violations.extend(target.asked.policy.validate(&new));
-        violations.extend(target.asked.policy.validate_update(&new, old));
+        violations.extend(rules(target.asked.policy, &new, old));
     }
     if part == Part::Status {
         violations.extend(kind.policy.validate_status_update(&new, old));
@@ -204,10 +214,22 @@ async fn prepared(
         violations.extend(kind.policy.validate_part(subresource, &new, old));
     }
     if !violations.is_empty() {
-        return Err(Status::invalid(target.resource(), &target.name, &violations));
+        return Err(Status::invalid(&kind.resource, &target.name, &violations));
     }
     request.validate(&new).await?;
     Ok((new, owners))
+}
+
+fn rules(policy: &dyn Policy, new: &Value, old: &Value) -> Vec<Violation> {
+    let mut found = Vec::new();
+    if policy.update_rules() == UpdateRules::WholeThenChange {
+        found.extend(policy.validate(new));
+    }
+    found.extend(policy.validate_update(new, old));
+    if policy.update_rules() == UpdateRules::ChangeThenWhole {
+        found.extend(policy.validate(new));
+    }
+    found
 }
 
 fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
@@ -217,6 +239,8 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             asked
         }
         Part::Status => {
+            // What is required of a status may be what its defaults fill in.
+            kind.policy.default(&mut asked);
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
             // As upstream: outside the core group a status may not touch labels.
@@ -230,6 +254,10 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
         }
         Part::Approval => {
             let mut new = old.clone();
+            // As upstream (csrApprovalStrategy): labels and all else of metadata is taken, too.
+            if asked["metadata"].is_object() {
+                corten_kinds::keep(&mut new, &asked, "metadata");
+            }
             let conditions = &asked["status"]["conditions"];
             if conditions.is_array() || new["status"]["conditions"].is_array() {
                 new["status"]["conditions"] = conditions.clone();
@@ -246,6 +274,11 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             new
         }
     }
+}
+
+/// Does metadata differ that counts as the spec does?
+fn counted_metadata_differs(kind: &Kind, new: &Value, old: &Value) -> bool {
+    kind.policy.counted_metadata().iter().any(|it| new["metadata"].get(*it) != old["metadata"].get(*it))
 }
 
 /// Does anything but metadata and status differ?

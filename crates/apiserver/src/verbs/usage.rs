@@ -3,6 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_api::resources::{NODES, PODS};
+use corten_cacher::{
+    body::Response,
+    watch_cache::{Matcher, Snapshot, Stored},
+};
 use corten_kinds::Kind;
 use corten_meta::{Quantity, Resource, Status};
 use serde::Deserialize;
@@ -10,14 +14,13 @@ use serde_json::{Value, json};
 
 use super::unstored;
 use crate::{
-    request::{Context, Response},
-    usage::{Pair, Use, Window},
-    watch_cache::{Matcher, Snapshot, Stored},
+    context::Context,
+    usage::{Pair, Source, Use, Window},
 };
 
 type Pairs = BTreeMap<String, Pair>;
 
-pub(super) async fn answer(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
+pub(crate) async fn answer(ctx: &Context, kind: &'static Kind) -> Result<Response, Status> {
     if ctx.info.verb == "get" {
         return unstored::object(ctx, kind, get(ctx, kind).await?);
     }
@@ -32,7 +35,7 @@ fn measured(kind: &Kind) -> &'static Resource {
 }
 
 fn snapshot(ctx: &Context, resource: &Resource) -> Arc<Snapshot> {
-    ctx.server.caches().get(resource).expect("nodes and pods are rows of the table").snapshot()
+    ctx.state.caches().get(resource).expect("nodes and pods are rows of the table").snapshot()
 }
 
 async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
@@ -40,7 +43,7 @@ async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
     let of = measured(kind);
     let objects = snapshot(ctx, of);
     let stored = objects.get(namespace, name).ok_or_else(|| Status::not_found(of, name))?;
-    let pairs = ctx.server.usages().of(&ctx.server, &node_names(ctx)).await?;
+    let pairs = ctx.state.usages().of(&source(ctx), &node_names(ctx)).await?;
     // As upstream: what is not found is named by the kind.
     let unknown = || {
         let plural = kind.resource.kind.to_lowercase();
@@ -57,10 +60,15 @@ async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
 async fn list(ctx: &Context, kind: &'static Kind) -> Result<Vec<Value>, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let matcher = Matcher::new(kind, &ctx.info.namespace, selector("labelSelector"), selector("fieldSelector"))?;
-    let pairs = ctx.server.usages().of(&ctx.server, &node_names(ctx)).await?;
+    let pairs = ctx.state.usages().of(&source(ctx), &node_names(ctx)).await?;
     let objects = snapshot(ctx, measured(kind));
     let wanted = objects.range(&matcher.namespace, None).filter(|it| matcher.matches(it));
     Ok(wanted.filter_map(|it| used(ctx, it, &pairs, kind)).collect())
+}
+
+fn source(ctx: &Context) -> Source<'_> {
+    let config = ctx.state.config();
+    Source { kubelets: config.kubelet_dial.as_ref(), caches: ctx.state.caches(), clock: &config.clock }
 }
 
 fn node_names(ctx: &Context) -> Vec<String> {
@@ -72,7 +80,7 @@ fn used(ctx: &Context, stored: &Stored, pairs: &Pairs, kind: &Kind) -> Option<Va
     let metadata = json!({
         "name": stored.name(),
         "namespace": stored.namespace(),
-        "creationTimestamp": ctx.server.now().whole_seconds(),
+        "creationTimestamp": ctx.state.now().whole_seconds(),
         "labels": stored.labels(),
     });
     let mut object = json!({ "metadata": metadata });

@@ -6,6 +6,13 @@ use std::{collections::VecDeque, pin::Pin, sync::Arc, time::Duration};
 
 use async_stream::stream;
 use bytes::Bytes;
+use corten_access::Recheck;
+use corten_cacher::{
+    answer,
+    body::{BoxError, Response},
+    codec::{Form, partial, table},
+    watch_cache::{FellBehind, Matcher, Seen, Snapshot, Start, Stored, Watcher, versions},
+};
 use corten_kinds::Kind;
 use corten_meta::{Status, Violation};
 use corten_store::Revision;
@@ -21,31 +28,22 @@ use super::{
     options::{self, Match},
     target::Target,
 };
-use crate::{
-    Server, answer,
-    codec::{Form, partial},
-    limits::Held,
-    metrics::WatchGuard,
-    recheck::{self, Recheck},
-    request::{BoxError, Context, Response},
-    table, versions,
-    watch_cache::{FellBehind, Matcher, Seen, Snapshot, Start, Stored, Watcher},
-};
+use crate::{context::Context, limits::Held, metrics::WatchGuard, state::State};
 
 /// Time for a bookmark, and to ask whether the watch may go on.
-const LOOK_EVERY: Duration = recheck::EVERY;
+const LOOK_EVERY: Duration = corten_access::EVERY;
 /// A watch without `timeoutSeconds` ends after this and up to as much again, so that not all return at once.
 const LIFETIME_SECONDS_MIN: u64 = 1800;
 /// Initial events are sent in pieces of about this size.
 const PIECE_BYTES: usize = 64 * 1024;
 
-pub(super) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
     let matcher = list::matcher(ctx, target)?;
     begin(ctx, target, form, matcher).await
 }
 
 /// The older way to watch one object: its name is in the path.
-pub(super) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
     let matcher = list::matcher(ctx, target)?.of_object(&target.namespace, &target.name);
     begin(ctx, target, form, matcher).await
 }
@@ -53,16 +51,23 @@ pub(super) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Res
 async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
-    let place = ctx.peer.is_some().then(|| ctx.server.room().for_watch(ctx.asker())).transpose()?;
-    if let Some(revision) = options.revision {
-        ctx.server.caches().reach(revision).await?;
-    }
+    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.asker())).transpose()?;
+    // What follows a revision can be waited for before there is that revision; the state at it cannot be shown.
+    let after = match options.start {
+        Start::After(revision) => revision,
+        Start::State | Start::Now => {
+            if let Some(revision) = options.revision {
+                ctx.state.caches().reach(revision).await?;
+            }
+            0
+        }
+    };
     let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
-    let applied = ctx.server.caches().applied();
+    let applied = ctx.state.caches().applied();
     let frames = match target.cache(ctx).watch(matcher, options.start) {
         Ok(started) => {
-            let revision = applied.max(started.snapshot.revision);
+            let revision = applied.max(started.snapshot.revision).max(after);
             let initial =
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
             Frames::new(ctx, target.asked, form, &options, started.watcher, initial, revision)
@@ -71,7 +76,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
         Err(oldest) => {
             let asked = options.revision.unwrap_or_default();
             let status = Status::expired(format!("too old resource version: {asked} ({oldest})"));
-            *response.body_mut() = crate::request::whole(error_frame(&status));
+            *response.body_mut() = corten_cacher::body::whole(error_frame(&status));
             return Ok(response);
         }
     };
@@ -135,7 +140,7 @@ struct Initial {
 
 /// The body of one watch.
 struct Frames {
-    server: Server,
+    state: State,
     kind: &'static Kind,
     form: Form,
     watcher: Watcher,
@@ -169,13 +174,13 @@ impl Frames {
     ) -> Self {
         let now = Instant::now();
         let end = now + options.lifetime;
-        let rights = ctx.server.rights_changed().count();
+        let rights = ctx.state.rights_changed().count();
         Self {
-            recheck: Recheck::of(ctx),
+            recheck: ctx.recheck(),
             rights,
             is_behind: false,
-            counted: ctx.server.metrics().watching(kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
-            server: ctx.server.clone(),
+            counted: ctx.state.metrics().watching(kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
+            state: ctx.state.clone(),
             kind,
             form,
             watcher,
@@ -208,7 +213,7 @@ impl Frames {
                 continue;
             }
             // Read before the log: what is in the log is then at least as new.
-            let applied = self.server.caches().applied();
+            let applied = self.state.caches().applied();
             match self.watcher.ready() {
                 Err(FellBehind) => {
                     let message = "the watch fell too far behind; list again";
@@ -238,24 +243,24 @@ impl Frames {
     /// Until there may be events, or it is time to look.
     async fn wait(&mut self) {
         self.is_behind = false;
-        let is_over = || self.server.is_stopping() || self.server.rights_changed().count() != self.rights;
+        let is_over = || self.state.is_stopping() || self.state.rights_changed().count() != self.rights;
         tokio::select! {
             biased;
-            () = self.watcher.changed(is_over) => self.done = self.server.is_stopping(),
+            () = self.watcher.changed(is_over) => self.done = self.state.is_stopping(),
             () = self.timer.as_mut() => self.look(),
         }
     }
 
     /// Has somebody's right changed? And a client that never lets the watch catch up shall not have it for ever.
     fn is_time_to_look(&self) -> bool {
-        self.server.rights_changed().count() != self.rights
+        self.state.rights_changed().count() != self.rights
             || ((self.is_behind || self.initial.is_some()) && Instant::now() >= self.timer.deadline())
     }
 
     /// Whether the watch may go on, and for how long; and a bookmark where it is time for one.
     fn look(&mut self) {
         // Read before the question: what changes after it is asked for again.
-        self.rights = self.server.rights_changed().count();
+        self.rights = self.state.rights_changed().count();
         if let Err(status) = self.recheck.ask() {
             self.queue.push_back(error_frame(&status));
             self.done = true;
@@ -315,7 +320,7 @@ impl Frames {
             Form::Partial => partial::of(&object),
             Form::Table(include) => {
                 let with_columns = std::mem::take(&mut self.with_columns);
-                table::single(self.kind, &object, include, self.server.now(), with_columns)
+                table::single(self.kind, &object, include, self.state.now(), with_columns)
             }
         };
         line(seen.as_str(), &object)

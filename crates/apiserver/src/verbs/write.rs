@@ -1,7 +1,12 @@
 //! The last step of every write: one conditional commit, answered when the caches hold it.
 
 use bytes::Bytes;
+use corten_admission::{Attributes, PLUGINS, resource_quota, services};
 use corten_api::resources::SERVICES;
+use corten_cacher::{
+    body::BODY_BYTES_MAX,
+    watch_cache::{encode, head, owners_fit, spliced},
+};
 use corten_kinds::Subresource;
 use corten_meta::{
     Status,
@@ -11,14 +16,7 @@ use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
 use serde_json::Value;
 
 use super::target::Target;
-use crate::{
-    admission::{self, Attributes, resource_quota},
-    chain::ADMISSION,
-    codec::encode,
-    request::{BODY_BYTES_MAX, Context},
-    services,
-    watch_cache::{head, owners_fit, spliced},
-};
+use crate::context::Context;
 
 /// How often a write that named no revision is tried again when another write came between.
 pub(super) const ATTEMPTS: usize = 6;
@@ -57,13 +55,15 @@ pub(super) async fn put_along(
 /// As [`put`], and in the same commit what the namespace's quotas hold then: the object and its price are never apart.
 pub(super) async fn put_counted(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
     let ctx = asked.ctx;
-    let Some(change) = services::Change::of(ctx, asked.target.kind, Some(object), asked.old) else {
+    let Some(change) =
+        services::Change::of(&ctx.state.services(), &ctx.claims, asked.target.kind, Some(object), asked.old)
+    else {
         return put_charged(asked, object, expected, Txn::default()).await;
     };
     let written = put_charged(asked, object, expected, change.along.clone()).await?;
     match written {
         Written::Done(_) => change.committed(),
-        Written::Conflict => change.refused(&*ctx.server.config().store).await.map_err(|it| failed(&it))?,
+        Written::Conflict => change.refused(&*ctx.state.config().store).await.map_err(|it| failed(&it))?,
     }
     Ok(written)
 }
@@ -100,10 +100,10 @@ pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<
 pub(super) async fn remove(ctx: &Context, target: &Target, expected: Revision) -> Result<bool, Status> {
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
     let old = (target.kind.resource == SERVICES).then(|| target.current(ctx)).transpose()?.map(|it| it.parse());
-    let change = services::Change::of(ctx, target.kind, None, old.as_ref());
+    let change = services::Change::of(&ctx.state.services(), &ctx.claims, target.kind, None, old.as_ref());
     let mut txn = change.as_ref().map(|it| it.along.clone()).unwrap_or_default();
     txn.compares.push(Compare { key: key.clone(), mod_revision: expected });
-    let reborn = services::reborn(ctx, target.kind, &target.name);
+    let reborn = services::reborn(&ctx.state.services(), target.kind, &target.name);
     txn.operations.push(reborn.unwrap_or(Operation::Delete { key }));
     let removed = commit(ctx, target, "delete", txn).await?.is_some();
     if let Some(change) = change.filter(|_| removed) {
@@ -167,10 +167,10 @@ fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
 
 /// `operation` is what measurements call it.
 async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Txn) -> Result<Option<Revision>, Status> {
-    let store = &ctx.server.config().store;
+    let store = &ctx.state.config().store;
     let begun = tokio::time::Instant::now();
     let outcome = store.commit(txn).await;
-    ctx.server.metrics().store.wrote(operation, &target.kind.resource, begun.elapsed(), outcome.as_ref().err());
+    ctx.state.metrics().store.wrote(operation, &target.kind.resource, begun.elapsed(), outcome.as_ref().err());
     let outcome = outcome.map_err(|it| failed(&it))?;
     let (committed, seen) = match outcome {
         Outcome::Committed(revision) => (Some(revision), revision),
@@ -178,9 +178,9 @@ async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Tx
         Outcome::Conflict(None) => (None, store.revision()),
     };
     // Whoever gets this answer, and whoever tries again, reads what was written. The request's deadline ends the wait.
-    let caches = ctx.server.caches();
+    let caches = ctx.state.caches();
     if caches.applied() < seen {
-        ctx.server.help_caches();
+        ctx.state.help_caches();
         caches.until(|| (caches.applied() >= seen).then_some(())).await;
     }
     Ok(committed)
@@ -197,14 +197,16 @@ fn failed(error: &corten_store::Error) -> Status {
 pub(super) struct Asked<'a> {
     pub(super) ctx: &'a Context,
     pub(super) target: &'a Target,
-    pub(super) operation: admission::Operation,
+    pub(super) operation: corten_admission::Operation,
     pub(super) old: Option<&'a Value>,
 }
 
 impl<'a> Asked<'a> {
     fn attributes(&self) -> Attributes<'a> {
         Attributes {
-            ctx: self.ctx,
+            cluster: self.ctx.state.cluster(),
+            who: self.ctx.asker_now(),
+            notes: &self.ctx.notes,
             operation: self.operation,
             kind: self.target.kind,
             subresource: self.subresource(),
@@ -222,7 +224,7 @@ impl<'a> Asked<'a> {
     /// Lets every plugin change the object.
     pub(super) async fn admit(&self, object: &mut Value) -> Result<(), Status> {
         let attributes = self.attributes();
-        for plugin in ADMISSION {
+        for plugin in PLUGINS {
             plugin.admit(&attributes, object).await?;
         }
         Ok(())
@@ -231,7 +233,7 @@ impl<'a> Asked<'a> {
     /// Lets every plugin refuse the object.
     pub(super) async fn validate(&self, object: &Value) -> Result<(), Status> {
         let attributes = self.attributes();
-        for plugin in ADMISSION {
+        for plugin in PLUGINS {
             plugin.validate(&attributes, object).await?;
         }
         Ok(())

@@ -15,7 +15,9 @@ const BYTES_MAX: u64 = 16 << 10;
 pub(crate) fn of(log: &Path, from: u64) -> Vec<String> {
     let bytes = tail(log, from).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|it| !it.is_empty()).collect();
+    // A power cut leaves zero bytes where lines were not written yet, and the next run goes on behind them.
+    let said = text.lines().map(|it| it.trim_matches('\0').trim_end());
+    let lines: Vec<&str> = said.filter(|it| !it.is_empty()).collect();
     let cut = |it: &&str| it.replace(char::is_control, " ").chars().take(LINE_CHARS_MAX).collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].iter().map(cut).collect()
 }
@@ -61,6 +63,10 @@ mod tests {
 
         fs::write(&log, "error: listening\n").expect("written");
         assert_eq!(of(&log, begin + 1000), ["error: listening"], "the log was put aside meanwhile");
+
+        fs::write(&log, ["INFO up\n", &"\0".repeat(3_000), "INFO up again\n", &"\0".repeat(500)].concat())
+            .expect("written");
+        assert_eq!(of(&log, 0), ["INFO up", "INFO up again"], "the power failed twice");
 
         let many: String = (0..5_000).map(|it| format!("line {it} {}\n", "ä".repeat(500))).collect();
         fs::write(&log, many).expect("written");

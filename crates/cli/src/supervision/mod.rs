@@ -94,11 +94,12 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
     node.start_parent(&program, lock, args).map(|it| Some(Started { keeper: Keeper::Parent(it), noted }))
 }
 
-/// Is a node about to be started that does not run yet? Not one that has failed and rests.
+/// Is a node about to be started that does not run yet? Not one that has failed and rests. What the record says of a process that
+/// began does not count: a start is noted before it takes its lock, and an end after that lock is gone.
 pub(crate) fn is_starting(node: &NodeProcess) -> Result<bool> {
     let record = Record::load(&node.layout.data);
     let rests = record.restart_at.is_some() || record.given_up.is_some();
-    Ok(record.begun.is_none() && !rests && is_looked_after(node)?)
+    Ok(!rests && is_looked_after(node)?)
 }
 
 /// Would anybody start the node again?
@@ -161,4 +162,37 @@ fn gave_up(record: &Record) -> String {
 fn log_line(level: &str, what: &str) -> String {
     let Time(now) = output::now();
     format!("{} {level:>5} corten_cli::supervision: {what}\n", now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use corten_host::Layout;
+
+    use super::*;
+
+    #[test]
+    fn a_start_is_under_way_from_its_note_to_its_lock() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
+        for folder in [&node.layout.data, &node.layout.run] {
+            std::fs::create_dir_all(folder).expect("made");
+        }
+        let is_starting = || is_starting(&node).expect("looked");
+        let noted = |change: fn(&mut Record)| Record::change(&node.layout.data, change);
+        let begin = |it: &mut Record| {
+            it.start_over(Path::new("/run/corten"), Vec::new(), output::now());
+            it.note_begin(std::process::id(), 0, output::now());
+        };
+        noted(begin);
+        assert!(!is_starting(), "nobody would start it");
+        let parent = node.supervision_lock().expect("locked").expect("free");
+        assert!(is_starting(), "it is noted, and has no lock yet");
+        noted(|it| it.restart_at = Some(output::now().micro()));
+        assert!(!is_starting(), "it rests after a failure");
+        noted(begin);
+        drop(parent);
+        assert!(!is_starting(), "its parent has ended");
+    }
 }

@@ -1,5 +1,6 @@
 //! A file for each verb of the command line.
 
+pub(crate) mod certs;
 pub(crate) mod completion;
 pub(crate) mod down;
 pub(crate) mod reset;

@@ -9,10 +9,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::{down, up};
+use super::down;
 use crate::{
     Verb,
     node_process::{self, NodeProcess},
+    own_kubeconfig,
     progress::Progress,
 };
 
@@ -45,7 +46,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     progress.doing("erasing the data");
     // Ours is of no use without its cluster; another's is not touched.
     if let Some(path) =
-        up::default_kubeconfig().filter(|it| up::leads_to_same_cluster(it, &data.join("admin.kubeconfig")))
+        own_kubeconfig::usual().filter(|it| own_kubeconfig::leads_to_same_cluster(it, &data.join("admin.kubeconfig")))
     {
         fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
     }

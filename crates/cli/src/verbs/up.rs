@@ -1,6 +1,7 @@
 //! `corten up`: a cluster of one node in the background, ready when this returns.
 
 use std::{
+    ffi::OsString,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -18,7 +19,7 @@ use crate::{
     failure::Failure,
     node_options,
     node_process::{self, NodeProcess, command_for},
-    output,
+    output, own_kubeconfig,
     progress::Progress,
     supervision::{self, Record, Started, last_words},
     turn::Turn,
@@ -29,7 +30,7 @@ pub(crate) const VERB: Verb = Verb {
     name: "up",
     about: "Start a cluster on this machine, and wait until it is ready",
     long_about: "Starts the control plane and a node in the background, waits until the node is Ready, and writes a kubeconfig. \
-                 A cluster that was taken down goes on with all its data. Harmless when it is up already. When Corten fails it \
+                 A cluster that was taken down goes on with all its data; without options it has those of before. Harmless when it is up already. When Corten fails it \
                  is started again, by systemd where that runs, else by a small process beside it; after too many failures \
                  within a short time it is given up, and `corten up` starts over. Needs root, containerd, runc or crun, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
     examples: "  corten up\n  corten up --port 7443 --node-name lab\n  kubectl get nodes",
@@ -74,6 +75,8 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("up")?;
     let node = NodeProcess::of(matches)?;
+    let before = Record::load(&node.layout.data).options;
+    let (matches, remembered) = &as_before(matches, &before);
     let node_name = NodeName::of(matches, &node.layout.data)?;
     let name = node_name.name.clone();
     let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
@@ -82,7 +85,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let end = Instant::now() + timeout;
     let mut progress = Progress::new();
 
-    if let Some(remark) = node_name.remark() {
+    for remark in node_name.remark().into_iter().chain(remembered.clone()) {
         progress.done(&remark);
     }
     progress.doing("starting the cluster");
@@ -121,7 +124,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     progress.done(&format!("node {name} is Ready"));
     drop(progress);
-    let kubeconfig = install_kubeconfig(&admin)?;
+    let kubeconfig = own_kubeconfig::install(&admin)?;
     output::text(&(lacks(&object) + &next_steps(kubeconfig.as_deref(), &admin)))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -133,6 +136,32 @@ fn options(matches: &ArgMatches) -> Vec<String> {
         Some(values.map(move |it| format!("--{name}={}", it.display())))
     });
     options.flatten().collect()
+}
+
+/// A bare `up` goes on with the options of the one before; one that has any has those alone. What is worth knowing of that.
+fn as_before(matches: &ArgMatches, before: &[String]) -> (ArgMatches, Option<String>) {
+    let words = |options: &[String]| options.iter().map(|it| quoted(it)).collect::<Vec<_>>().join(" ");
+    if before.is_empty() {
+        return (matches.clone(), None);
+    }
+    if !given(matches).is_empty() {
+        let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
+        let now: Vec<String> = options(matches).iter().map(|it| name(it)).collect();
+        let gone: Vec<String> = before.iter().filter(|it| !now.contains(&name(it))).cloned().collect();
+        let remark = format!("not as before, when it was started with {}", words(&gone));
+        return (matches.clone(), (!gone.is_empty()).then_some(remark));
+    }
+    let own = ["data-dir", "run-dir", "timeout"].iter().filter_map(|name| {
+        let mut option = OsString::from(format!("--{name}="));
+        option.push(matches.get_raw(name)?.next()?);
+        Some(option)
+    });
+    let line = [OsString::from("up")].into_iter().chain(own).chain(before.iter().map(OsString::from));
+    // An option that this version knows no more is not taken up.
+    match args(Command::new("up")).try_get_matches_from(line) {
+        Ok(all) => (all, Some(format!("as before: {}", words(before)))),
+        Err(_) => (matches.clone(), Some(format!("the options of before are not known any more: {}", words(before)))),
+    }
 }
 
 /// A node that runs keeps the options it was started with.
@@ -222,8 +251,30 @@ async fn wait_for_server(
             Ok(client) => return Ok(client),
             Err(error) => last = error,
         }
+        refuse_authority_of_later(node)?;
         go_on_waiting(node, started, end, &last).await?;
     }
+}
+
+/// Nobody believes what an authority signs that is not valid yet, however long one waits. The cluster stays: it is well once
+/// the clock is.
+fn refuse_authority_of_later(node: &NodeProcess) -> Result<()> {
+    let file = node.layout.data.join("pki/ca.crt");
+    let now = output::now();
+    let validity = std::fs::read(&file).ok().and_then(|it| why::Validity::of(&it));
+    let Some(validity) = validity.filter(|it| it.begin > now) else { return Ok(()) };
+    let mut failure = Failure::new(format!(
+        "the cluster's authority, {}, is not valid before {}, and it is {}",
+        file.display(),
+        validity.begin.whole_seconds(),
+        now.whole_seconds()
+    ));
+    failure.details.push(format!(
+        "where the clock is wrong, set it: the cluster runs, and answers from then on. Where it is right, it was ahead when the \
+         cluster was made: `{}` makes a new authority",
+        command_for(&node.layout, "certs rotate-ca")
+    ));
+    Err(failure.next("date").into())
 }
 
 async fn ask_server(admin: &Path) -> Result<Client> {
@@ -319,32 +370,6 @@ fn ended_failure(node: &NodeProcess) -> Failure {
     failure
 }
 
-/// Puts the kubeconfig where kubectl looks, unless there is one already: it may lead to another cluster. Where it is then.
-fn install_kubeconfig(admin: &Path) -> Result<Option<PathBuf>> {
-    let Some(path) = default_kubeconfig() else { return Ok(None) };
-    if path.exists() {
-        return Ok(leads_to_same_cluster(&path, admin).then_some(path));
-    }
-    let config = Kubeconfig::load(admin).context("reading the administrator's kubeconfig")?;
-    config.save(&path).context("writing the kubeconfig")?;
-    Ok(Some(path))
-}
-
-/// The one file kubectl reads when it is told nothing.
-pub(crate) fn default_kubeconfig() -> Option<PathBuf> {
-    let told = std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty());
-    if told { None } else { std::env::home_dir().map(|it| it.join(".kube/config")) }
-}
-
-/// Do both files' current contexts trust the same authority at the same address?
-pub(crate) fn leads_to_same_cluster(one: &Path, other: &Path) -> bool {
-    let target = |path: &Path| Kubeconfig::load(path).ok()?.target(None).ok();
-    match (target(one), target(other)) {
-        (Some(one), Some(other)) => !one.ca.is_empty() && one.ca == other.ca && one.server == other.server,
-        _ => false,
-    }
-}
-
 /// What the machine cannot do, as a table; nothing where it lacks nothing.
 fn lacks(node: &Value) -> String {
     let lacks = node["metadata"]["annotations"][corten_host::LACKS_ANNOTATION].as_str().unwrap_or_default();
@@ -400,6 +425,33 @@ mod tests {
     }
 
     #[test]
+    fn a_bare_up_goes_on_with_the_options_of_before() {
+        let before = ["--port=7443".to_owned(), "--eviction-hard=memory.available<5%".to_owned()];
+        let gone = ["--gone=1".to_owned()];
+        for (line, before, port, remark) in [
+            ("up --data-dir=/d --timeout=5", &before[..], 7443, "as before: --port=7443 '--eviction-hard="),
+            ("up --data-dir=/d", &before[..0], 6443, ""),
+            (
+                "up --data-dir=/d --port=8443",
+                &before[..],
+                8443,
+                "not as before, when it was started with '--eviction-hard=",
+            ),
+            ("up --data-dir=/d", &gone[..], 6443, "not known any more: --gone=1"),
+        ] {
+            let matches = args(Command::new("up")).get_matches_from(line.split(' '));
+            let (matches, said) = as_before(&matches, before);
+            assert_eq!(matches.get_one::<u16>("port"), Some(&port), "{line}");
+            assert_eq!(matches.get_raw("data-dir").and_then(|mut it| it.next()), Some("/d".as_ref()), "{line}");
+            assert_eq!(said.is_some(), !remark.is_empty(), "{line}: {said:?}");
+            assert!(said.unwrap_or_default().contains(remark), "{line}");
+        }
+        // They are remembered again.
+        let matches = args(Command::new("up")).get_matches_from(["up"]);
+        assert_eq!(options(&as_before(&matches, &before).0), before);
+    }
+
+    #[test]
     fn options_that_a_running_node_has_otherwise_are_named() {
         let line = |words: &str| {
             let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
@@ -425,21 +477,5 @@ mod tests {
             assert_eq!(found.len(), usize::from(said.is_some()), "{options}: {found:?}");
             assert!(found.first().is_none_or(|it| it.contains(said.unwrap_or_default())), "{options}: {found:?}");
         }
-    }
-
-    #[test]
-    fn knows_its_own_kubeconfig_from_anothers() {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let write = |file: &str, ca: &[u8], key: &[u8]| {
-            let path = dir.path().join(file);
-            Kubeconfig::embedded("corten", "admin", "https://127.0.0.1:6443", ca, key, key)
-                .save(&path)
-                .expect("written");
-            path
-        };
-        let ours = write("ours", b"ca", b"old");
-        assert!(leads_to_same_cluster(&ours, &write("renewed", b"ca", b"new")));
-        assert!(!leads_to_same_cluster(&ours, &write("another", b"other", b"old")));
-        assert!(!leads_to_same_cluster(&ours, &dir.path().join("absent")));
     }
 }

@@ -8,15 +8,17 @@ use std::{
     time::Duration,
 };
 
+use corten_host::Layout;
 use corten_meta::Time;
 use x509_parser::{pem::Pem, prelude::FromDer as _};
 
 use super::{command::quoted, render::duration, survey::Group};
+use crate::node_process::command_for;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// With less left, or with a tenth of its life, a certificate should have been replaced.
 const LATE: Duration = Duration::from_secs(15 * 24 * 3600);
-/// Nobody replaces an authority while it serves: who runs the cluster shall have time.
+/// Nobody replaces an authority by itself: who runs the cluster shall have time.
 const LATE_FOR_AUTHORITY: Duration = Duration::from_secs(180 * 24 * 3600);
 
 /// When a certificate is valid.
@@ -59,29 +61,39 @@ impl Validity {
 }
 
 /// Those of the cluster's own, in its data folder.
-pub(super) fn of_cluster(data: &Path, log: &Path, now: Time) -> Vec<Group> {
+pub(super) fn of_cluster(layout: &Layout, log: &Path, now: Time) -> Vec<Group> {
+    let data = &layout.data;
     let mut files: Vec<PathBuf> =
         fs::read_dir(data.join("pki")).into_iter().flatten().flatten().map(|it| it.path()).collect();
     files.retain(|it| it.extension().is_some_and(|it| it == "crt"));
     files.push(data.join("kubelet/pki/kubelet-server-current.pem"));
-    files.sort();
+    // Nothing that an authority signed is believed where that is not.
+    files.sort_by_key(|it| (it.file_stem().is_none_or(|it| it != "ca"), it.clone()));
     let group = |file: &PathBuf| {
         let is_authority = file.file_stem().is_some_and(|it| it == "ca");
         let late = if is_authority { LATE_FOR_AUTHORITY } else { LATE };
         let (reason, said) = Validity::of(&fs::read(file).ok()?)?.complaint(late, now)?;
         let hint = match (reason, is_authority) {
-            ("CertificateNotYetValid", _) => "",
-            (_, true) => "; nothing it signed outlasts it, and no release replaces it while it serves",
+            ("CertificateNotYetValid", true) => {
+                " If it is, it was ahead when the cluster was made: `corten certs rotate-ca` makes another authority"
+            }
+            ("CertificateNotYetValid", false) => "",
+            (_, true) => "; nothing it signed outlasts it, and the command replaces it while the cluster serves",
             (_, false) => "; it should have been renewed: the log says why it was not",
         };
         let next = match reason {
             "CertificateNotYetValid" => "date".to_owned(),
-            _ if is_authority => format!("openssl x509 -noout -dates -in {}", quoted(&file.to_string_lossy())),
+            _ if is_authority => command_for(layout, "certs rotate-ca"),
             _ => format!("grep -i certificate {} | tail", quoted(&log.to_string_lossy())),
         };
         Some(Group::of_cluster(&file.display().to_string(), format!("{reason}: it {said}{hint}"), next))
     };
-    files.iter().filter_map(group).collect()
+    let mut groups: Vec<Group> = files.iter().filter_map(group).collect();
+    let is_void = |it: &Group| !it.summary.starts_with("CertificateEnds");
+    if groups.first().is_some_and(|it| is_void(it) && it.subjects.iter().any(|it| it.subject.ends_with("/ca.crt"))) {
+        groups.truncate(1);
+    }
+    groups
 }
 
 /// The one that whoever asks shows to the server. `fresh` is a kubeconfig that leads to the same cluster and is renewed.
@@ -121,6 +133,7 @@ mod tests {
     fn what_should_have_been_renewed_is_named() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let (data, log) = (dir.path(), Path::new("/data/log/corten.log"));
+        let layout = Layout::new(data, "/run/corten");
         fs::create_dir_all(data.join("pki")).expect("made");
         fs::create_dir_all(data.join("kubelet/pki")).expect("made");
         for (file, before, after, said) in [
@@ -135,14 +148,23 @@ mod tests {
             ("kubelet/pki/kubelet-server-current.pem", 29, 1, Some("it ends in 24h00m")),
         ] {
             fs::write(data.join(file), certificate(before, after)).expect("written");
-            let groups = of_cluster(data, log, now());
+            let groups = of_cluster(&layout, log, now());
             let summary = groups.first().map(|it| it.summary.clone());
             assert_eq!(summary.is_some(), said.is_some(), "{file} {before} {after}: {summary:?}");
             assert!(summary.unwrap_or_default().contains(said.unwrap_or_default()), "{file} {before} {after}");
             fs::remove_file(data.join(file)).expect("removed");
         }
+        for file in ["pki/admin.crt", "pki/ca.crt", "pki/zone.crt"] {
+            fs::write(data.join(file), certificate(-3, 365)).expect("written");
+        }
+        let groups = of_cluster(&layout, log, now());
+        assert_eq!(groups.len(), 1, "the others follow from the authority");
+        assert!(groups[0].summary.contains("corten certs rotate-ca"), "{}", groups[0].summary);
+        for file in ["pki/admin.crt", "pki/ca.crt", "pki/zone.crt"] {
+            fs::remove_file(data.join(file)).expect("removed");
+        }
         fs::write(data.join("pki/odd.crt"), "no certificate").expect("written");
-        assert!(of_cluster(data, log, now()).is_empty());
+        assert!(of_cluster(&layout, log, now()).is_empty());
     }
 
     #[test]

@@ -22,13 +22,13 @@ mod suspects;
 mod tests;
 
 pub(crate) use account::{Account, State};
-pub(crate) use certificates::of_user as certificate_of_user;
+pub(crate) use certificates::{Validity, of_user as certificate_of_user};
 pub(crate) use command::quoted;
 pub(crate) use missing::{missing, missing_namespace};
 pub(crate) use outage::{Life, Outage, unanswered};
 pub(crate) use reader::Reader;
 pub(crate) use remedy::of as remedy;
-pub(crate) use render::{Look, render, render_outage, render_survey};
+pub(crate) use render::{Look, duration, render, render_outage, render_survey};
 pub(crate) use survey::{Group, Survey, survey};
 
 use advice::Advice;

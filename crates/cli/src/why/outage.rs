@@ -81,7 +81,7 @@ impl Life {
     pub(crate) fn concerns(&self, now: Time) -> Vec<Group> {
         let node = self.node();
         let mut concerns: Vec<Group> = unsupervised(&node).into_iter().collect();
-        concerns.extend(certificates::of_cluster(&self.data, &node.log_path(), now));
+        concerns.extend(certificates::of_cluster(&node.layout, &node.log_path(), now));
         concerns
     }
 

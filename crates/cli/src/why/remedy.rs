@@ -54,12 +54,11 @@ fn of_line(line: &str, layout: &Layout) -> Option<Remedy> {
         return remedy(message, format!("lslocks --notruncate -o COMMAND,PID,PATH | grep {}", path(&lock)));
     }
     if line.contains("certificate authority") && line.contains("has expired") {
-        let message =
-            "the cluster's certificate authority has ended; with a new one every kubeconfig and token in use is \
-                       void"
-                .into();
-        let (old, kept) = (data.join("pki"), data.join("pki.expired"));
-        return remedy(message, format!("mv {} {} && {}", path(&old), path(&kept), command_for(layout, "up")));
+        let message = "the cluster's certificate authority has ended, and with it every certificate it signed: the command makes \
+                       a new one. Copies of the kubeconfig are void; tokens and data stay"
+            .into();
+        let (rotate, up) = (command_for(layout, "certs rotate-ca"), command_for(layout, "up"));
+        return remedy(message, format!("{rotate} && {up}"));
     }
     if let Some(what) = after(" is not what the cluster's PKI expects there: ") {
         let (pki, key) = (data.join("pki"), data.join("pki/sa.key"));
@@ -112,9 +111,9 @@ mod tests {
                 "lslocks --notruncate -o COMMAND,PID,PATH | grep '/srv/my data/store/lock'",
             ),
             (
-                "error: the cluster's certificate authority in /x has expired; remove the folder to start with a new one",
+                "error: the cluster's certificate authority in /x has expired; `corten certs rotate-ca` makes a new one",
                 "authority has ended",
-                "mv '/srv/my data/pki' '/srv/my data/pki.expired' && corten up --data-dir='/srv/my data'",
+                "corten certs rotate-ca --data-dir='/srv/my data' && corten up --data-dir='/srv/my data'",
             ),
             (
                 "error: preparing the certificates: /srv/my data/pki/sa.key is not what the cluster's PKI expects there: no key; put it back",

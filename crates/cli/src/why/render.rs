@@ -231,7 +231,7 @@ fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, 
 }
 
 /// `0.3s`, `12s`, `4m05s`, `3h10m`, `2d`: short, because it stands in a column.
-pub(super) fn duration(duration: std::time::Duration) -> String {
+pub(crate) fn duration(duration: std::time::Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0..=9 => format!("{:.1}s", duration.as_secs_f64()),

@@ -20,15 +20,18 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// A node is heard by its lease and its status. Nobody heard it before `since`, so nothing is concluded from that.
-    pub(super) fn of(node: &Node, lease: Option<&Lease>, since: Option<Time>) -> Self {
+    /// A node is heard by its lease and its status. Nobody heard it before `since`, so nothing is concluded from that. What is
+    /// of a time to come was written before the clock was set back, and says nothing.
+    pub(super) fn of(node: &Node, lease: Option<&Lease>, since: Option<Time>, now: Time) -> Self {
         let renewed = lease.and_then(|it| it.spec.renew_time).map(|it| Time(it.0));
         let ready = node.condition("Ready");
         let (reported, grace) = match ready {
             Some(ready) => (ready.last_heartbeat_time, GRACE),
             None => (node.metadata.creation_timestamp, STARTUP_GRACE),
         };
-        let heard = [renewed, reported, since].into_iter().flatten().max().unwrap_or(Time::from_unix_seconds(0));
+        let is_past = |it: &Time| *it <= now.after(GRACE);
+        let heard = [renewed, reported, since].into_iter().flatten().filter(is_past).max();
+        let heard = heard.unwrap_or(Time::from_unix_seconds(0));
         Self { heard, deadline: heard.after(grace) }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::image::{ImageSpec, Int64Value};
-use super::sandbox::{NamespaceOption, PodSandboxConfig};
+use super::sandbox::{IdMapping, NamespaceOption, PodSandboxConfig};
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ContainerMetadata {
@@ -33,8 +33,18 @@ pub struct Mount {
     pub selinux_relabel: bool,
     #[prost(enumeration = "MountPropagation", tag = "5")]
     pub propagation: i32,
+    /// How the files' owners are shown in the container's user namespace.
+    #[prost(message, repeated, tag = "6")]
+    pub uid_mappings: Vec<IdMapping>,
+    #[prost(message, repeated, tag = "7")]
+    pub gid_mappings: Vec<IdMapping>,
     #[prost(bool, tag = "8")]
     pub recursive_read_only: bool,
+    /// What is mounted is this image, and no path of the machine.
+    #[prost(message, optional, tag = "9")]
+    pub image: Option<ImageSpec>,
+    #[prost(string, tag = "10")]
+    pub image_sub_path: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -140,6 +150,8 @@ pub struct LinuxContainerSecurityContext {
     pub seccomp: Option<SecurityProfile>,
     #[prost(message, optional, tag = "16")]
     pub apparmor: Option<SecurityProfile>,
+    #[prost(enumeration = "SupplementalGroupsPolicy", tag = "17")]
+    pub supplemental_groups_policy: i32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -321,6 +333,37 @@ pub struct ContainerStatus {
     pub mounts: Vec<Mount>,
     #[prost(string, tag = "15")]
     pub log_path: String,
+    #[prost(message, optional, tag = "18")]
+    pub user: Option<ContainerUser>,
+}
+
+/// Who a container's first process began as.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ContainerUser {
+    #[prost(message, optional, tag = "1")]
+    pub linux: Option<LinuxContainerUser>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct LinuxContainerUser {
+    #[prost(int64, tag = "1")]
+    pub uid: i64,
+    #[prost(int64, tag = "2")]
+    pub gid: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub supplemental_groups: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CheckpointContainerRequest {
+    #[prost(string, tag = "1")]
+    pub container_id: String,
+    /// The archive to write.
+    #[prost(string, tag = "2")]
+    pub location: String,
+    /// In seconds; zero: the runtime's own.
+    #[prost(int64, tag = "3")]
+    pub timeout: i64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -406,6 +449,14 @@ pub enum MountPropagation {
     Private = 0,
     HostToContainer = 1,
     Bidirectional = 2,
+}
+
+/// Does a container's user have the groups that its image gives it, too?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]
+#[repr(i32)]
+pub enum SupplementalGroupsPolicy {
+    Merge = 0,
+    Strict = 1,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, prost::Enumeration)]

@@ -10,6 +10,9 @@ pub struct ImageSpec {
     pub image: String,
     #[prost(btree_map = "string, string", tag = "2")]
     pub annotations: BTreeMap<String, String>,
+    /// As the Pod names it.
+    #[prost(string, tag = "18")]
+    pub user_specified_image: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

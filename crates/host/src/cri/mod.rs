@@ -232,6 +232,18 @@ impl Cri {
         Ok(pid.filter(|it| is_running && *it > 0))
     }
 
+    /// Writes a container's memory and what it has changed into an archive; it goes on running.
+    pub async fn checkpoint_container(&self, id: &str, location: &Path, within: Duration) -> Result<(), CriError> {
+        let request = CheckpointContainerRequest {
+            container_id: id.to_owned(),
+            location: location.to_string_lossy().into_owned(),
+            timeout: whole_seconds(within),
+        };
+        // As upstream: the usual time where none is told.
+        let within = if within.is_zero() { QUICK } else { within };
+        self.call(path!(runtime "CheckpointContainer"), within, request).await.map(|Empty {}| ())
+    }
+
     /// Of the containers that run: what each wrote into its own layer. The runtime measures it now and then.
     pub async fn list_container_stats(&self) -> Result<Vec<ContainerStats>, CriError> {
         let request = ListContainerStatsRequest { filter: None };

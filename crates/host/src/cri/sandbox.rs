@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::container::{LinuxContainerResources, SeLinuxOption, SecurityProfile};
+use super::container::{LinuxContainerResources, SeLinuxOption, SecurityProfile, SupplementalGroupsPolicy};
 use super::image::Int64Value;
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -49,6 +49,30 @@ pub struct NamespaceOption {
     pub ipc: i32,
     #[prost(string, tag = "4")]
     pub target_id: String,
+    #[prost(message, optional, tag = "5")]
+    pub userns_options: Option<UserNamespace>,
+}
+
+/// A user namespace: `mode` is `Pod` where the Pod has its own.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct UserNamespace {
+    #[prost(enumeration = "NamespaceMode", tag = "1")]
+    pub mode: i32,
+    #[prost(message, repeated, tag = "2")]
+    pub uids: Vec<IdMapping>,
+    #[prost(message, repeated, tag = "3")]
+    pub gids: Vec<IdMapping>,
+}
+
+/// So many ids, from one inside on, are those from one of the machine on.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct IdMapping {
+    #[prost(uint32, tag = "1")]
+    pub host_id: u32,
+    #[prost(uint32, tag = "2")]
+    pub container_id: u32,
+    #[prost(uint32, tag = "3")]
+    pub length: u32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -71,6 +95,8 @@ pub struct LinuxSandboxSecurityContext {
     pub seccomp: Option<SecurityProfile>,
     #[prost(message, optional, tag = "10")]
     pub apparmor: Option<SecurityProfile>,
+    #[prost(enumeration = "SupplementalGroupsPolicy", tag = "11")]
+    pub supplemental_groups_policy: i32,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

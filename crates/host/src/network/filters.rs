@@ -3,17 +3,13 @@
 //! Upstream's proxies open the FORWARD chain themselves. Here others' chains are only touched where their manager has a
 //! place for such rules; what the administrator closed towards the outside stays closed. All else is named.
 
-use std::collections::BTreeSet;
-
 use corten_kubelet::Exposure;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::managers;
 use crate::{HostError, Layout, command};
 
-/// Marks what Corten has put into others' chains.
-const MARK: &str = "corten";
-const DOCKER_CHAIN: &str = "DOCKER-USER";
 /// How far a chain is followed into those it calls.
 const CALLS_MAX: usize = 8;
 
@@ -25,7 +21,7 @@ pub(super) struct Filters {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-struct Chain {
+pub(super) struct Chain {
     family: String,
     table: String,
     name: String,
@@ -73,95 +69,137 @@ impl Filters {
         this
     }
 
-    /// Opens what a manager of filters has a place for. True where anything was opened.
-    pub(super) async fn open_by_managers(&self, layout: &Layout) -> bool {
-        let mut opened = false;
-        for (family, program) in [("ip", "iptables"), ("ip6", "ip6tables")] {
-            let has_place = self.chains.iter().any(|it| it.family == family && it.name == DOCKER_CHAIN);
-            let forwards = |it: &&Chain| it.family == family && it.hook.as_deref() == Some("forward");
-            let is_closed = self.chains.iter().filter(forwards).any(|it| self.drops_pods(it, &layout.bridge));
-            if has_place && is_closed {
-                opened |= change(program, "-I", layout).await;
-            }
-        }
-        opened
+    /// The chains that drop what Pods send, or what the node sends to them.
+    pub(super) fn closed(&self, layout: &Layout) -> Vec<&Chain> {
+        let others = self.chains.iter().filter(|it| !it.table.starts_with(&layout.nft_table));
+        others.filter(|it| self.drops_pods(it, &layout.bridge)).collect()
     }
 
-    /// Those that drop what Pods send, each with what opens it.
+    /// As [`Filters::closed`], each with what opens it.
     pub(super) fn drops(&self, layout: &Layout) -> Vec<Exposure> {
-        let bridge = &layout.bridge;
-        let closed = self.chains.iter().filter(|it| !it.table.starts_with(&layout.nft_table));
-        let closed = closed.filter(|it| self.drops_pods(it, bridge));
-        closed
-            .map(|it| {
-                let (family, table, name) = (&it.family, &it.table, &it.name);
-                Exposure::Filtered {
-                    chain: format!("{family} {table} {name}"),
-                    hook: it.hook.clone().unwrap_or_default(),
-                    command: format!("nft insert rule {family} {table} {name} iifname {bridge} accept"),
-                }
-            })
-            .collect()
+        let named = |it: &Chain| Exposure::Filtered {
+            chain: format!("{} {} {}", it.family, it.table, it.name),
+            hook: it.hook().to_owned(),
+            command: managers::command(self, it, &layout.bridge),
+        };
+        self.closed(layout).into_iter().map(named).collect()
     }
 
-    /// Does this chain, where packets begin, drop what comes from the Pods' bridge?
+    /// Is there a chain of this name where that one is?
+    pub(super) fn has_beside(&self, chain: &Chain, name: &str) -> bool {
+        self.chains.iter().any(|it| it.family == chain.family && it.table == chain.table && it.name == name)
+    }
+
+    /// The families of addresses that have a chain of this name.
+    pub(super) fn families_with(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.chains.iter().filter(move |it| it.name == name).map(|it| &*it.family)
+    }
+
+    /// Does this chain, where packets begin, drop what comes from the Pods' bridge, or what the node sends to it?
     fn drops_pods(&self, chain: &Chain, bridge: &str) -> bool {
         let is_filter = chain.kind.as_deref() == Some("filter");
-        let is_on_way = matches!(chain.hook.as_deref(), Some("forward" | "input"));
-        if !is_filter || !is_on_way || !["ip", "inet"].contains(&&*chain.family) {
+        let by = match chain.hook() {
+            "forward" | "input" => By { key: "iifname", bridge },
+            "output" => By { key: "oifname", bridge },
+            _ => return false,
+        };
+        if !is_filter || !["ip", "inet"].contains(&&*chain.family) {
             return false;
         }
-        match self.fate(chain, bridge, CALLS_MAX) {
+        match self.fate(chain, by, CALLS_MAX) {
             Fate::Accepted => false,
             Fate::Dropped => true,
             Fate::Undecided => chain.policy.as_deref() == Some("drop"),
         }
     }
 
-    /// Follows a packet from a Pod that no rule knows: only rules for everything, and for the bridge, decide about it.
-    fn fate(&self, chain: &Chain, bridge: &str, calls_left: usize) -> Fate {
+    /// Follows a packet of a Pod that no rule knows: only rules for everything, and for the bridge, decide about it.
+    fn fate(&self, chain: &Chain, by: By<'_>, calls_left: usize) -> Fate {
         let of_chain = |it: &&Rule| it.family == chain.family && it.table == chain.table && it.chain == chain.name;
         for rule in self.rules.iter().filter(of_chain) {
-            if !rule.concerns(bridge) {
+            let verdict = rule.verdict();
+            if !rule.concerns(by) {
+                // What cannot be read may let a Pod's packet out of here, as ufw's `ufw-not-local` does: what stands after
+                // it is not for certain.
+                if rule.is_unreadable() && matches!(verdict, Some(Verdict::Return)) && chain.hook.is_none() {
+                    return Fate::Undecided;
+                }
                 continue;
             }
-            let fate = match rule.verdict() {
-                Some(Verdict::Accept) => Fate::Accepted,
-                Some(Verdict::Drop) => Fate::Dropped,
+            let (called, is_last) = match verdict {
+                Some(Verdict::Accept) => return Fate::Accepted,
+                Some(Verdict::Drop) => return Fate::Dropped,
                 Some(Verdict::Return) => return Fate::Undecided,
-                Some(Verdict::Call(name)) if calls_left > 0 => {
-                    let called = Chain { name: name.to_owned(), hook: None, ..chain.clone() };
-                    self.fate(&called, bridge, calls_left - 1)
-                }
-                Some(Verdict::Call(_)) | None => Fate::Undecided,
+                Some(Verdict::Jump(name)) => (name, false),
+                Some(Verdict::Goto(name)) => (name, true),
+                None => continue,
             };
-            if fate != Fate::Undecided {
-                return fate;
+            if calls_left > 0 {
+                let called = Chain { name: called.to_owned(), hook: None, ..chain.clone() };
+                let fate = self.fate(&called, by, calls_left - 1);
+                // From where it has gone to a packet comes back to the caller of this chain.
+                if fate != Fate::Undecided || is_last {
+                    return fate;
+                }
             }
         }
         Fate::Undecided
     }
 }
 
+/// Where a packet of a Pod is told by: the interface it comes from, or leaves by.
+#[derive(Clone, Copy)]
+struct By<'a> {
+    key: &'static str,
+    bridge: &'a str,
+}
+
 enum Verdict<'a> {
     Accept,
     Drop,
     Return,
-    Call(&'a str),
+    Jump(&'a str),
+    Goto(&'a str),
+}
+
+impl Chain {
+    pub(super) fn family(&self) -> &str {
+        &self.family
+    }
+
+    pub(super) fn table(&self) -> &str {
+        &self.table
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Nothing for a chain that others call.
+    pub(super) fn hook(&self) -> &str {
+        self.hook.as_deref().unwrap_or_default()
+    }
 }
 
 impl Rule {
-    /// It looks at nothing of a packet, or at where it comes from alone.
-    fn concerns(&self, bridge: &str) -> bool {
+    /// It looks at nothing of a packet, or at its interface alone.
+    fn concerns(&self, by: By<'_>) -> bool {
         self.expr.iter().filter_map(|it| it.get("match")).all(|it| {
             let key = it["left"]["meta"]["key"].as_str();
             let names_bridge = match &it["right"] {
-                Value::String(name) => matches_name(name, bridge),
-                right => right["set"].as_array().into_iter().flatten().any(|it| it.as_str() == Some(bridge)),
+                Value::String(name) => matches_name(name, by.bridge),
+                right => right["set"].as_array().into_iter().flatten().any(|it| it.as_str() == Some(by.bridge)),
             };
             let is_equal = it["op"] == "==";
-            key == Some("iifname") && is_equal == names_bridge
-        }) && !self.expr.iter().any(|it| it.get("xt").is_some_and(|it| it["type"] == "match"))
+            key == Some(by.key) && is_equal == names_bridge
+        }) && !self.is_unreadable()
+    }
+
+    /// It has a condition of iptables that nft shows by its name alone, or asks whose an address is: newer programs show one
+    /// as the other.
+    fn is_unreadable(&self) -> bool {
+        let is_shown_by_name = |it: &Value| it["xt"]["type"] == "match";
+        self.expr.iter().any(|it| is_shown_by_name(it) || it["match"]["left"].get("fib").is_some())
     }
 
     fn verdict(&self) -> Option<Verdict<'_>> {
@@ -175,7 +213,7 @@ impl Rule {
             } else if it.contains_key("return") {
                 Some(Verdict::Return)
             } else {
-                target("jump").or_else(|| target("goto")).map(Verdict::Call)
+                target("jump").map(Verdict::Jump).or_else(|| target("goto").map(Verdict::Goto))
             }
         })
     }
@@ -184,44 +222,6 @@ impl Rule {
 /// `corten*` stands for every name that begins so.
 fn matches_name(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |it| name.starts_with(it))
-}
-
-/// What Docker's users put before its own rules: what Pods send, what answers them, and what a Service leads to them.
-fn rules(layout: &Layout) -> [Vec<&str>; 2] {
-    let bridge = layout.bridge.as_str();
-    let mark = ["-m", "comment", "--comment", MARK, "-j", "ACCEPT"];
-    let led = ["-o", bridge, "-m", "conntrack", "--ctstate", "RELATED,ESTABLISHED,DNAT"];
-    [["-i", bridge].iter().chain(&mark).copied().collect(), led.iter().chain(&mark).copied().collect()]
-}
-
-/// Puts the rules into Docker's place, or takes them out. True where one of them went well.
-async fn change(program: &str, action: &str, layout: &Layout) -> bool {
-    let mut changed = false;
-    for rule in rules(layout) {
-        let args: Vec<&str> = ["-w", action, DOCKER_CHAIN].into_iter().chain(rule).collect();
-        match command::run(program, &args, "").await {
-            Ok(_) => changed = true,
-            Err(error) => tracing::debug!(%error, "others' filters are not changed"),
-        }
-    }
-    if changed && action == "-I" {
-        tracing::info!(program, "Docker drops what is forwarded: pods' traffic is let through in {DOCKER_CHAIN}");
-    }
-    changed
-}
-
-/// Takes back what [`Filters::open_by_managers`] has put.
-pub(super) async fn withdraw(layout: &Layout) -> Result<(), HostError> {
-    let Ok(filters) = Filters::read().await else { return Ok(()) };
-    let families: BTreeSet<&str> =
-        filters.chains.iter().filter(|it| it.name == DOCKER_CHAIN).map(|it| &*it.family).collect();
-    for (family, program) in [("ip", "iptables"), ("ip6", "ip6tables")] {
-        if families.contains(family) {
-            // Each as often as it is there.
-            while change(program, "-D", layout).await {}
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the kernel tells of packet rules, links and addresses (`netlink(7)`, `rtnetlink(7)`).
+//! What the kernel tells of packet rules, links, addresses and routes (`netlink(7)`, `rtnetlink(7)`).
 
 use std::{io, os::fd::OwnedFd};
 
@@ -13,8 +13,8 @@ use crate::{
     nft::{answers, table_of},
 };
 
-/// Of the protocol `NETLINK_ROUTE`, which is number 0: links, IPv4 addresses and routes, IPv6 addresses: the kernel's `RTMGRP_*`.
-const ROUTE_GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100;
+/// Of the protocol `NETLINK_ROUTE`, which is number 0: links, addresses and routes of IPv4 and IPv6: the kernel's `RTMGRP_*`.
+const ROUTE_GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 /// `NFNLGRP_NFTABLES` as a bit.
 const NFTABLES_GROUP: u32 = 1 << 6;
 /// What a message tells of, behind the subsystem: `NFT_MSG_DELTABLE`, `…CHAIN`, `…RULE`.

@@ -13,9 +13,9 @@ use corten_kubelet::{
 };
 use tokio::{sync::watch, time::Instant};
 
-use super::NodeHands;
+use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, folder_modes, lost, mounts, node_facts,
+    Cgroups, EndOfMachine, Layout, cri, disks, folder_modes, lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
     stops,
 };
@@ -109,7 +109,7 @@ impl NodeHands {
     /// What should keep Pods and the machine's users apart, and does not.
     pub async fn exposures(&self) -> Vec<Exposure> {
         let layout = self.layout().clone();
-        let look = move || [folder_modes::exposed(&layout), lost::lost(&layout)].concat();
+        let look = move || [folder_modes::exposed(&layout), lost::lost(&layout), disks::unwritable(&layout)].concat();
         let folders = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         let pods = self.layout().pods();
         let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);
@@ -140,6 +140,7 @@ impl NodeHands {
             .iter()
             .flat_map(|it| [Some(&*it.image_ref), it.image.as_ref().map(|it| &*it.image)])
             .flatten()
+            .chain(containers.iter().flat_map(mounted_images))
             .collect();
         let names = |it: &cri::Image| {
             std::iter::once(&it.id).chain(&it.repo_tags).chain(&it.repo_digests).cloned().collect::<Vec<_>>()
@@ -177,6 +178,11 @@ impl NodeHands {
         let work = tokio::task::spawn_blocking(move || read_remains(&cgroups, &layout));
         work.await.unwrap_or_default()
     }
+}
+
+/// Images that a container mounts.
+fn mounted_images(container: &cri::Container) -> impl Iterator<Item = &str> {
+    container.annotations.get(VOLUME_IMAGES).into_iter().flat_map(|it| it.split(','))
 }
 
 fn read_signals(cgroups: &Cgroups, layout: &Layout) -> Signals {

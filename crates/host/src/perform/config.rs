@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use corten_kubelet::{AppArmor, ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
 
 use super::qos_of;
-use crate::{Cgroups, Layout, cri};
+use crate::{Cgroups, Layout, cri, user_namespaces};
 
 /// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
 pub const MASKED_PATHS: [&str; 11] = [
@@ -24,7 +24,13 @@ pub const MASKED_PATHS: [&str; 11] = [
 /// See [`MASKED_PATHS`].
 pub const READ_ONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
+/// `first_id`: of the Pod's own user namespace, where it has one.
+pub(super) fn sandbox(
+    spec: &SandboxSpec,
+    layout: &Layout,
+    cgroups: &Cgroups,
+    first_id: Option<u32>,
+) -> cri::PodSandboxConfig {
     let who = &spec.pod;
     let namespaces = namespaces(
         spec.host_network,
@@ -32,6 +38,7 @@ pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) ->
         spec.host_pid,
         spec.host_ipc,
     );
+    let namespaces = cri::NamespaceOption { userns_options: first_id.map(user_namespace), ..namespaces };
     cri::PodSandboxConfig {
         metadata: Some(metadata(who, spec.attempt)),
         // In the host's network the name is the host's.
@@ -48,6 +55,7 @@ pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) ->
                 run_as_user: spec.run_as_user.map(value),
                 run_as_group: spec.run_as_group.filter(|_| spec.run_as_user.is_some()).map(value),
                 supplemental_groups: spec.supplemental_groups.clone(),
+                supplemental_groups_policy: groups_policy(spec.strict_groups).into(),
                 privileged: spec.privileged,
                 seccomp: Some(seccomp(&spec.seccomp, layout)),
                 ..cri::LinuxSandboxSecurityContext::default()
@@ -59,7 +67,14 @@ pub(super) fn sandbox(spec: &SandboxSpec, layout: &Layout, cgroups: &Cgroups) ->
 }
 
 /// What CreateContainer needs to know of the sandbox it is for.
-pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroups: &Cgroups) -> cri::PodSandboxConfig {
+pub(super) fn sandbox_of_container(
+    spec: &ContainerSpec,
+    layout: &Layout,
+    cgroups: &Cgroups,
+    first_id: Option<u32>,
+) -> cri::PodSandboxConfig {
+    let in_namespace =
+        |it| cri::NamespaceOption { userns_options: Some(user_namespace(it)), ..cri::NamespaceOption::default() };
     cri::PodSandboxConfig {
         metadata: Some(metadata(&spec.pod, 0)),
         hostname: spec.hostname.clone(),
@@ -68,6 +83,7 @@ pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroup
             cgroup_parent: cgroups.parent(qos_of(spec.qos), &spec.pod.uid),
             // The runtime makes a privileged container in a privileged sandbox only.
             security_context: Some(cri::LinuxSandboxSecurityContext {
+                namespace_options: first_id.map(in_namespace),
                 privileged: spec.security.privileged,
                 ..cri::LinuxSandboxSecurityContext::default()
             }),
@@ -77,18 +93,34 @@ pub(super) fn sandbox_of_container(spec: &ContainerSpec, layout: &Layout, cgroup
     }
 }
 
-/// `unified`: what else is written into its cgroup, with the kernel's second layout of cgroups.
-pub(super) fn container(
-    spec: &ContainerSpec,
-    mounts: Vec<cri::Mount>,
-    layout: &Layout,
-    unified: BTreeMap<String, String>,
-) -> cri::ContainerConfig {
+/// The annotation that names, by commas, the images which a container mounts: whoever makes room leaves them.
+pub(super) const VOLUME_IMAGES: &str = "corten.dev/volume-images";
+
+/// What a container is made of beside its spec.
+pub(super) struct Parts {
+    pub(super) mounts: Vec<cri::Mount>,
+    /// What else is written into its cgroup, with the kernel's second layout of cgroups.
+    pub(super) unified: BTreeMap<String, String>,
+    /// Of the Pod's own user namespace, where it has one.
+    pub(super) first_id: Option<u32>,
+}
+
+pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> cri::ContainerConfig {
+    let Parts { mut mounts, unified, first_id } = parts;
+    // As upstream: in the container a file belongs to whom it belongs to on the machine, whatever ids the Pod has.
+    for it in &mut mounts {
+        it.uid_mappings.extend(first_id.map(id_mapping));
+        it.gid_mappings.extend(first_id.map(id_mapping));
+    }
     let key_value = |(key, value): &(String, String)| cri::KeyValue { key: key.clone(), value: value.clone() };
     // ImageStatus of the container shall show the name the user gave.
     let named = BTreeMap::from([("io.kubernetes.container.image".to_owned(), spec.image.clone())]);
     let mut annotations = spec.annotations.clone();
     annotations.extend(named);
+    let images: Vec<&str> = mounts.iter().filter_map(|it| it.image.as_ref()).map(|it| it.image.as_str()).collect();
+    if !images.is_empty() {
+        annotations.insert(VOLUME_IMAGES.to_owned(), images.join(","));
+    }
     cri::ContainerConfig {
         metadata: Some(cri::ContainerMetadata { name: spec.name.clone(), attempt: spec.attempt }),
         image: Some(cri::ImageSpec { image: spec.image_ref.clone(), ..cri::ImageSpec::default() }),
@@ -109,9 +141,25 @@ pub(super) fn container(
                 unified,
                 ..resources(&spec.resources)
             }),
-            security_context: Some(security(spec, layout)),
+            security_context: Some(security(spec, layout, first_id)),
         }),
         ..cri::ContainerConfig::default()
+    }
+}
+
+/// What an image holds is nobody's to change.
+pub(super) fn image_mount(mount: &Mount, image_ref: &str, reference: &str, sub_path: &str) -> cri::Mount {
+    let image = cri::ImageSpec {
+        image: image_ref.to_owned(),
+        user_specified_image: reference.to_owned(),
+        ..cri::ImageSpec::default()
+    };
+    cri::Mount {
+        container_path: mount.container_path.clone(),
+        readonly: true,
+        image: Some(image),
+        image_sub_path: sub_path.to_owned(),
+        ..cri::Mount::default()
     }
 }
 
@@ -154,18 +202,31 @@ fn namespaces(host_network: bool, pid: cri::NamespaceMode, host_pid: bool, host_
         network: or_node(host_network, cri::NamespaceMode::Pod).into(),
         pid: or_node(host_pid, pid).into(),
         ipc: or_node(host_ipc, cri::NamespaceMode::Pod).into(),
-        target_id: String::new(),
+        ..cri::NamespaceOption::default()
     }
 }
 
-fn namespaces_of_container(spec: &ContainerSpec) -> cri::NamespaceOption {
+fn user_namespace(first_id: u32) -> cri::UserNamespace {
+    let mapping = vec![id_mapping(first_id)];
+    cri::UserNamespace { mode: cri::NamespaceMode::Pod.into(), uids: mapping.clone(), gids: mapping }
+}
+
+fn id_mapping(first_id: u32) -> cri::IdMapping {
+    cri::IdMapping { host_id: first_id, container_id: 0, length: user_namespaces::LENGTH }
+}
+
+fn groups_policy(is_strict: bool) -> cri::SupplementalGroupsPolicy {
+    if is_strict { cri::SupplementalGroupsPolicy::Strict } else { cri::SupplementalGroupsPolicy::Merge }
+}
+
+fn namespaces_of_container(spec: &ContainerSpec, first_id: Option<u32>) -> cri::NamespaceOption {
     let (pid, target) = match &spec.pid_target {
         _ if spec.share_process_namespace => (cri::NamespaceMode::Pod, ""),
         Some(target) if !spec.host_pid => (cri::NamespaceMode::Target, target.as_str()),
         _ => (cri::NamespaceMode::Container, ""),
     };
     let options = namespaces(spec.host_network, pid, spec.host_pid, spec.host_ipc);
-    cri::NamespaceOption { target_id: target.to_owned(), ..options }
+    cri::NamespaceOption { target_id: target.to_owned(), userns_options: first_id.map(user_namespace), ..options }
 }
 
 fn dns(dns: &Dns) -> cri::DnsConfig {
@@ -227,7 +288,7 @@ pub(super) fn resources(resources: &Resources) -> cri::LinuxContainerResources {
     }
 }
 
-fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurityContext {
+fn security(spec: &ContainerSpec, layout: &Layout, first_id: Option<u32>) -> cri::LinuxContainerSecurityContext {
     let Security { privileged, unmasked_proc, .. } = spec.security;
     let security = &spec.security;
     let paths = |paths: &[&str]| {
@@ -241,12 +302,13 @@ fn security(spec: &ContainerSpec, layout: &Layout) -> cri::LinuxContainerSecurit
             ..cri::Capability::default()
         }),
         privileged,
-        namespace_options: Some(namespaces_of_container(spec)),
+        namespace_options: Some(namespaces_of_container(spec, first_id)),
         run_as_user: security.run_as_user.map(value),
         run_as_group: security.run_as_group.map(value),
         run_as_username: security.run_as_username.clone(),
         readonly_rootfs: security.read_only_rootfs,
         supplemental_groups: security.supplemental_groups.clone(),
+        supplemental_groups_policy: groups_policy(security.strict_groups).into(),
         no_new_privs: security.no_new_privs,
         masked_paths: paths(&MASKED_PATHS),
         readonly_paths: paths(&READ_ONLY_PATHS),

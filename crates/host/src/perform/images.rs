@@ -1,6 +1,6 @@
 //! Images: looked for, brought back from an archive, pulled. One counts as there once a power cut takes nothing of it.
 
-use corten_kubelet::{Credential, Failure, Image};
+use corten_kubelet::{ContainerSpec, Credential, Failure, Image, MountSource};
 
 use super::{Inner, rpc};
 use crate::{HostError, containerd, cri};
@@ -60,6 +60,43 @@ impl Inner {
         self.cri.image_status(image).await.map_err(|it| rpc(&it))
     }
 }
+
+impl Inner {
+    /// A runtime that does not know parts of images mounts the whole, and one that knows them repeats what it was told.
+    pub(super) async fn check_image_mounts(&self, id: &str, spec: &ContainerSpec) -> Result<(), String> {
+        let parts = spec.mounts.iter().filter_map(|it| match &it.source {
+            MountSource::Image { reference, sub_path, .. } if !sub_path.is_empty() => {
+                Some((&it.container_path, reference, sub_path))
+            }
+            _ => None,
+        });
+        let parts: Vec<_> = parts.collect();
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let made = self.cri.container_status(id).await.map_err(|it| rpc(&it).message)?;
+        for (path, reference, sub_path) in parts {
+            if !made.mounts.iter().any(|it| it.container_path == *path && it.image_sub_path == *sub_path) {
+                return Err(format!(
+                    "subPath {sub_path:?} of the image {reference:?}: the runtime mounts images only whole"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A runtime that does not know mounts of images takes them for mounts of a path without a name.
+pub(super) fn explain(spec: &ContainerSpec, message: String) -> String {
+    let mounts_images = spec.mounts.iter().any(|it| matches!(it.source, MountSource::Image { .. }));
+    if mounts_images && NO_PATH.iter().any(|it| message.contains(it)) {
+        return format!("the runtime does not mount images as volumes: {message}");
+    }
+    message
+}
+
+/// What containerd before 2.1 says of a path without a name.
+const NO_PATH: [&str; 2] = ["failed to mkdir \"\"", "failed to stat \"\""];
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn failed(error: HostError) -> Failure {

@@ -14,7 +14,7 @@ use std::{
 
 use corten_kubelet::{
     ContainerSpec, Dns, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef,
-    RuntimeHandler, Snapshot,
+    RuntimeHandler, Snapshot, User,
 };
 use corten_meta::Time;
 use futures_util::{Stream, StreamExt};
@@ -255,6 +255,7 @@ impl Observer {
             is_unified: inner.cgroups.is_unified(),
             recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),
             keeps_groups_policy,
+            user_namespaces: handlers.iter().any(|it| it.user_namespaces),
         });
         NodeFacts {
             cpus: i64::from(machine.cpus),
@@ -427,8 +428,13 @@ pub(super) fn container_of(status: &cri::ContainerStatus, sandbox_id: &str, mess
         image_id: status.image_ref.clone(),
         hash: annotation("io.kubernetes.container.hash").unwrap_or_default(),
         created_at: time(status.created_at),
+        user: status.user.as_ref().and_then(|it| it.linux.as_ref()).map(user),
         state,
     }
+}
+
+fn user(user: &cri::LinuxContainerUser) -> User {
+    User { uid: user.uid, gid: user.gid, groups: user.supplemental_groups.clone() }
 }
 
 /// What is known of a container that was started, where the runtime cannot be asked about it just now.
@@ -444,6 +450,7 @@ pub(super) fn just_started(id: &str, spec: &ContainerSpec) -> ObservedContainer 
         image_id: spec.image_ref.clone(),
         hash: spec.annotations.get("io.kubernetes.container.hash").cloned().unwrap_or_default(),
         created_at: now,
+        user: None,
         state: Observed::Running { started_at: now },
     }
 }

@@ -54,15 +54,20 @@ pub struct Lasting {
 }
 
 impl ServingKey {
-    /// Takes up what is kept in `dir`, where `authority` (PEM) has signed it.
-    pub fn load(node: &str, dir: &Path, authority: &str) -> Self {
+    /// Takes up what is kept in `dir`, where one of `authorities` (PEM) has signed it.
+    pub fn load(node: &str, dir: &Path, authorities: &str) -> Self {
         let kept = fs::read_to_string(dir.join(FILE)).ok();
         let current = kept.and_then(|it| {
             let current = Current::of(&it, &it).ok()?;
-            is_signed_by(&current.certified.cert[0], authority).then(|| Arc::new(current))
+            is_signed_by(&current.certified.cert[0], authorities).then(|| Arc::new(current))
         });
         let current = ArcSwapOption::from(current);
         Self { node: node.to_owned(), dir: dir.to_owned(), current, asked: Mutex::default() }
+    }
+
+    /// Has one of `authorities` (PEM) signed what is shown now?
+    pub fn is_signed_by(&self, authorities: &str) -> bool {
+        self.current.load().as_ref().is_some_and(|it| is_signed_by(&it.certified.cert[0], authorities))
     }
 
     /// What is shown now.
@@ -159,10 +164,14 @@ fn belongs(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
 }
 
 /// By the name of its key: who reads the folder can forge it, and has the key anyway.
-fn is_signed_by(certificate: &CertificateDer<'_>, authority: &str) -> bool {
-    let Ok(authority) = CertificateDer::from_pem_slice(authority.as_bytes()) else { return false };
+fn is_signed_by(certificate: &CertificateDer<'_>, authorities: &str) -> bool {
+    let authorities = CertificateDer::pem_slice_iter(authorities.as_bytes());
+    authorities.filter_map(Result::ok).any(|it| has_signed(&it, certificate))
+}
+
+fn has_signed(authority: &CertificateDer<'_>, certificate: &CertificateDer<'_>) -> bool {
     let (Ok((_, certificate)), Ok((_, authority))) =
-        (X509Certificate::from_der(certificate), X509Certificate::from_der(&authority))
+        (X509Certificate::from_der(certificate), X509Certificate::from_der(authority))
     else {
         return false;
     };

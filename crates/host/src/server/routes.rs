@@ -12,7 +12,8 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::{
-    Body, KubeletServer, Refused, access::verb_of, configz, containers, logs, metrics, plain, run, streams, text,
+    Body, KubeletServer, Refused, access::verb_of, checkpoint, configz, containers, logs, metrics, plain, run, streams,
+    text,
 };
 
 pub(super) struct Route {
@@ -62,6 +63,7 @@ const POST: &[Method] = &[Method::POST];
 const GET_POST: &[Method] = &[Method::GET, Method::POST];
 const PROXY: &[&str] = &["proxy"];
 const METRICS: &[&str] = &["metrics"];
+const CHECKPOINT: &[&str] = &["checkpoint"];
 
 /// The row of what is only read.
 const fn read(path: &'static str, access: &'static [&'static str], answer: fn(Call) -> Answer) -> Route {
@@ -95,6 +97,13 @@ pub(super) const ROUTES: &[Route] = &[
     act("/attach/{}/{}/{}/{}", GET_POST, |it| Box::pin(streams::attach(it))),
     act("/portForward/{}/{}", GET_POST, |it| Box::pin(streams::port_forward(it))),
     act("/portForward/{}/{}/{}", GET_POST, |it| Box::pin(streams::port_forward(it))),
+    Route {
+        path: "/checkpoint/{}/{}/{}",
+        methods: POST,
+        access: CHECKPOINT,
+        verb: "",
+        answer: |it| Box::pin(checkpoint::answer(it)),
+    },
     act("/run/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
     act("/run/{}/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
 ];
@@ -130,6 +139,7 @@ fn of_nothing(path: &str) -> &'static [&'static str] {
         "stats" => &["stats"],
         "metrics" => &["metrics"],
         "logs" => &["log"],
+        "checkpoint" => CHECKPOINT,
         "healthz" => &["healthz", "proxy"],
         "pods" | "runningpods" => &["pods", "proxy"],
         "configz" => &["configz", "proxy"],
@@ -202,6 +212,9 @@ mod tests {
             ("HEAD", "/pods", "405 []  pods proxy"),
             ("GET", "/logs/journal/x.log", "/logs/{*} [journal/x.log] get log"),
             ("GET", "/logs/", "/logs [] get log"),
+            ("POST", "/checkpoint/ns/web/a", "/checkpoint/{}/{}/{} [ns web a] create checkpoint"),
+            ("GET", "/checkpoint/ns/web/a", "405 [] get checkpoint"),
+            ("POST", "/checkpoint/ns/web", "404 [] create checkpoint"),
             ("GET", "/stats/none", "404 [] get stats"),
             ("GET", "/metrics/none", "404 [] get metrics"),
             ("GET", "/metrics/../exec/ns/web/a", "404 [] get metrics"),

@@ -4,13 +4,10 @@ use corten_schema::Cursor;
 use serde_json::Value;
 
 use super::{matching, params};
-use crate::fill::{fill, inner, made};
+use crate::fill::{inner, made};
 
 pub(super) fn default(binding: &mut Value) {
     let Some(spec) = binding.as_object_mut().and_then(|it| made(it, "spec")) else { return };
-    if let Some(reference) = inner(spec, "paramRef") {
-        fill(reference, "parameterNotFoundAction", "Deny");
-    }
     if let Some(matched) = inner(spec, "matchResources") {
         matching::default_resources(matched);
     }

@@ -8,18 +8,18 @@ use serde_json::Value;
 
 use crate::{
     core::pod_spec::label_selector,
-    fill::{Object, each, fill, inner, made},
+    fill::{Object, each, fill_pointer, inner, made},
 };
 
 const CONDITIONS_MAX: usize = 64;
 
 /// Rules are about resources of any scope unless they say otherwise.
 pub(super) fn default_rules(object: &mut Object, list: &str) {
-    each(object, list).for_each(|it| fill(it, "scope", "*"));
+    each(object, list).for_each(|it| fill_pointer(it, "scope", "*"));
 }
 
 pub(super) fn default_selectors(object: &mut Object) {
-    fill(object, "matchPolicy", "Equivalent");
+    fill_pointer(object, "matchPolicy", "Equivalent");
     made(object, "namespaceSelector");
     made(object, "objectSelector");
 }
@@ -27,7 +27,7 @@ pub(super) fn default_selectors(object: &mut Object) {
 /// What a policy's spec says of requests unless told otherwise.
 pub(super) fn default_policy(object: &mut Value) {
     let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
-    fill(spec, "failurePolicy", "Fail");
+    fill_pointer(spec, "failurePolicy", "Fail");
     if let Some(matched) = inner(spec, "matchConstraints") {
         default_resources(matched);
     }
@@ -42,9 +42,7 @@ pub(super) fn default_resources(object: &mut Object) {
 /// `MatchResources`.
 pub(super) fn resources(matched: Cursor<'_>) {
     let policy = matched.at("matchPolicy");
-    if policy.required() {
-        policy.one_of(&["Equivalent", "Exact"]);
-    }
+    policy.one_of(&["Equivalent", "Exact"]);
     for selector in ["namespaceSelector", "objectSelector"] {
         let selector = matched.at(selector);
         if selector.exists() {

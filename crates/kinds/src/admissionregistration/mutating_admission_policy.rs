@@ -73,12 +73,16 @@ impl Policy for MutatingAdmissionPolicy {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 /// Expressions are not compiled: there is no CEL engine yet.
 fn mutation(mutation: Cursor<'_>) {
     let kind = mutation.at("patchType");
-    let fields = [("JSONPatch", "jsonPatch"), ("ApplyConfiguration", "applyConfiguration")];
+    let fields = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
     if !kind.required() || !kind.one_of(&fields.map(|it| it.0)) {
         return;
     }

@@ -61,4 +61,8 @@ impl Policy for MutatingAdmissionPolicyBinding {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }

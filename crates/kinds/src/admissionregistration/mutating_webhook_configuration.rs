@@ -9,7 +9,7 @@ use super::{not_enforced, webhooks};
 use crate::{
     Kind, Policy, Verb,
     columns::{AGE, integer, items},
-    fill::fill,
+    fill::fill_pointer,
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -33,7 +33,7 @@ struct MutatingWebhookConfiguration;
 
 impl Policy for MutatingWebhookConfiguration {
     fn default(&self, object: &mut Value) {
-        webhooks::default(object, |it| fill(it, "reinvocationPolicy", "Never"));
+        webhooks::default(object, |it| fill_pointer(it, "reinvocationPolicy", "Never"));
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
@@ -42,6 +42,10 @@ impl Policy for MutatingWebhookConfiguration {
 
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
     }
 }
 

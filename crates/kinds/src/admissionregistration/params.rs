@@ -88,7 +88,7 @@ pub(super) fn reference(reference: Cursor<'_>) {
     }
     let action = reference.at("parameterNotFoundAction");
     if action.required() {
-        action.one_of(&["Allow", "Deny"]);
+        action.one_of(&["Deny", "Allow"]);
     }
 }
 

@@ -74,14 +74,16 @@ impl Policy for ValidatingAdmissionPolicy {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 /// What policies that check and policies that change say alike: which requests they are about.
 pub(super) fn matched(spec: Cursor<'_>) {
     let failure = spec.at("failurePolicy");
-    if failure.required() {
-        failure.one_of(&["Fail", "Ignore"]);
-    }
+    failure.one_of(&["Fail", "Ignore"]);
     if spec.at("paramKind").exists() {
         params::kind(spec.at("paramKind"));
     }

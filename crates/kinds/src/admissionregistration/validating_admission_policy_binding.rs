@@ -50,6 +50,10 @@ impl Policy for ValidatingAdmissionPolicyBinding {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn actions(actions: Cursor<'_>) {

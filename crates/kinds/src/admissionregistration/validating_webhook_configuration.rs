@@ -41,4 +41,8 @@ impl Policy for ValidatingWebhookConfiguration {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         not_enforced(new)
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::matching;
 use crate::{
     core::pod_spec::label_selector,
-    fill::{Object, each, fill, inner},
+    fill::{Object, each, fill, fill_pointer, inner},
     webhook_client,
 };
 
@@ -18,7 +18,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 pub(super) fn default(configuration: &mut Value, of_webhook: fn(&mut Object)) {
     let Some(configuration) = configuration.as_object_mut() else { return };
     for webhook in each(configuration, "webhooks") {
-        fill(webhook, "failurePolicy", "Fail");
+        fill_pointer(webhook, "failurePolicy", "Fail");
         matching::default_selectors(webhook);
         matching::default_rules(webhook, "rules");
         fill(webhook, "timeoutSeconds", 10);

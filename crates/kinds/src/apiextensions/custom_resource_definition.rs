@@ -110,6 +110,10 @@ impl Policy for CustomResourceDefinition {
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
         vec![format!("CustomResourceDefinition {:?} is stored, but {NOT_SERVED}", text(new, "/metadata/name"))]
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn storage_version(definition: &Value) -> Option<&str> {

@@ -100,6 +100,10 @@ impl Policy for APIService {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 /// Upstream's controller finds it out; here it depends on the spec alone.

@@ -64,6 +64,10 @@ impl Policy for StorageVersion {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn server(server: Cursor<'_>) {

@@ -98,9 +98,9 @@ impl Policy for DaemonSet {
         violations(object, |set| {
             let spec = set.at("spec");
             let (selector, template) = (spec.at("selector"), spec.at("template"));
-            pod_spec::label_selector(selector);
+            let is_selector = pod_spec::label_selector(selector);
             let labels = template.at("metadata").at("labels");
-            if !workload::matches(selector, labels) {
+            if is_selector && !workload::matches(selector, labels) {
                 labels.invalid(workload::MISMATCH);
             }
             if selector.exists() && workload::is_all(selector) {

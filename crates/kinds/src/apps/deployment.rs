@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::workload;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, number},
     core::pod_spec,
     fill::{fill, made, text},
@@ -104,6 +104,14 @@ impl Policy for Deployment {
             rules::never_less(status.at("collisionCount"), &old["status"]["collisionCount"]);
         })
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
+
+    fn counted_metadata(&self) -> &'static [&'static str] {
+        &["annotations"]
+    }
 }
 
 fn strategy(strategy: Cursor<'_>) {
@@ -127,6 +135,7 @@ fn strategy(strategy: Cursor<'_>) {
             share::at_most_all(unavailable);
             share::at_most_all(surge);
         }
-        _ => strategy.at("type").unsupported(&["Recreate", "RollingUpdate"]),
+        // As upstream (ValidateDeploymentStrategy): it is the strategy that is reported.
+        _ => strategy.instead(strategy.at("type")).unsupported(&["Recreate", "RollingUpdate"]),
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::workload;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer, number},
     core::pod_spec,
     fill::made,
@@ -59,5 +59,9 @@ impl Policy for ReplicaSet {
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |set| workload::validate_status(set.at("status")))
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }

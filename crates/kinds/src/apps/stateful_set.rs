@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::workload;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, column, number},
     core::{persistent_volume_claim, pod_spec},
     fill::{each, fill, made, means_the_same, text},
@@ -112,9 +112,12 @@ impl Policy for StatefulSet {
             rules::never_less(status.at("collisionCount"), &old["status"]["collisionCount"]);
         })
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
 }
 
-/// As upstream: the Pods' own spec is checked when they are made, for its mounts name claims that are not volumes yet.
 fn spec(spec: Cursor<'_>) {
     let management = spec.at("podManagementPolicy");
     if management.required() && !["OrderedReady", "Parallel"].contains(&management.str()) {
@@ -131,20 +134,30 @@ fn spec(spec: Cursor<'_>) {
     spec.at("ordinals").at("start").non_negative_int();
     spec.at("revisionHistoryLimit").non_negative_int();
     let (selector, template) = (spec.at("selector"), spec.at("template"));
+    let mut is_selector = true;
     if selector.exists() {
-        pod_spec::label_selector(selector);
+        is_selector = pod_spec::label_selector(selector);
         if workload::is_all(selector) {
             selector.invalid("empty selector is invalid for statefulset");
         }
     } else {
         selector.missing("");
     }
+    if !is_selector {
+        selector.invalid("");
+        return workload::lasting(template, "StatefulSet");
+    }
     let labels = template.at("metadata").at("labels");
     if !workload::matches(selector, labels) {
         labels.invalid(workload::MISMATCH);
     }
-    pod_spec::labels(template.at("labels").instead(labels));
-    pod_spec::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));
+    // As upstream: ValidatePodTemplateSpecForStatefulSet looks at both before ValidatePodTemplateSpec does.
+    for _ in 0..2 {
+        pod_spec::labels(template.at("labels").instead(labels));
+        pod_spec::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));
+    }
+    let claimed = spec.list("volumeClaimTemplates").map(|it| it.at("metadata").at("name").str());
+    pod_spec::validate_template_spec(template, claimed);
     workload::lasting(template, "StatefulSet");
 }
 

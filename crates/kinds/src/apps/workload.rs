@@ -28,9 +28,10 @@ pub(crate) fn validate(spec: Cursor<'_>) {
     spec.at("replicas").non_negative_int();
     spec.at("minReadySeconds").non_negative_int();
     let template = spec.at("template");
-    selector(spec.at("selector"), template.at("metadata").at("labels"));
-    pod_spec::validate_template(template);
-    lasting(template, "ReplicaSet");
+    if selector(spec.at("selector"), template.at("metadata").at("labels")) {
+        pod_spec::validate_template(template);
+        lasting(template, "ReplicaSet");
+    }
 }
 
 /// Of a Pod that is to be kept alive for ever, nothing else makes sense.
@@ -69,23 +70,26 @@ pub(crate) fn is_all(selector: Cursor<'_>) -> bool {
 
 pub(crate) const MISMATCH: &str = "`selector` does not match template `labels`";
 
-fn selector(selector: Cursor<'_>, labels: Cursor<'_>) {
+/// True where it is a selector: only then the template is looked at.
+fn selector(selector: Cursor<'_>, labels: Cursor<'_>) -> bool {
     if !selector.exists() {
         selector.missing("");
     } else {
-        pod_spec::label_selector(selector);
+        let is_one = pod_spec::label_selector(selector);
         if is_all(selector) {
             // As upstream: it says deployment of ReplicaSets too.
-            return selector.invalid("empty selector is invalid for deployment");
+            selector.invalid("empty selector is invalid for deployment");
         }
-        let known = ["In", "NotIn", "Exists", "DoesNotExist"];
-        if selector.list("matchExpressions").any(|it| !known.contains(&it.at("operator").str())) {
-            return selector.invalid("invalid label selector");
+        if !is_one {
+            selector.invalid("invalid label selector");
+            return false;
         }
     }
-    if !matches(selector, labels) {
+    let is_empty = selector.exists() && is_all(selector);
+    if !is_empty && !matches(selector, labels) {
         labels.invalid(MISMATCH);
     }
+    true
 }
 
 pub(crate) fn selector_stays(workload: Cursor<'_>, old: &Value) {

@@ -10,7 +10,7 @@ use corten_schema::violations;
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
+    Kind, MetadataChecks, Policy, Subresource, Verb, ViewOf,
     fill::{Object, fill, inner, is_absent, made},
 };
 
@@ -68,7 +68,17 @@ impl Policy for HorizontalPodAutoscaler {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |scaler| rules::spec(scaler.at("spec")))
+        let is_new = object["metadata"]["resourceVersion"].is_null();
+        violations(object, |scaler| rules::spec(scaler.at("spec"), is_new))
+    }
+
+    fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        let before = old["spec"]["scaleTargetRef"]["apiVersion"].as_str().unwrap_or_default();
+        violations(new, |scaler| {
+            if !rules::has_no_group(before) {
+                rules::with_group(scaler.at("spec").at("scaleTargetRef").at("apiVersion"));
+            }
+        })
     }
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
@@ -79,6 +89,10 @@ impl Policy for HorizontalPodAutoscaler {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::job;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column, integer, items, of_each, selector_text, since, text, wide},
     core::pod_spec,
     fill::{fill, made},
@@ -87,6 +87,10 @@ impl Policy for CronJob {
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         pod_spec::warnings(new, old, &["spec", "jobTemplate", "spec", "template", "spec"], pod_spec::Name::OfPods)
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

@@ -14,7 +14,7 @@ use corten_schema::violations;
 use serde_json::Value;
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     apps::workload,
     core::pod_spec,
     fill::{Object, each, fill, inner, is_absent, made},
@@ -70,7 +70,15 @@ impl Policy for Job {
         if let Some(object) = object.as_object_mut() {
             object.shift_remove("status");
         }
+        // As upstream: labels that were taken over (SetDefaults_Job) are the template's own map, so what is generated into the
+        // one is in the other.
+        let template = |it: &Value| it["spec"]["template"]["metadata"]["labels"].clone();
+        let labels = object["metadata"]["labels"].clone();
+        let are_taken_over = labels.is_object() && labels == template(object);
         selector::generate(object);
+        if are_taken_over {
+            object["metadata"]["labels"] = template(object);
+        }
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
@@ -90,6 +98,10 @@ impl Policy for Job {
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |job| status::validate(job, old))
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

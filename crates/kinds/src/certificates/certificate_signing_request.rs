@@ -7,7 +7,7 @@ mod pem;
 mod usages;
 
 use corten_api::resources::CERTIFICATE_SIGNING_REQUESTS;
-use corten_meta::Violation;
+use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
@@ -44,6 +44,11 @@ const SECONDS_MIN: i64 = 600;
 const LEGACY: &str = "kubernetes.io/legacy-unknown";
 
 impl Policy for CertificateSigningRequest {
+    /// Its validation looks at no name: whatever can stand in a path is one.
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::path_segment(name)
+    }
+
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         keep(new, old, "spec");
         keep(new, old, "status");

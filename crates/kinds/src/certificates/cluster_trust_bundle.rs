@@ -67,6 +67,10 @@ impl Policy for ClusterTrustBundle {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn name(name: Cursor<'_>, signer: &str) {

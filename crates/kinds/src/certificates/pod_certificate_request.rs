@@ -121,6 +121,10 @@ impl Policy for PodCertificateRequest {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn expiration(spec: Cursor<'_>) {

@@ -67,6 +67,10 @@ impl Policy for LeaseCandidate {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn versions(spec: Cursor<'_>) {

@@ -77,12 +77,16 @@ fn subset(subset: Cursor<'_>) {
         subset.missing("must specify `addresses` or `notReadyAddresses`");
     }
     for endpoint in subset.list("addresses").chain(subset.list("notReadyAddresses")) {
-        address::address(endpoint.at("ip"));
+        let is_address = address::address(endpoint.at("ip"));
         if !endpoint.at("hostname").is_empty() {
             endpoint.at("hostname").follows(field::dns1123_label);
         }
         if endpoint.at("nodeName").exists() {
             endpoint.at("nodeName").follows(field::dns1123_subdomain);
+        }
+        if !is_address && endpoint.at("ip").str().parse::<::core::net::IpAddr>().is_err() {
+            // ValidateNonSpecialIP cannot read it, either.
+            endpoint.at("ip").invalid_as(endpoint.at("ip").str(), "must be a valid IP address");
         }
         address::not_special(endpoint.at("ip"));
     }

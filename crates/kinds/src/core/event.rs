@@ -7,7 +7,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, Verb,
     columns::{column, number, since, text, wide},
 };
 
@@ -86,6 +86,11 @@ fn source(event: &Value) -> String {
 }
 
 impl Policy for Event {
+    /// legacyValidateEvent looks at no name: whatever can stand in a path is one.
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::path_segment(name)
+    }
+
     fn prepare_create(&self, _object: &mut Value) {}
 
     fn prepare_update(&self, _new: &mut Value, _old: &Value) {}
@@ -112,14 +117,17 @@ impl Policy for Event {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::None
+    }
 }
 
 /// Events with an exact time also say who reports them and what was done.
 fn new_style(event: Cursor<'_>) {
     let controller = event.at("reportingComponent");
-    if controller.required() {
-        controller.follows(field::qualified_name);
-    }
+    controller.required();
+    controller.follows(field::qualified_name);
     for field in ["reportingInstance", "action", "reason"] {
         let field = event.at(field);
         field.required();

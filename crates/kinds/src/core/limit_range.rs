@@ -8,7 +8,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Map, Value};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, Verb,
     columns::CREATED_AT,
     fill::{Object, each, fill, inner, made},
     rules::amount,
@@ -42,6 +42,14 @@ impl Policy for LimitRange {
         }
     }
 
+    /// One without a name gets a unique one (limitrangeStrategy.PrepareForCreate): its own identifier.
+    fn prepare_create(&self, object: &mut Value) {
+        let metadata = &mut object["metadata"];
+        if metadata["name"].as_str().unwrap_or_default().is_empty() && metadata["uid"].is_string() {
+            metadata["name"] = metadata["uid"].clone();
+        }
+    }
+
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |range| {
             let mut seen = BTreeSet::new();
@@ -58,6 +66,10 @@ impl Policy for LimitRange {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

@@ -33,12 +33,13 @@ struct Namespace;
 const FINALIZER: &str = "kubernetes";
 
 impl Policy for Namespace {
-    /// Selectors find a namespace by its name through this label.
+    /// Selectors find a namespace by its name through this label, and policies trust it: nobody else sets it
+    /// (SetDefaults_Namespace).
     fn default(&self, object: &mut Value) {
         let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
         let Some(name) = metadata.get("name").cloned().filter(|it| *it != "") else { return };
         if let Some(labels) = made(metadata, "labels") {
-            fill(labels, "kubernetes.io/metadata.name", name);
+            labels.insert("kubernetes.io/metadata.name".into(), name);
         }
     }
 

@@ -104,15 +104,7 @@ impl Policy for Node {
         violations(object, |node| {
             let spec = node.at("spec");
             ranges(spec.at("podCIDRs"));
-            let mut seen = BTreeSet::new();
-            for taint in spec.list("taints") {
-                self::taint(taint);
-                let identity = (taint.at("key").str(), taint.at("effect").str());
-                if seen.contains(&identity) {
-                    taint.duplicate();
-                }
-                seen.insert(identity);
-            }
+            taints(node);
             for resources in ["capacity", "allocatable"] {
                 for (_, quantity) in node.at("status").at(resources).entries() {
                     if quantity.quantity().is_some_and(corten_meta::Quantity::is_negative) {
@@ -126,6 +118,8 @@ impl Policy for Node {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |node| {
             let spec = node.at("spec");
+            // As upstream (ValidateNodeUpdate): taints are looked at once more.
+            taints(node);
             let set_once = |field: &'static str, detail: &str| {
                 let before = &old["spec"][field];
                 if !before.is_null() && before != "" && spec.at(field).value() != before {
@@ -169,10 +163,21 @@ fn ranges(ranges: Cursor<'_>) {
     }
 }
 
-fn taint(taint: Cursor<'_>) {
-    if taint.at("key").required() {
-        taint.at("key").follows(field::qualified_name);
+/// As upstream (ValidateNode): the taints of the spec are reported below metadata.
+fn taints(node: Cursor<'_>) {
+    let mut seen = BTreeSet::new();
+    for taint in node.at("metadata").at("taints").instead(node.at("spec").at("taints")).each() {
+        self::taint(taint);
+        let identity = (taint.at("key").str(), taint.at("effect").str());
+        if seen.contains(&identity) {
+            taint.duplicate();
+        }
+        seen.insert(identity);
     }
+}
+
+fn taint(taint: Cursor<'_>) {
+    taint.at("key").follows(field::qualified_name);
     taint.at("value").follows(field::label_value);
     if taint.at("effect").required() {
         taint.at("effect").one_of(&["NoSchedule", "PreferNoSchedule", "NoExecute"]);

@@ -9,7 +9,7 @@ use super::{pod_spec, storage};
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, column, or_unset, text, wide},
-    fill::{fill, inner, is_absent, made, means_the_same},
+    fill::{fill, fill_pointer, inner, is_absent, made, means_the_same},
     rules::{self, amount},
 };
 
@@ -90,30 +90,13 @@ impl Policy for PersistentVolume {
         }
         let Some(spec) = made(object, "spec") else { return };
         fill(spec, "persistentVolumeReclaimPolicy", "Retain");
-        fill(spec, "volumeMode", "Filesystem");
+        fill_pointer(spec, "volumeMode", "Filesystem");
         if let Some(path) = inner(spec, "hostPath")
             && is_absent(path, "type")
         {
             path.insert("type".into(), "".into());
         }
-        for (source, field, value) in [
-            ("iscsi", "iscsiInterface", "default"),
-            ("rbd", "pool", "rbd"),
-            ("rbd", "user", "admin"),
-            ("rbd", "keyring", "/etc/ceph/keyring"),
-            ("scaleIO", "storageMode", "ThinProvisioned"),
-            ("scaleIO", "fsType", "xfs"),
-            ("azureDisk", "cachingMode", "ReadWrite"),
-            ("azureDisk", "fsType", "ext4"),
-            ("azureDisk", "kind", "Shared"),
-        ] {
-            if let Some(source) = inner(spec, source) {
-                fill(source, field, value);
-            }
-        }
-        if let Some(disk) = inner(spec, "azureDisk") {
-            fill(disk, "readOnly", false);
-        }
+        pod_spec::in_tree(spec);
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -143,14 +126,20 @@ impl Policy for PersistentVolume {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |volume| {
             let (spec, before) = (volume.at("spec"), &old["spec"]);
+            // As upstream: the strategy validates the whole, and ValidatePersistentVolumeUpdate does so again.
+            self::spec(spec);
             if SOURCES.iter().any(|it| !means_the_same(spec.at(it).value(), &before[*it])) {
                 let path = spec.at("persistentvolumesource").path();
                 let detail = "spec.persistentvolumesource is immutable after creation";
                 volume.report(Violation::forbidden(path, detail));
             }
-            rules::immutable(spec.at("volumeMode"), &before["volumeMode"]);
-            if !before["nodeAffinity"].is_null() {
-                rules::immutable(spec.at("nodeAffinity"), &before["nodeAffinity"]);
+            // As upstream: neither path says `spec`.
+            let at_top = |field| volume.at(field).instead(spec.at(field));
+            rules::immutable(at_top("volumeMode"), &before["volumeMode"]);
+            if !before["nodeAffinity"].is_null()
+                && !means_the_same(spec.at("nodeAffinity").value(), &before["nodeAffinity"])
+            {
+                at_top("nodeAffinity").invalid("field is immutable, except for updating from beta label to GA");
             }
         })
     }
@@ -168,7 +157,8 @@ fn spec(spec: Cursor<'_>) {
     let capacity = spec.at("capacity");
     if capacity.is_empty() {
         capacity.missing("");
-    } else if !capacity.key("storage").exists() || capacity.entries().count() > 1 {
+    }
+    if !capacity.key("storage").exists() || capacity.entries().count() > 1 {
         let shown = capacity.value().to_string();
         let message = format!("Unsupported value: {shown}: supported values: \"storage\"");
         capacity.report(Violation { path: capacity.path(), rule: corten_meta::Rule::NotSupported, message });

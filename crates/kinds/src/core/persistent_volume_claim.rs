@@ -9,9 +9,9 @@ use super::{pod_spec, storage};
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, column, or_unset, text, wide},
-    fill::{Object, fill, inner, made, means_the_same},
+    fill::{Object, fill, fill_pointer, inner, made, means_the_same},
     keep,
-    rules::amount,
+    rules::{self, amount},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -59,7 +59,7 @@ pub(crate) fn default(claim: &mut Object) {
         fill(status, "phase", "Pending");
     }
     if let Some(spec) = inner(claim, "spec") {
-        fill(spec, "volumeMode", "Filesystem");
+        fill_pointer(spec, "volumeMode", "Filesystem");
     }
 }
 
@@ -91,13 +91,15 @@ impl Policy for PersistentVolumeClaim {
             }
             let (asked, had) = (spec.at("resources").at("requests").key("storage"), &before["resources"]["requests"]);
             let had = had["storage"].as_str().and_then(|it| it.parse::<corten_meta::Quantity>().ok());
-            if asked.quantity() < had && asked.exists() {
+            if asked.quantity() < had {
                 let floor = claim.at("status").at("capacity").key("storage").quantity();
-                if floor.is_some_and(|floor| asked.quantity() <= Some(floor)) {
+                if floor.is_none_or(|floor| asked.quantity() <= Some(floor)) {
                     let path = spec.at("resources").at("requests").at("storage").path();
                     claim.report(Violation::forbidden(path, "field can not be less than status.capacity"));
                 }
             }
+            // As upstream: the path does not say `spec`.
+            rules::immutable(claim.at("volumeMode").instead(spec.at("volumeMode")), &before["volumeMode"]);
         })
     }
 

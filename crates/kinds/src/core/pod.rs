@@ -1,6 +1,7 @@
 //! Containers that run together on one node.
 
 mod affinity;
+mod app_armor;
 mod columns;
 mod ephemeral_containers;
 mod resize;
@@ -67,6 +68,7 @@ impl Policy for Pod {
 
     fn prepare_create(&self, object: &mut Value) {
         affinity::merge_label_keys(object);
+        app_armor::from_annotations(object);
         let mut status = json!({"phase": "Pending", "qosClass": pod_spec::qos_class(object)});
         if object["spec"]["schedulingGates"].as_array().is_some_and(|it| !it.is_empty()) {
             status["conditions"] = json!([
@@ -131,11 +133,12 @@ impl Policy for Pod {
     }
 
     /// A Pod that no node runs, or that has ended, has nothing to end gracefully.
-    fn default_grace_seconds(&self, object: &Value) -> i64 {
+    fn grace_seconds(&self, object: &Value, asked: Option<i64>) -> i64 {
         if text(object, "/spec/nodeName").is_empty() || is_terminal(object) {
             return 0;
         }
-        let seconds = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
+        let own = object["spec"]["terminationGracePeriodSeconds"].as_i64();
+        let seconds = asked.or(own).unwrap_or(30);
         if seconds < 0 { 1 } else { seconds }
     }
 }

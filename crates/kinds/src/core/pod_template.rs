@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::pod_spec;
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, Verb,
     apps::workload,
     columns::{column, items, labels_text, of_each},
 };
@@ -51,5 +51,9 @@ impl Policy for PodTemplate {
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
         pod_spec::warnings(new, old, &["template", "spec"], pod_spec::Name::Nothing)
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }

@@ -8,7 +8,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column, text},
     rules::amount,
 };
@@ -91,6 +91,10 @@ impl Policy for ResourceQuota {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
 }
 
 fn amounts(list: Cursor<'_>) {
@@ -168,7 +172,7 @@ fn selector(spec: Cursor<'_>) {
         let (scope, operator, values) =
             (requirement.at("scopeName"), requirement.at("operator"), requirement.at("values"));
         let report = |name: &'static str, at: Cursor<'_>, detail: &str| {
-            at.report(Violation::invalid(part(name), at.value(), detail));
+            at.report(Violation::invalid(part(name), format!("{:?}", at.str()), detail));
         };
         if !SCOPES.contains(&scope.str()) {
             report("scopeName", scope, "unsupported scope");
@@ -176,7 +180,10 @@ fn selector(spec: Cursor<'_>) {
         if fit.is_unfit(scope.str()) {
             list.invalid("unsupported scope applied to resource");
         }
-        if !matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass") && operator.str() != "Exists" {
+        if SCOPES.contains(&scope.str())
+            && !matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass")
+            && operator.str() != "Exists"
+        {
             report("operator", operator, MUST_EXIST);
         }
         match operator.str() {
@@ -184,11 +191,11 @@ fn selector(spec: Cursor<'_>) {
                 part("values"),
                 "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
             )),
-            "Exists" | "DoesNotExist" if !values.is_empty() => report(
-                "values",
-                values,
+            "Exists" | "DoesNotExist" if !values.is_empty() => values.report(Violation::invalid(
+                part("values"),
+                values.value(),
                 "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
-            ),
+            )),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             _ => report("operator", operator, "not a valid selector operator"),
         }

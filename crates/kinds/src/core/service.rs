@@ -12,7 +12,7 @@ use corten_meta::{Violation, field};
 use corten_schema::violations;
 use serde_json::{Value, json};
 
-use crate::{Kind, Policy, Subresource, Verb};
+use crate::{Kind, MetadataChecks, Policy, Subresource, Verb};
 
 pub(crate) const KIND: Kind = Kind {
     resource: SERVICES,
@@ -58,7 +58,14 @@ impl Policy for Service {
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |service| update::immutable(service, old))
+        let kind = new["spec"]["type"].as_str().unwrap_or_default();
+        // What a Service of no known type keeps nobody knows.
+        let is_known = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"].contains(&kind);
+        violations(new, |service| {
+            if is_known {
+                update::immutable(service, old);
+            }
+        })
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
@@ -79,6 +86,10 @@ impl Policy for Service {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

@@ -8,10 +8,10 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, Verb,
     columns::{AGE, column, first_few, items, text},
     core::pod_spec,
-    fill::{each, fill},
+    fill::{each, fill_pointer},
     rules::{self, address},
 };
 
@@ -70,7 +70,7 @@ impl Policy for EndpointSlice {
             if port.get("name").is_none_or(Value::is_null) {
                 port.insert("name".into(), "".into());
             }
-            fill(port, "protocol", "TCP");
+            fill_pointer(port, "protocol", "TCP");
         }
     }
 
@@ -89,6 +89,14 @@ impl Policy for EndpointSlice {
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |slice| rules::immutable(slice.at("addressType"), &old["addressType"]))
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
+
+    fn counted_metadata(&self) -> &'static [&'static str] {
+        &["labels"]
     }
 }
 
@@ -131,7 +139,8 @@ fn endpoint(endpoint: Cursor<'_>, kind: &str) {
 }
 
 fn hints(hints: Cursor<'_>) {
-    for list in ["forZones", "forNodes"].map(|it| hints.at(it)) {
+    for name_of in ["forZones", "forNodes"] {
+        let list = hints.at(name_of);
         list.at_most(HINTS_MAX);
         let mut seen = BTreeSet::new();
         for name in list.each().map(|it| it.at("name")) {
@@ -139,8 +148,9 @@ fn hints(hints: Cursor<'_>) {
                 name.duplicate();
             }
             seen.insert(name.str());
-            if name.required() {
-                name.follows(field::label_value);
+            match name_of {
+                "forZones" => name.follows(field::label_value),
+                _ => name.follows(field::dns1123_subdomain),
             }
         }
     }
@@ -170,10 +180,8 @@ fn slice_ports(ports: Cursor<'_>) {
             name.duplicate();
         }
         seen.insert(name.str());
-        rules::required_one_of(port.at("protocol"), &["SCTP", "TCP", "UDP"]);
-        if port.at("port").exists() {
-            port.at("port").int_between(1, 65535);
-        }
+        // As upstream (validatePorts of discovery): the number itself has no bounds.
+        port.at("protocol").one_of(&["SCTP", "TCP", "UDP"]);
         if port.at("appProtocol").exists() {
             port.at("appProtocol").follows(field::qualified_name);
         }

@@ -1,7 +1,7 @@
 //! How many Pods of an application must stay while others are moved away on purpose.
 
 use corten_api::resources::POD_DISRUPTION_BUDGETS;
-use corten_meta::Violation;
+use corten_meta::{Violation, field};
 use corten_schema::violations;
 use serde_json::{Value, json};
 
@@ -48,6 +48,11 @@ fn share_text(share: &Value) -> String {
 }
 
 impl Policy for PodDisruptionBudget {
+    /// Its validation looks at no name: whatever can stand in a path is one.
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::path_segment(name)
+    }
+
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |budget| {
             let spec = budget.at("spec");
@@ -72,5 +77,9 @@ impl Policy for PodDisruptionBudget {
             rules::conditions(status.at("conditions"));
             rules::counts(status, &["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]);
         })
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
     }
 }

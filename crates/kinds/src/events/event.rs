@@ -5,7 +5,7 @@ use corten_meta::Violation;
 use corten_schema::violations;
 use serde_json::Value;
 
-use crate::{Kind, Policy, ViewOf, core, rules};
+use crate::{Kind, MetadataChecks, Policy, ViewOf, core, rules};
 
 pub(crate) const KIND: Kind = Kind::view(
     EVENTS_V1,
@@ -87,12 +87,12 @@ impl Policy for Event {
                 }
             }
         }));
-        found
+        renamed(found)
     }
 
     /// Only what counts repetitions changes.
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |event| {
+        renamed(violations(new, |event| {
             for field in [
                 "involvedObject",
                 "reason",
@@ -110,6 +110,18 @@ impl Policy for Event {
             ] {
                 rules::immutable(event.at(field), &old[field]);
             }
-        })
+        }))
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
+}
+
+/// Of all fields with another name in the core group, this one alone is reported by the name it has here.
+fn renamed(mut found: Vec<Violation>) -> Vec<Violation> {
+    for violation in found.iter_mut().filter(|it| it.path == "reportingComponent") {
+        "reportingController".clone_into(&mut violation.path);
+    }
+    found
 }

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{bootstrap, conditions};
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column, items, number, text},
-    fill::{inner, means_the_same},
+    fill::{made, means_the_same},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -49,7 +49,7 @@ const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", 
 
 impl Policy for FlowSchema {
     fn default(&self, object: &mut Value) {
-        let Some(spec) = object.as_object_mut().and_then(|it| inner(it, "spec")) else { return };
+        let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
         if spec.get("matchingPrecedence").and_then(Value::as_i64).unwrap_or_default() == 0 {
             spec.insert("matchingPrecedence".into(), PRECEDENCE_DEFAULT.into());
         }
@@ -79,6 +79,10 @@ impl Policy for FlowSchema {
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |schema| conditions(schema.at("status")))
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
 }
 
 fn precedence(precedence: Cursor<'_>, name: &str) {
@@ -107,7 +111,7 @@ fn rule(rule: Cursor<'_>) {
 }
 
 fn subject(subject: Cursor<'_>) {
-    const KINDS: [(&str, &str); 3] = [("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")];
+    const KINDS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
     if !subject.at("kind").one_of(&KINDS.map(|it| it.0)) {
         return;
     }

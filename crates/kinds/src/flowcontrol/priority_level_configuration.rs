@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{bootstrap, conditions};
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column, text},
     fill::{Object, fill, inner, made, means_the_same},
 };
@@ -83,6 +83,10 @@ impl Policy for PriorityLevelConfiguration {
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |level| conditions(level.at("status")))
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }
 

@@ -6,9 +6,9 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, Policy, UpdateRules, Verb,
     columns::{AGE, column, text},
-    fill::{fill, inner},
+    fill::{fill_pointer, inner},
     rules,
 };
 
@@ -47,7 +47,7 @@ impl Policy for IngressClass {
     fn default(&self, object: &mut Value) {
         let spec = object.as_object_mut().and_then(|it| inner(it, "spec"));
         if let Some(parameters) = spec.and_then(|it| inner(it, "parameters")) {
-            fill(parameters, "scope", "Cluster");
+            fill_pointer(parameters, "scope", "Cluster");
         }
     }
 
@@ -67,6 +67,10 @@ impl Policy for IngressClass {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |class| rules::immutable(class.at("spec").at("controller"), &old["spec"]["controller"]))
     }
+
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::ChangeThenWhole
+    }
 }
 
 fn check(parameters: Cursor<'_>) {
@@ -81,8 +85,6 @@ fn check(parameters: Cursor<'_>) {
         "Namespace" => namespace.follows(field::dns1123_label),
         "Cluster" if namespace.exists() => namespace.forbidden("`parameters.scope` is set to 'Cluster'"),
         "Cluster" => {}
-        _ => {
-            rules::required_one_of(scope, &["Cluster", "Namespace"]);
-        }
+        _ => scope.unsupported(&["Cluster", "Namespace"]),
     }
 }

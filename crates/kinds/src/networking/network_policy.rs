@@ -8,10 +8,10 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, Verb,
     columns::{AGE, column, selector_text},
     core::pod_spec::{label_selector, port_name},
-    fill::{each, fill, made},
+    fill::{each, fill_pointer, made},
     rules,
 };
 
@@ -41,7 +41,7 @@ impl Policy for NetworkPolicy {
         let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) else { return };
         for direction in ["ingress", "egress"] {
             for rule in each(spec, direction) {
-                each(rule, "ports").for_each(|it| fill(it, "protocol", "TCP"));
+                each(rule, "ports").for_each(|it| fill_pointer(it, "protocol", "TCP"));
             }
         }
         if spec.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
@@ -77,6 +77,10 @@ impl Policy for NetworkPolicy {
             }
         })
     }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
 }
 
 fn port(rule: Cursor<'_>) {
@@ -88,7 +92,8 @@ fn port(rule: Cursor<'_>) {
             port_number(port);
             if end.exists() {
                 if end.int() < port.int() {
-                    end.invalid("must be greater than or equal to `port`");
+                    // As upstream: it is the number of the port that is shown.
+                    end.instead(port).invalid("must be greater than or equal to `port`");
                 }
                 port_number(end);
             }

@@ -6,7 +6,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    Kind, MetadataChecks, Policy, Subresource, UpdateRules, Verb,
     columns::{AGE, column, items},
     rules::address,
 };
@@ -55,6 +55,14 @@ impl Policy for ServiceCidr {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
+
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::Change
     }
 }
 

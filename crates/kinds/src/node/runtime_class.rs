@@ -33,7 +33,9 @@ struct RuntimeClass;
 impl Policy for RuntimeClass {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |class| {
-            class.at("handler").follows(field::dns1123_label);
+            if class.at("handler").required() {
+                class.at("handler").follows(field::dns1123_label);
+            }
             for (name, quantity) in class.at("overhead").at("podFixed").entries() {
                 rules::amount::name(name, quantity);
                 quantity.non_negative_quantity();
@@ -55,6 +57,10 @@ impl Policy for RuntimeClass {
     }
 
     fn has_generation(&self) -> bool {
+        false
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
         false
     }
 }

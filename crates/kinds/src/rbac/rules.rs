@@ -1,5 +1,6 @@
 //! The rules of a role.
 
+use corten_meta::Violation;
 use corten_schema::Cursor;
 
 use crate::core::pod_spec::label_selector;
@@ -18,7 +19,11 @@ pub(super) fn in_cluster(role: Cursor<'_>) {
             .at("clusterRoleSelectors")
             .missing("at least one clusterRoleSelector required if aggregationRule is non-nil");
     }
-    aggregation.list("clusterRoleSelectors").for_each(label_selector);
+    for selector in aggregation.list("clusterRoleSelectors") {
+        if !label_selector(selector) {
+            selector.report(Violation::invalid(selector.path(), "null", "invalid label selector."));
+        }
+    }
 }
 
 fn rule(rule: Cursor<'_>, namespaced: bool) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     Column,
     columns::{column, items, text, wide},
-    fill::{each, fill, inner, text as field_text},
+    fill::{each, fill, made, text as field_text},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -32,7 +32,7 @@ fn of_kind(binding: &Value, kind: &str) -> String {
 
 pub(super) fn default(binding: &mut Value) {
     let Some(binding) = binding.as_object_mut() else { return };
-    if let Some(role) = inner(binding, "roleRef") {
+    if let Some(role) = made(binding, "roleRef") {
         fill(role, "apiGroup", GROUP);
     }
     for subject in each(binding, "subjects") {
@@ -42,17 +42,19 @@ pub(super) fn default(binding: &mut Value) {
     }
 }
 
+/// A binding in a namespace looks for accounts without a namespace in its own (ValidateRoleBindingSubject).
 pub(super) fn validate(binding: Cursor<'_>, roles: &[&str]) {
+    let is_namespaced = !binding.at("metadata").at("namespace").is_empty();
     let role = binding.at("roleRef");
     role.at("apiGroup").one_of(&[GROUP]);
     role.at("kind").one_of(roles);
     if role.at("name").required() {
         role.at("name").follows(field::path_segment);
     }
-    binding.list("subjects").for_each(subject);
+    binding.list("subjects").for_each(|it| subject(it, is_namespaced));
 }
 
-fn subject(subject: Cursor<'_>) {
+fn subject(subject: Cursor<'_>, is_namespaced: bool) {
     let (name, group) = (subject.at("name"), subject.at("apiGroup"));
     name.required();
     match subject.at("kind").str() {
@@ -63,7 +65,9 @@ fn subject(subject: Cursor<'_>) {
             if !group.is_empty() {
                 group.unsupported(&[""]);
             }
-            subject.at("namespace").required();
+            if !is_namespaced {
+                subject.at("namespace").required();
+            }
         }
         "User" | "Group" => {
             group.one_of(&[GROUP]);

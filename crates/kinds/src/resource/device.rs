@@ -148,7 +148,7 @@ fn consumption(consumption: Cursor<'_>, sets: &BTreeMap<&str, Cursor<'_>>) {
 fn value(attribute: Cursor<'_>) {
     const FIELDS: [&str; 8] = ["bool", "int", "string", "version", "bools", "ints", "strings", "versions"];
     match FIELDS.iter().filter(|it| attribute.at(it).exists()).count() {
-        0 => attribute.missing("exactly one value must be specified"),
+        0 => attribute.invalid_as("", "exactly one value must be specified"),
         1 => {}
         _ => attribute.invalid("exactly one value must be specified"),
     }

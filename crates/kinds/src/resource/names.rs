@@ -63,10 +63,11 @@ pub(super) fn qualified(at: Cursor<'_>, name: &str) {
 }
 
 pub(super) fn fully_qualified(name: Cursor<'_>) {
-    qualified(name, name.str());
-    if !name.is_empty() && !name.str().contains('/') {
-        name.invalid("must include a domain");
+    if name.str().contains('/') {
+        return qualified(name, name.str());
     }
+    identifier(name, name.str());
+    name.invalid_as(name.str(), "a fully qualified name must be a domain and a name separated by a slash");
 }
 
 fn identifier(at: Cursor<'_>, name: &str) {
@@ -74,7 +75,7 @@ fn identifier(at: Cursor<'_>, name: &str) {
         at.report(Violation::too_long(at.path(), ID_BYTES_MAX));
     }
     let word = |it: char| it.is_ascii_alphanumeric() || it == '_';
-    if name.starts_with(|it: char| it.is_ascii_digit()) || !name.chars().all(word) {
-        at.report(Violation::wrong_type(at.path(), format!("{name:?}"), C_IDENTIFIER));
+    if name.is_empty() || name.starts_with(|it: char| it.is_ascii_digit()) || !name.chars().all(word) {
+        at.invalid_as(name, C_IDENTIFIER);
     }
 }

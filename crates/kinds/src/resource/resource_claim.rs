@@ -12,7 +12,7 @@ use super::{
     request, v1beta1,
 };
 use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
+    Kind, Policy, Subresource, UpdateRules, Verb, ViewOf,
     columns::{AGE, column, items},
     core::pod_spec::node_selector,
     fill::inner,
@@ -103,6 +103,10 @@ impl Policy for ResourceClaim {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::Change
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{device, v1beta1};
 use crate::{
-    Kind, Policy, Verb, ViewOf,
+    Kind, MetadataChecks, Policy, Verb, ViewOf,
     columns::{AGE, column, text},
     fill::{each, fill, inner},
     rules,
@@ -75,5 +75,9 @@ impl Policy for ResourceSlice {
             rules::immutable(spec.at("driver"), &old["spec"]["driver"]);
             rules::immutable(spec.at("nodeName"), &old["spec"]["nodeName"]);
         })
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
     }
 }

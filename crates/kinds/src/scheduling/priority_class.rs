@@ -7,9 +7,10 @@ use corten_schema::violations;
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    Kind, MetadataChecks, Policy, UpdateRules, Verb,
     columns::{AGE, column, integer, number, text},
-    fill::fill,
+    fill::fill_pointer,
+    rules,
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -47,7 +48,7 @@ const SYSTEM: [(&str, i64); 2] = [("system-cluster-critical", 2_000_000_000), ("
 impl Policy for PriorityClass {
     fn default(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
-            fill(object, "preemptionPolicy", "PreemptLowerPriority");
+            fill_pointer(object, "preemptionPolicy", "PreemptLowerPriority");
         }
     }
 
@@ -68,9 +69,7 @@ impl Policy for PriorityClass {
             } else if value.int() > USER_VALUE_MAX {
                 value.forbidden(&format!("maximum allowed value of a user defined priority is {USER_VALUE_MAX}"));
             }
-            if !class.at("preemptionPolicy").is_empty() {
-                class.at("preemptionPolicy").one_of(&["Never", "PreemptLowerPriority"]);
-            }
+            rules::required_one_of(class.at("preemptionPolicy"), &["PreemptLowerPriority", "Never"]);
         })
     }
 
@@ -83,5 +82,17 @@ impl Policy for PriorityClass {
                 class.at("preemptionPolicy").invalid("field is immutable");
             }
         })
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Change
+    }
+
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::Change
+    }
+
+    fn counts_changes(&self) -> bool {
+        false
     }
 }

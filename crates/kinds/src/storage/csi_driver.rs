@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     Kind, Policy, Verb,
     columns::{AGE, boolean, column, items},
-    fill::{fill, is_absent, made},
+    fill::{fill, fill_pointer, is_absent, made},
     rules,
 };
 
@@ -68,25 +68,26 @@ impl Policy for CsiDriver {
         ] {
             fill(spec, field, value);
         }
-        fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        fill_pointer(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         if is_absent(spec, "volumeLifecycleModes") || spec["volumeLifecycleModes"] == json!([]) {
             spec.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
         }
     }
 
     fn name_violations(&self, name: &str) -> Vec<String> {
-        let mut reasons = field::dns1123_subdomain(&name.to_lowercase());
-        if name.len() > 63 {
-            reasons.insert(0, "must be no more than 63 bytes".to_owned());
-        }
-        reasons
+        let reasons = field::dns1123_subdomain(&name.to_lowercase());
+        if reasons.is_empty() && name.len() > 63 { vec!["must be no more than 63 bytes".to_owned()] } else { reasons }
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |driver| {
             let spec = driver.at("spec");
-            rules::required_one_of(spec.at("fsGroupPolicy"), &["File", "None", "ReadWriteOnceWithFSType"]);
+            spec.at("fsGroupPolicy").one_of(&["File", "None", "ReadWriteOnceWithFSType"]);
             tokens(spec.at("tokenRequests"));
+            let in_secrets = spec.at("serviceAccountTokenInSecrets");
+            if in_secrets.exists() && spec.at("tokenRequests").is_empty() {
+                in_secrets.invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+            }
             for mode in spec.list("volumeLifecycleModes") {
                 spec.at("volumeLifecycleModes").instead(mode).one_of(&["Ephemeral", "Persistent"]);
             }
@@ -103,6 +104,14 @@ impl Policy for CsiDriver {
                 rules::immutable(driver.at("spec").at(field), &old["spec"][field]);
             }
         })
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn has_generation(&self) -> bool {
+        false
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) const KIND: Kind = Kind {
 
 struct CsiNode;
 
-const NODE_ID_BYTES_MAX: usize = 192;
+const NODE_ID_BYTES_MAX: usize = 256;
 
 impl Policy for CsiNode {
     fn validate(&self, object: &Value) -> Vec<Violation> {
@@ -71,6 +71,10 @@ impl Policy for CsiNode {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn driver(driver: Cursor<'_>) {
@@ -81,6 +85,10 @@ fn driver(driver: Cursor<'_>) {
     }
     driver.at("allocatable").at("count").non_negative_int();
     let keys = driver.at("topologyKeys");
-    rules::unique(keys, |it| it);
+    let mut seen = BTreeSet::new();
+    for key in keys.each().filter(|it| !seen.insert(it.str())) {
+        // As upstream (validateCSINodeDriver): it is the driver's path that a second key is reported at.
+        driver.instead(key).duplicate();
+    }
     keys.each().for_each(|it| it.follows(field::qualified_name));
 }

@@ -51,4 +51,8 @@ impl Policy for CsiStorageCapacity {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }

@@ -11,7 +11,7 @@ use super::parameters;
 use crate::{
     Kind, Policy, Verb,
     columns::{AGE, column, text},
-    fill::{fill, means_the_same},
+    fill::fill_pointer,
     rules,
 };
 
@@ -55,8 +55,8 @@ fn name(class: &Value) -> String {
 impl Policy for StorageClass {
     fn default(&self, object: &mut Value) {
         let Some(class) = object.as_object_mut() else { return };
-        fill(class, "reclaimPolicy", "Delete");
-        fill(class, "volumeBindingMode", "Immediate");
+        fill_pointer(class, "reclaimPolicy", "Delete");
+        fill_pointer(class, "volumeBindingMode", "Immediate");
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
@@ -66,19 +66,16 @@ impl Policy for StorageClass {
             if !class.at("reclaimPolicy").is_empty() {
                 class.at("reclaimPolicy").one_of(&["Delete", "Retain"]);
             }
-            rules::required_one_of(class.at("volumeBindingMode"), &["Immediate", "WaitForFirstConsumer"]);
+            class.at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"]);
             topologies(class.at("allowedTopologies"));
         })
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |class| {
-            for field in ["parameters", "provisioner", "reclaimPolicy"] {
-                if !means_the_same(class.at(field).value(), &old[field]) {
-                    class.at(field).forbidden(&format!("updates to {field} are forbidden."));
-                }
+            for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+                rules::immutable(class.at(field), &old[field]);
             }
-            rules::immutable(class.at("volumeBindingMode"), &old["volumeBindingMode"]);
         })
     }
 
@@ -90,7 +87,9 @@ impl Policy for StorageClass {
 fn topologies(terms: Cursor<'_>) {
     let mut seen = BTreeSet::new();
     for term in terms.each() {
-        if !seen.insert(Ordered(term.value())) {
+        let is_blank = term.at("matchLabelExpressions").is_empty();
+        if is_blank || !seen.insert(Ordered(term.value())) {
+            // Upstream finds a term without expressions equal to the zero value that its set begins with.
             term.at("matchLabelExpressions").duplicate();
         }
         let mut keys = BTreeSet::new();

@@ -43,9 +43,7 @@ impl Policy for VolumeAttachment {
             let spec = attachment.at("spec");
             rules::driver_name(spec.at("attacher"));
             source(spec.at("source"));
-            if spec.at("nodeName").required() {
-                spec.at("nodeName").follows(field::dns1123_subdomain);
-            }
+            spec.at("nodeName").follows(field::dns1123_subdomain);
             status(attachment.at("status"));
         })
     }
@@ -61,6 +59,10 @@ impl Policy for VolumeAttachment {
     fn has_generation(&self) -> bool {
         false
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }
 
 fn source(source: Cursor<'_>) {
@@ -72,6 +74,7 @@ fn source(source: Cursor<'_>) {
             if volume.is_empty() {
                 volume.missing("must specify non empty persistentVolumeName");
             }
+            volume.follows(field::dns1123_subdomain);
         }
         (true, false) => {}
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::parameters;
 use crate::{
-    Kind, Policy, Verb,
+    Kind, Policy, UpdateRules, Verb,
     columns::{AGE, column, text},
     fill::means_the_same,
 };
@@ -55,5 +55,9 @@ impl Policy for VolumeAttributesClass {
 
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::ChangeThenWhole
     }
 }

@@ -99,4 +99,8 @@ impl Policy for StorageVersionMigration {
             }
         })
     }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
 }

@@ -13,7 +13,8 @@ pub(super) fn host(effect: &HostEffect) -> String {
             format!("volumes {pod} [{}]", volumes.join(" "))
         }
         HostEffect::RunSandbox(spec) if !spec.runtime_handler.is_empty() => {
-            format!("sandbox {pod} #{} by {}", spec.attempt, spec.runtime_handler)
+            let users = if spec.own_users { " with users of its own" } else { "" };
+            format!("sandbox {pod} #{} by {}{users}", spec.attempt, spec.runtime_handler)
         }
         HostEffect::RunSandbox(spec) => format!("sandbox {pod} #{}", spec.attempt),
         HostEffect::StopSandbox { id, .. } => format!("stop-sandbox {pod} {id}"),
@@ -98,12 +99,14 @@ pub(super) fn details(effect: &HostEffect) -> Vec<String> {
                 format!("env {}", env.join(" ")),
                 format!("{:?}", spec.resources),
                 format!("user {:?} groups {:?}", spec.security.run_as_user, spec.security.supplemental_groups),
+                format!("own users {} strict groups {}", spec.own_users, spec.security.strict_groups),
             ];
             lines.extend(spec.pid_target.iter().map(|it| format!("sees the processes of {it}")));
             for mount in &spec.mounts {
                 let source = match &mount.source {
                     MountSource::Volume { name, sub_path, .. } => format!("volume {name}/{sub_path}"),
                     MountSource::HostPath { path, sub_path, .. } => format!("host {path}/{sub_path}"),
+                    MountSource::Image { reference, sub_path, .. } => format!("image {reference}/{sub_path}"),
                     MountSource::Hosts(hosts) => format!("hosts {} {:?}", hosts.hostname, hosts.ips),
                     MountSource::TerminationLog => "termination log".into(),
                 };

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::show;
 use crate::{
     Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
-    Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse, Signal,
-    Signals, Source, SourceKind, Token, VolumeUse,
+    Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse,
+    RuntimeHandler, Signal, Signals, Source, SourceKind, Token, VolumeUse,
 };
 
 pub(super) struct World {
@@ -86,6 +86,10 @@ impl World {
             operating_system: "linux".into(),
             architecture: "amd64".into(),
             lacks: vec!["AppArmor", "Logind"],
+            runtime_handlers: vec![
+                RuntimeHandler::default(),
+                RuntimeHandler { name: "crun".into(), user_namespaces: true, ..RuntimeHandler::default() },
+            ],
             ..NodeFacts::default()
         })));
         if !self.is_api_away {

@@ -136,6 +136,7 @@ fn patch(key: &Key, patch: Value) -> Effect {
 
 struct World {
     api: Arc<FakeApi>,
+    sight: Sight,
     journal: Arc<JournalBook>,
     mind: Arc<Wishes>,
     running: tokio::task::JoinHandle<()>,
@@ -151,6 +152,7 @@ impl World {
         let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
         let (shutdown, ended) = oneshot::channel();
         let (sight, client, minds, book) = (Sight::new(api.client()), api.client(), mind.clone(), journal.clone());
+        let seen = sight.clone();
         let loop_ = async move {
             let running = run_controller(minds, client, &sight, clock(), book, async move {
                 let _either = ended.await;
@@ -162,7 +164,7 @@ impl World {
                 () = sight.clone().run(std::future::pending()) => {}
             }
         };
-        Self { api, journal, mind, running: tokio::spawn(loop_), shutdown }
+        Self { api, sight: seen, journal, mind, running: tokio::spawn(loop_), shutdown }
     }
 
     fn wish(&self, name: &str, data: Value) {
@@ -245,6 +247,22 @@ async fn an_object_that_is_there_already_is_waited_for() {
     pass(60).await;
     assert_eq!(world.api.writes(), [POSTED], "asked for once, then seen");
     assert_eq!(world.decision("a").expect("journalled").error, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_time_is_asked_again_when_the_clock_was_set() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"wake": "500"}));
+    pass(1).await;
+    let n_asked = || world.mind.n_asked.load(Ordering::SeqCst);
+    let before = n_asked();
+    for n in 1..3 {
+        pass(10).await;
+        assert_eq!(n_asked(), before + n - 1, "nothing has happened");
+        world.sight.clock_was_set();
+        pass(0).await;
+        assert_eq!(n_asked(), before + n);
+    }
 }
 
 #[tokio::test(start_paused = true)]

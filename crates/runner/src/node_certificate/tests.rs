@@ -62,6 +62,10 @@ impl ServingKeys for Keys {
         keys.1 = Some(ServingCertificate { from: time(keys.2), until: time(keys.2 + 100), names: keys.0.clone() });
         Ok(())
     }
+
+    fn outdated(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@
 //! are an error: nothing a client sent is dropped in silence.
 
 mod keep_zero;
+mod union;
 mod wire;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -81,7 +82,13 @@ fn read_type_meta(bytes: &[u8]) -> Result<(String, String), ProtoError> {
 fn type_of(api_version: &str, kind: &str) -> Option<&'static Type> {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
     let package = group.split('.').next().unwrap_or_default();
-    crate::find(&format!("io.k8s.api.{package}.{version}.{kind}"))
+    let package = match (package, group) {
+        ("apiextensions", _) => "apiextensions-apiserver.pkg.apis.apiextensions".into(),
+        ("apiregistration", _) => "kube-aggregator.pkg.apis.apiregistration".into(),
+        (_, "internal.apiserver.k8s.io") => "api.apiserverinternal".into(),
+        (package, _) => format!("api.{package}"),
+    };
+    crate::find(&format!("io.k8s.{package}.{version}.{kind}"))
         .or_else(|| crate::find(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}")))
 }
 
@@ -138,6 +145,17 @@ fn put(
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
         }
+        (Shape::Any, Payload::Bytes(bytes)) if union::is_one(of, field.name) => {
+            object.insert(field.name.to_owned(), union::decode(bytes, of, field.name, levels)?);
+        }
+        (Shape::Map(Shape::Any), Payload::Bytes(entry)) if union::is_one(of, field.name) => {
+            let (key, bytes) = raw_entry(entry, of)?;
+            let value = union::decode(bytes, of, field.name, inside(levels)?)?;
+            let map = object.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(map) = map.as_object_mut() {
+                map.insert(key, value);
+            }
+        }
         (Shape::Map(item), Payload::Bytes(entry)) => {
             let (key, value) = map_entry(entry, item, of, inside(levels)?)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
@@ -187,6 +205,20 @@ fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, levels: usize) -> Re
         _ => Value::Null,
     };
     Ok((key, value.unwrap_or_else(empty)))
+}
+
+/// A key and the bytes of its value.
+fn raw_entry<'b>(entry: &'b [u8], of: &'static Type) -> Result<(String, &'b [u8]), ProtoError> {
+    let (mut key, mut value): (_, &[u8]) = (String::new(), &[]);
+    let mut fields = Reader(entry);
+    while let Some((number, payload)) = fields.next()? {
+        match (number, payload) {
+            (1, Payload::Bytes(bytes)) => key = text(bytes)?,
+            (2, Payload::Bytes(bytes)) => value = bytes,
+            _ => return Err(ProtoError::Malformed(of.name)),
+        }
+    }
+    Ok((key, value))
 }
 
 /// A list that is a map's value travels as a message whose field 1 repeats.

@@ -45,6 +45,42 @@ fn maps_times_and_quantities() {
 }
 
 #[test]
+fn schemas_of_custom_resources_are_one_of_two_things() {
+    let of_type = |name: &str| field(5, name.as_bytes());
+    // items: a schema, then several; additionalProperties: a truth value; dependencies: a schema, and names.
+    let depends = |key: &str, what: &[u8]| {
+        [
+            &[0x82, 0x02][..],
+            &[u8::try_from(what.len() + key.len() + 4).expect("short")],
+            &field(1, key.as_bytes()),
+            &field(2, what),
+        ]
+        .concat()
+    };
+    let long = |number: u8, content: &[u8]| {
+        [&[((number << 3) & 0x7f) | 0x82, number >> 4][..], &[u8::try_from(content.len()).expect("short")][..], content]
+            .concat()
+    };
+    let schema = [
+        long(24, &field(1, &of_type("string"))),
+        long(30, &[8, 1]),
+        depends("a", &field(1, &of_type("object"))),
+        depends("b", &[field(2, b"x"), field(2, b"y")].concat()),
+    ]
+    .concat();
+    let version = field(4, &field(1, &schema));
+    let object = decode(&body("apiextensions.k8s.io/v1", "CustomResourceDefinition", &field(2, &field(7, &version))));
+    assert_eq!(
+        object.expect("valid")["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+        json!({
+            "items": { "type": "string" },
+            "additionalProperties": true,
+            "dependencies": { "a": { "type": "object" }, "b": ["x", "y"] },
+        })
+    );
+}
+
+#[test]
 fn bad_bodies_are_errors() {
     for (bytes, error) in [
         (b"{}".to_vec(), ProtoError::NoPrefix),

@@ -5,7 +5,7 @@ use super::build::*;
 pub(super) static APPLY_CONFIGURATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.ApplyConfiguration",
     atomic: false,
-    fields: &[field("expression", String)],
+    fields: &[field("expression", String).omitted().at(&[1])],
 };
 
 pub(super) static AUDIT_ANNOTATION: Type = Type {
@@ -29,7 +29,7 @@ pub(super) static EXPRESSION_WARNING: Type = Type {
 pub(super) static JSON_PATCH: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.JSONPatch",
     atomic: false,
-    fields: &[field("expression", String)],
+    fields: &[field("expression", String).omitted().at(&[1])],
 };
 
 pub(super) static MATCH_CONDITION: Type = Type {
@@ -57,8 +57,8 @@ pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_SPEC)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -68,8 +68,8 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::admissionregistration_v1::MUTATING_ADMISSION_POLICY_BINDING_SPEC)).zero().at(&[2]),
     ],
 };
 
@@ -77,9 +77,9 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING_SPEC: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicyBindingSpec",
     atomic: false,
     fields: &[
-        field("matchResources", Object(&super::admissionregistration_v1::MATCH_RESOURCES)),
-        field("paramRef", Object(&super::admissionregistration_v1::PARAM_REF)),
-        field("policyName", String),
+        field("matchResources", Object(&super::admissionregistration_v1::MATCH_RESOURCES)).at(&[3]),
+        field("paramRef", Object(&super::admissionregistration_v1::PARAM_REF)).at(&[2]),
+        field("policyName", String).at(&[1]),
     ],
 };
 
@@ -87,17 +87,15 @@ pub(super) static MUTATING_ADMISSION_POLICY_SPEC: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.MutatingAdmissionPolicySpec",
     atomic: false,
     fields: &[
-        field("failurePolicy", String),
-        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION))).merged(&Merge {
-            apply: ByKeys(&["name"]),
-            patch: ByKey("name"),
-            retain_keys: false,
-        }),
-        field("matchConstraints", Object(&super::admissionregistration_v1::MATCH_RESOURCES)),
-        field("mutations", List(&Object(&super::admissionregistration_v1::MUTATION))),
-        field("paramKind", Object(&super::admissionregistration_v1::PARAM_KIND)),
-        field("reinvocationPolicy", String),
-        field("variables", List(&Object(&super::admissionregistration_v1::VARIABLE))),
+        field("failurePolicy", String).at(&[5]),
+        field("matchConditions", List(&Object(&super::admissionregistration_v1::MATCH_CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
+            .at(&[6]),
+        field("matchConstraints", Object(&super::admissionregistration_v1::MATCH_RESOURCES)).at(&[2]),
+        field("mutations", List(&Object(&super::admissionregistration_v1::MUTATION))).at(&[4]),
+        field("paramKind", Object(&super::admissionregistration_v1::PARAM_KIND)).at(&[1]),
+        field("reinvocationPolicy", String).at(&[7]),
+        field("variables", List(&Object(&super::admissionregistration_v1::VARIABLE))).at(&[3]),
     ],
 };
 
@@ -142,9 +140,9 @@ pub(super) static MUTATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.Mutation",
     atomic: false,
     fields: &[
-        field("applyConfiguration", Object(&super::admissionregistration_v1::APPLY_CONFIGURATION)),
-        field("jsonPatch", Object(&super::admissionregistration_v1::JSON_PATCH)),
-        field("patchType", String).zero().required(),
+        field("applyConfiguration", Object(&super::admissionregistration_v1::APPLY_CONFIGURATION)).at(&[3]),
+        field("jsonPatch", Object(&super::admissionregistration_v1::JSON_PATCH)).at(&[4]),
+        field("patchType", String).zero().required().at(&[2]),
     ],
 };
 
@@ -164,15 +162,15 @@ pub(super) static NAMED_RULE_WITH_OPERATIONS: Type = Type {
 pub(super) static PARAM_KIND: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.ParamKind",
     atomic: true,
-    fields: &[field("apiVersion", String).at(&[1]), field("kind", String).at(&[2])],
+    fields: &[field("apiVersion", String).omitted().at(&[1]), field("kind", String).omitted().at(&[2])],
 };
 
 pub(super) static PARAM_REF: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.ParamRef",
     atomic: true,
     fields: &[
-        field("name", String).at(&[1]),
-        field("namespace", String).at(&[2]),
+        field("name", String).omitted().at(&[1]),
+        field("namespace", String).omitted().at(&[2]),
         field("parameterNotFoundAction", String).at(&[4]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[3]),
     ],
@@ -272,7 +270,7 @@ pub(super) static VALIDATING_ADMISSION_POLICY_STATUS: Type = Type {
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[3]),
-        field("observedGeneration", Int64).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
         field("typeChecking", Object(&super::admissionregistration_v1::TYPE_CHECKING)).at(&[2]),
     ],
 };
@@ -318,8 +316,8 @@ pub(super) static VALIDATION: Type = Type {
     atomic: false,
     fields: &[
         field("expression", String).zero().required().at(&[1]),
-        field("message", String).at(&[2]),
-        field("messageExpression", String).at(&[4]),
+        field("message", String).omitted().at(&[2]),
+        field("messageExpression", String).omitted().at(&[4]),
         field("reason", String).at(&[3]),
     ],
 };
@@ -334,7 +332,7 @@ pub(super) static WEBHOOK_CLIENT_CONFIG: Type = Type {
     name: "io.k8s.api.admissionregistration.v1.WebhookClientConfig",
     atomic: false,
     fields: &[
-        field("caBundle", Bytes).at(&[2]),
+        field("caBundle", Bytes).omitted().at(&[2]),
         field("service", Object(&super::admissionregistration_v1::SERVICE_REFERENCE)).at(&[1]),
         field("url", String).at(&[3]),
     ],

@@ -5,13 +5,13 @@ use super::build::*;
 pub(super) static APPLY_CONFIGURATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.ApplyConfiguration",
     atomic: false,
-    fields: &[field("expression", String).at(&[1])],
+    fields: &[field("expression", String).omitted().at(&[1])],
 };
 
 pub(super) static JSON_PATCH: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.JSONPatch",
     atomic: false,
-    fields: &[field("expression", String).at(&[1])],
+    fields: &[field("expression", String).omitted().at(&[1])],
 };
 
 pub(super) static MATCH_CONDITION: Type = Type {
@@ -110,15 +110,15 @@ pub(super) static NAMED_RULE_WITH_OPERATIONS: Type = Type {
 pub(super) static PARAM_KIND: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.ParamKind",
     atomic: true,
-    fields: &[field("apiVersion", String).at(&[1]), field("kind", String).at(&[2])],
+    fields: &[field("apiVersion", String).omitted().at(&[1]), field("kind", String).omitted().at(&[2])],
 };
 
 pub(super) static PARAM_REF: Type = Type {
     name: "io.k8s.api.admissionregistration.v1beta1.ParamRef",
     atomic: true,
     fields: &[
-        field("name", String).at(&[1]),
-        field("namespace", String).at(&[2]),
+        field("name", String).omitted().at(&[1]),
+        field("namespace", String).omitted().at(&[2]),
         field("parameterNotFoundAction", String).at(&[4]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[3]),
     ],

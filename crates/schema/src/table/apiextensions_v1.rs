@@ -121,8 +121,8 @@ pub(super) static CUSTOM_RESOURCE_SUBRESOURCES: Type = Type {
     name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources",
     atomic: false,
     fields: &[
-        field("scale", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_SUBRESOURCE_SCALE)),
-        field("status", Any),
+        field("scale", Object(&super::apiextensions_v1::CUSTOM_RESOURCE_SUBRESOURCE_SCALE)).at(&[2]),
+        field("status", Any).at(&[1]),
     ],
 };
 

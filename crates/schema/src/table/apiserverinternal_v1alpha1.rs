@@ -36,7 +36,7 @@ pub(super) static STORAGE_VERSION_CONDITION: Type = Type {
     fields: &[
         field("lastTransitionTime", Time).at(&[4]),
         field("message", String).required().at(&[6]),
-        field("observedGeneration", Int64).at(&[3]),
+        field("observedGeneration", Int64).omitted().at(&[3]),
         field("reason", String).zero().required().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
@@ -50,10 +50,12 @@ pub(super) static STORAGE_VERSION_STATUS: Type = Type {
     name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionStatus",
     atomic: false,
     fields: &[
-        field("commonEncodingVersion", String),
+        field("commonEncodingVersion", String).at(&[2]),
         field("conditions", List(&Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_CONDITION)))
-            .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false }),
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
+            .at(&[3]),
         field("storageVersions", List(&Object(&super::apiserverinternal_v1alpha1::SERVER_STORAGE_VERSION)))
-            .merged(&Merge { apply: ByKeys(&["apiServerID"]), patch: Replace, retain_keys: false }),
+            .merged(&Merge { apply: ByKeys(&["apiServerID"]), patch: Replace, retain_keys: false })
+            .at(&[1]),
     ],
 };

@@ -31,8 +31,8 @@ pub(super) static DAEMON_SET_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).at(&[1]),
     ],
@@ -42,7 +42,7 @@ pub(super) static DAEMON_SET_SPEC: Type = Type {
     name: "io.k8s.api.apps.v1.DaemonSetSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).at(&[4]),
+        field("minReadySeconds", Int32).omitted().at(&[4]),
         field("revisionHistoryLimit", Int32).at(&[6]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[1]),
         field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().required().at(&[2]),
@@ -60,12 +60,12 @@ pub(super) static DAEMON_SET_STATUS: Type = Type {
             .at(&[10]),
         field("currentNumberScheduled", Int32).zero().required().at(&[1]),
         field("desiredNumberScheduled", Int32).zero().required().at(&[3]),
-        field("numberAvailable", Int32).at(&[7]),
+        field("numberAvailable", Int32).omitted().at(&[7]),
         field("numberMisscheduled", Int32).zero().required().at(&[2]),
         field("numberReady", Int32).zero().required().at(&[4]),
-        field("numberUnavailable", Int32).at(&[8]),
-        field("observedGeneration", Int64).at(&[5]),
-        field("updatedNumberScheduled", Int32).at(&[6]),
+        field("numberUnavailable", Int32).omitted().at(&[8]),
+        field("observedGeneration", Int64).omitted().at(&[5]),
+        field("updatedNumberScheduled", Int32).omitted().at(&[6]),
     ],
 };
 
@@ -74,7 +74,7 @@ pub(super) static DAEMON_SET_UPDATE_STRATEGY: Type = Type {
     atomic: false,
     fields: &[
         field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_DAEMON_SET)).at(&[2]),
-        field("type", String).at(&[1]),
+        field("type", String).omitted().at(&[1]),
     ],
 };
 
@@ -96,8 +96,8 @@ pub(super) static DEPLOYMENT_CONDITION: Type = Type {
     fields: &[
         field("lastTransitionTime", Time).at(&[7]),
         field("lastUpdateTime", Time).at(&[6]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).at(&[1]),
     ],
@@ -107,8 +107,8 @@ pub(super) static DEPLOYMENT_SPEC: Type = Type {
     name: "io.k8s.api.apps.v1.DeploymentSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).at(&[5]),
-        field("paused", Boolean).at(&[7]),
+        field("minReadySeconds", Int32).omitted().at(&[5]),
+        field("paused", Boolean).omitted().at(&[7]),
         field("progressDeadlineSeconds", Int32).at(&[9]),
         field("replicas", Int32).at(&[1]),
         field("revisionHistoryLimit", Int32).at(&[6]),
@@ -125,17 +125,17 @@ pub(super) static DEPLOYMENT_STATUS: Type = Type {
     name: "io.k8s.api.apps.v1.DeploymentStatus",
     atomic: false,
     fields: &[
-        field("availableReplicas", Int32).at(&[4]),
+        field("availableReplicas", Int32).omitted().at(&[4]),
         field("collisionCount", Int32).at(&[8]),
         field("conditions", List(&Object(&super::apps_v1::DEPLOYMENT_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[6]),
-        field("observedGeneration", Int64).at(&[1]),
-        field("readyReplicas", Int32).at(&[7]),
-        field("replicas", Int32).at(&[2]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
+        field("readyReplicas", Int32).omitted().at(&[7]),
+        field("replicas", Int32).omitted().at(&[2]),
         field("terminatingReplicas", Int32).at(&[9]),
-        field("unavailableReplicas", Int32).at(&[5]),
-        field("updatedReplicas", Int32).at(&[3]),
+        field("unavailableReplicas", Int32).omitted().at(&[5]),
+        field("updatedReplicas", Int32).omitted().at(&[3]),
     ],
 };
 
@@ -144,7 +144,7 @@ pub(super) static DEPLOYMENT_STRATEGY: Type = Type {
     atomic: false,
     fields: &[
         field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_DEPLOYMENT)).at(&[2]),
-        field("type", String).at(&[1]),
+        field("type", String).omitted().at(&[1]),
     ],
 };
 
@@ -165,8 +165,8 @@ pub(super) static REPLICA_SET_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).at(&[1]),
     ],
@@ -176,7 +176,7 @@ pub(super) static REPLICA_SET_SPEC: Type = Type {
     name: "io.k8s.api.apps.v1.ReplicaSetSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).at(&[4]),
+        field("minReadySeconds", Int32).omitted().at(&[4]),
         field("replicas", Int32).at(&[1]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
         field("template", Object(&super::core_v1::POD_TEMPLATE_SPEC)).zero().at(&[3]),
@@ -187,13 +187,13 @@ pub(super) static REPLICA_SET_STATUS: Type = Type {
     name: "io.k8s.api.apps.v1.ReplicaSetStatus",
     atomic: false,
     fields: &[
-        field("availableReplicas", Int32).at(&[5]),
+        field("availableReplicas", Int32).omitted().at(&[5]),
         field("conditions", List(&Object(&super::apps_v1::REPLICA_SET_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[6]),
-        field("fullyLabeledReplicas", Int32).at(&[2]),
-        field("observedGeneration", Int64).at(&[3]),
-        field("readyReplicas", Int32).at(&[4]),
+        field("fullyLabeledReplicas", Int32).omitted().at(&[2]),
+        field("observedGeneration", Int64).omitted().at(&[3]),
+        field("readyReplicas", Int32).omitted().at(&[4]),
         field("replicas", Int32).zero().required().at(&[1]),
         field("terminatingReplicas", Int32).at(&[7]),
     ],
@@ -234,8 +234,8 @@ pub(super) static STATEFUL_SET_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).at(&[1]),
     ],
@@ -250,21 +250,21 @@ pub(super) static STATEFUL_SET_ORDINALS: Type = Type {
 pub(super) static STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY: Type = Type {
     name: "io.k8s.api.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicy",
     atomic: false,
-    fields: &[field("whenDeleted", String).at(&[1]), field("whenScaled", String).at(&[2])],
+    fields: &[field("whenDeleted", String).omitted().at(&[1]), field("whenScaled", String).omitted().at(&[2])],
 };
 
 pub(super) static STATEFUL_SET_SPEC: Type = Type {
     name: "io.k8s.api.apps.v1.StatefulSetSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).at(&[9]),
+        field("minReadySeconds", Int32).omitted().at(&[9]),
         field("ordinals", Object(&super::apps_v1::STATEFUL_SET_ORDINALS)).at(&[11]),
         field(
             "persistentVolumeClaimRetentionPolicy",
             Object(&super::apps_v1::STATEFUL_SET_PERSISTENT_VOLUME_CLAIM_RETENTION_POLICY),
         )
         .at(&[10]),
-        field("podManagementPolicy", String).at(&[6]),
+        field("podManagementPolicy", String).omitted().at(&[6]),
         field("replicas", Int32).at(&[1]),
         field("revisionHistoryLimit", Int32).at(&[8]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).required().at(&[2]),
@@ -284,13 +284,13 @@ pub(super) static STATEFUL_SET_STATUS: Type = Type {
         field("conditions", List(&Object(&super::apps_v1::STATEFUL_SET_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[10]),
-        field("currentReplicas", Int32).at(&[4]),
-        field("currentRevision", String).at(&[6]),
-        field("observedGeneration", Int64).at(&[1]),
-        field("readyReplicas", Int32).at(&[3]),
+        field("currentReplicas", Int32).omitted().at(&[4]),
+        field("currentRevision", String).omitted().at(&[6]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
+        field("readyReplicas", Int32).omitted().at(&[3]),
         field("replicas", Int32).zero().required().at(&[2]),
-        field("updateRevision", String).at(&[7]),
-        field("updatedReplicas", Int32).at(&[5]),
+        field("updateRevision", String).omitted().at(&[7]),
+        field("updatedReplicas", Int32).omitted().at(&[5]),
     ],
 };
 
@@ -299,6 +299,6 @@ pub(super) static STATEFUL_SET_UPDATE_STRATEGY: Type = Type {
     atomic: false,
     fields: &[
         field("rollingUpdate", Object(&super::apps_v1::ROLLING_UPDATE_STATEFUL_SET_STRATEGY)).at(&[2]),
-        field("type", String).at(&[1]),
+        field("type", String).omitted().at(&[1]),
     ],
 };

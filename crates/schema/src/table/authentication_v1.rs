@@ -8,8 +8,8 @@ pub(super) static BOUND_OBJECT_REFERENCE: Type = Type {
     fields: &[
         field("apiVersion", String).at(&[2]),
         field("kind", String).at(&[1]),
-        field("name", String).at(&[3]),
-        field("uid", String).at(&[4]),
+        field("name", String).omitted().at(&[3]),
+        field("uid", String).omitted().at(&[4]),
     ],
 };
 
@@ -46,7 +46,7 @@ pub(super) static TOKEN_REQUEST_SPEC: Type = Type {
     name: "io.k8s.api.authentication.v1.TokenRequestSpec",
     atomic: false,
     fields: &[
-        field("attestations", Map(&List(&String))),
+        field("attestations", Map(&List(&String))).at(&[5]),
         field("audiences", List(&String)).at(&[1]),
         field("boundObjectRef", Object(&super::authentication_v1::BOUND_OBJECT_REFERENCE)).at(&[3]),
         field("expirationSeconds", Int64).at(&[4]),
@@ -82,8 +82,8 @@ pub(super) static TOKEN_REVIEW_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("audiences", List(&String)).at(&[4]),
-        field("authenticated", Boolean).at(&[1]),
-        field("error", String).at(&[3]),
+        field("authenticated", Boolean).omitted().at(&[1]),
+        field("error", String).omitted().at(&[3]),
         field("user", Object(&super::authentication_v1::USER_INFO)).zero().at(&[2]),
     ],
 };
@@ -94,7 +94,7 @@ pub(super) static USER_INFO: Type = Type {
     fields: &[
         field("extra", Map(&List(&String))).at(&[4]),
         field("groups", List(&String)).at(&[3]),
-        field("uid", String).at(&[2]),
-        field("username", String).at(&[1]),
+        field("uid", String).omitted().at(&[2]),
+        field("username", String).omitted().at(&[1]),
     ],
 };

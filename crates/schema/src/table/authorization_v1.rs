@@ -6,7 +6,7 @@ pub(super) static FIELD_SELECTOR_ATTRIBUTES: Type = Type {
     name: "io.k8s.api.authorization.v1.FieldSelectorAttributes",
     atomic: false,
     fields: &[
-        field("rawSelector", String).at(&[1]),
+        field("rawSelector", String).omitted().at(&[1]),
         field("requirements", List(&Object(&super::meta_v1::FIELD_SELECTOR_REQUIREMENT))).at(&[2]),
     ],
 };
@@ -15,7 +15,7 @@ pub(super) static LABEL_SELECTOR_ATTRIBUTES: Type = Type {
     name: "io.k8s.api.authorization.v1.LabelSelectorAttributes",
     atomic: false,
     fields: &[
-        field("rawSelector", String).at(&[1]),
+        field("rawSelector", String).omitted().at(&[1]),
         field("requirements", List(&Object(&super::meta_v1::LABEL_SELECTOR_REQUIREMENT))).at(&[2]),
     ],
 };
@@ -35,7 +35,7 @@ pub(super) static LOCAL_SUBJECT_ACCESS_REVIEW: Type = Type {
 pub(super) static NON_RESOURCE_ATTRIBUTES: Type = Type {
     name: "io.k8s.api.authorization.v1.NonResourceAttributes",
     atomic: false,
-    fields: &[field("path", String).at(&[1]), field("verb", String).at(&[2])],
+    fields: &[field("path", String).omitted().at(&[1]), field("verb", String).omitted().at(&[2])],
 };
 
 pub(super) static NON_RESOURCE_RULE: Type = Type {
@@ -49,14 +49,14 @@ pub(super) static RESOURCE_ATTRIBUTES: Type = Type {
     atomic: false,
     fields: &[
         field("fieldSelector", Object(&super::authorization_v1::FIELD_SELECTOR_ATTRIBUTES)).at(&[8]),
-        field("group", String).at(&[3]),
+        field("group", String).omitted().at(&[3]),
         field("labelSelector", Object(&super::authorization_v1::LABEL_SELECTOR_ATTRIBUTES)).at(&[9]),
-        field("name", String).at(&[7]),
-        field("namespace", String).at(&[1]),
-        field("resource", String).at(&[5]),
-        field("subresource", String).at(&[6]),
-        field("verb", String).at(&[2]),
-        field("version", String).at(&[4]),
+        field("name", String).omitted().at(&[7]),
+        field("namespace", String).omitted().at(&[1]),
+        field("resource", String).omitted().at(&[5]),
+        field("subresource", String).omitted().at(&[6]),
+        field("verb", String).omitted().at(&[2]),
+        field("version", String).omitted().at(&[4]),
     ],
 };
 
@@ -107,7 +107,7 @@ pub(super) static SELF_SUBJECT_RULES_REVIEW: Type = Type {
 pub(super) static SELF_SUBJECT_RULES_REVIEW_SPEC: Type = Type {
     name: "io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec",
     atomic: false,
-    fields: &[field("namespace", String).at(&[1])],
+    fields: &[field("namespace", String).omitted().at(&[1])],
 };
 
 pub(super) static SUBJECT_ACCESS_REVIEW: Type = Type {
@@ -130,8 +130,8 @@ pub(super) static SUBJECT_ACCESS_REVIEW_SPEC: Type = Type {
         field("groups", List(&String)).at(&[4]),
         field("nonResourceAttributes", Object(&super::authorization_v1::NON_RESOURCE_ATTRIBUTES)).at(&[2]),
         field("resourceAttributes", Object(&super::authorization_v1::RESOURCE_ATTRIBUTES)).at(&[1]),
-        field("uid", String).at(&[6]),
-        field("user", String).at(&[3]),
+        field("uid", String).omitted().at(&[6]),
+        field("user", String).omitted().at(&[3]),
     ],
 };
 
@@ -140,9 +140,9 @@ pub(super) static SUBJECT_ACCESS_REVIEW_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("allowed", Boolean).zero().required().at(&[1]),
-        field("denied", Boolean).at(&[4]),
-        field("evaluationError", String).at(&[3]),
-        field("reason", String).at(&[2]),
+        field("denied", Boolean).omitted().at(&[4]),
+        field("evaluationError", String).omitted().at(&[3]),
+        field("reason", String).omitted().at(&[2]),
     ],
 };
 
@@ -150,7 +150,7 @@ pub(super) static SUBJECT_RULES_REVIEW_STATUS: Type = Type {
     name: "io.k8s.api.authorization.v1.SubjectRulesReviewStatus",
     atomic: false,
     fields: &[
-        field("evaluationError", String).at(&[4]),
+        field("evaluationError", String).omitted().at(&[4]),
         field("incomplete", Boolean).zero().required().at(&[3]),
         field("nonResourceRules", List(&Object(&super::authorization_v1::NON_RESOURCE_RULE))).required().at(&[2]),
         field("resourceRules", List(&Object(&super::authorization_v1::RESOURCE_RULE))).required().at(&[1]),

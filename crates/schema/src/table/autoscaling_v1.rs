@@ -46,7 +46,7 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_STATUS: Type = Type {
         field("currentReplicas", Int32).zero().required().at(&[3]),
         field("desiredReplicas", Int32).zero().required().at(&[4]),
         field("lastScaleTime", Time).at(&[2]),
-        field("observedGeneration", Int64).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
     ],
 };
 
@@ -71,5 +71,5 @@ pub(super) static SCALE_SPEC: Type = Type {
 pub(super) static SCALE_STATUS: Type = Type {
     name: "io.k8s.api.autoscaling.v1.ScaleStatus",
     atomic: false,
-    fields: &[field("replicas", Int32).zero().required().at(&[1]), field("selector", String).at(&[2])],
+    fields: &[field("replicas", Int32).zero().required().at(&[1]), field("selector", String).omitted().at(&[2])],
 };

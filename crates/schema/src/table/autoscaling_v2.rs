@@ -97,9 +97,9 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("observedGeneration", Int64),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("observedGeneration", Int64).omitted().at(&[6]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -128,10 +128,10 @@ pub(super) static HORIZONTAL_POD_AUTOSCALER_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[6]),
         field("currentMetrics", List(&Object(&super::autoscaling_v2::METRIC_STATUS))).at(&[5]),
-        field("currentReplicas", Int32).at(&[3]),
+        field("currentReplicas", Int32).omitted().at(&[3]),
         field("desiredReplicas", Int32).zero().required().at(&[4]),
         field("lastScaleTime", Time).at(&[2]),
-        field("observedGeneration", Int64).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
     ],
 };
 

@@ -18,7 +18,7 @@ pub(super) static CRON_JOB_SPEC: Type = Type {
     name: "io.k8s.api.batch.v1.CronJobSpec",
     atomic: false,
     fields: &[
-        field("concurrencyPolicy", String).at(&[3]),
+        field("concurrencyPolicy", String).omitted().at(&[3]),
         field("failedJobsHistoryLimit", Int32).at(&[7]),
         field("jobTemplate", Object(&super::batch_v1::JOB_TEMPLATE_SPEC)).zero().required().at(&[5]),
         field("schedule", String).zero().required().at(&[1]),
@@ -57,8 +57,8 @@ pub(super) static JOB_CONDITION: Type = Type {
     fields: &[
         field("lastProbeTime", Time).at(&[3]),
         field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[6]),
-        field("reason", String).at(&[5]),
+        field("message", String).omitted().at(&[6]),
+        field("reason", String).omitted().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -68,10 +68,11 @@ pub(super) static JOB_SCHEDULING_CONFIGURATION: Type = Type {
     name: "io.k8s.api.batch.v1.JobSchedulingConfiguration",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_DISRUPTION_MODE)),
-        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_RESOURCE_CLAIM))),
-        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_POLICY)),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_DISRUPTION_MODE)).at(&[3]),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_RESOURCE_CLAIM))).at(&[4]),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_CONSTRAINTS))
+            .at(&[2]),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_SCHEDULING_POLICY)).at(&[1]),
     ],
 };
 
@@ -90,7 +91,7 @@ pub(super) static JOB_SPEC: Type = Type {
         field("parallelism", Int32).at(&[1]),
         field("podFailurePolicy", Object(&super::batch_v1::POD_FAILURE_POLICY)).at(&[11]),
         field("podReplacementPolicy", String).at(&[14]),
-        field("scheduling", Object(&super::batch_v1::JOB_SCHEDULING_CONFIGURATION)),
+        field("scheduling", Object(&super::batch_v1::JOB_SCHEDULING_CONFIGURATION)).at(&[17]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[4]),
         field("successPolicy", Object(&super::batch_v1::SUCCESS_POLICY)).at(&[16]),
         field("suspend", Boolean).at(&[10]),
@@ -103,17 +104,17 @@ pub(super) static JOB_STATUS: Type = Type {
     name: "io.k8s.api.batch.v1.JobStatus",
     atomic: false,
     fields: &[
-        field("active", Int32).at(&[4]),
-        field("completedIndexes", String).at(&[7]),
+        field("active", Int32).omitted().at(&[4]),
+        field("completedIndexes", String).omitted().at(&[7]),
         field("completionTime", Time).at(&[3]),
         field("conditions", List(&Object(&super::batch_v1::JOB_CONDITION)))
             .merged(&Merge { apply: Atomic, patch: ByKey("type"), retain_keys: false })
             .at(&[1]),
-        field("failed", Int32).at(&[6]),
+        field("failed", Int32).omitted().at(&[6]),
         field("failedIndexes", String).at(&[10]),
         field("ready", Int32).at(&[9]),
         field("startTime", Time).at(&[2]),
-        field("succeeded", Int32).at(&[5]),
+        field("succeeded", Int32).omitted().at(&[5]),
         field("terminating", Int32).at(&[11]),
         field("uncountedTerminatedPods", Object(&super::batch_v1::UNCOUNTED_TERMINATED_PODS)).at(&[8]),
     ],

@@ -16,7 +16,16 @@ const WHOLE: Merge = Merge { apply: Atomic, patch: Replace, retain_keys: false }
 /// An optional field that merges as its shape suggests: objects and maps field by field, all else as one value.
 pub(super) const fn field(name: &'static str, shape: Shape) -> Field {
     let merge = if matches!(shape, Object(_) | Map(_)) { &DEEP } else { &WHOLE };
-    Field { name, begin: begin(name), shape, required: false, merge, default: Default::None, number: &[] }
+    Field {
+        name,
+        begin: begin(name),
+        shape,
+        required: false,
+        omitted: false,
+        merge,
+        default: Default::None,
+        number: &[],
+    }
 }
 
 impl Field {
@@ -27,6 +36,11 @@ impl Field {
     /// No pointer in Go: where the struct around it is, it is too, with the zero value of its type.
     pub(super) const fn zero(self) -> Self {
         Self { default: Default::Zero, ..self }
+    }
+
+    /// No pointer in Go, and not written where it has the zero value of its type.
+    pub(super) const fn omitted(self) -> Self {
+        Self { omitted: true, ..self }
     }
 
     /// Filled in with this text where it is left out.

@@ -20,8 +20,8 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_CONDITION: Type = Type {
     fields: &[
         field("lastTransitionTime", Time).at(&[5]),
         field("lastUpdateTime", Time).at(&[4]),
-        field("message", String).at(&[3]),
-        field("reason", String).at(&[2]),
+        field("message", String).omitted().at(&[3]),
+        field("reason", String).omitted().at(&[2]),
         field("status", String).zero().required().at(&[6]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -36,9 +36,9 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_SPEC: Type = Type {
         field("groups", List(&String)).at(&[4]),
         field("request", Bytes).required().at(&[1]),
         field("signerName", String).zero().required().at(&[7]),
-        field("uid", String).at(&[3]),
+        field("uid", String).omitted().at(&[3]),
         field("usages", List(&String)).at(&[5]),
-        field("username", String).at(&[2]),
+        field("username", String).omitted().at(&[2]),
     ],
 };
 
@@ -46,7 +46,7 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_STATUS: Type = Type {
     name: "io.k8s.api.certificates.v1.CertificateSigningRequestStatus",
     atomic: false,
     fields: &[
-        field("certificate", Bytes).at(&[2]),
+        field("certificate", Bytes).omitted().at(&[2]),
         field("conditions", List(&Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[1]),
@@ -59,15 +59,15 @@ pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1.ClusterTrustBundleSpec",
     atomic: false,
-    fields: &[field("signerName", String), field("trustBundle", String).zero().required()],
+    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).zero().required().at(&[2])],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
@@ -76,9 +76,9 @@ pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required(),
-        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -86,16 +86,16 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1.PodCertificateRequestSpec",
     atomic: false,
     fields: &[
-        field("maxExpirationSeconds", Int32),
-        field("nodeName", String).zero().required(),
-        field("nodeUID", String).zero().required(),
-        field("podName", String).zero().required(),
-        field("podUID", String).zero().required(),
-        field("serviceAccountName", String).zero().required(),
-        field("serviceAccountUID", String).zero().required(),
-        field("signerName", String).zero().required(),
-        field("stubPKCS10Request", Bytes).required(),
-        field("unverifiedUserAnnotations", Map(&String)),
+        field("maxExpirationSeconds", Int32).at(&[8]),
+        field("nodeName", String).zero().required().at(&[6]),
+        field("nodeUID", String).zero().required().at(&[7]),
+        field("podName", String).zero().required().at(&[2]),
+        field("podUID", String).zero().required().at(&[3]),
+        field("serviceAccountName", String).zero().required().at(&[4]),
+        field("serviceAccountUID", String).zero().required().at(&[5]),
+        field("signerName", String).zero().required().at(&[1]),
+        field("stubPKCS10Request", Bytes).required().at(&[12]),
+        field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
     ],
 };
 
@@ -103,10 +103,10 @@ pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
     name: "io.k8s.api.certificates.v1.PodCertificateRequestStatus",
     atomic: false,
     fields: &[
-        field("beginRefreshAt", Time),
-        field("certificateChain", String),
-        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
-        field("notAfter", Time),
-        field("notBefore", Time),
+        field("beginRefreshAt", Time).at(&[5]),
+        field("certificateChain", String).omitted().at(&[2]),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
+        field("notAfter", Time).at(&[6]),
+        field("notBefore", Time).at(&[4]),
     ],
 };

@@ -38,14 +38,14 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
         field("maxExpirationSeconds", Int32).at(&[8]),
         field("nodeName", String).zero().required().at(&[6]),
         field("nodeUID", String).zero().required().at(&[7]),
-        field("pkixPublicKey", Bytes).at(&[9]),
+        field("pkixPublicKey", Bytes).omitted().at(&[9]),
         field("podName", String).zero().required().at(&[2]),
         field("podUID", String).zero().required().at(&[3]),
-        field("proofOfPossession", Bytes).at(&[10]),
+        field("proofOfPossession", Bytes).omitted().at(&[10]),
         field("serviceAccountName", String).zero().required().at(&[4]),
         field("serviceAccountUID", String).zero().required().at(&[5]),
         field("signerName", String).zero().required().at(&[1]),
-        field("stubPKCS10Request", Bytes).required(),
+        field("stubPKCS10Request", Bytes).required().at(&[12]),
         field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
     ],
 };
@@ -55,7 +55,7 @@ pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("beginRefreshAt", Time).at(&[5]),
-        field("certificateChain", String).at(&[2]),
+        field("certificateChain", String).omitted().at(&[2]),
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[1]),

@@ -6,9 +6,9 @@ pub(super) static AWS_ELASTIC_BLOCK_STORE_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.AWSElasticBlockStoreVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("partition", Int32).at(&[3]),
-        field("readOnly", Boolean).at(&[4]),
+        field("fsType", String).omitted().at(&[2]),
+        field("partition", Int32).omitted().at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("volumeID", String).zero().required().at(&[1]),
     ],
 };
@@ -52,7 +52,7 @@ pub(super) static AZURE_FILE_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.AzureFilePersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("secretName", String).zero().required().at(&[1]),
         field("secretNamespace", String).at(&[4]),
         field("shareName", String).zero().required().at(&[2]),
@@ -63,7 +63,7 @@ pub(super) static AZURE_FILE_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.AzureFileVolumeSource",
     atomic: false,
     fields: &[
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("secretName", String).zero().required().at(&[1]),
         field("shareName", String).zero().required().at(&[2]),
     ],
@@ -87,11 +87,11 @@ pub(super) static CSI_PERSISTENT_VOLUME_SOURCE: Type = Type {
         field("controllerExpandSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[9]),
         field("controllerPublishSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[6]),
         field("driver", String).zero().required().at(&[1]),
-        field("fsType", String).at(&[4]),
+        field("fsType", String).omitted().at(&[4]),
         field("nodeExpandSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[10]),
         field("nodePublishSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[8]),
         field("nodeStageSecretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[7]),
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("volumeAttributes", Map(&String)).at(&[5]),
         field("volumeHandle", String).zero().required().at(&[2]),
     ],
@@ -120,11 +120,11 @@ pub(super) static CEPH_FS_PERSISTENT_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("monitors", List(&String)).required().at(&[1]),
-        field("path", String).at(&[2]),
-        field("readOnly", Boolean).at(&[6]),
-        field("secretFile", String).at(&[4]),
+        field("path", String).omitted().at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[6]),
+        field("secretFile", String).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[5]),
-        field("user", String).at(&[3]),
+        field("user", String).omitted().at(&[3]),
     ],
 };
 
@@ -133,11 +133,11 @@ pub(super) static CEPH_FS_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("monitors", List(&String)).required().at(&[1]),
-        field("path", String).at(&[2]),
-        field("readOnly", Boolean).at(&[6]),
-        field("secretFile", String).at(&[4]),
+        field("path", String).omitted().at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[6]),
+        field("secretFile", String).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[5]),
-        field("user", String).at(&[3]),
+        field("user", String).omitted().at(&[3]),
     ],
 };
 
@@ -145,8 +145,8 @@ pub(super) static CINDER_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.CinderPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("fsType", String).omitted().at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[4]),
         field("volumeID", String).zero().required().at(&[1]),
     ],
@@ -156,8 +156,8 @@ pub(super) static CINDER_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.CinderVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("fsType", String).omitted().at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[4]),
         field("volumeID", String).zero().required().at(&[1]),
     ],
@@ -178,7 +178,7 @@ pub(super) static CLUSTER_TRUST_BUNDLE_PROJECTION: Type = Type {
         field("optional", Boolean).at(&[5]),
         field("path", String).zero().required().at(&[4]),
         field("signerName", String).at(&[2]),
-        field("user", Int64),
+        field("user", Int64).at(&[6]),
     ],
 };
 
@@ -186,8 +186,8 @@ pub(super) static COMPONENT_CONDITION: Type = Type {
     name: "io.k8s.api.core.v1.ComponentCondition",
     atomic: false,
     fields: &[
-        field("error", String).at(&[4]),
-        field("message", String).at(&[3]),
+        field("error", String).omitted().at(&[4]),
+        field("message", String).omitted().at(&[3]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -222,7 +222,7 @@ pub(super) static CONFIG_MAP: Type = Type {
 pub(super) static CONFIG_MAP_ENV_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ConfigMapEnvSource",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
+    fields: &[field("name", String).zero().required().omitted().at(&[1, 1]), field("optional", Boolean).at(&[2])],
 };
 
 pub(super) static CONFIG_MAP_KEY_SELECTOR: Type = Type {
@@ -230,7 +230,7 @@ pub(super) static CONFIG_MAP_KEY_SELECTOR: Type = Type {
     atomic: true,
     fields: &[
         field("key", String).zero().required().at(&[2]),
-        field("name", String).zero().required().at(&[1, 1]),
+        field("name", String).zero().required().omitted().at(&[1, 1]),
         field("optional", Boolean).at(&[3]),
     ],
 };
@@ -242,8 +242,8 @@ pub(super) static CONFIG_MAP_NODE_CONFIG_SOURCE: Type = Type {
         field("kubeletConfigKey", String).zero().required().at(&[5]),
         field("name", String).zero().required().at(&[2]),
         field("namespace", String).zero().required().at(&[1]),
-        field("resourceVersion", String).at(&[4]),
-        field("uid", String).at(&[3]),
+        field("resourceVersion", String).omitted().at(&[4]),
+        field("uid", String).omitted().at(&[3]),
     ],
 };
 
@@ -252,7 +252,7 @@ pub(super) static CONFIG_MAP_PROJECTION: Type = Type {
     atomic: false,
     fields: &[
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).zero().required().at(&[1, 1]),
+        field("name", String).zero().required().omitted().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -262,9 +262,9 @@ pub(super) static CONFIG_MAP_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("defaultMode", Int32).at(&[3]),
-        field("defaultUser", Int64),
+        field("defaultUser", Int64).at(&[5]),
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).zero().required().at(&[1, 1]),
+        field("name", String).zero().required().omitted().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -279,8 +279,8 @@ pub(super) static CONTAINER: Type = Type {
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[7]),
         field("envFrom", List(&Object(&super::core_v1::ENV_FROM_SOURCE))).at(&[19]),
-        field("image", String).at(&[2]),
-        field("imagePullPolicy", String).at(&[14]),
+        field("image", String).omitted().at(&[2]),
+        field("imagePullPolicy", String).omitted().at(&[14]),
         field("lifecycle", Object(&super::core_v1::LIFECYCLE)).at(&[12]),
         field("livenessProbe", Object(&super::core_v1::PROBE)).at(&[10]),
         field("name", String).zero().required().at(&[1]),
@@ -298,18 +298,18 @@ pub(super) static CONTAINER: Type = Type {
         field("restartPolicyRules", List(&Object(&super::core_v1::CONTAINER_RESTART_RULE))).at(&[25]),
         field("securityContext", Object(&super::core_v1::SECURITY_CONTEXT)).at(&[15]),
         field("startupProbe", Object(&super::core_v1::PROBE)).at(&[22]),
-        field("stdin", Boolean).at(&[16]),
-        field("stdinOnce", Boolean).at(&[17]),
-        field("terminationMessagePath", String).at(&[13]),
-        field("terminationMessagePolicy", String).at(&[20]),
-        field("tty", Boolean).at(&[18]),
+        field("stdin", Boolean).omitted().at(&[16]),
+        field("stdinOnce", Boolean).omitted().at(&[17]),
+        field("terminationMessagePath", String).omitted().at(&[13]),
+        field("terminationMessagePolicy", String).omitted().at(&[20]),
+        field("tty", Boolean).omitted().at(&[18]),
         field("volumeDevices", List(&Object(&super::core_v1::VOLUME_DEVICE)))
             .merged(&Merge { apply: ByKeys(&["devicePath"]), patch: ByKey("devicePath"), retain_keys: false })
             .at(&[21]),
         field("volumeMounts", List(&Object(&super::core_v1::VOLUME_MOUNT)))
             .merged(&Merge { apply: ByKeys(&["mountPath"]), patch: ByKey("mountPath"), retain_keys: false })
             .at(&[9]),
-        field("workingDir", String).at(&[5]),
+        field("workingDir", String).omitted().at(&[5]),
     ],
 };
 
@@ -326,7 +326,7 @@ pub(super) static CONTAINER_EXTENDED_RESOURCE_REQUEST: Type = Type {
 pub(super) static CONTAINER_IMAGE: Type = Type {
     name: "io.k8s.api.core.v1.ContainerImage",
     atomic: false,
-    fields: &[field("names", List(&String)).at(&[1]), field("sizeBytes", Int64).at(&[2])],
+    fields: &[field("names", List(&String)).at(&[1]), field("sizeBytes", Int64).omitted().at(&[2])],
 };
 
 pub(super) static CONTAINER_PORT: Type = Type {
@@ -334,9 +334,9 @@ pub(super) static CONTAINER_PORT: Type = Type {
     atomic: false,
     fields: &[
         field("containerPort", Int32).zero().required().at(&[3]),
-        field("hostIP", String).at(&[5]),
-        field("hostPort", Int32).at(&[2]),
-        field("name", String).at(&[1]),
+        field("hostIP", String).omitted().at(&[5]),
+        field("hostPort", Int32).omitted().at(&[2]),
+        field("name", String).omitted().at(&[1]),
         field("protocol", String).or("TCP").at(&[4]),
     ],
 };
@@ -388,11 +388,11 @@ pub(super) static CONTAINER_STATE_TERMINATED: Type = Type {
     name: "io.k8s.api.core.v1.ContainerStateTerminated",
     atomic: false,
     fields: &[
-        field("containerID", String).at(&[7]),
+        field("containerID", String).omitted().at(&[7]),
         field("exitCode", Int32).zero().required().at(&[1]),
         field("finishedAt", Time).at(&[6]),
-        field("message", String).at(&[4]),
-        field("reason", String).at(&[3]),
+        field("message", String).omitted().at(&[4]),
+        field("reason", String).omitted().at(&[3]),
         field("signal", Int32).at(&[2]),
         field("startedAt", Time).at(&[5]),
     ],
@@ -401,7 +401,7 @@ pub(super) static CONTAINER_STATE_TERMINATED: Type = Type {
 pub(super) static CONTAINER_STATE_WAITING: Type = Type {
     name: "io.k8s.api.core.v1.ContainerStateWaiting",
     atomic: false,
-    fields: &[field("message", String).at(&[2]), field("reason", String).at(&[1])],
+    fields: &[field("message", String).omitted().at(&[2]), field("reason", String).omitted().at(&[1])],
 };
 
 pub(super) static CONTAINER_STATUS: Type = Type {
@@ -412,7 +412,7 @@ pub(super) static CONTAINER_STATUS: Type = Type {
         field("allocatedResourcesStatus", List(&Object(&super::core_v1::RESOURCE_STATUS)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[14]),
-        field("containerID", String).at(&[8]),
+        field("containerID", String).omitted().at(&[8]),
         field("image", String).zero().required().at(&[6]),
         field("imageID", String).zero().required().at(&[7]),
         field("lastState", Object(&super::core_v1::CONTAINER_STATE)).zero().at(&[3]),
@@ -456,7 +456,7 @@ pub(super) static DOWNWARD_API_VOLUME_FILE: Type = Type {
         field("mode", Int32).at(&[4]),
         field("path", String).zero().required().at(&[1]),
         field("resourceFieldRef", Object(&super::core_v1::RESOURCE_FIELD_SELECTOR)).at(&[3]),
-        field("user", Int64),
+        field("user", Int64).at(&[5]),
     ],
 };
 
@@ -465,7 +465,7 @@ pub(super) static DOWNWARD_API_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("defaultMode", Int32).at(&[2]),
-        field("defaultUser", Int64),
+        field("defaultUser", Int64).at(&[3]),
         field("items", List(&Object(&super::core_v1::DOWNWARD_API_VOLUME_FILE))).at(&[1]),
     ],
 };
@@ -473,14 +473,18 @@ pub(super) static DOWNWARD_API_VOLUME_SOURCE: Type = Type {
 pub(super) static EMPTY_DIR_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.EmptyDirVolumeSource",
     atomic: false,
-    fields: &[field("medium", String).at(&[1]), field("mode", Int32), field("sizeLimit", Quantity).at(&[2])],
+    fields: &[
+        field("medium", String).omitted().at(&[1]),
+        field("mode", Int32).at(&[3]),
+        field("sizeLimit", Quantity).at(&[2]),
+    ],
 };
 
 pub(super) static ENDPOINT_ADDRESS: Type = Type {
     name: "io.k8s.api.core.v1.EndpointAddress",
     atomic: true,
     fields: &[
-        field("hostname", String).at(&[3]),
+        field("hostname", String).omitted().at(&[3]),
         field("ip", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[4]),
         field("targetRef", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[2]),
@@ -492,9 +496,9 @@ pub(super) static ENDPOINT_PORT: Type = Type {
     atomic: true,
     fields: &[
         field("appProtocol", String).at(&[4]),
-        field("name", String).at(&[1]),
+        field("name", String).omitted().at(&[1]),
         field("port", Int32).zero().required().at(&[2]),
-        field("protocol", String).at(&[3]),
+        field("protocol", String).omitted().at(&[3]),
     ],
 };
 
@@ -524,7 +528,7 @@ pub(super) static ENV_FROM_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("configMapRef", Object(&super::core_v1::CONFIG_MAP_ENV_SOURCE)).at(&[2]),
-        field("prefix", String).at(&[1]),
+        field("prefix", String).omitted().at(&[1]),
         field("secretRef", Object(&super::core_v1::SECRET_ENV_SOURCE)).at(&[3]),
     ],
 };
@@ -534,7 +538,7 @@ pub(super) static ENV_VAR: Type = Type {
     atomic: false,
     fields: &[
         field("name", String).zero().required().at(&[1]),
-        field("value", String).at(&[2]),
+        field("value", String).omitted().at(&[2]),
         field("valueFrom", Object(&super::core_v1::ENV_VAR_SOURCE)).at(&[3]),
     ],
 };
@@ -561,8 +565,8 @@ pub(super) static EPHEMERAL_CONTAINER: Type = Type {
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[1, 7]),
         field("envFrom", List(&Object(&super::core_v1::ENV_FROM_SOURCE))).at(&[1, 19]),
-        field("image", String).at(&[1, 2]),
-        field("imagePullPolicy", String).at(&[1, 14]),
+        field("image", String).omitted().at(&[1, 2]),
+        field("imagePullPolicy", String).omitted().at(&[1, 14]),
         field("lifecycle", Object(&super::core_v1::LIFECYCLE)).at(&[1, 12]),
         field("livenessProbe", Object(&super::core_v1::PROBE)).at(&[1, 10]),
         field("name", String).zero().required().at(&[1, 1]),
@@ -580,19 +584,19 @@ pub(super) static EPHEMERAL_CONTAINER: Type = Type {
         field("restartPolicyRules", List(&Object(&super::core_v1::CONTAINER_RESTART_RULE))).at(&[1, 25]),
         field("securityContext", Object(&super::core_v1::SECURITY_CONTEXT)).at(&[1, 15]),
         field("startupProbe", Object(&super::core_v1::PROBE)).at(&[1, 22]),
-        field("stdin", Boolean).at(&[1, 16]),
-        field("stdinOnce", Boolean).at(&[1, 17]),
-        field("targetContainerName", String).at(&[2]),
-        field("terminationMessagePath", String).at(&[1, 13]),
-        field("terminationMessagePolicy", String).at(&[1, 20]),
-        field("tty", Boolean).at(&[1, 18]),
+        field("stdin", Boolean).omitted().at(&[1, 16]),
+        field("stdinOnce", Boolean).omitted().at(&[1, 17]),
+        field("targetContainerName", String).omitted().at(&[2]),
+        field("terminationMessagePath", String).omitted().at(&[1, 13]),
+        field("terminationMessagePolicy", String).omitted().at(&[1, 20]),
+        field("tty", Boolean).omitted().at(&[1, 18]),
         field("volumeDevices", List(&Object(&super::core_v1::VOLUME_DEVICE)))
             .merged(&Merge { apply: ByKeys(&["devicePath"]), patch: ByKey("devicePath"), retain_keys: false })
             .at(&[1, 21]),
         field("volumeMounts", List(&Object(&super::core_v1::VOLUME_MOUNT)))
             .merged(&Merge { apply: ByKeys(&["mountPath"]), patch: ByKey("mountPath"), retain_keys: false })
             .at(&[1, 9]),
-        field("workingDir", String).at(&[1, 5]),
+        field("workingDir", String).omitted().at(&[1, 5]),
     ],
 };
 
@@ -606,42 +610,42 @@ pub(super) static EVENT: Type = Type {
     name: "io.k8s.api.core.v1.Event",
     atomic: false,
     fields: &[
-        field("action", String).at(&[12]),
+        field("action", String).omitted().at(&[12]),
         field("apiVersion", String),
-        field("count", Int32).at(&[8]),
+        field("count", Int32).omitted().at(&[8]),
         field("eventTime", MicroTime).at(&[10]),
         field("firstTimestamp", Time).at(&[6]),
         field("involvedObject", Object(&super::core_v1::OBJECT_REFERENCE)).zero().required().at(&[2]),
         field("kind", String),
         field("lastTimestamp", Time).at(&[7]),
-        field("message", String).at(&[4]),
+        field("message", String).omitted().at(&[4]),
         field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("reason", String).at(&[3]),
+        field("reason", String).omitted().at(&[3]),
         field("related", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[13]),
         field("reportingComponent", String).zero().at(&[14]),
-        field("reportingInstance", String).zero().at(&[15]),
+        field("reportingInstance", String).zero().omitted().at(&[15]),
         field("series", Object(&super::core_v1::EVENT_SERIES)).at(&[11]),
         field("source", Object(&super::core_v1::EVENT_SOURCE)).zero().at(&[5]),
-        field("type", String).at(&[9]),
+        field("type", String).omitted().at(&[9]),
     ],
 };
 
 pub(super) static EVENT_SERIES: Type = Type {
     name: "io.k8s.api.core.v1.EventSeries",
     atomic: false,
-    fields: &[field("count", Int32).at(&[1]), field("lastObservedTime", MicroTime).at(&[2])],
+    fields: &[field("count", Int32).omitted().at(&[1]), field("lastObservedTime", MicroTime).at(&[2])],
 };
 
 pub(super) static EVENT_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.EventSource",
     atomic: false,
-    fields: &[field("component", String).at(&[1]), field("host", String).at(&[2])],
+    fields: &[field("component", String).omitted().at(&[1]), field("host", String).omitted().at(&[2])],
 };
 
 pub(super) static EVICTION_RESPONDER: Type = Type {
     name: "io.k8s.api.core.v1.EvictionResponder",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("priority", Int32).zero().required()],
+    fields: &[field("name", String).zero().required().at(&[1]), field("priority", Int32).zero().required().at(&[2])],
 };
 
 pub(super) static EXEC_ACTION: Type =
@@ -651,9 +655,9 @@ pub(super) static FC_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.FCVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[3]),
+        field("fsType", String).omitted().at(&[3]),
         field("lun", Int32).at(&[2]),
-        field("readOnly", Boolean).at(&[4]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("targetWWNs", List(&String)).at(&[1]),
         field("wwids", List(&String)).at(&[5]),
     ],
@@ -675,9 +679,9 @@ pub(super) static FLEX_PERSISTENT_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("driver", String).zero().required().at(&[1]),
-        field("fsType", String).at(&[2]),
+        field("fsType", String).omitted().at(&[2]),
         field("options", Map(&String)).at(&[5]),
-        field("readOnly", Boolean).at(&[4]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[3]),
     ],
 };
@@ -687,9 +691,9 @@ pub(super) static FLEX_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("driver", String).zero().required().at(&[1]),
-        field("fsType", String).at(&[2]),
+        field("fsType", String).omitted().at(&[2]),
         field("options", Map(&String)).at(&[5]),
-        field("readOnly", Boolean).at(&[4]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[3]),
     ],
 };
@@ -697,17 +701,17 @@ pub(super) static FLEX_VOLUME_SOURCE: Type = Type {
 pub(super) static FLOCKER_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.FlockerVolumeSource",
     atomic: false,
-    fields: &[field("datasetName", String).at(&[1]), field("datasetUUID", String).at(&[2])],
+    fields: &[field("datasetName", String).omitted().at(&[1]), field("datasetUUID", String).omitted().at(&[2])],
 };
 
 pub(super) static GCE_PERSISTENT_DISK_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.GCEPersistentDiskVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("partition", Int32).at(&[3]),
+        field("fsType", String).omitted().at(&[2]),
+        field("partition", Int32).omitted().at(&[3]),
         field("pdName", String).zero().required().at(&[1]),
-        field("readOnly", Boolean).at(&[4]),
+        field("readOnly", Boolean).omitted().at(&[4]),
     ],
 };
 
@@ -715,7 +719,7 @@ pub(super) static GRPC_ACTION: Type = Type {
     name: "io.k8s.api.core.v1.GRPCAction",
     atomic: false,
     fields: &[
-        field("mode", String),
+        field("mode", String).at(&[3]),
         field("port", Int32).zero().required().at(&[1]),
         field("service", String).zero().at(&[2]),
     ],
@@ -725,9 +729,9 @@ pub(super) static GIT_REPO_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.GitRepoVolumeSource",
     atomic: false,
     fields: &[
-        field("directory", String).at(&[3]),
+        field("directory", String).omitted().at(&[3]),
         field("repository", String).zero().required().at(&[1]),
-        field("revision", String).at(&[2]),
+        field("revision", String).omitted().at(&[2]),
     ],
 };
 
@@ -738,7 +742,7 @@ pub(super) static GLUSTERFS_PERSISTENT_VOLUME_SOURCE: Type = Type {
         field("endpoints", String).zero().required().at(&[1]),
         field("endpointsNamespace", String).at(&[4]),
         field("path", String).zero().required().at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
     ],
 };
 
@@ -748,7 +752,7 @@ pub(super) static GLUSTERFS_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("endpoints", String).zero().required().at(&[1]),
         field("path", String).zero().required().at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
     ],
 };
 
@@ -756,12 +760,12 @@ pub(super) static HTTP_GET_ACTION: Type = Type {
     name: "io.k8s.api.core.v1.HTTPGetAction",
     atomic: false,
     fields: &[
-        field("host", String).at(&[3]),
+        field("host", String).omitted().at(&[3]),
         field("httpHeaders", List(&Object(&super::core_v1::HTTP_HEADER))).at(&[5]),
-        field("path", String).at(&[1]),
+        field("path", String).omitted().at(&[1]),
         field("port", IntOrString).required().at(&[2]),
-        field("protocol", String),
-        field("scheme", String).at(&[4]),
+        field("protocol", String).at(&[6]),
+        field("scheme", String).omitted().at(&[4]),
     ],
 };
 
@@ -793,15 +797,15 @@ pub(super) static ISCSI_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ISCSIPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("chapAuthDiscovery", Boolean).at(&[8]),
-        field("chapAuthSession", Boolean).at(&[11]),
-        field("fsType", String).at(&[5]),
+        field("chapAuthDiscovery", Boolean).omitted().at(&[8]),
+        field("chapAuthSession", Boolean).omitted().at(&[11]),
+        field("fsType", String).omitted().at(&[5]),
         field("initiatorName", String).at(&[12]),
         field("iqn", String).zero().required().at(&[2]),
         field("iscsiInterface", String).or("default").at(&[4]),
         field("lun", Int32).zero().required().at(&[3]),
         field("portals", List(&String)).at(&[7]),
-        field("readOnly", Boolean).at(&[6]),
+        field("readOnly", Boolean).omitted().at(&[6]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[10]),
         field("targetPortal", String).zero().required().at(&[1]),
     ],
@@ -811,15 +815,15 @@ pub(super) static ISCSI_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ISCSIVolumeSource",
     atomic: false,
     fields: &[
-        field("chapAuthDiscovery", Boolean).at(&[8]),
-        field("chapAuthSession", Boolean).at(&[11]),
-        field("fsType", String).at(&[5]),
+        field("chapAuthDiscovery", Boolean).omitted().at(&[8]),
+        field("chapAuthSession", Boolean).omitted().at(&[11]),
+        field("fsType", String).omitted().at(&[5]),
         field("initiatorName", String).at(&[12]),
         field("iqn", String).zero().required().at(&[2]),
         field("iscsiInterface", String).or("default").at(&[4]),
         field("lun", Int32).zero().required().at(&[3]),
         field("portals", List(&String)).at(&[7]),
-        field("readOnly", Boolean).at(&[6]),
+        field("readOnly", Boolean).omitted().at(&[6]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[10]),
         field("targetPortal", String).zero().required().at(&[1]),
     ],
@@ -828,13 +832,13 @@ pub(super) static ISCSI_VOLUME_SOURCE: Type = Type {
 pub(super) static IMAGE_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.ImageVolumeSource",
     atomic: false,
-    fields: &[field("pullPolicy", String).at(&[2]), field("reference", String).at(&[1])],
+    fields: &[field("pullPolicy", String).omitted().at(&[2]), field("reference", String).omitted().at(&[1])],
 };
 
 pub(super) static IMAGE_VOLUME_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.ImageVolumeStatus",
     atomic: false,
-    fields: &[field("imageRef", String).required()],
+    fields: &[field("imageRef", String).required().at(&[1])],
 };
 
 pub(super) static KEY_TO_PATH: Type = Type {
@@ -844,7 +848,7 @@ pub(super) static KEY_TO_PATH: Type = Type {
         field("key", String).zero().required().at(&[1]),
         field("mode", Int32).at(&[3]),
         field("path", String).zero().required().at(&[2]),
-        field("user", Int64),
+        field("user", Int64).at(&[4]),
     ],
 };
 
@@ -913,8 +917,8 @@ pub(super) static LOAD_BALANCER_INGRESS: Type = Type {
     name: "io.k8s.api.core.v1.LoadBalancerIngress",
     atomic: false,
     fields: &[
-        field("hostname", String).at(&[2]),
-        field("ip", String).at(&[1]),
+        field("hostname", String).omitted().at(&[2]),
+        field("ip", String).omitted().at(&[1]),
         field("ipMode", String).at(&[3]),
         field("ports", List(&Object(&super::core_v1::PORT_STATUS))).at(&[4]),
     ],
@@ -929,7 +933,7 @@ pub(super) static LOAD_BALANCER_STATUS: Type = Type {
 pub(super) static LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.core.v1.LocalObjectReference",
     atomic: true,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().omitted().at(&[1])],
 };
 
 pub(super) static LOCAL_VOLUME_SOURCE: Type = Type {
@@ -952,7 +956,7 @@ pub(super) static NFS_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("path", String).zero().required().at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("server", String).zero().required().at(&[1]),
     ],
 };
@@ -974,8 +978,8 @@ pub(super) static NAMESPACE_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[6]),
-        field("reason", String).at(&[5]),
+        field("message", String).omitted().at(&[6]),
+        field("reason", String).omitted().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -994,7 +998,7 @@ pub(super) static NAMESPACE_STATUS: Type = Type {
         field("conditions", List(&Object(&super::core_v1::NAMESPACE_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[2]),
-        field("phase", String).at(&[1]),
+        field("phase", String).omitted().at(&[1]),
     ],
 };
 
@@ -1045,10 +1049,12 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.NodeAllocatableResourceClaimStatus",
     atomic: false,
     fields: &[
-        field("containers", List(&String)).merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false }),
+        field("containers", List(&String))
+            .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
+            .at(&[2]),
         field("mapping", List(&Object(&super::core_v1::NODE_ALLOCATABLE_MAPPED_RESOURCES))),
         field("overhead", List(&Object(&super::core_v1::NODE_ALLOCATABLE_OVERHEAD_RESOURCES))),
-        field("resourceClaimName", String).zero().required(),
+        field("resourceClaimName", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1058,8 +1064,8 @@ pub(super) static NODE_CONDITION: Type = Type {
     fields: &[
         field("lastHeartbeatTime", Time).at(&[3]),
         field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[6]),
-        field("reason", String).at(&[5]),
+        field("message", String).omitted().at(&[6]),
+        field("reason", String).omitted().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -1077,7 +1083,7 @@ pub(super) static NODE_CONFIG_STATUS: Type = Type {
     fields: &[
         field("active", Object(&super::core_v1::NODE_CONFIG_SOURCE)).at(&[2]),
         field("assigned", Object(&super::core_v1::NODE_CONFIG_SOURCE)).at(&[1]),
-        field("error", String).at(&[4]),
+        field("error", String).omitted().at(&[4]),
         field("lastKnownGood", Object(&super::core_v1::NODE_CONFIG_SOURCE)).at(&[3]),
     ],
 };
@@ -1097,7 +1103,7 @@ pub(super) static NODE_FEATURES: Type = Type {
 pub(super) static NODE_POD_PREEMPTION_POLICY: Type = Type {
     name: "io.k8s.api.core.v1.NodePodPreemptionPolicy",
     atomic: false,
-    fields: &[field("disableResizePreemption", List(&String))],
+    fields: &[field("disableResizePreemption", List(&String)).at(&[1])],
 };
 
 pub(super) static NODE_RUNTIME_HANDLER: Type = Type {
@@ -1145,15 +1151,15 @@ pub(super) static NODE_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("configSource", Object(&super::core_v1::NODE_CONFIG_SOURCE)).at(&[6]),
-        field("externalID", String).at(&[2]),
-        field("podCIDR", String).at(&[1]),
+        field("externalID", String).omitted().at(&[2]),
+        field("podCIDR", String).omitted().at(&[1]),
         field("podCIDRs", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Patch::Set, retain_keys: false })
             .at(&[7]),
-        field("podPreemptionPolicy", Object(&super::core_v1::NODE_POD_PREEMPTION_POLICY)),
-        field("providerID", String).at(&[3]),
+        field("podPreemptionPolicy", Object(&super::core_v1::NODE_POD_PREEMPTION_POLICY)).at(&[8]),
+        field("providerID", String).omitted().at(&[3]),
         field("taints", List(&Object(&super::core_v1::TAINT))).at(&[5]),
-        field("unschedulable", Boolean).at(&[4]),
+        field("unschedulable", Boolean).omitted().at(&[4]),
     ],
 };
 
@@ -1175,7 +1181,7 @@ pub(super) static NODE_STATUS: Type = Type {
         field("features", Object(&super::core_v1::NODE_FEATURES)).at(&[13]),
         field("images", List(&Object(&super::core_v1::CONTAINER_IMAGE))).at(&[8]),
         field("nodeInfo", Object(&super::core_v1::NODE_SYSTEM_INFO)).zero().at(&[7]),
-        field("phase", String).at(&[3]),
+        field("phase", String).omitted().at(&[3]),
         field("runtimeHandlers", List(&Object(&super::core_v1::NODE_RUNTIME_HANDLER))).at(&[12]),
         field("volumesAttached", List(&Object(&super::core_v1::ATTACHED_VOLUME))).at(&[10]),
         field("volumesInUse", List(&String)).at(&[9]),
@@ -1207,20 +1213,20 @@ pub(super) static NODE_SYSTEM_INFO: Type = Type {
 pub(super) static OBJECT_FIELD_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.ObjectFieldSelector",
     atomic: true,
-    fields: &[field("apiVersion", String).at(&[1]), field("fieldPath", String).zero().required().at(&[2])],
+    fields: &[field("apiVersion", String).omitted().at(&[1]), field("fieldPath", String).zero().required().at(&[2])],
 };
 
 pub(super) static OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.core.v1.ObjectReference",
     atomic: true,
     fields: &[
-        field("apiVersion", String).at(&[5]),
-        field("fieldPath", String).at(&[7]),
-        field("kind", String).at(&[1]),
-        field("name", String).at(&[3]),
-        field("namespace", String).at(&[2]),
-        field("resourceVersion", String).at(&[6]),
-        field("uid", String).at(&[4]),
+        field("apiVersion", String).omitted().at(&[5]),
+        field("fieldPath", String).omitted().at(&[7]),
+        field("kind", String).omitted().at(&[1]),
+        field("name", String).omitted().at(&[3]),
+        field("namespace", String).omitted().at(&[2]),
+        field("resourceVersion", String).omitted().at(&[6]),
+        field("uid", String).omitted().at(&[4]),
     ],
 };
 
@@ -1254,8 +1260,8 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_CONDITION: Type = Type {
     fields: &[
         field("lastProbeTime", Time).at(&[3]),
         field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[6]),
-        field("reason", String).at(&[5]),
+        field("message", String).omitted().at(&[6]),
+        field("reason", String).omitted().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -1273,7 +1279,7 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_SPEC: Type = Type {
         field("storageClassName", String).at(&[5]),
         field("volumeAttributesClassName", String).at(&[9]),
         field("volumeMode", String).at(&[6]),
-        field("volumeName", String).at(&[3]),
+        field("volumeName", String).omitted().at(&[3]),
     ],
 };
 
@@ -1289,9 +1295,9 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[4]),
         field("currentVolumeAttributesClassName", String).at(&[8]),
-        field("healthStatus", Object(&super::core_v1::VOLUME_HEALTH_STATUS)),
+        field("healthStatus", Object(&super::core_v1::VOLUME_HEALTH_STATUS)).at(&[10]),
         field("modifyVolumeStatus", Object(&super::core_v1::MODIFY_VOLUME_STATUS)).at(&[9]),
-        field("phase", String).at(&[1]),
+        field("phase", String).omitted().at(&[1]),
     ],
 };
 
@@ -1307,7 +1313,7 @@ pub(super) static PERSISTENT_VOLUME_CLAIM_TEMPLATE: Type = Type {
 pub(super) static PERSISTENT_VOLUME_CLAIM_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.PersistentVolumeClaimVolumeSource",
     atomic: false,
-    fields: &[field("claimName", String).zero().required().at(&[1]), field("readOnly", Boolean).at(&[2])],
+    fields: &[field("claimName", String).zero().required().at(&[1]), field("readOnly", Boolean).omitted().at(&[2])],
 };
 
 pub(super) static PERSISTENT_VOLUME_SPEC: Type = Type {
@@ -1334,7 +1340,7 @@ pub(super) static PERSISTENT_VOLUME_SPEC: Type = Type {
         field("mountOptions", List(&String)).at(&[7]),
         field("nfs", Object(&super::core_v1::NFS_VOLUME_SOURCE)).at(&[2, 5]),
         field("nodeAffinity", Object(&super::core_v1::VOLUME_NODE_AFFINITY)).at(&[9]),
-        field("persistentVolumeReclaimPolicy", String).at(&[5]),
+        field("persistentVolumeReclaimPolicy", String).omitted().at(&[5]),
         field("photonPersistentDisk", Object(&super::core_v1::PHOTON_PERSISTENT_DISK_VOLUME_SOURCE)).at(&[2, 17]),
         field("portworxVolume", Object(&super::core_v1::PORTWORX_VOLUME_SOURCE)).at(&[2, 18]),
         field("quobyte", Object(&super::core_v1::QUOBYTE_VOLUME_SOURCE)).at(&[2, 15]),
@@ -1353,16 +1359,16 @@ pub(super) static PERSISTENT_VOLUME_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("lastPhaseTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[2]),
-        field("phase", String).at(&[1]),
-        field("reason", String).at(&[3]),
+        field("message", String).omitted().at(&[2]),
+        field("phase", String).omitted().at(&[1]),
+        field("reason", String).omitted().at(&[3]),
     ],
 };
 
 pub(super) static PHOTON_PERSISTENT_DISK_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.PhotonPersistentDiskVolumeSource",
     atomic: false,
-    fields: &[field("fsType", String).at(&[2]), field("pdID", String).zero().required().at(&[1])],
+    fields: &[field("fsType", String).omitted().at(&[2]), field("pdID", String).zero().required().at(&[1])],
 };
 
 pub(super) static POD: Type = Type {
@@ -1422,13 +1428,13 @@ pub(super) static POD_CERTIFICATE_PROJECTION: Type = Type {
     name: "io.k8s.api.core.v1.PodCertificateProjection",
     atomic: false,
     fields: &[
-        field("certificateChainPath", String).at(&[6]),
-        field("credentialBundlePath", String).at(&[4]),
-        field("keyPath", String).at(&[5]),
+        field("certificateChainPath", String).omitted().at(&[6]),
+        field("credentialBundlePath", String).omitted().at(&[4]),
+        field("keyPath", String).omitted().at(&[5]),
         field("keyType", String).required().at(&[2]),
         field("maxExpirationSeconds", Int32).at(&[3]),
         field("signerName", String).required().at(&[1]),
-        field("user", Int64),
+        field("user", Int64).at(&[8]),
         field("userAnnotations", Map(&String)).at(&[7]),
     ],
 };
@@ -1439,9 +1445,9 @@ pub(super) static POD_CONDITION: Type = Type {
     fields: &[
         field("lastProbeTime", Time).at(&[3]),
         field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).at(&[6]),
-        field("observedGeneration", Int64).at(&[7]),
-        field("reason", String).at(&[5]),
+        field("message", String).omitted().at(&[6]),
+        field("observedGeneration", Int64).omitted().at(&[7]),
+        field("reason", String).omitted().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -1460,7 +1466,7 @@ pub(super) static POD_DNS_CONFIG: Type = Type {
 pub(super) static POD_DNS_CONFIG_OPTION: Type = Type {
     name: "io.k8s.api.core.v1.PodDNSConfigOption",
     atomic: false,
-    fields: &[field("name", String).at(&[1]), field("value", String).at(&[2])],
+    fields: &[field("name", String).omitted().at(&[1]), field("value", String).at(&[2])],
 };
 
 pub(super) static POD_EXTENDED_RESOURCE_CLAIM_STATUS: Type = Type {
@@ -1511,8 +1517,11 @@ pub(super) static POD_SCHEDULING_GATE: Type = Type {
     fields: &[field("name", String).zero().required().at(&[1])],
 };
 
-pub(super) static POD_SCHEDULING_GROUP: Type =
-    Type { name: "io.k8s.api.core.v1.PodSchedulingGroup", atomic: false, fields: &[field("podGroupName", String)] };
+pub(super) static POD_SCHEDULING_GROUP: Type = Type {
+    name: "io.k8s.api.core.v1.PodSchedulingGroup",
+    atomic: false,
+    fields: &[field("podGroupName", String).at(&[1])],
+};
 
 pub(super) static POD_SECURITY_CONTEXT: Type = Type {
     name: "io.k8s.api.core.v1.PodSecurityContext",
@@ -1546,20 +1555,20 @@ pub(super) static POD_SPEC: Type = Type {
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[2]),
         field("dnsConfig", Object(&super::core_v1::POD_DNS_CONFIG)).at(&[26]),
-        field("dnsPolicy", String).at(&[6]),
+        field("dnsPolicy", String).omitted().at(&[6]),
         field("enableServiceLinks", Boolean).at(&[30]),
         field("ephemeralContainers", List(&Object(&super::core_v1::EPHEMERAL_CONTAINER)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[34]),
-        field("evictionResponders", List(&Object(&super::core_v1::EVICTION_RESPONDER))),
+        field("evictionResponders", List(&Object(&super::core_v1::EVICTION_RESPONDER))).at(&[44]),
         field("hostAliases", List(&Object(&super::core_v1::HOST_ALIAS)))
             .merged(&Merge { apply: ByKeys(&["ip"]), patch: ByKey("ip"), retain_keys: false })
             .at(&[23]),
-        field("hostIPC", Boolean).at(&[13]),
-        field("hostNetwork", Boolean).at(&[11]),
-        field("hostPID", Boolean).at(&[12]),
+        field("hostIPC", Boolean).omitted().at(&[13]),
+        field("hostNetwork", Boolean).omitted().at(&[11]),
+        field("hostPID", Boolean).omitted().at(&[12]),
         field("hostUsers", Boolean).at(&[37]),
-        field("hostname", String).at(&[16]),
+        field("hostname", String).omitted().at(&[16]),
         field("hostnameOverride", String).at(&[41]),
         field("imagePullSecrets", List(&Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
@@ -1567,7 +1576,7 @@ pub(super) static POD_SPEC: Type = Type {
         field("initContainers", List(&Object(&super::core_v1::CONTAINER)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[20]),
-        field("nodeName", String).at(&[10]),
+        field("nodeName", String).omitted().at(&[10]),
         field("nodeSelector", Map(&String))
             .merged(&Merge { apply: Atomic, patch: Patch::Deep, retain_keys: false })
             .at(&[7]),
@@ -1575,25 +1584,25 @@ pub(super) static POD_SPEC: Type = Type {
         field("overhead", Map(&Quantity)).at(&[32]),
         field("preemptionPolicy", String).at(&[31]),
         field("priority", Int32).at(&[25]),
-        field("priorityClassName", String).at(&[24]),
+        field("priorityClassName", String).omitted().at(&[24]),
         field("readinessGates", List(&Object(&super::core_v1::POD_READINESS_GATE))).at(&[28]),
         field("resourceClaims", List(&Object(&super::core_v1::POD_RESOURCE_CLAIM)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: true })
             .at(&[39]),
         field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).at(&[40]),
-        field("restartPolicy", String).at(&[3]),
+        field("restartPolicy", String).omitted().at(&[3]),
         field("runtimeClassName", String).at(&[29]),
-        field("schedulerName", String).at(&[19]),
+        field("schedulerName", String).omitted().at(&[19]),
         field("schedulingGates", List(&Object(&super::core_v1::POD_SCHEDULING_GATE)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: false })
             .at(&[38]),
-        field("schedulingGroup", Object(&super::core_v1::POD_SCHEDULING_GROUP)),
+        field("schedulingGroup", Object(&super::core_v1::POD_SCHEDULING_GROUP)).at(&[43]),
         field("securityContext", Object(&super::core_v1::POD_SECURITY_CONTEXT)).at(&[14]),
-        field("serviceAccount", String).at(&[9]),
-        field("serviceAccountName", String).at(&[8]),
+        field("serviceAccount", String).omitted().at(&[9]),
+        field("serviceAccountName", String).omitted().at(&[8]),
         field("setHostnameAsFQDN", Boolean).at(&[35]),
         field("shareProcessNamespace", Boolean).at(&[27]),
-        field("subdomain", String).at(&[17]),
+        field("subdomain", String).omitted().at(&[17]),
         field("terminationGracePeriodSeconds", Int64).at(&[4]),
         field("tolerations", List(&Object(&super::core_v1::TOLERATION))).at(&[22]),
         field("topologySpreadConstraints", List(&Object(&super::core_v1::TOPOLOGY_SPREAD_CONSTRAINT)))
@@ -1620,32 +1629,33 @@ pub(super) static POD_STATUS: Type = Type {
         field("containerStatuses", List(&Object(&super::core_v1::CONTAINER_STATUS))).at(&[8]),
         field("ephemeralContainerStatuses", List(&Object(&super::core_v1::CONTAINER_STATUS))).at(&[13]),
         field("extendedResourceClaimStatus", Object(&super::core_v1::POD_EXTENDED_RESOURCE_CLAIM_STATUS)).at(&[18]),
-        field("hostIP", String).at(&[5]),
+        field("hostIP", String).omitted().at(&[5]),
         field("hostIPs", List(&Object(&super::core_v1::HOST_IP)))
             .merged(&Merge { apply: Atomic, patch: ByKey("ip"), retain_keys: false })
             .at(&[16]),
         field("initContainerStatuses", List(&Object(&super::core_v1::CONTAINER_STATUS))).at(&[10]),
-        field("message", String).at(&[3]),
+        field("message", String).omitted().at(&[3]),
         field(
             "nodeAllocatableResourceClaimStatuses",
             List(&Object(&super::core_v1::NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS)),
-        ),
-        field("nominatedNodeName", String).at(&[11]),
-        field("observedGeneration", Int64).at(&[17]),
-        field("phase", String).at(&[1]),
-        field("podIP", String).at(&[6]),
+        )
+        .at(&[21]),
+        field("nominatedNodeName", String).omitted().at(&[11]),
+        field("observedGeneration", Int64).omitted().at(&[17]),
+        field("phase", String).omitted().at(&[1]),
+        field("podIP", String).omitted().at(&[6]),
         field("podIPs", List(&Object(&super::core_v1::POD_IP)))
             .merged(&Merge { apply: ByKeys(&["ip"]), patch: ByKey("ip"), retain_keys: false })
             .at(&[12]),
-        field("qosClass", String).at(&[9]),
-        field("reason", String).at(&[4]),
+        field("qosClass", String).omitted().at(&[9]),
+        field("reason", String).omitted().at(&[4]),
         field("resize", String).at(&[14]),
         field("resourceClaimStatuses", List(&Object(&super::core_v1::POD_RESOURCE_CLAIM_STATUS)))
             .merged(&Merge { apply: ByKeys(&["name"]), patch: ByKey("name"), retain_keys: true })
             .at(&[15]),
         field("resources", Object(&super::core_v1::RESOURCE_REQUIREMENTS)).at(&[20]),
         field("startTime", Time).at(&[7]),
-        field("volumeHealth", List(&Object(&super::core_v1::POD_VOLUME_HEALTH))),
+        field("volumeHealth", List(&Object(&super::core_v1::POD_VOLUME_HEALTH))).at(&[22]),
     ],
 };
 
@@ -1673,9 +1683,9 @@ pub(super) static POD_VOLUME_HEALTH: Type = Type {
     name: "io.k8s.api.core.v1.PodVolumeHealth",
     atomic: false,
     fields: &[
-        field("healthConditions", List(&Object(&super::core_v1::VOLUME_HEALTH_CONDITION))),
-        field("lastTransitionTime", Time),
-        field("name", String).zero().required(),
+        field("healthConditions", List(&Object(&super::core_v1::VOLUME_HEALTH_CONDITION))).at(&[2]),
+        field("lastTransitionTime", Time).at(&[3]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -1693,8 +1703,8 @@ pub(super) static PORTWORX_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.PortworxVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("readOnly", Boolean).at(&[3]),
+        field("fsType", String).omitted().at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("volumeID", String).zero().required().at(&[1]),
     ],
 };
@@ -1713,15 +1723,15 @@ pub(super) static PROBE: Type = Type {
     atomic: false,
     fields: &[
         field("exec", Object(&super::core_v1::EXEC_ACTION)).at(&[1, 1]),
-        field("failureThreshold", Int32).at(&[6]),
+        field("failureThreshold", Int32).omitted().at(&[6]),
         field("grpc", Object(&super::core_v1::GRPC_ACTION)).at(&[1, 4]),
         field("httpGet", Object(&super::core_v1::HTTP_GET_ACTION)).at(&[1, 2]),
-        field("initialDelaySeconds", Int32).at(&[2]),
-        field("periodSeconds", Int32).at(&[4]),
-        field("successThreshold", Int32).at(&[5]),
+        field("initialDelaySeconds", Int32).omitted().at(&[2]),
+        field("periodSeconds", Int32).omitted().at(&[4]),
+        field("successThreshold", Int32).omitted().at(&[5]),
         field("tcpSocket", Object(&super::core_v1::TCP_SOCKET_ACTION)).at(&[1, 3]),
         field("terminationGracePeriodSeconds", Int64).at(&[7]),
-        field("timeoutSeconds", Int32).at(&[3]),
+        field("timeoutSeconds", Int32).omitted().at(&[3]),
     ],
 };
 
@@ -1730,7 +1740,7 @@ pub(super) static PROJECTED_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("defaultMode", Int32).at(&[2]),
-        field("defaultUser", Int64),
+        field("defaultUser", Int64).at(&[3]),
         field("sources", List(&Object(&super::core_v1::VOLUME_PROJECTION))).at(&[1]),
     ],
 };
@@ -1739,11 +1749,11 @@ pub(super) static QUOBYTE_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.QuobyteVolumeSource",
     atomic: false,
     fields: &[
-        field("group", String).at(&[5]),
-        field("readOnly", Boolean).at(&[3]),
+        field("group", String).omitted().at(&[5]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("registry", String).zero().required().at(&[1]),
-        field("tenant", String).at(&[6]),
-        field("user", String).at(&[4]),
+        field("tenant", String).omitted().at(&[6]),
+        field("user", String).omitted().at(&[4]),
         field("volume", String).zero().required().at(&[2]),
     ],
 };
@@ -1752,12 +1762,12 @@ pub(super) static RBD_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.RBDPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[3]),
+        field("fsType", String).omitted().at(&[3]),
         field("image", String).zero().required().at(&[2]),
         field("keyring", String).or("/etc/ceph/keyring").at(&[6]),
         field("monitors", List(&String)).required().at(&[1]),
         field("pool", String).or("rbd").at(&[4]),
-        field("readOnly", Boolean).at(&[8]),
+        field("readOnly", Boolean).omitted().at(&[8]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).at(&[7]),
         field("user", String).or("admin").at(&[5]),
     ],
@@ -1767,12 +1777,12 @@ pub(super) static RBD_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.RBDVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[3]),
+        field("fsType", String).omitted().at(&[3]),
         field("image", String).zero().required().at(&[2]),
         field("keyring", String).or("/etc/ceph/keyring").at(&[6]),
         field("monitors", List(&String)).required().at(&[1]),
         field("pool", String).or("rbd").at(&[4]),
-        field("readOnly", Boolean).at(&[8]),
+        field("readOnly", Boolean).omitted().at(&[8]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[7]),
         field("user", String).or("admin").at(&[5]),
     ],
@@ -1795,8 +1805,8 @@ pub(super) static REPLICATION_CONTROLLER_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -1806,7 +1816,7 @@ pub(super) static REPLICATION_CONTROLLER_SPEC: Type = Type {
     name: "io.k8s.api.core.v1.ReplicationControllerSpec",
     atomic: false,
     fields: &[
-        field("minReadySeconds", Int32).zero().at(&[4]),
+        field("minReadySeconds", Int32).zero().omitted().at(&[4]),
         field("replicas", Int32).at(&[1]),
         field("selector", Map(&String))
             .merged(&Merge { apply: Atomic, patch: Patch::Deep, retain_keys: false })
@@ -1819,13 +1829,13 @@ pub(super) static REPLICATION_CONTROLLER_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.ReplicationControllerStatus",
     atomic: false,
     fields: &[
-        field("availableReplicas", Int32).at(&[5]),
+        field("availableReplicas", Int32).omitted().at(&[5]),
         field("conditions", List(&Object(&super::core_v1::REPLICATION_CONTROLLER_CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[6]),
-        field("fullyLabeledReplicas", Int32).at(&[2]),
-        field("observedGeneration", Int64).at(&[3]),
-        field("readyReplicas", Int32).at(&[4]),
+        field("fullyLabeledReplicas", Int32).omitted().at(&[2]),
+        field("observedGeneration", Int64).omitted().at(&[3]),
+        field("readyReplicas", Int32).omitted().at(&[4]),
         field("replicas", Int32).zero().required().at(&[1]),
     ],
 };
@@ -1833,14 +1843,14 @@ pub(super) static REPLICATION_CONTROLLER_STATUS: Type = Type {
 pub(super) static RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.core.v1.ResourceClaim",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1]), field("request", String).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]), field("request", String).omitted().at(&[2])],
 };
 
 pub(super) static RESOURCE_FIELD_SELECTOR: Type = Type {
     name: "io.k8s.api.core.v1.ResourceFieldSelector",
     atomic: true,
     fields: &[
-        field("containerName", String).at(&[1]),
+        field("containerName", String).omitted().at(&[1]),
         field("divisor", Quantity).at(&[3]),
         field("resource", String).zero().required().at(&[2]),
     ],
@@ -1851,7 +1861,7 @@ pub(super) static RESOURCE_HEALTH: Type = Type {
     atomic: false,
     fields: &[
         field("health", String).at(&[2]),
-        field("message", String),
+        field("message", String).at(&[6]),
         field("resourceID", String).zero().required().at(&[1]),
     ],
 };
@@ -1911,10 +1921,10 @@ pub(super) static SE_LINUX_OPTIONS: Type = Type {
     name: "io.k8s.api.core.v1.SELinuxOptions",
     atomic: false,
     fields: &[
-        field("level", String).at(&[4]),
-        field("role", String).at(&[2]),
-        field("type", String).at(&[3]),
-        field("user", String).at(&[1]),
+        field("level", String).omitted().at(&[4]),
+        field("role", String).omitted().at(&[2]),
+        field("type", String).omitted().at(&[3]),
+        field("user", String).omitted().at(&[1]),
     ],
 };
 
@@ -1924,14 +1934,14 @@ pub(super) static SCALE_IO_PERSISTENT_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("fsType", String).or("xfs").at(&[9]),
         field("gateway", String).zero().required().at(&[1]),
-        field("protectionDomain", String).at(&[5]),
-        field("readOnly", Boolean).at(&[10]),
+        field("protectionDomain", String).omitted().at(&[5]),
+        field("readOnly", Boolean).omitted().at(&[10]),
         field("secretRef", Object(&super::core_v1::SECRET_REFERENCE)).required().at(&[3]),
-        field("sslEnabled", Boolean).at(&[4]),
+        field("sslEnabled", Boolean).omitted().at(&[4]),
         field("storageMode", String).or("ThinProvisioned").at(&[7]),
-        field("storagePool", String).at(&[6]),
+        field("storagePool", String).omitted().at(&[6]),
         field("system", String).zero().required().at(&[2]),
-        field("volumeName", String).at(&[8]),
+        field("volumeName", String).omitted().at(&[8]),
     ],
 };
 
@@ -1941,14 +1951,14 @@ pub(super) static SCALE_IO_VOLUME_SOURCE: Type = Type {
     fields: &[
         field("fsType", String).or("xfs").at(&[9]),
         field("gateway", String).zero().required().at(&[1]),
-        field("protectionDomain", String).at(&[5]),
-        field("readOnly", Boolean).at(&[10]),
+        field("protectionDomain", String).omitted().at(&[5]),
+        field("readOnly", Boolean).omitted().at(&[10]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).required().at(&[3]),
-        field("sslEnabled", Boolean).at(&[4]),
+        field("sslEnabled", Boolean).omitted().at(&[4]),
         field("storageMode", String).or("ThinProvisioned").at(&[7]),
-        field("storagePool", String).at(&[6]),
+        field("storagePool", String).omitted().at(&[6]),
         field("system", String).zero().required().at(&[2]),
-        field("volumeName", String).at(&[8]),
+        field("volumeName", String).omitted().at(&[8]),
     ],
 };
 
@@ -1984,14 +1994,14 @@ pub(super) static SECRET: Type = Type {
         field("kind", String),
         field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("stringData", Map(&String)).at(&[4]),
-        field("type", String).at(&[3]),
+        field("type", String).omitted().at(&[3]),
     ],
 };
 
 pub(super) static SECRET_ENV_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.SecretEnvSource",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1, 1]), field("optional", Boolean).at(&[2])],
+    fields: &[field("name", String).zero().required().omitted().at(&[1, 1]), field("optional", Boolean).at(&[2])],
 };
 
 pub(super) static SECRET_KEY_SELECTOR: Type = Type {
@@ -1999,7 +2009,7 @@ pub(super) static SECRET_KEY_SELECTOR: Type = Type {
     atomic: true,
     fields: &[
         field("key", String).zero().required().at(&[2]),
-        field("name", String).zero().required().at(&[1, 1]),
+        field("name", String).zero().required().omitted().at(&[1, 1]),
         field("optional", Boolean).at(&[3]),
     ],
 };
@@ -2009,7 +2019,7 @@ pub(super) static SECRET_PROJECTION: Type = Type {
     atomic: false,
     fields: &[
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
-        field("name", String).zero().required().at(&[1, 1]),
+        field("name", String).zero().required().omitted().at(&[1, 1]),
         field("optional", Boolean).at(&[4]),
     ],
 };
@@ -2017,7 +2027,7 @@ pub(super) static SECRET_PROJECTION: Type = Type {
 pub(super) static SECRET_REFERENCE: Type = Type {
     name: "io.k8s.api.core.v1.SecretReference",
     atomic: true,
-    fields: &[field("name", String).at(&[1]), field("namespace", String).at(&[2])],
+    fields: &[field("name", String).omitted().at(&[1]), field("namespace", String).omitted().at(&[2])],
 };
 
 pub(super) static SECRET_VOLUME_SOURCE: Type = Type {
@@ -2025,10 +2035,10 @@ pub(super) static SECRET_VOLUME_SOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("defaultMode", Int32).at(&[3]),
-        field("defaultUser", Int64),
+        field("defaultUser", Int64).at(&[5]),
         field("items", List(&Object(&super::core_v1::KEY_TO_PATH))).at(&[2]),
         field("optional", Boolean).at(&[4]),
-        field("secretName", String).at(&[1]),
+        field("secretName", String).omitted().at(&[1]),
     ],
 };
 
@@ -2082,10 +2092,10 @@ pub(super) static SERVICE_ACCOUNT_TOKEN_PROJECTION: Type = Type {
     name: "io.k8s.api.core.v1.ServiceAccountTokenProjection",
     atomic: false,
     fields: &[
-        field("audience", String).at(&[1]),
+        field("audience", String).omitted().at(&[1]),
         field("expirationSeconds", Int64).at(&[2]),
         field("path", String).zero().required().at(&[3]),
-        field("user", Int64),
+        field("user", Int64).at(&[4]),
     ],
 };
 
@@ -2094,8 +2104,8 @@ pub(super) static SERVICE_PORT: Type = Type {
     atomic: false,
     fields: &[
         field("appProtocol", String).at(&[6]),
-        field("name", String).at(&[1]),
-        field("nodePort", Int32).at(&[5]),
+        field("name", String).omitted().at(&[1]),
+        field("nodePort", Int32).omitted().at(&[5]),
         field("port", Int32).zero().required().at(&[3]),
         field("protocol", String).or("TCP").at(&[2]),
         field("targetPort", IntOrString).at(&[4]),
@@ -2107,29 +2117,29 @@ pub(super) static SERVICE_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("allocateLoadBalancerNodePorts", Boolean).at(&[20]),
-        field("clusterIP", String).at(&[3]),
+        field("clusterIP", String).omitted().at(&[3]),
         field("clusterIPs", List(&String)).at(&[18]),
         field("externalIPs", List(&String)).at(&[5]),
-        field("externalName", String).at(&[10]),
-        field("externalTrafficPolicy", String).at(&[11]),
-        field("healthCheckNodePort", Int32).at(&[12]),
+        field("externalName", String).omitted().at(&[10]),
+        field("externalTrafficPolicy", String).omitted().at(&[11]),
+        field("healthCheckNodePort", Int32).omitted().at(&[12]),
         field("internalTrafficPolicy", String).at(&[22]),
         field("ipFamilies", List(&String)).at(&[19]),
         field("ipFamilyPolicy", String).at(&[17]),
         field("loadBalancerClass", String).at(&[21]),
-        field("loadBalancerIP", String).at(&[8]),
+        field("loadBalancerIP", String).omitted().at(&[8]),
         field("loadBalancerSourceRanges", List(&String)).at(&[9]),
         field("ports", List(&Object(&super::core_v1::SERVICE_PORT)))
             .merged(&Merge { apply: ByKeys(&["port", "protocol"]), patch: ByKey("port"), retain_keys: false })
             .at(&[1]),
-        field("publishNotReadyAddresses", Boolean).at(&[13]),
+        field("publishNotReadyAddresses", Boolean).omitted().at(&[13]),
         field("selector", Map(&String))
             .merged(&Merge { apply: Atomic, patch: Patch::Deep, retain_keys: false })
             .at(&[2]),
-        field("sessionAffinity", String).at(&[7]),
+        field("sessionAffinity", String).omitted().at(&[7]),
         field("sessionAffinityConfig", Object(&super::core_v1::SESSION_AFFINITY_CONFIG)).at(&[14]),
         field("trafficDistribution", String).at(&[23]),
-        field("type", String).at(&[4]),
+        field("type", String).omitted().at(&[4]),
     ],
 };
 
@@ -2160,11 +2170,11 @@ pub(super) static STORAGE_OS_PERSISTENT_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.StorageOSPersistentVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[3]),
-        field("readOnly", Boolean).at(&[4]),
+        field("fsType", String).omitted().at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[5]),
-        field("volumeName", String).at(&[1]),
-        field("volumeNamespace", String).at(&[2]),
+        field("volumeName", String).omitted().at(&[1]),
+        field("volumeNamespace", String).omitted().at(&[2]),
     ],
 };
 
@@ -2172,11 +2182,11 @@ pub(super) static STORAGE_OS_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.StorageOSVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[3]),
-        field("readOnly", Boolean).at(&[4]),
+        field("fsType", String).omitted().at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[4]),
         field("secretRef", Object(&super::core_v1::LOCAL_OBJECT_REFERENCE)).at(&[5]),
-        field("volumeName", String).at(&[1]),
-        field("volumeNamespace", String).at(&[2]),
+        field("volumeName", String).omitted().at(&[1]),
+        field("volumeNamespace", String).omitted().at(&[2]),
     ],
 };
 
@@ -2189,7 +2199,7 @@ pub(super) static SYSCTL: Type = Type {
 pub(super) static TCP_SOCKET_ACTION: Type = Type {
     name: "io.k8s.api.core.v1.TCPSocketAction",
     atomic: false,
-    fields: &[field("host", String).at(&[2]), field("port", IntOrString).required().at(&[1])],
+    fields: &[field("host", String).omitted().at(&[2]), field("port", IntOrString).required().at(&[1])],
 };
 
 pub(super) static TAINT: Type = Type {
@@ -2199,7 +2209,7 @@ pub(super) static TAINT: Type = Type {
         field("effect", String).zero().required().at(&[3]),
         field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
-        field("value", String).at(&[2]),
+        field("value", String).omitted().at(&[2]),
     ],
 };
 
@@ -2207,11 +2217,11 @@ pub(super) static TOLERATION: Type = Type {
     name: "io.k8s.api.core.v1.Toleration",
     atomic: false,
     fields: &[
-        field("effect", String).at(&[4]),
-        field("key", String).at(&[1]),
-        field("operator", String).at(&[2]),
+        field("effect", String).omitted().at(&[4]),
+        field("key", String).omitted().at(&[1]),
+        field("operator", String).omitted().at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
-        field("value", String).at(&[3]),
+        field("value", String).omitted().at(&[3]),
     ],
 };
 
@@ -2313,9 +2323,9 @@ pub(super) static VOLUME_HEALTH_CONDITION: Type = Type {
     name: "io.k8s.api.core.v1.VolumeHealthCondition",
     atomic: false,
     fields: &[
-        field("message", String),
-        field("reason", String).zero().required(),
-        field("status", String).zero().required(),
+        field("message", String).omitted().at(&[3]),
+        field("reason", String).zero().required().at(&[2]),
+        field("status", String).zero().required().at(&[1]),
     ],
 };
 
@@ -2323,8 +2333,8 @@ pub(super) static VOLUME_HEALTH_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.VolumeHealthStatus",
     atomic: false,
     fields: &[
-        field("healthConditions", List(&Object(&super::core_v1::VOLUME_HEALTH_CONDITION))),
-        field("lastTransitionTime", Time),
+        field("healthConditions", List(&Object(&super::core_v1::VOLUME_HEALTH_CONDITION))).at(&[1]),
+        field("lastTransitionTime", Time).at(&[2]),
     ],
 };
 
@@ -2332,14 +2342,14 @@ pub(super) static VOLUME_MOUNT: Type = Type {
     name: "io.k8s.api.core.v1.VolumeMount",
     atomic: false,
     fields: &[
-        field("bindMountOptions", List(&String)),
+        field("bindMountOptions", List(&String)).at(&[8]),
         field("mountPath", String).zero().required().at(&[3]),
         field("mountPropagation", String).at(&[5]),
         field("name", String).zero().required().at(&[1]),
-        field("readOnly", Boolean).at(&[2]),
+        field("readOnly", Boolean).omitted().at(&[2]),
         field("recursiveReadOnly", String).at(&[7]),
-        field("subPath", String).at(&[4]),
-        field("subPathExpr", String).at(&[6]),
+        field("subPath", String).omitted().at(&[4]),
+        field("subPathExpr", String).omitted().at(&[6]),
     ],
 };
 
@@ -2349,9 +2359,9 @@ pub(super) static VOLUME_MOUNT_STATUS: Type = Type {
     fields: &[
         field("mountPath", String).zero().required().at(&[2]),
         field("name", String).zero().required().at(&[1]),
-        field("readOnly", Boolean).at(&[3]),
+        field("readOnly", Boolean).omitted().at(&[3]),
         field("recursiveReadOnly", String).at(&[4]),
-        field("volumeStatus", Object(&super::core_v1::VOLUME_STATUS)),
+        field("volumeStatus", Object(&super::core_v1::VOLUME_STATUS)).at(&[5]),
     ],
 };
 
@@ -2383,16 +2393,16 @@ pub(super) static VOLUME_RESOURCE_REQUIREMENTS: Type = Type {
 pub(super) static VOLUME_STATUS: Type = Type {
     name: "io.k8s.api.core.v1.VolumeStatus",
     atomic: false,
-    fields: &[field("image", Object(&super::core_v1::IMAGE_VOLUME_STATUS))],
+    fields: &[field("image", Object(&super::core_v1::IMAGE_VOLUME_STATUS)).at(&[1])],
 };
 
 pub(super) static VSPHERE_VIRTUAL_DISK_VOLUME_SOURCE: Type = Type {
     name: "io.k8s.api.core.v1.VsphereVirtualDiskVolumeSource",
     atomic: false,
     fields: &[
-        field("fsType", String).at(&[2]),
-        field("storagePolicyID", String).at(&[4]),
-        field("storagePolicyName", String).at(&[3]),
+        field("fsType", String).omitted().at(&[2]),
+        field("storagePolicyID", String).omitted().at(&[4]),
+        field("storagePolicyName", String).omitted().at(&[3]),
         field("volumePath", String).zero().required().at(&[1]),
     ],
 };

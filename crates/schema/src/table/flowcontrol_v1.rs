@@ -31,8 +31,8 @@ pub(super) static FLOW_SCHEMA_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -128,8 +128,8 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION_CONDITION: Type = Type {
     atomic: false,
     fields: &[
         field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).at(&[5]),
-        field("reason", String).at(&[4]),
+        field("message", String).omitted().at(&[5]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
         field("type", String).zero().required().at(&[1]),
     ],
@@ -177,7 +177,7 @@ pub(super) static RESOURCE_POLICY_RULE: Type = Type {
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[2]),
-        field("clusterScope", Boolean).at(&[4]),
+        field("clusterScope", Boolean).omitted().at(&[4]),
         field("namespaces", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[5]),

@@ -8,16 +8,16 @@ pub(super) static EVICTION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_SPEC)).zero().required(),
-        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_STATUS)).zero().at(&[3]),
     ],
 };
 
 pub(super) static EVICTION_POD_REFERENCE: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionPodReference",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("uid", String).zero().required()],
+    fields: &[field("name", String).zero().required().at(&[1]), field("uid", String).zero().required().at(&[2])],
 };
 
 pub(super) static EVICTION_REQUEST: Type = Type {
@@ -26,80 +26,83 @@ pub(super) static EVICTION_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_SPEC)).zero().required(),
-        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_STATUS)).zero().at(&[3]),
     ],
 };
 
 pub(super) static EVICTION_REQUEST_POD_REFERENCE: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestPodReference",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("uid", String).zero().required()],
+    fields: &[field("name", String).zero().required().at(&[1]), field("uid", String).zero().required().at(&[2])],
 };
 
 pub(super) static EVICTION_REQUEST_SPEC: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestSpec",
     atomic: false,
     fields: &[
-        field("intent", String).zero().required(),
-        field("requester", String).zero().required(),
-        field("target", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_TARGET)).zero().required(),
+        field("intent", String).zero().required().at(&[3]),
+        field("requester", String).zero().required().at(&[2]),
+        field("target", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_TARGET)).zero().required().at(&[1]),
     ],
 };
 
 pub(super) static EVICTION_REQUEST_STATUS: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestStatus",
     atomic: false,
-    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION))), field("observedGeneration", Int64)],
+    fields: &[
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[2]),
+    ],
 };
 
 pub(super) static EVICTION_REQUEST_TARGET: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionRequestTarget",
     atomic: false,
-    fields: &[field("pod", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_POD_REFERENCE))],
+    fields: &[field("pod", Object(&super::lifecycle_v1alpha1::EVICTION_REQUEST_POD_REFERENCE)).at(&[1])],
 };
 
 pub(super) static EVICTION_SPEC: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionSpec",
     atomic: false,
-    fields: &[field("target", Object(&super::lifecycle_v1alpha1::EVICTION_TARGET)).zero().required()],
+    fields: &[field("target", Object(&super::lifecycle_v1alpha1::EVICTION_TARGET)).zero().required().at(&[1])],
 };
 
 pub(super) static EVICTION_STATUS: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionStatus",
     atomic: false,
     fields: &[
-        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
-        field("observedGeneration", Int64),
-        field("requesters", List(&Object(&super::lifecycle_v1alpha1::REQUESTER))),
-        field("responders", List(&Object(&super::lifecycle_v1alpha1::RESPONDER_STATUS))),
-        field("targetResponders", List(&Object(&super::lifecycle_v1alpha1::TARGET_RESPONDER))),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[2]),
+        field("requesters", List(&Object(&super::lifecycle_v1alpha1::REQUESTER))).at(&[3]),
+        field("responders", List(&Object(&super::lifecycle_v1alpha1::RESPONDER_STATUS))).at(&[5]),
+        field("targetResponders", List(&Object(&super::lifecycle_v1alpha1::TARGET_RESPONDER))).at(&[4]),
     ],
 };
 
 pub(super) static EVICTION_TARGET: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.EvictionTarget",
     atomic: false,
-    fields: &[field("pod", Object(&super::lifecycle_v1alpha1::EVICTION_POD_REFERENCE))],
+    fields: &[field("pod", Object(&super::lifecycle_v1alpha1::EVICTION_POD_REFERENCE)).at(&[1])],
 };
 
 pub(super) static REQUESTER: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.Requester",
     atomic: false,
-    fields: &[field("intent", String).zero().required(), field("name", String).zero().required()],
+    fields: &[field("intent", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
 };
 
 pub(super) static RESPONDER_STATUS: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.ResponderStatus",
     atomic: false,
     fields: &[
-        field("completionTime", Time),
-        field("expectedCompletionTime", Time),
-        field("heartbeatTime", Time),
-        field("message", String),
-        field("name", String).zero().required(),
-        field("startTime", Time),
+        field("completionTime", Time).at(&[5]),
+        field("expectedCompletionTime", Time).at(&[4]),
+        field("heartbeatTime", Time).at(&[3]),
+        field("message", String).omitted().at(&[6]),
+        field("name", String).zero().required().at(&[1]),
+        field("startTime", Time).at(&[2]),
     ],
 };
 
@@ -107,8 +110,8 @@ pub(super) static TARGET_RESPONDER: Type = Type {
     name: "io.k8s.api.lifecycle.v1alpha1.TargetResponder",
     atomic: false,
     fields: &[
-        field("name", String).zero().required(),
-        field("priority", Int32).zero().required(),
-        field("state", String).zero().required(),
+        field("name", String).zero().required().at(&[1]),
+        field("priority", Int32).zero().required().at(&[2]),
+        field("state", String).zero().required().at(&[3]),
     ],
 };

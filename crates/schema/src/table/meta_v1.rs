@@ -30,7 +30,7 @@ pub(super) static API_RESOURCE: Type = Type {
     atomic: false,
     fields: &[
         field("categories", List(&String)).at(&[7]),
-        field("group", String).at(&[8]),
+        field("group", String).omitted().at(&[8]),
         field("kind", String).zero().required().at(&[3]),
         field("name", String).zero().required().at(&[1]),
         field("namespaced", Boolean).zero().required().at(&[2]),
@@ -38,7 +38,7 @@ pub(super) static API_RESOURCE: Type = Type {
         field("singularName", String).zero().required().at(&[6]),
         field("storageVersionHash", String).at(&[10]),
         field("verbs", List(&String)).required().at(&[4]),
-        field("version", String).at(&[9]),
+        field("version", String).omitted().at(&[9]),
     ],
 };
 
@@ -72,7 +72,7 @@ pub(super) static CONDITION: Type = Type {
     fields: &[
         field("lastTransitionTime", Time).required().at(&[4]),
         field("message", String).zero().required().at(&[6]),
-        field("observedGeneration", Int64).at(&[3]),
+        field("observedGeneration", Int64).omitted().at(&[3]),
         field("reason", String).zero().required().at(&[5]),
         field("status", String).zero().required().at(&[2]),
         field("type", String).zero().required().at(&[1]),
@@ -144,9 +144,9 @@ pub(super) static LIST_META: Type = Type {
     fields: &[
         field("continue", String).at(&[3]),
         field("remainingItemCount", Int64).at(&[4]),
-        field("resourceVersion", String).at(&[2]),
-        field("selfLink", String).at(&[1]),
-        field("shardInfo", Object(&super::meta_v1::SHARD_INFO)),
+        field("resourceVersion", String).omitted().at(&[2]),
+        field("selfLink", String).omitted().at(&[1]),
+        field("shardInfo", Object(&super::meta_v1::SHARD_INFO)).at(&[5]),
     ],
 };
 
@@ -157,9 +157,9 @@ pub(super) static MANAGED_FIELDS_ENTRY: Type = Type {
         field("apiVersion", String).at(&[3]),
         field("fieldsType", String).at(&[6]),
         field("fieldsV1", Any).at(&[7]),
-        field("manager", String).at(&[1]),
-        field("operation", String).at(&[2]),
-        field("subresource", String).at(&[8]),
+        field("manager", String).omitted().at(&[1]),
+        field("operation", String).omitted().at(&[2]),
+        field("subresource", String).omitted().at(&[8]),
         field("time", Time).at(&[4]),
     ],
 };
@@ -175,18 +175,18 @@ pub(super) static OBJECT_META: Type = Type {
         field("finalizers", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Patch::Set, retain_keys: false })
             .at(&[14]),
-        field("generateName", String).at(&[2]),
-        field("generation", Int64).at(&[7]),
+        field("generateName", String).omitted().at(&[2]),
+        field("generation", Int64).omitted().at(&[7]),
         field("labels", Map(&String)).at(&[11]),
         field("managedFields", List(&Object(&super::meta_v1::MANAGED_FIELDS_ENTRY))).at(&[17]),
-        field("name", String).at(&[1]),
-        field("namespace", String).at(&[3]),
+        field("name", String).omitted().at(&[1]),
+        field("namespace", String).omitted().at(&[3]),
         field("ownerReferences", List(&Object(&super::meta_v1::OWNER_REFERENCE)))
             .merged(&Merge { apply: ByKeys(&["uid"]), patch: ByKey("uid"), retain_keys: false })
             .at(&[13]),
-        field("resourceVersion", String).at(&[6]),
-        field("selfLink", String).at(&[4]),
-        field("uid", String).at(&[5]),
+        field("resourceVersion", String).omitted().at(&[6]),
+        field("selfLink", String).omitted().at(&[4]),
+        field("uid", String).omitted().at(&[5]),
     ],
 };
 
@@ -221,7 +221,7 @@ pub(super) static SERVER_ADDRESS_BY_CLIENT_CIDR: Type = Type {
 pub(super) static SHARD_INFO: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.ShardInfo",
     atomic: false,
-    fields: &[field("selector", String).zero().required()],
+    fields: &[field("selector", String).zero().required().at(&[1])],
 };
 
 pub(super) static STATUS: Type = Type {
@@ -232,9 +232,9 @@ pub(super) static STATUS: Type = Type {
         field("code", Int32).at(&[6]),
         field("details", Object(&super::meta_v1::STATUS_DETAILS)).at(&[5]),
         field("kind", String),
-        field("message", String).at(&[3]),
+        field("message", String).omitted().at(&[3]),
         field("metadata", Object(&super::meta_v1::LIST_META)).zero().required().at(&[1]),
-        field("reason", String).at(&[4]),
+        field("reason", String).omitted().at(&[4]),
         field("status", String).at(&[2]),
     ],
 };
@@ -242,7 +242,11 @@ pub(super) static STATUS: Type = Type {
 pub(super) static STATUS_CAUSE: Type = Type {
     name: "io.k8s.apimachinery.pkg.apis.meta.v1.StatusCause",
     atomic: false,
-    fields: &[field("field", String).at(&[3]), field("message", String).at(&[2]), field("reason", String).at(&[1])],
+    fields: &[
+        field("field", String).omitted().at(&[3]),
+        field("message", String).omitted().at(&[2]),
+        field("reason", String).omitted().at(&[1]),
+    ],
 };
 
 pub(super) static STATUS_DETAILS: Type = Type {
@@ -250,10 +254,10 @@ pub(super) static STATUS_DETAILS: Type = Type {
     atomic: false,
     fields: &[
         field("causes", List(&Object(&super::meta_v1::STATUS_CAUSE))).at(&[4]),
-        field("group", String).at(&[2]),
+        field("group", String).omitted().at(&[2]),
         field("kind", String).at(&[3]),
         field("name", String).at(&[1]),
         field("retryAfterSeconds", Int32).at(&[5]),
-        field("uid", String).at(&[6]),
+        field("uid", String).omitted().at(&[6]),
     ],
 };

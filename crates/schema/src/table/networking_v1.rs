@@ -7,7 +7,7 @@ pub(super) static HTTP_INGRESS_PATH: Type = Type {
     atomic: false,
     fields: &[
         field("backend", Object(&super::networking_v1::INGRESS_BACKEND)).zero().required().at(&[2]),
-        field("path", String).at(&[1]),
+        field("path", String).omitted().at(&[1]),
         field("pathType", String).required().at(&[3]),
     ],
 };
@@ -89,7 +89,7 @@ pub(super) static INGRESS_CLASS_SPEC: Type = Type {
     name: "io.k8s.api.networking.v1.IngressClassSpec",
     atomic: false,
     fields: &[
-        field("controller", String).at(&[1]),
+        field("controller", String).omitted().at(&[1]),
         field("parameters", Object(&super::networking_v1::INGRESS_CLASS_PARAMETERS_REFERENCE)).at(&[2]),
     ],
 };
@@ -98,8 +98,8 @@ pub(super) static INGRESS_LOAD_BALANCER_INGRESS: Type = Type {
     name: "io.k8s.api.networking.v1.IngressLoadBalancerIngress",
     atomic: false,
     fields: &[
-        field("hostname", String).at(&[2]),
-        field("ip", String).at(&[1]),
+        field("hostname", String).omitted().at(&[2]),
+        field("ip", String).omitted().at(&[1]),
         field("ports", List(&Object(&super::networking_v1::INGRESS_PORT_STATUS))).at(&[4]),
     ],
 };
@@ -124,7 +124,7 @@ pub(super) static INGRESS_RULE: Type = Type {
     name: "io.k8s.api.networking.v1.IngressRule",
     atomic: false,
     fields: &[
-        field("host", String).at(&[1]),
+        field("host", String).omitted().at(&[1]),
         field("http", Object(&super::networking_v1::HTTP_INGRESS_RULE_VALUE)).at(&[2, 1]),
     ],
 };
@@ -158,7 +158,7 @@ pub(super) static INGRESS_STATUS: Type = Type {
 pub(super) static INGRESS_TLS: Type = Type {
     name: "io.k8s.api.networking.v1.IngressTLS",
     atomic: false,
-    fields: &[field("hosts", List(&String)).at(&[1]), field("secretName", String).at(&[2])],
+    fields: &[field("hosts", List(&String)).at(&[1]), field("secretName", String).omitted().at(&[2])],
 };
 
 pub(super) static NETWORK_POLICY: Type = Type {
@@ -225,7 +225,7 @@ pub(super) static PARENT_REFERENCE: Type = Type {
     name: "io.k8s.api.networking.v1.ParentReference",
     atomic: false,
     fields: &[
-        field("group", String).at(&[1]),
+        field("group", String).omitted().at(&[1]),
         field("name", String).required().at(&[4]),
         field("namespace", String).at(&[3]),
         field("resource", String).required().at(&[2]),
@@ -235,7 +235,7 @@ pub(super) static PARENT_REFERENCE: Type = Type {
 pub(super) static SERVICE_BACKEND_PORT: Type = Type {
     name: "io.k8s.api.networking.v1.ServiceBackendPort",
     atomic: true,
-    fields: &[field("name", String).at(&[1]), field("number", Int32).at(&[2])],
+    fields: &[field("name", String).omitted().at(&[1]), field("number", Int32).omitted().at(&[2])],
 };
 
 pub(super) static SERVICE_CIDR: Type = Type {

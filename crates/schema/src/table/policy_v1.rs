@@ -50,6 +50,6 @@ pub(super) static POD_DISRUPTION_BUDGET_STATUS: Type = Type {
         field("disruptedPods", Map(&Time)).at(&[2]),
         field("disruptionsAllowed", Int32).zero().at(&[3]),
         field("expectedPods", Int32).zero().at(&[6]),
-        field("observedGeneration", Int64).at(&[1]),
+        field("observedGeneration", Int64).omitted().at(&[1]),
     ],
 };

@@ -81,9 +81,9 @@ pub(super) static SUBJECT: Type = Type {
     name: "io.k8s.api.rbac.v1.Subject",
     atomic: true,
     fields: &[
-        field("apiGroup", String).at(&[2]),
+        field("apiGroup", String).omitted().at(&[2]),
         field("kind", String).zero().required().at(&[1]),
         field("name", String).zero().required().at(&[3]),
-        field("namespace", String).at(&[4]),
+        field("namespace", String).omitted().at(&[4]),
     ],
 };

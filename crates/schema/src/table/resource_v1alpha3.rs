@@ -9,7 +9,7 @@ pub(super) static DEVICE_TAINT: Type = Type {
         field("effect", String).zero().required().at(&[3]),
         field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
-        field("value", String).at(&[2]),
+        field("value", String).omitted().at(&[2]),
     ],
 };
 
@@ -52,10 +52,10 @@ pub(super) static PARTITION_TYPE_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.PartitionTypeStatus",
     atomic: false,
     fields: &[
-        field("allocatable", Int32).zero().required(),
-        field("attribute", String).zero().required(),
-        field("total", Int32).zero().required(),
-        field("type", String).zero().required(),
+        field("allocatable", Int32).zero().required().at(&[3]),
+        field("attribute", String).zero().required().at(&[4]),
+        field("total", Int32).zero().required().at(&[2]),
+        field("type", String).zero().required().at(&[1]),
     ],
 };
 
@@ -63,18 +63,18 @@ pub(super) static POOL_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.PoolStatus",
     atomic: false,
     fields: &[
-        field("allocatedDevices", Int32),
-        field("availableDevices", Int32),
-        field("driver", String).required(),
-        field("generation", Int64).zero().required(),
-        field("nodeName", String),
-        field("partitionSummary", List(&Object(&super::resource_v1alpha3::PARTITION_TYPE_STATUS))),
-        field("poolName", String).required(),
-        field("resourceSliceCount", Int32),
-        field("shareableSummary", Object(&super::resource_v1alpha3::SHAREABLE_SUMMARY_STATUS)),
-        field("totalDevices", Int32),
-        field("unavailableDevices", Int32),
-        field("validationError", String),
+        field("allocatedDevices", Int32).at(&[5]),
+        field("availableDevices", Int32).at(&[6]),
+        field("driver", String).required().at(&[1]),
+        field("generation", Int64).zero().required().at(&[9]),
+        field("nodeName", String).at(&[3]),
+        field("partitionSummary", List(&Object(&super::resource_v1alpha3::PARTITION_TYPE_STATUS))).at(&[11]),
+        field("poolName", String).required().at(&[2]),
+        field("resourceSliceCount", Int32).at(&[8]),
+        field("shareableSummary", Object(&super::resource_v1alpha3::SHAREABLE_SUMMARY_STATUS)).at(&[13]),
+        field("totalDevices", Int32).at(&[4]),
+        field("unavailableDevices", Int32).at(&[7]),
+        field("validationError", String).at(&[10]),
     ],
 };
 
@@ -84,9 +84,9 @@ pub(super) static RESOURCE_POOL_STATUS_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_SPEC)).zero().required(),
-        field("status", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_STATUS)),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::resource_v1alpha3::RESOURCE_POOL_STATUS_REQUEST_STATUS)).at(&[3]),
     ],
 };
 
@@ -94,10 +94,10 @@ pub(super) static RESOURCE_POOL_STATUS_REQUEST_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.ResourcePoolStatusRequestSpec",
     atomic: false,
     fields: &[
-        field("defaultPartitionTypeAttribute", String),
-        field("driver", String).zero().required(),
-        field("limit", Int32),
-        field("poolName", String),
+        field("defaultPartitionTypeAttribute", String).at(&[4]),
+        field("driver", String).zero().required().at(&[1]),
+        field("limit", Int32).at(&[3]),
+        field("poolName", String).at(&[2]),
     ],
 };
 
@@ -105,13 +105,11 @@ pub(super) static RESOURCE_POOL_STATUS_REQUEST_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.ResourcePoolStatusRequestStatus",
     atomic: false,
     fields: &[
-        field("conditions", List(&Object(&super::meta_v1::CONDITION))).merged(&Merge {
-            apply: ByKeys(&["type"]),
-            patch: ByKey("type"),
-            retain_keys: false,
-        }),
-        field("poolCount", Int32).required(),
-        field("pools", List(&Object(&super::resource_v1alpha3::POOL_STATUS))),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION)))
+            .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+            .at(&[3]),
+        field("poolCount", Int32).required().at(&[6]),
+        field("pools", List(&Object(&super::resource_v1alpha3::POOL_STATUS))).at(&[2]),
     ],
 };
 
@@ -121,7 +119,7 @@ pub(super) static SHAREABLE_CAPACITY_STATUS: Type = Type {
     fields: &[
         field("available", Quantity).required(),
         field("consumed", Quantity).required(),
-        field("name", String).zero().required(),
+        field("name", String).zero().required().at(&[1]),
         field("total", Quantity).required(),
     ],
 };
@@ -130,8 +128,8 @@ pub(super) static SHAREABLE_SUMMARY_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1alpha3.ShareableSummaryStatus",
     atomic: false,
     fields: &[
-        field("capacity", List(&Object(&super::resource_v1alpha3::SHAREABLE_CAPACITY_STATUS))),
-        field("fullyAvailableDevices", Int32).zero().required(),
-        field("partiallyAvailableDevices", Int32).zero().required(),
+        field("capacity", List(&Object(&super::resource_v1alpha3::SHAREABLE_CAPACITY_STATUS))).at(&[3]),
+        field("fullyAvailableDevices", Int32).zero().required().at(&[1]),
+        field("partiallyAvailableDevices", Int32).zero().required().at(&[2]),
     ],
 };

@@ -40,7 +40,7 @@ pub(super) static BASIC_DEVICE: Type = Type {
         field("bindsToNode", Boolean).at(&[8]),
         field("capacity", Map(&Object(&super::resource_v1beta1::DEVICE_CAPACITY))).at(&[2]),
         field("consumesCounters", List(&Object(&super::resource_v1beta1::DEVICE_COUNTER_CONSUMPTION))).at(&[3]),
-        field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta1::NODE_ALLOCATABLE_RESOURCE))),
+        field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta1::NODE_ALLOCATABLE_RESOURCE))).at(&[14]),
         field("nodeName", String).at(&[4]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[5]),
         field("taints", List(&Object(&super::resource_v1beta1::DEVICE_TAINT))).at(&[7]),
@@ -127,13 +127,13 @@ pub(super) static DEVICE_ATTRIBUTE: Type = Type {
     atomic: false,
     fields: &[
         field("bool", Boolean).at(&[3]),
-        field("bools", List(&Boolean)),
+        field("bools", List(&Boolean)).at(&[7]),
         field("int", Int64).at(&[2]),
-        field("ints", List(&Int64)),
+        field("ints", List(&Int64)).at(&[6]),
         field("string", String).at(&[4]),
-        field("strings", List(&String)),
+        field("strings", List(&String)).at(&[8]),
         field("version", String).at(&[5]),
-        field("versions", List(&String)),
+        field("versions", List(&String)).at(&[9]),
     ],
 };
 
@@ -223,9 +223,9 @@ pub(super) static DEVICE_REQUEST: Type = Type {
     atomic: false,
     fields: &[
         field("adminAccess", Boolean).at(&[6]),
-        field("allocationMode", String).at(&[4]),
+        field("allocationMode", String).omitted().at(&[4]),
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[9]),
-        field("count", Int64).at(&[5]),
+        field("count", Int64).omitted().at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
         field("deviceClassName", String).zero().at(&[2]),
         field("firstAvailable", List(&Object(&super::resource_v1beta1::DEVICE_SUB_REQUEST))).at(&[7]),
@@ -248,7 +248,7 @@ pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
         field("pool", String).zero().required().at(&[3]),
         field("request", String).zero().required().at(&[1]),
         field("shareID", String).at(&[9]),
-        field("skipNodeOperations", List(&String)),
+        field("skipNodeOperations", List(&String)).at(&[11]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[6]),
     ],
 };
@@ -263,9 +263,9 @@ pub(super) static DEVICE_SUB_REQUEST: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceSubRequest",
     atomic: false,
     fields: &[
-        field("allocationMode", String).at(&[4]),
+        field("allocationMode", String).omitted().at(&[4]),
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[8]),
-        field("count", Int64).at(&[5]),
+        field("count", Int64).omitted().at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
         field("deviceClassName", String).zero().required().at(&[2]),
         field("name", String).zero().required().at(&[1]),
@@ -281,7 +281,7 @@ pub(super) static DEVICE_TAINT: Type = Type {
         field("effect", String).zero().required().at(&[3]),
         field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
-        field("value", String).at(&[2]),
+        field("value", String).omitted().at(&[2]),
     ],
 };
 
@@ -289,11 +289,11 @@ pub(super) static DEVICE_TOLERATION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceToleration",
     atomic: false,
     fields: &[
-        field("effect", String).at(&[4]),
-        field("key", String).at(&[1]),
+        field("effect", String).omitted().at(&[4]),
+        field("key", String).omitted().at(&[1]),
         field("operator", String).or("Equal").at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
-        field("value", String).at(&[3]),
+        field("value", String).omitted().at(&[3]),
     ],
 };
 
@@ -301,8 +301,8 @@ pub(super) static NETWORK_DEVICE_DATA: Type = Type {
     name: "io.k8s.api.resource.v1beta1.NetworkDeviceData",
     atomic: false,
     fields: &[
-        field("hardwareAddress", String).at(&[3]),
-        field("interfaceName", String).at(&[1]),
+        field("hardwareAddress", String).omitted().at(&[3]),
+        field("interfaceName", String).omitted().at(&[1]),
         field("ips", List(&String)).at(&[2]),
     ],
 };
@@ -310,7 +310,11 @@ pub(super) static NETWORK_DEVICE_DATA: Type = Type {
 pub(super) static NODE_ALLOCATABLE_MAPPING: Type = Type {
     name: "io.k8s.api.resource.v1beta1.NodeAllocatableMapping",
     atomic: false,
-    fields: &[field("capacityKey", String), field("capacityMultiplier", Quantity), field("deviceMultiplier", Quantity)],
+    fields: &[
+        field("capacityKey", String).at(&[1]),
+        field("capacityMultiplier", Quantity),
+        field("deviceMultiplier", Quantity),
+    ],
 };
 
 pub(super) static NODE_ALLOCATABLE_OVERHEAD: Type = Type {
@@ -323,8 +327,8 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
     name: "io.k8s.api.resource.v1beta1.NodeAllocatableResource",
     atomic: false,
     fields: &[
-        field("mapping", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_MAPPING)),
-        field("overhead", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_OVERHEAD)),
+        field("mapping", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_MAPPING)).at(&[3]),
+        field("overhead", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_OVERHEAD)).at(&[4]),
     ],
 };
 
@@ -350,7 +354,7 @@ pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimConsumerReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String).at(&[1]),
+        field("apiGroup", String).omitted().at(&[1]),
         field("name", String).zero().required().at(&[4]),
         field("resource", String).zero().required().at(&[3]),
         field("uid", String).zero().required().at(&[5]),
@@ -431,10 +435,10 @@ pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
         field("driver", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[3]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
-        field("partitionTypeAttribute", String),
+        field("partitionTypeAttribute", String).at(&[9]),
         field("perDeviceNodeSelection", Boolean).at(&[7]),
         field("pool", Object(&super::resource_v1beta1::RESOURCE_POOL)).zero().required().at(&[2]),
         field("sharedCounters", List(&Object(&super::resource_v1beta1::COUNTER_SET))).at(&[8]),
-        field("skipNodeOperations", List(&String)),
+        field("skipNodeOperations", List(&String)).at(&[10]),
     ],
 };

@@ -88,7 +88,7 @@ pub(super) static DEVICE: Type = Type {
         field("capacity", Map(&Object(&super::resource_v1beta2::DEVICE_CAPACITY))).at(&[3]),
         field("consumesCounters", List(&Object(&super::resource_v1beta2::DEVICE_COUNTER_CONSUMPTION))).at(&[4]),
         field("name", String).zero().required().at(&[1]),
-        field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta2::NODE_ALLOCATABLE_RESOURCE))),
+        field("nodeAllocatableResources", Map(&Object(&super::resource_v1beta2::NODE_ALLOCATABLE_RESOURCE))).at(&[14]),
         field("nodeName", String).at(&[5]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[6]),
         field("taints", List(&Object(&super::resource_v1beta2::DEVICE_TAINT))).at(&[8]),
@@ -119,13 +119,13 @@ pub(super) static DEVICE_ATTRIBUTE: Type = Type {
     atomic: false,
     fields: &[
         field("bool", Boolean).at(&[3]),
-        field("bools", List(&Boolean)),
+        field("bools", List(&Boolean)).at(&[7]),
         field("int", Int64).at(&[2]),
-        field("ints", List(&Int64)),
+        field("ints", List(&Int64)).at(&[6]),
         field("string", String).at(&[4]),
-        field("strings", List(&String)),
+        field("strings", List(&String)).at(&[8]),
         field("version", String).at(&[5]),
-        field("versions", List(&String)),
+        field("versions", List(&String)).at(&[9]),
     ],
 };
 
@@ -233,7 +233,7 @@ pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
         field("pool", String).zero().required().at(&[3]),
         field("request", String).zero().required().at(&[1]),
         field("shareID", String).at(&[9]),
-        field("skipNodeOperations", List(&String)),
+        field("skipNodeOperations", List(&String)).at(&[11]),
         field("tolerations", List(&Object(&super::resource_v1beta2::DEVICE_TOLERATION))).at(&[6]),
     ],
 };
@@ -248,9 +248,9 @@ pub(super) static DEVICE_SUB_REQUEST: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceSubRequest",
     atomic: false,
     fields: &[
-        field("allocationMode", String).at(&[4]),
+        field("allocationMode", String).omitted().at(&[4]),
         field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
-        field("count", Int64).at(&[5]),
+        field("count", Int64).omitted().at(&[5]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
         field("deviceClassName", String).zero().required().at(&[2]),
         field("name", String).zero().required().at(&[1]),
@@ -266,7 +266,7 @@ pub(super) static DEVICE_TAINT: Type = Type {
         field("effect", String).zero().required().at(&[3]),
         field("key", String).zero().required().at(&[1]),
         field("timeAdded", Time).at(&[4]),
-        field("value", String).at(&[2]),
+        field("value", String).omitted().at(&[2]),
     ],
 };
 
@@ -276,9 +276,9 @@ pub(super) static DEVICE_TAINT_RULE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_SPEC)).zero().required(),
-        field("status", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::resource_v1beta2::DEVICE_TAINT_RULE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -286,36 +286,34 @@ pub(super) static DEVICE_TAINT_RULE_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceTaintRuleSpec",
     atomic: false,
     fields: &[
-        field("deviceSelector", Object(&super::resource_v1beta2::DEVICE_TAINT_SELECTOR)),
-        field("taint", Object(&super::resource_v1beta2::DEVICE_TAINT)).zero().required(),
+        field("deviceSelector", Object(&super::resource_v1beta2::DEVICE_TAINT_SELECTOR)).at(&[1]),
+        field("taint", Object(&super::resource_v1beta2::DEVICE_TAINT)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static DEVICE_TAINT_RULE_STATUS: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceTaintRuleStatus",
     atomic: false,
-    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION))).merged(&Merge {
-        apply: ByKeys(&["type"]),
-        patch: ByKey("type"),
-        retain_keys: false,
-    })],
+    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION)))
+        .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
+        .at(&[1])],
 };
 
 pub(super) static DEVICE_TAINT_SELECTOR: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceTaintSelector",
     atomic: false,
-    fields: &[field("device", String), field("driver", String), field("pool", String)],
+    fields: &[field("device", String).at(&[4]), field("driver", String).at(&[2]), field("pool", String).at(&[3])],
 };
 
 pub(super) static DEVICE_TOLERATION: Type = Type {
     name: "io.k8s.api.resource.v1beta2.DeviceToleration",
     atomic: false,
     fields: &[
-        field("effect", String).at(&[4]),
-        field("key", String).at(&[1]),
+        field("effect", String).omitted().at(&[4]),
+        field("key", String).omitted().at(&[1]),
         field("operator", String).or("Equal").at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
-        field("value", String).at(&[3]),
+        field("value", String).omitted().at(&[3]),
     ],
 };
 
@@ -324,9 +322,9 @@ pub(super) static EXACT_DEVICE_REQUEST: Type = Type {
     atomic: false,
     fields: &[
         field("adminAccess", Boolean).at(&[5]),
-        field("allocationMode", String).at(&[3]),
+        field("allocationMode", String).omitted().at(&[3]),
         field("capacity", Object(&super::resource_v1beta2::CAPACITY_REQUIREMENTS)).at(&[7]),
-        field("count", Int64).at(&[4]),
+        field("count", Int64).omitted().at(&[4]),
         field("derivedAttributes", List(&Object(&super::resource_v1beta2::DEVICE_DERIVED_ATTRIBUTE))),
         field("deviceClassName", String).zero().required().at(&[1]),
         field("selectors", List(&Object(&super::resource_v1beta2::DEVICE_SELECTOR))).at(&[2]),
@@ -338,8 +336,8 @@ pub(super) static NETWORK_DEVICE_DATA: Type = Type {
     name: "io.k8s.api.resource.v1beta2.NetworkDeviceData",
     atomic: false,
     fields: &[
-        field("hardwareAddress", String).at(&[3]),
-        field("interfaceName", String).at(&[1]),
+        field("hardwareAddress", String).omitted().at(&[3]),
+        field("interfaceName", String).omitted().at(&[1]),
         field("ips", List(&String)).at(&[2]),
     ],
 };
@@ -347,7 +345,11 @@ pub(super) static NETWORK_DEVICE_DATA: Type = Type {
 pub(super) static NODE_ALLOCATABLE_MAPPING: Type = Type {
     name: "io.k8s.api.resource.v1beta2.NodeAllocatableMapping",
     atomic: false,
-    fields: &[field("capacityKey", String), field("capacityMultiplier", Quantity), field("deviceMultiplier", Quantity)],
+    fields: &[
+        field("capacityKey", String).at(&[1]),
+        field("capacityMultiplier", Quantity),
+        field("deviceMultiplier", Quantity),
+    ],
 };
 
 pub(super) static NODE_ALLOCATABLE_OVERHEAD: Type = Type {
@@ -360,8 +362,8 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
     name: "io.k8s.api.resource.v1beta2.NodeAllocatableResource",
     atomic: false,
     fields: &[
-        field("mapping", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_MAPPING)),
-        field("overhead", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_OVERHEAD)),
+        field("mapping", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_MAPPING)).at(&[3]),
+        field("overhead", Object(&super::resource_v1beta2::NODE_ALLOCATABLE_OVERHEAD)).at(&[4]),
     ],
 };
 
@@ -387,7 +389,7 @@ pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
     name: "io.k8s.api.resource.v1beta2.ResourceClaimConsumerReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String).at(&[1]),
+        field("apiGroup", String).omitted().at(&[1]),
         field("name", String).zero().required().at(&[4]),
         field("resource", String).zero().required().at(&[3]),
         field("uid", String).zero().required().at(&[5]),
@@ -468,10 +470,10 @@ pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
         field("driver", String).zero().required().at(&[1]),
         field("nodeName", String).at(&[3]),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
-        field("partitionTypeAttribute", String),
+        field("partitionTypeAttribute", String).at(&[9]),
         field("perDeviceNodeSelection", Boolean).at(&[7]),
         field("pool", Object(&super::resource_v1beta2::RESOURCE_POOL)).zero().required().at(&[2]),
         field("sharedCounters", List(&Object(&super::resource_v1beta2::COUNTER_SET))).at(&[8]),
-        field("skipNodeOperations", List(&String)),
+        field("skipNodeOperations", List(&String)).at(&[10]),
     ],
 };

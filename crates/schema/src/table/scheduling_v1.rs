@@ -7,8 +7,8 @@ pub(super) static PRIORITY_CLASS: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String),
-        field("description", String).at(&[4]),
-        field("globalDefault", Boolean).at(&[3]),
+        field("description", String).omitted().at(&[4]),
+        field("globalDefault", Boolean).omitted().at(&[3]),
         field("kind", String),
         field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("preemptionPolicy", String).at(&[5]),

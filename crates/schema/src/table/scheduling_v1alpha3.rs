@@ -26,7 +26,7 @@ pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
 pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositeGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minGroupCount", Int32).zero().required()],
+    fields: &[field("minGroupCount", Int32).zero().required().at(&[1])],
 };
 
 pub(super) static COMPOSITE_POD_GROUP: Type = Type {
@@ -35,24 +35,24 @@ pub(super) static COMPOSITE_POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SPEC)).zero().required(),
-        field("status", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_STATUS)).zero().at(&[3]),
     ],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSchedulingConstraints",
     atomic: false,
-    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT))).at(&[1])],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSchedulingPolicy",
     atomic: false,
     fields: &[
-        field("basic", Object(&super::scheduling_v1alpha3::COMPOSITE_BASIC_SCHEDULING_POLICY)),
-        field("gang", Object(&super::scheduling_v1alpha3::COMPOSITE_GANG_SCHEDULING_POLICY)),
+        field("basic", Object(&super::scheduling_v1alpha3::COMPOSITE_BASIC_SCHEDULING_POLICY)).at(&[1]),
+        field("gang", Object(&super::scheduling_v1alpha3::COMPOSITE_GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
 };
 
@@ -60,23 +60,25 @@ pub(super) static COMPOSITE_POD_GROUP_SPEC: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupSpec",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)),
-        field("parentCompositePodGroupName", String),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)).at(&[5]),
+        field("parentCompositePodGroupName", String).at(&[1]),
+        field("preemptionPolicy", String).at(&[8]),
+        field("priority", Int32).at(&[7]),
+        field("priorityClassName", String).omitted().at(&[6]),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS))
+            .at(&[4]),
         field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
             .zero()
-            .required(),
-        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).zero().required(),
+            .required()
+            .at(&[3]),
+        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.CompositePodGroupStatus",
     atomic: false,
-    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION)))],
+    fields: &[field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1])],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
@@ -84,16 +86,18 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     atomic: false,
     fields: &[
         field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE))),
-        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)),
-        field("name", String).zero().required(),
-        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::COMPOSITE_DISRUPTION_MODE)).at(&[4]),
+        field("name", String).zero().required().at(&[1]),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))).at(&[8]),
+        field("preemptionPolicy", String).at(&[7]),
+        field("priority", Int32).at(&[6]),
+        field("priorityClassName", String).omitted().at(&[5]),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS))
+            .at(&[3]),
         field("schedulingPolicy", Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
             .zero()
-            .required(),
+            .required()
+            .at(&[2]),
     ],
 };
 
@@ -109,7 +113,7 @@ pub(super) static DISRUPTION_MODE: Type = Type {
 pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.GangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32).zero().required()],
+    fields: &[field("minCount", Int32).zero().required().at(&[1])],
 };
 
 pub(super) static POD_GROUP: Type = Type {
@@ -118,9 +122,9 @@ pub(super) static POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::scheduling_v1alpha3::POD_GROUP_SPEC)).zero().required(),
-        field("status", Object(&super::scheduling_v1alpha3::POD_GROUP_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::scheduling_v1alpha3::POD_GROUP_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::scheduling_v1alpha3::POD_GROUP_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -128,30 +132,30 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).zero().required(),
-        field("resourceClaimName", String),
-        field("resourceClaimTemplateName", String),
+        field("name", String).zero().required().at(&[1]),
+        field("resourceClaimName", String).at(&[2]),
+        field("resourceClaimTemplateName", String).at(&[3]),
     ],
 };
 
 pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("resourceClaimName", String)],
+    fields: &[field("name", String).zero().required().at(&[1]), field("resourceClaimName", String).at(&[2])],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupSchedulingConstraints",
     atomic: false,
-    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT))).at(&[1])],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupSchedulingPolicy",
     atomic: false,
     fields: &[
-        field("basic", Object(&super::scheduling_v1alpha3::BASIC_SCHEDULING_POLICY)),
-        field("gang", Object(&super::scheduling_v1alpha3::GANG_SCHEDULING_POLICY)),
+        field("basic", Object(&super::scheduling_v1alpha3::BASIC_SCHEDULING_POLICY)).at(&[1]),
+        field("gang", Object(&super::scheduling_v1alpha3::GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
 };
 
@@ -159,15 +163,18 @@ pub(super) static POD_GROUP_SPEC: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupSpec",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)),
-        field("parentCompositePodGroupName", String),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
-        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
-        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)).at(&[6]),
+        field("parentCompositePodGroupName", String).at(&[1]),
+        field("preemptionPolicy", String).at(&[9]),
+        field("priority", Int32).at(&[8]),
+        field("priorityClassName", String).omitted().at(&[7]),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))).at(&[5]),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[4]),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY))
+            .zero()
+            .required()
+            .at(&[3]),
+        field("workloadRef", Object(&super::scheduling_v1alpha3::WORKLOAD_REFERENCE)).at(&[2]),
     ],
 };
 
@@ -175,8 +182,9 @@ pub(super) static POD_GROUP_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupStatus",
     atomic: false,
     fields: &[
-        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
-        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM_STATUS))),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
+        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM_STATUS)))
+            .at(&[2]),
     ],
 };
 
@@ -184,14 +192,17 @@ pub(super) static POD_GROUP_TEMPLATE: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.PodGroupTemplate",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)),
-        field("name", String).zero().required(),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))),
-        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
+        field("disruptionMode", Object(&super::scheduling_v1alpha3::DISRUPTION_MODE)).at(&[5]),
+        field("name", String).zero().required().at(&[1]),
+        field("preemptionPolicy", String).at(&[8]),
+        field("priority", Int32).at(&[7]),
+        field("priorityClassName", String).omitted().at(&[6]),
+        field("resourceClaims", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_RESOURCE_CLAIM))).at(&[4]),
+        field("schedulingConstraints", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[3]),
+        field("schedulingPolicy", Object(&super::scheduling_v1alpha3::POD_GROUP_SCHEDULING_POLICY))
+            .zero()
+            .required()
+            .at(&[2]),
     ],
 };
 
@@ -204,16 +215,16 @@ pub(super) static SINGLE_DISRUPTION_MODE: Type =
 pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.TopologyConstraint",
     atomic: false,
-    fields: &[field("key", String).zero().required()],
+    fields: &[field("key", String).zero().required().at(&[1])],
 };
 
 pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.TypedLocalObjectReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String),
-        field("kind", String).zero().required(),
-        field("name", String).zero().required(),
+        field("apiGroup", String).at(&[1]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
     ],
 };
 
@@ -223,8 +234,8 @@ pub(super) static WORKLOAD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::scheduling_v1alpha3::WORKLOAD_SPEC)).zero().required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::scheduling_v1alpha3::WORKLOAD_SPEC)).zero().required().at(&[2]),
     ],
 };
 
@@ -246,31 +257,31 @@ pub(super) static WORKLOAD_POD_GROUP_DISRUPTION_MODE: Type = Type {
 pub(super) static WORKLOAD_POD_GROUP_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32)],
+    fields: &[field("minCount", Int32).at(&[1])],
 };
 
 pub(super) static WORKLOAD_POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).zero().required(),
-        field("resourceClaimName", String),
-        field("resourceClaimTemplateName", String),
+        field("name", String).zero().required().at(&[1]),
+        field("resourceClaimName", String).at(&[2]),
+        field("resourceClaimTemplateName", String).at(&[3]),
     ],
 };
 
 pub(super) static WORKLOAD_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingConstraints",
     atomic: false,
-    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT)))],
+    fields: &[field("topology", List(&Object(&super::scheduling_v1alpha3::TOPOLOGY_CONSTRAINT))).at(&[1])],
 };
 
 pub(super) static WORKLOAD_POD_GROUP_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadPodGroupSchedulingPolicy",
     atomic: false,
     fields: &[
-        field("basic", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_BASIC_SCHEDULING_POLICY)),
-        field("gang", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_GANG_SCHEDULING_POLICY)),
+        field("basic", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_BASIC_SCHEDULING_POLICY)).at(&[1]),
+        field("gang", Object(&super::scheduling_v1alpha3::WORKLOAD_POD_GROUP_GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
 };
 
@@ -280,15 +291,19 @@ pub(super) static WORKLOAD_POD_GROUP_SINGLE_DISRUPTION_MODE: Type =
 pub(super) static WORKLOAD_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadReference",
     atomic: false,
-    fields: &[field("templateName", String).zero().required(), field("workloadName", String).zero().required()],
+    fields: &[
+        field("templateName", String).zero().required().at(&[2]),
+        field("workloadName", String).zero().required().at(&[1]),
+    ],
 };
 
 pub(super) static WORKLOAD_SPEC: Type = Type {
     name: "io.k8s.api.scheduling.v1alpha3.WorkloadSpec",
     atomic: false,
     fields: &[
-        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE))),
-        field("controllerRef", Object(&super::scheduling_v1alpha3::TYPED_LOCAL_OBJECT_REFERENCE)),
-        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))),
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1alpha3::COMPOSITE_POD_GROUP_TEMPLATE)))
+            .at(&[3]),
+        field("controllerRef", Object(&super::scheduling_v1alpha3::TYPED_LOCAL_OBJECT_REFERENCE)).at(&[1]),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1alpha3::POD_GROUP_TEMPLATE))).at(&[2]),
     ],
 };

@@ -26,21 +26,21 @@ pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
 pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositeGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minGroupCount", Int32).zero().required()],
+    fields: &[field("minGroupCount", Int32).zero().required().at(&[1])],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupSchedulingConstraints",
     atomic: false,
-    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT)))],
+    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT))).at(&[1])],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupSchedulingPolicy",
     atomic: false,
     fields: &[
-        field("basic", Object(&super::scheduling_v1beta1::COMPOSITE_BASIC_SCHEDULING_POLICY)),
-        field("gang", Object(&super::scheduling_v1beta1::COMPOSITE_GANG_SCHEDULING_POLICY)),
+        field("basic", Object(&super::scheduling_v1beta1::COMPOSITE_BASIC_SCHEDULING_POLICY)).at(&[1]),
+        field("gang", Object(&super::scheduling_v1beta1::COMPOSITE_GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
 };
 
@@ -49,16 +49,18 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     atomic: false,
     fields: &[
         field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
-        field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)),
-        field("name", String).zero().required(),
-        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("schedulingConstraints", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS)),
+        field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)).at(&[4]),
+        field("name", String).zero().required().at(&[1]),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))).at(&[8]),
+        field("preemptionPolicy", String).at(&[7]),
+        field("priority", Int32).at(&[6]),
+        field("priorityClassName", String).omitted().at(&[5]),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS))
+            .at(&[3]),
         field("schedulingPolicy", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
             .zero()
-            .required(),
+            .required()
+            .at(&[2]),
     ],
 };
 
@@ -74,7 +76,7 @@ pub(super) static DISRUPTION_MODE: Type = Type {
 pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.GangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32).zero().required()],
+    fields: &[field("minCount", Int32).zero().required().at(&[1])],
 };
 
 pub(super) static POD_GROUP: Type = Type {
@@ -83,9 +85,9 @@ pub(super) static POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).zero().required(),
-        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)).zero(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).zero().required().at(&[2]),
+        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -93,30 +95,30 @@ pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).zero().required(),
-        field("resourceClaimName", String),
-        field("resourceClaimTemplateName", String),
+        field("name", String).zero().required().at(&[1]),
+        field("resourceClaimName", String).at(&[2]),
+        field("resourceClaimTemplateName", String).at(&[3]),
     ],
 };
 
 pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("resourceClaimName", String)],
+    fields: &[field("name", String).zero().required().at(&[1]), field("resourceClaimName", String).at(&[2])],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupSchedulingConstraints",
     atomic: false,
-    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT)))],
+    fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT))).at(&[1])],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupSchedulingPolicy",
     atomic: false,
     fields: &[
-        field("basic", Object(&super::scheduling_v1beta1::BASIC_SCHEDULING_POLICY)),
-        field("gang", Object(&super::scheduling_v1beta1::GANG_SCHEDULING_POLICY)),
+        field("basic", Object(&super::scheduling_v1beta1::BASIC_SCHEDULING_POLICY)).at(&[1]),
+        field("gang", Object(&super::scheduling_v1beta1::GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
 };
 
@@ -124,15 +126,18 @@ pub(super) static POD_GROUP_SPEC: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupSpec",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)),
-        field("parentCompositePodGroupName", String),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
-        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
-        field("workloadRef", Object(&super::scheduling_v1beta1::WORKLOAD_REFERENCE)),
+        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)).at(&[6]),
+        field("parentCompositePodGroupName", String).at(&[1]),
+        field("preemptionPolicy", String).at(&[9]),
+        field("priority", Int32).at(&[8]),
+        field("priorityClassName", String).omitted().at(&[7]),
+        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))).at(&[5]),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[4]),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY))
+            .zero()
+            .required()
+            .at(&[3]),
+        field("workloadRef", Object(&super::scheduling_v1beta1::WORKLOAD_REFERENCE)).at(&[2]),
     ],
 };
 
@@ -140,8 +145,9 @@ pub(super) static POD_GROUP_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupStatus",
     atomic: false,
     fields: &[
-        field("conditions", List(&Object(&super::meta_v1::CONDITION))),
-        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM_STATUS))),
+        field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
+        field("resourceClaimStatuses", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM_STATUS)))
+            .at(&[2]),
     ],
 };
 
@@ -149,14 +155,17 @@ pub(super) static POD_GROUP_TEMPLATE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupTemplate",
     atomic: false,
     fields: &[
-        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)),
-        field("name", String).zero().required(),
-        field("preemptionPolicy", String),
-        field("priority", Int32),
-        field("priorityClassName", String),
-        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))),
-        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)),
-        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY)).zero().required(),
+        field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)).at(&[5]),
+        field("name", String).zero().required().at(&[1]),
+        field("preemptionPolicy", String).at(&[8]),
+        field("priority", Int32).at(&[7]),
+        field("priorityClassName", String).omitted().at(&[6]),
+        field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))).at(&[4]),
+        field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[3]),
+        field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY))
+            .zero()
+            .required()
+            .at(&[2]),
     ],
 };
 
@@ -169,16 +178,16 @@ pub(super) static SINGLE_DISRUPTION_MODE: Type =
 pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TopologyConstraint",
     atomic: false,
-    fields: &[field("key", String).zero().required()],
+    fields: &[field("key", String).zero().required().at(&[1])],
 };
 
 pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TypedLocalObjectReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String),
-        field("kind", String).zero().required(),
-        field("name", String).zero().required(),
+        field("apiGroup", String).at(&[1]),
+        field("kind", String).zero().required().at(&[2]),
+        field("name", String).zero().required().at(&[3]),
     ],
 };
 
@@ -188,23 +197,27 @@ pub(super) static WORKLOAD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required(),
-        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).zero().required(),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).zero().required().at(&[2]),
     ],
 };
 
 pub(super) static WORKLOAD_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.WorkloadReference",
     atomic: false,
-    fields: &[field("templateName", String).zero().required(), field("workloadName", String).zero().required()],
+    fields: &[
+        field("templateName", String).zero().required().at(&[2]),
+        field("workloadName", String).zero().required().at(&[1]),
+    ],
 };
 
 pub(super) static WORKLOAD_SPEC: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.WorkloadSpec",
     atomic: false,
     fields: &[
-        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
-        field("controllerRef", Object(&super::scheduling_v1beta1::TYPED_LOCAL_OBJECT_REFERENCE)),
-        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))),
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE)))
+            .at(&[3]),
+        field("controllerRef", Object(&super::scheduling_v1beta1::TYPED_LOCAL_OBJECT_REFERENCE)).at(&[1]),
+        field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))).at(&[2]),
     ],
 };

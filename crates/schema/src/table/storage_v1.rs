@@ -21,7 +21,7 @@ pub(super) static CSI_DRIVER_SPEC: Type = Type {
         field("fsGroupPolicy", String).at(&[5]),
         field("nodeAllocatableUpdatePeriodSeconds", Int64).at(&[9]),
         field("podInfoOnMount", Boolean).at(&[2]),
-        field("preventPodSchedulingIfMissing", Boolean),
+        field("preventPodSchedulingIfMissing", Boolean).at(&[11]),
         field("requiresRepublish", Boolean).at(&[7]),
         field("seLinuxMount", Boolean).at(&[8]),
         field("serviceAccountTokenInSecrets", Boolean).at(&[10]),
@@ -41,7 +41,7 @@ pub(super) static CSI_NODE: Type = Type {
         field("kind", String),
         field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
         field("spec", Object(&super::storage_v1::CSI_NODE_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::storage_v1::CSI_NODE_STATUS)).zero(),
+        field("status", Object(&super::storage_v1::CSI_NODE_STATUS)).zero().at(&[3]),
     ],
 };
 
@@ -68,7 +68,7 @@ pub(super) static CSI_NODE_SPEC: Type = Type {
 pub(super) static CSI_NODE_STATUS: Type = Type {
     name: "io.k8s.api.storage.v1.CSINodeStatus",
     atomic: false,
-    fields: &[field("storageHealth", List(&Object(&super::storage_v1::STORAGE_HEALTH)))],
+    fields: &[field("storageHealth", List(&Object(&super::storage_v1::STORAGE_HEALTH))).at(&[1])],
 };
 
 pub(super) static CSI_STORAGE_CAPACITY: Type = Type {
@@ -106,8 +106,8 @@ pub(super) static STORAGE_HEALTH: Type = Type {
     name: "io.k8s.api.storage.v1.StorageHealth",
     atomic: false,
     fields: &[
-        field("healthConditions", List(&Object(&super::storage_v1::STORAGE_HEALTH_CONDITION))),
-        field("name", String).zero().required(),
+        field("healthConditions", List(&Object(&super::storage_v1::STORAGE_HEALTH_CONDITION))).at(&[2]),
+        field("name", String).zero().required().at(&[1]),
     ],
 };
 
@@ -115,12 +115,12 @@ pub(super) static STORAGE_HEALTH_CONDITION: Type = Type {
     name: "io.k8s.api.storage.v1.StorageHealthCondition",
     atomic: false,
     fields: &[
-        field("accessMode", String),
-        field("lastTransitionTime", Time),
-        field("message", String),
-        field("reason", String).zero().required(),
-        field("status", String).zero().required(),
-        field("volumeMode", String),
+        field("accessMode", String).at(&[4]),
+        field("lastTransitionTime", Time).at(&[6]),
+        field("message", String).omitted().at(&[3]),
+        field("reason", String).zero().required().at(&[2]),
+        field("status", String).zero().required().at(&[1]),
+        field("volumeMode", String).at(&[5]),
     ],
 };
 
@@ -187,7 +187,11 @@ pub(super) static VOLUME_ATTRIBUTES_CLASS: Type = Type {
 pub(super) static VOLUME_ERROR: Type = Type {
     name: "io.k8s.api.storage.v1.VolumeError",
     atomic: false,
-    fields: &[field("errorCode", Int32).at(&[3]), field("message", String).at(&[2]), field("time", Time).at(&[1])],
+    fields: &[
+        field("errorCode", Int32).at(&[3]),
+        field("message", String).omitted().at(&[2]),
+        field("time", Time).at(&[1]),
+    ],
 };
 
 pub(super) static VOLUME_NODE_RESOURCES: Type = Type {

@@ -27,6 +27,6 @@ pub(super) static STORAGE_VERSION_MIGRATION_STATUS: Type = Type {
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[1]),
-        field("resourceVersion", String).at(&[2]),
+        field("resourceVersion", String).omitted().at(&[2]),
     ],
 };

@@ -210,6 +210,10 @@ impl Store for Embedded {
         self.writer.try_lock().map_or(Ok(()), |writer| writer.check())
     }
 
+    fn must_be_reopened(&self) -> bool {
+        self.writer.try_lock().is_some_and(|it| it.must_be_reopened())
+    }
+
     fn disk_use(&self) -> Option<DiskUse> {
         let is_refused = self.writer.try_lock().is_some_and(|it| it.is_tight());
         self.disk.disk_use(is_refused).ok()

@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    defaults, numbers,
+    defaults, numbers, omitted,
     shapes::{Field, Shape, Type},
 };
 
@@ -69,6 +69,9 @@ fn row(of: &str, name: &str, field: &Field) -> String {
     row.push_str(&default(of, name, field));
     if field.required {
         row.push_str(".required()");
+    }
+    if omitted::is(of, name, field) {
+        row.push_str(".omitted()");
     }
     if let Some(merge) = merge(field) {
         let _ = write!(row, ".merged(&{merge})");

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -19,6 +20,9 @@ pub(super) struct Machine {
     /// Take the archives of images from DIR instead of making them
     #[arg(long, value_name = "DIR")]
     images: Option<PathBuf>,
+    /// Let the nodes run by the containerd, the shim and the runtimes in DIR, before those of the machine
+    #[arg(long, value_name = "DIR")]
+    containerd: Option<PathBuf>,
     /// How many times slower the machine is than those that the scripts mean when they speak of seconds
     #[arg(long, default_value_t = 1.0)]
     slowness: f64,
@@ -36,7 +40,7 @@ pub(super) struct Cluster {
 }
 
 /// What this machine lacks for a suite, in words; `None` if nothing.
-pub(super) fn missing(suite: &str) -> Option<String> {
+pub(crate) fn missing(suite: &str) -> Option<String> {
     let mut tools = vec!["kubectl", "curl", "openssl", "python3"];
     if suite == "clients" {
         tools.extend(["node", "npm", "cargo"]);
@@ -156,6 +160,7 @@ impl Cluster {
         let status = Command::new(&self.corten)
             .arg("up")
             .args(self.up_flags())
+            .env("PATH", self.path())
             .env("HOME", &self.dir)
             .stdin(Stdio::null())
             .status()
@@ -191,13 +196,19 @@ impl Cluster {
         }
     }
 
+    /// Where programs are looked for: the one under test, and the runtime that it is to use, come first.
+    fn path(&self) -> OsString {
+        let bin = self.corten.parent().map(Path::to_owned).unwrap_or_default();
+        let runtime = self.machine.containerd.as_ref().and_then(|it| it.canonicalize().ok());
+        let path = env::var_os("PATH").unwrap_or_default();
+        let paths = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+        env::join_paths([bin].into_iter().chain(runtime).chain(paths)).unwrap_or(path)
+    }
+
     /// Tells a command where the cluster is.
     pub(super) fn environment<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        let bin = self.corten.parent().map(Path::to_owned).unwrap_or_default();
-        let path = env::var_os("PATH").unwrap_or_default();
-        let paths = [bin].into_iter().chain(env::split_paths(&path)).chain(["/usr/sbin".into(), "/sbin".into()]);
         command
-            .env("PATH", env::join_paths(paths).unwrap_or(path.clone()))
+            .env("PATH", self.path())
             .env("KUBECONFIG", &self.kubeconfig)
             .env("CORTEN_E2E_DIR", &self.dir)
             .env("CORTEN_URL", format!("https://127.0.0.1:{}", self.port))

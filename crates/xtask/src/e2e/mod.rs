@@ -15,7 +15,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use cluster::Cluster;
-pub(crate) use cluster::{build_images, images_cache, in_path};
+pub(crate) use cluster::{build_images, images_cache, in_path, missing};
 pub(crate) use script::{Script, Shell};
 
 use crate::tidy::root;

@@ -4,16 +4,18 @@
 //! round: work and writers ── the plug is pulled ── boot ── all Pods Ready, every answered write there ── next round
 //! ```
 //! Nobody helps after a boot. What was answered is recorded outside of the machine. A minute of a real machine is given until
-//! all Pods are Ready; the emulated one gets as many times longer as it was measured to be slower after that boot.
+//! all Pods are Ready; one that is slower, or shared with others' work, gets as many times longer as was measured after that
+//! boot.
 
 mod cluster;
+mod emulated;
+mod namespaces;
+mod plug;
+mod pods;
+mod tally;
 mod work;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
@@ -22,19 +24,21 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use self::{cluster::Cluster, work::Work};
+use self::{cluster::Cluster, emulated::Emulation, namespaces::Bench, tally::Tally, work::Work};
 use crate::{
     crash::{CONFIG_MAPS, write},
-    machine::{Arch, Guest, Suite, Wanted, base, remove_on_signals},
+    machine::{Arch, Suite, base, remove_on_signals},
     machines::Payload,
     real::Connection,
     tidy::root,
 };
 
-/// How the cluster is started in the machine: reachable from outside, for the writers.
-const UP: &str = "corten up --bind 0.0.0.0 --timeout 900";
 const WRITERS: usize = 4;
+/// One round in so many needs an image of its own; at the most it is one that was pulled long before.
+const PULLS_EVERY: usize = 4;
 const BULK_BYTES: usize = 700_000;
+/// Whoever has not been answered by then never will be.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -44,38 +48,100 @@ pub(crate) struct Args {
     /// Of what the machine does and when the plug is pulled
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The release of Debian
-    #[arg(long, value_enum, default_value_t = Suite::Trixie)]
-    suite: Suite,
     /// The program under test
     #[arg(long, default_value = "target/release/corten")]
     corten: PathBuf,
-    /// MiB of memory of the machine
-    #[arg(long, default_value_t = 2048)]
-    memory: u32,
     /// What the machine does in each round, instead of anything
     #[arg(long, value_enum)]
     work: Option<Work>,
-    /// Stop at the first round that fails, and leave the machine as it is: `cargo xtask guest` goes on
+    /// Stop at the first round that fails, and leave the machine as it is
     #[arg(long)]
     keep: bool,
+    /// Where the disks of machines of namespaces lie: a folder with 4 GiB of room
+    #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
+    disks: PathBuf,
+    /// Emulate a whole machine: its kernel boots for real, and a round takes minutes
+    #[arg(long)]
+    machine: bool,
+    /// The release of Debian on a whole machine
+    #[arg(long, value_enum, default_value_t = Suite::Trixie, requires = "machine")]
+    suite: Suite,
+    /// MiB of memory of a whole machine
+    #[arg(long, default_value_t = 2048, requires = "machine")]
+    memory: u32,
+}
+
+/// What makes machines.
+enum Maker {
+    Emulation(Emulation),
+    /// With the disk of one that has all that rounds play on, as soon as there is one.
+    Namespaces(Arc<Bench>, Option<PathBuf>),
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    remove_on_signals()?;
+    if args.machine {
+        remove_on_signals()?;
+    } else {
+        if let Some(missing) = namespaces::missing() {
+            println!("powercut: skipped {} rounds: {missing}", args.rounds);
+            return Ok(());
+        }
+        namespaces::enter()?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    // QEMU ends with the thread that starts it, which is this one.
+    // Machines end with the thread that starts them, which is this one.
     runtime.block_on(rounds(args)).with_context(|| format!("with --seed {}", args.seed))
 }
 
+impl Maker {
+    fn new(args: &Args) -> Result<Self> {
+        let corten = root()?.join(&args.corten);
+        if !corten.is_file() {
+            bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
+        }
+        if !args.machine {
+            return Ok(Self::Namespaces(Bench::new(&corten, &args.disks)?, None));
+        }
+        Ok(Self::Emulation(Emulation {
+            base: base(args.suite, Arch::Amd64)?,
+            payload: Payload::with_demo(&root()?, &corten)?,
+            memory_mib: args.memory,
+            is_kept: args.keep,
+        }))
+    }
+
+    /// One that is on, and on which Corten has never run.
+    fn blank(&self, round: usize) -> Result<Cluster> {
+        match self {
+            Self::Emulation(emulation) => Cluster::new(Box::new(emulation.machine(round)?)),
+            Self::Namespaces(bench, _) => Cluster::new(Box::new(bench.machine(None)?)),
+        }
+    }
+
+    /// One with all that rounds play on.
+    async fn furnished(&mut self, round: usize, n_images: usize) -> Result<Cluster> {
+        if let Self::Namespaces(bench, Some(disk)) = self {
+            let cluster = Cluster::new(Box::new(bench.machine(Some(disk))?))?;
+            cluster.wait_ready().await.context("a copy of a machine that was furnished")?;
+            return Ok(cluster);
+        }
+        let cluster = self.blank(round)?;
+        cluster.output(cluster.machine.up()).context("the first start, which nothing disturbs")?;
+        cluster.furnish(n_images).await.context("making what the rounds play on")?;
+        if let Self::Namespaces(bench, disk) = self {
+            *disk = Some(bench.keep("furnished")?);
+        }
+        Ok(cluster)
+    }
+}
+
 async fn rounds(args: &Args) -> Result<()> {
-    let root = root()?;
-    let payload = Payload::with_demo(&root, &root.join(&args.corten))?;
-    let base = base(args.suite, Arch::Amd64)?;
+    let mut maker = Maker::new(args)?;
     let mut dice = StdRng::seed_from_u64(args.seed);
     let mut running: Option<Cluster> = None;
-    let mut tally: BTreeMap<Work, (usize, usize)> = BTreeMap::new();
-    let mut n_writes = 0;
+    let mut tally = Tally::default();
+    // As many as are pulled, mostly: making them takes a while.
+    let n_images = args.rounds.div_ceil(PULLS_EVERY);
     for round in 1..=args.rounds {
         let mut dice = StdRng::seed_from_u64(dice.random());
         let work = args.work.unwrap_or_else(|| Work::any(&mut dice));
@@ -83,73 +149,41 @@ async fn rounds(args: &Args) -> Result<()> {
             Some(cluster) if work != Work::FirstUp => cluster,
             before => {
                 if let Some(before) = before {
-                    n_writes += before.truth.lock().n_answered();
-                    before.remove()?;
+                    tally.ends(before)?;
                 }
-                let cluster = new_machine(args, round, &base, &payload)?;
-                if work != Work::FirstUp {
-                    cluster.output(UP).context("the first start, which nothing disturbs")?;
-                    furnish(&cluster, args.rounds).await?;
+                match work {
+                    Work::FirstUp => maker.blank(round)?,
+                    _ => maker.furnished(round, n_images).await?,
                 }
-                cluster
             }
         };
-        let counts = tally.entry(work).or_default();
-        counts.0 += 1;
-        match one_round(&mut cluster, work, round, args.rounds, &mut dice).await {
+        match one_round(&mut cluster, work, round, n_images, &mut dice).await {
             Ok(said) => {
                 println!("ok     round {round}: {work:?}, {said}");
+                tally.count(work, true);
                 running = Some(cluster);
             }
             Err(error) => {
-                counts.1 += 1;
                 println!("FAILED round {round}: {work:?}: {error:#}");
                 for line in cluster.state().lines() {
                     println!("  state: {line}");
                 }
-                n_writes += cluster.truth.lock().n_answered();
+                tally.count(work, false);
                 if args.keep {
-                    bail!("kept: {}; `cargo xtask guest rm` removes it", cluster.name());
+                    println!("kept: {}", cluster.machine.name());
+                    if !args.machine {
+                        tokio::signal::ctrl_c().await?;
+                    }
+                    bail!("round {round} failed");
                 }
-                cluster.remove()?;
+                tally.ends(cluster)?;
             }
         }
     }
     if let Some(cluster) = running {
-        n_writes += cluster.truth.lock().n_answered();
-        cluster.remove()?;
+        tally.ends(cluster)?;
     }
-    for (work, (n_rounds, n_failed)) in &tally {
-        println!("{work:?}: {n_rounds} cuts, {n_failed} that the machine did not come back from by itself");
-    }
-    println!("{} cuts, {n_writes} answered writes", args.rounds);
-    let n_failed: usize = tally.values().map(|it| it.1).sum();
-    if n_failed > 0 {
-        bail!("{n_failed} rounds failed");
-    }
-    Ok(())
-}
-
-fn new_machine(args: &Args, round: usize, base: &Path, payload: &Payload) -> Result<Cluster> {
-    let wanted = Wanted {
-        name: &format!("powercut-{}-{round}", std::process::id()),
-        host_name: "machine-1",
-        base,
-        arch: Arch::Amd64,
-        memory_mib: args.memory,
-        payload: Some(&payload.path()),
-        ports: &[cluster::PORT],
-        is_kept: args.keep,
-    };
-    Cluster::new(Guest::make(&wanted)?)
-}
-
-/// What the rounds play on. Once it is there it lies safely on the disk: what is lost was lost by what a round did.
-async fn furnish(cluster: &Cluster, rounds: usize) -> Result<()> {
-    cluster.furnish(rounds).await.context("making what the rounds play on")?;
-    cluster.wait_ready().await.context("the first Pods")?;
-    cluster.output("sync")?;
-    Ok(())
+    tally.verdict()
 }
 
 /// What it says is for whoever looks on.
@@ -157,11 +191,15 @@ async fn one_round(
     cluster: &mut Cluster,
     work: Work,
     round: usize,
-    rounds: usize,
+    n_images: usize,
     dice: &mut StdRng,
 ) -> Result<String> {
     let life = Duration::from_secs_f64(dice.random_range(0.1..work.seconds_max()) * cluster.slowness);
     let mut writing = JoinSet::new();
+    let before = match work {
+        Work::FirstUp => None,
+        _ => Some(cluster.refresh().await.context("before the cut")?),
+    };
     if work != Work::FirstUp {
         for number in 0..WRITERS {
             let (connection, truth, seed) = (cluster.connect().await?, cluster.truth.clone(), dice.random());
@@ -171,32 +209,60 @@ async fn one_round(
     if work == Work::Checkpoints {
         writing.spawn(fill(cluster.connect().await?));
     }
-    let mut working = cluster.spawn(&work.script(round))?;
+    let mut working = cluster.spawn(&work.script(round, round % n_images + 1, cluster.machine.up()))?;
     tokio::time::sleep(life).await;
-    cluster.cut()?;
+    cluster.machine.cut()?;
     working.wait()?;
-    while let Some(ended) = writing.join_next().await {
-        ended?.context("before the cut")?;
+    let answers = async {
+        while let Some(ended) = writing.join_next().await {
+            ended?.context("before the cut")?;
+        }
+        anyhow::Ok(())
+    };
+    if let Ok(ended) = tokio::time::timeout(LAST_ANSWERS, answers).await {
+        ended?;
+    }
+    writing.shutdown().await;
+    let mut cut = format!("cut after {:.1} s", life.as_secs_f64());
+    let mut n_cuts = 1;
+    if let Some(seconds) = work.second_life() {
+        let life = Duration::from_secs_f64(dice.random_range(seconds) * cluster.slowness);
+        cluster.boot().context("between two cuts")?;
+        let starting = start(cluster)?;
+        tokio::time::sleep(life).await;
+        cluster.machine.cut()?;
+        if let Some(mut starting) = starting {
+            starting.wait()?;
+        }
+        cut += &format!(" and again {:.1} s after that boot", life.as_secs_f64());
+        n_cuts += 1;
     }
     let booted = cluster.boot().context("after the cut")?;
-    let has_started_itself = cluster.starts_at_boot();
-    if !has_started_itself {
-        cluster.output(UP).context("after the cut")?;
-    }
+    let started = start(cluster)?;
     let ready = cluster.wait_ready().await?;
-    if work == Work::FirstUp {
-        furnish(cluster, rounds).await?;
-    } else {
-        cluster.check_writes().await?;
+    if let Some(mut started) = started {
+        started.wait()?;
     }
+    if let Some(before) = before {
+        cluster.check_writes().await?;
+        if !work.restarts_by_itself() {
+            cluster.check_pods(&before, n_cuts).await?;
+        }
+    } else {
+        cluster.furnish(n_images).await?;
+    }
+    cluster.check_why()?;
     Ok(format!(
-        "cut after {:.1} s; reached {:.1} s after power-on, all Ready {:.1} s later{}; {:.1} times slower than this machine",
-        life.as_secs_f64(),
+        "{cut}; reached {:.1} s after power-on, all Ready {:.1} s later; limits {:.1} times longer",
         booted.as_secs_f64(),
         ready.as_secs_f64(),
-        if has_started_itself { "" } else { " and after `corten up`" },
-        cluster.slowness
+        cluster.patience
     ))
+}
+
+/// Runs `corten up` where nothing starts the cluster at boot: as long as a first `corten up` was not at its end.
+fn start(cluster: &Cluster) -> Result<Option<std::process::Child>> {
+    if cluster.machine.starts_at_boot() { Ok(None) } else { cluster.spawn(cluster.machine.up()).map(Some) }
 }
 
 /// Writes much until the server is gone, so that the store's log grows.

@@ -1,5 +1,7 @@
 //! What a machine does while its plug is pulled.
 
+use std::ops::Range;
+
 use rand::{Rng, rngs::StdRng};
 
 /// What goes on in the machine until it has no power any more.
@@ -21,10 +23,23 @@ pub(crate) enum Work {
     Restarts,
     /// Nothing but the writers.
     Quiet,
+    /// Pods are started, and the plug is pulled again while the machine recovers.
+    Recoveries,
+    /// A Deployment is changed, and the plug is pulled twice within a second.
+    Twice,
 }
 
-const OF_A_RUNNING_CLUSTER: [Work; 7] =
-    [Work::Starts, Work::Rollouts, Work::Resizes, Work::Pulls, Work::Checkpoints, Work::Restarts, Work::Quiet];
+const OF_A_RUNNING_CLUSTER: [Work; 9] = [
+    Work::Starts,
+    Work::Rollouts,
+    Work::Resizes,
+    Work::Pulls,
+    Work::Checkpoints,
+    Work::Restarts,
+    Work::Quiet,
+    Work::Recoveries,
+    Work::Twice,
+];
 /// One round in so many begins with a new machine.
 const NEW_MACHINE_EVERY: u32 = 6;
 
@@ -41,29 +56,43 @@ impl Work {
         match self {
             Self::FirstUp => 20.0,
             Self::Starts | Self::Rollouts | Self::Pulls | Self::Restarts => 12.0,
-            Self::Resizes | Self::Checkpoints | Self::Quiet => 5.0,
+            Self::Resizes | Self::Checkpoints | Self::Quiet | Self::Recoveries | Self::Twice => 5.0,
         }
     }
 
-    /// What bash does in the machine. `number` is another for each round.
-    pub(super) fn script(self, number: usize) -> String {
+    /// Within which seconds after the boot the plug is pulled again.
+    pub(super) fn second_life(self) -> Option<Range<f64>> {
         match self {
-            Self::FirstUp => super::UP.to_owned(),
-            Self::Starts => format!(
+            Self::Recoveries => Some(1.0..15.0),
+            Self::Twice => Some(0.0..1.0),
+            _ => None,
+        }
+    }
+
+    /// Is the cluster started again by the work itself, and its containers, too?
+    pub(super) fn restarts_by_itself(self) -> bool {
+        self == Self::Restarts
+    }
+
+    /// What bash does in the machine. `number` is another for each round, and `image` mostly.
+    pub(super) fn script(self, number: usize, image: usize, up: &str) -> String {
+        match self {
+            Self::FirstUp => up.to_owned(),
+            Self::Starts | Self::Recoveries => format!(
                 "while :; do for it in 1 2 3; do kubectl delete pod start-$it --now --ignore-not-found; \
                  kubectl run start-$it --image=busybox:1.35 --image-pull-policy=IfNotPresent --labels=round={number} \
                  --command -- sh -c 'trap \"exit 0\" TERM; while :; do sleep 0.5; done'; done; done"
             ),
-            Self::Rollouts => {
+            Self::Rollouts | Self::Twice => {
                 format!("for ((i = 0; ; i++)); do kubectl set env deployment/kept ROUND={number}-$i; sleep 1; done")
             }
             Self::Resizes => "for ((i = 0; ; i++)); do kubectl patch pod grow --subresource resize -p \
                  '{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"memory\":\"'$((48 + i % 16))'Mi\"}}}]}}'; done"
                 .to_owned(),
             Self::Pulls => format!(
-                "kubectl delete pod pulled --now --ignore-not-found; kubectl run pulled --image=127.0.0.1:5000/pulled:{number}; sleep 1000"
+                "kubectl delete pod pulled --now --ignore-not-found; kubectl run pulled --image=127.0.0.1:5000/pulled:{image}; sleep 1000"
             ),
-            Self::Restarts => format!("while :; do corten down; {}; done", super::UP),
+            Self::Restarts => format!("while :; do corten down; {up}; done"),
             Self::Checkpoints | Self::Quiet => "sleep 1000".to_owned(),
         }
     }

@@ -9,11 +9,14 @@ use std::{
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, PODS, SERVICES};
+use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, address::is_reachable};
 use serde::Deserialize;
 
-use super::super::target::{Node, cached};
-use crate::{Server, request::Context};
+use crate::{
+    context::Context,
+    kubelets::{Node, cached},
+};
 
 pub(super) enum Location {
     /// One of the cluster's own, which is shown who asks.
@@ -45,14 +48,14 @@ fn named(text: &str) -> Option<Named<'_>> {
 
 impl Location {
     pub(super) fn of(ctx: &Context) -> Result<Self, Status> {
-        let (info, server) = (&ctx.info, &ctx.server);
+        let (info, caches) = (&ctx.info, ctx.state.caches());
         let what = info.plural.trim_end_matches('s');
         let invalid = || Status::bad_request(format!("invalid {what} request {:?}", info.name));
         let named = named(&info.name).ok_or_else(invalid)?;
         match what {
-            "node" => node(server, &named),
-            "pod" => pod(server, &info.namespace, &named),
-            _ => service(server, &info.namespace, &info.name, &named),
+            "node" => node(caches, &named),
+            "pod" => pod(caches, &info.namespace, &named),
+            _ => service(caches, &info.namespace, &info.name, &named),
         }
     }
 
@@ -64,8 +67,8 @@ impl Location {
     }
 }
 
-fn node(server: &Server, named: &Named<'_>) -> Result<Location, Status> {
-    let mut node = Node::find(server, named.name)?;
+fn node(caches: &Caches, named: &Named<'_>) -> Result<Location, Status> {
+    let mut node = Node::find(caches, named.name)?;
     let address: IpAddr = node.address.parse().map_err(|_| Status::bad_request(NOT_ALLOWED))?;
     if !is_reachable(address) {
         return Err(Status::bad_request(NOT_ALLOWED));
@@ -117,8 +120,8 @@ struct PodIp {
     ip: String,
 }
 
-fn pod(server: &Server, namespace: &str, named: &Named<'_>) -> Result<Location, Status> {
-    let pod: Pod = cached(server, &PODS, namespace, named.name)?;
+fn pod(caches: &Caches, namespace: &str, named: &Named<'_>) -> Result<Location, Status> {
+    let pod: Pod = cached(caches, &PODS, namespace, named.name)?;
     let PodStatus { pod_ip, pod_ips } = &pod.status;
     let address = pod_ips.first().map_or(pod_ip, |it| &it.ip);
     let address: Option<IpAddr> = address.parse().ok().filter(|it| is_reachable(*it));
@@ -191,8 +194,8 @@ struct SlicePort {
 /// Which endpoint is asked first: another one for each request.
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
-fn service(server: &Server, namespace: &str, asked: &str, named: &Named<'_>) -> Result<Location, Status> {
-    let service: Service = cached(server, &SERVICES, namespace, named.name)?;
+fn service(caches: &Caches, namespace: &str, asked: &str, named: &Named<'_>) -> Result<Location, Status> {
+    let service: Service = cached(caches, &SERVICES, namespace, named.name)?;
     let port = match named.port.parse::<i64>() {
         Ok(number) => {
             let found = service.spec.ports.iter().find(|it| i64::from(it.port) == number);
@@ -201,13 +204,13 @@ fn service(server: &Server, namespace: &str, asked: &str, named: &Named<'_>) -> 
         }
         Err(_) => named.port,
     };
-    let mut found: Vec<(IpAddr, u16)> = slices(server, namespace, named.name)
+    let mut found: Vec<(IpAddr, u16)> = slices(caches, namespace, named.name)
         .iter()
         .flat_map(|slice| {
             let of_name = |it: &&SlicePort| it.name.as_deref().unwrap_or_default() == port;
             let port = slice.ports.iter().flatten().find(of_name).and_then(|it| it.port);
             let ready = slice.endpoints.iter().filter(|it| it.conditions.ready != Some(false));
-            ready.filter_map(move |it| Some((own_address(server, it)?, port?)))
+            ready.filter_map(move |it| Some((own_address(caches, it)?, port?)))
         })
         .collect();
     let none = || Status::unavailable(format!("no endpoints available for service {asked:?}"));
@@ -218,8 +221,8 @@ fn service(server: &Server, namespace: &str, asked: &str, named: &Named<'_>) -> 
     Ok(Location::Stranger { authority: authority(address, port), is_https: named.is_https })
 }
 
-fn slices(server: &Server, namespace: &str, service: &str) -> Vec<Slice> {
-    let Some(cache) = server.caches().get(&ENDPOINT_SLICES) else { return Vec::new() };
+fn slices(caches: &Caches, namespace: &str, service: &str) -> Vec<Slice> {
+    let Some(cache) = caches.get(&ENDPOINT_SLICES) else { return Vec::new() };
     let snapshot = cache.snapshot();
     let of_service = |labels: &serde_json::Value| labels["kubernetes.io/service-name"] == service;
     let decoded = snapshot.range(namespace, None).filter_map(|it| {
@@ -230,9 +233,9 @@ fn slices(server: &Server, namespace: &str, service: &str) -> Vec<Slice> {
 }
 
 /// The endpoint's address, where it is that of the Pod it says it is.
-fn own_address(server: &Server, endpoint: &Endpoint) -> Option<IpAddr> {
+fn own_address(caches: &Caches, endpoint: &Endpoint) -> Option<IpAddr> {
     let target = endpoint.target_ref.as_ref().filter(|it| it.kind == "Pod")?;
-    let pod: Pod = cached(server, &PODS, &target.namespace, &target.name).ok()?;
+    let pod: Pod = cached(caches, &PODS, &target.namespace, &target.name).ok()?;
     let address = endpoint.addresses.first()?;
     let PodStatus { pod_ip, pod_ips } = &pod.status;
     let is_its_own = pod_ip == address || pod_ips.iter().any(|it| it.ip == *address);

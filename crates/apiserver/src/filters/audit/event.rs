@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use corten_access::{Identity, identity::user_info};
 use corten_meta::{MicroTime, Status};
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::policy::{Level, Stage, Verdict};
-use crate::{
-    request::{Context, Identity},
-    reviews::user_info,
-};
+use crate::audit::{Level, Stage, Verdict};
+use crate::context::Context;
 
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -89,7 +87,7 @@ impl Event {
             object_ref: info.is_resource().then(|| ObjectRef {
                 resource: info.plural.clone(),
                 namespace: info.namespace.clone(),
-                name: info.name.clone(),
+                name: if info.name.is_empty() { ctx.audit.name.clone() } else { info.name.clone() },
                 api_group: info.group.clone(),
                 api_version: info.version.clone(),
                 subresource: info.subresource.clone(),
@@ -98,7 +96,7 @@ impl Event {
             request_object: None,
             response_object: None,
             request_received_timestamp: ctx.received.micro(),
-            stage_timestamp: ctx.server.now().micro(),
+            stage_timestamp: ctx.state.now().micro(),
             annotations: ctx.audit_annotations.clone(),
         }
     }

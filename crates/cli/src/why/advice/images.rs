@@ -100,8 +100,19 @@ fn name_it(case: &Case<'_>, secret: &str) -> String {
     kubectl(case.namespace, &["patch", &account, "-p", &patch])
 }
 
+/// The image that is waited for: the container's own, or one that it mounts as a volume.
 fn image(case: &Case<'_>) -> String {
-    case.container().map(|it| text(it, "/image").to_owned()).unwrap_or_default()
+    let Some(container) = case.container() else { return String::new() };
+    let own = text(container, "/image");
+    let mounted = items(container, "/volumeMounts");
+    let volumes = items(case.object, "/spec/volumes").iter().filter(|volume| {
+        let name = text(volume, "/name");
+        mounted.iter().any(|it| text(it, "/name") == name)
+    });
+    let mut references = volumes.map(|it| text(it, "/image/reference")).filter(|it| !it.is_empty());
+    let message = &case.wait.message;
+    let meant = if message.contains(own) { None } else { references.find(|it| message.contains(it)) };
+    meant.unwrap_or(own).to_owned()
 }
 
 /// Where the name leads: the first part, if it looks like a host.

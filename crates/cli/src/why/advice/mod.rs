@@ -183,7 +183,8 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "LoopStuck" | "LoopPanicked" => Some(defect(case)),
-        "FolderExposed" | "FileExposed" | "FolderReplaceable" | "FileLost" => told(case),
+        "FolderExposed" | "FileExposed" | "FolderReplaceable" | "FileLost" | "FileSystemReadOnly"
+        | "FileSystemFull" | "NoDefaultRoute" => told(case),
         "PodTrafficFiltered" => {
             told(case).map(|it| it.hint("keep a rule for it where that filter is kept: it is loaded anew from there"))
         }

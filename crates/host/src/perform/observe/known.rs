@@ -78,6 +78,7 @@ mod tests {
             image_id: "sha256:1".into(),
             hash: String::new(),
             created_at: None,
+            user: None,
             state,
         }
     }

@@ -15,19 +15,43 @@ const SOURCES: [(&str, &str); 5] = [
     ("Resource", "resource"),
     ("ContainerResource", "containerResource"),
 ];
+const TYPES: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "Resource"];
 const EITHER: &str = "must set either a target value for metric or a per-pod target";
 
-pub(super) fn spec(spec: Cursor<'_>) {
+/// The version of what is scaled names a group (ValidateAPIVersion). Autoscalers that are stored without may stay so.
+pub(super) fn with_group(version: Cursor<'_>) {
+    if has_no_group(version.str()) {
+        version.invalid_as(version.str(), "apiVersion must specify API group");
+    }
+}
+
+pub(super) fn has_no_group(version: &str) -> bool {
+    !version.contains('/')
+}
+
+pub(super) fn spec(spec: Cursor<'_>, is_new: bool) {
     let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     if min.exists() && min.int() < 1 {
         min.invalid("must be greater than or equal to 1");
     }
-    max.positive_int();
+    if max.int() == 0 {
+        max.missing("must be set and greater than 0");
+    } else if max.int() < 0 {
+        max.invalid_int("must be greater than or equal to 1");
+    }
     if min.exists() && max.int() < min.int() {
         max.invalid_int("must be greater than or equal to `minReplicas`");
     }
     reference(spec.at("scaleTargetRef"));
+    if is_new {
+        with_group(spec.at("scaleTargetRef").at("apiVersion"));
+    }
     spec.list("metrics").for_each(metric);
+    let scales_from_zero = |it: Cursor<'_>| matches!(it.at("type").str(), "Object" | "External");
+    if min.exists() && min.int() == 0 && !spec.list("metrics").any(scales_from_zero) {
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        spec.at("metrics").forbidden(detail);
+    }
     for direction in ["scaleUp", "scaleDown"].map(|it| spec.at("behavior").at(it)) {
         if direction.exists() {
             scaling(direction);
@@ -49,14 +73,17 @@ fn metric(metric: Cursor<'_>) {
     if kind.is_empty() {
         kind.missing("must specify a metric source type");
     }
-    kind.one_of(&SOURCES.map(|it| it.0));
+    kind.one_of(&TYPES);
     let given: Vec<Cursor<'_>> = SOURCES.iter().map(|it| metric.at(it.1)).filter(|it| it.exists()).collect();
     if let Some((first, (name, _))) =
         given.first().and_then(|first| SOURCES.iter().find(|it| metric.at(it.1).exists()).map(|it| (*first, *it)))
     {
         source(name, first);
     }
-    let Some((_, expected)) = SOURCES.iter().find(|it| it.0 == kind.str()) else { return };
+    let Some((_, expected)) = SOURCES.iter().find(|it| it.0 == kind.str()) else {
+        // As upstream: first it is no known type, then none that says which source must be there.
+        return kind.unsupported(&TYPES);
+    };
     if !metric.at(expected).exists() {
         metric.at(expected).missing("must populate information for the given metric source");
     }

@@ -16,13 +16,12 @@ pub(super) fn job(job: Cursor<'_>) {
     let spec = job.at("spec");
     self::spec(spec);
     let selector = spec.at("selector");
-    if selector.exists() {
-        pod_spec::label_selector(selector);
-    } else {
+    let is_selector = !selector.exists() || pod_spec::label_selector(selector);
+    if !selector.exists() {
         selector.missing("");
     }
     let labels = spec.at("template").at("metadata").at("labels");
-    if !workload::matches(selector, labels) {
+    if is_selector && !workload::matches(selector, labels) {
         labels.invalid(workload::MISMATCH);
     }
     let completions = spec.at("completions").int();

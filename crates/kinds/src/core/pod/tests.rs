@@ -107,13 +107,21 @@ fn wide_columns() {
 
 #[test]
 fn grace_is_for_pods_that_run() {
-    for (pod, seconds) in [
-        (json!({"spec": {"terminationGracePeriodSeconds": 30}}), 0),
-        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}}), 5),
-        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": -5}}), 1),
-        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}, "status": {"phase": "Failed"}}), 0),
+    for (pod, asked, seconds) in [
+        (json!({"spec": {"terminationGracePeriodSeconds": 30}}), None, 0),
+        (json!({"spec": {"terminationGracePeriodSeconds": 30}}), Some(60), 0),
+        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}}), None, 5),
+        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}}), Some(60), 60),
+        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 0}}), Some(60), 60),
+        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}}), Some(0), 0),
+        (json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": -5}}), None, 1),
+        (
+            json!({"spec": {"nodeName": "n", "terminationGracePeriodSeconds": 5}, "status": {"phase": "Failed"}}),
+            None,
+            0,
+        ),
     ] {
-        assert_eq!(KIND.policy.default_grace_seconds(&pod), seconds, "{pod}");
+        assert_eq!(KIND.policy.grace_seconds(&pod, asked), seconds, "{pod}");
     }
 }
 

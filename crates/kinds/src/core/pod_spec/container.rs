@@ -43,7 +43,7 @@ pub(super) fn validate(container: Cursor<'_>, role: Role, volumes: &BTreeSet<&st
 fn restart_policy(container: Cursor<'_>, role: Role) {
     let policy = container.at("restartPolicy");
     if policy.exists() {
-        policy.one_of(&["Always", "OnFailure", "Never"]);
+        policy.one_of(&["Always", "Never", "OnFailure"]);
     }
     exit_rules(container.at("restartPolicyRules"), policy);
     if role == Role::Init && policy.str() != "Always" {
@@ -132,8 +132,9 @@ fn mounts(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
     let devices: BTreeSet<&str> = container.list("volumeDevices").map(|it| it.at("devicePath").str()).collect();
     for mount in container.list("volumeMounts") {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
-        if name.required() && !volumes.contains(name.str()) {
-            name.not_found();
+        name.required();
+        if !volumes.contains(name.str()) {
+            name.report(Violation::not_found(name.path(), format!("{:?}", name.str())));
         }
         path.required();
         if !seen.insert(path.str()) {
@@ -180,8 +181,9 @@ fn devices(container: Cursor<'_>, volumes: &BTreeSet<&str>) {
     let mut seen = BTreeSet::new();
     for device in container.list("volumeDevices") {
         let (name, path) = (device.at("name"), device.at("devicePath"));
-        if name.required() && !volumes.contains(name.str()) {
-            name.not_found();
+        name.required();
+        if !volumes.contains(name.str()) {
+            name.report(Violation::not_found(name.path(), format!("{:?}", name.str())));
         }
         path.required();
         if !seen.insert(path.str()) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fill::{Object, each, fill, inner, is_absent, made, text};
+use crate::fill::{Object, each, fill, fill_pointer, inner, is_absent, made, text};
 
 /// Defaults of every Pod spec, in a Pod or in a template.
 pub(crate) fn default(spec: &mut Object) {
@@ -91,6 +91,13 @@ fn container(container: &mut Object) {
 /// `Always` for an image that may change under its name: the tag `latest`, or none and no digest.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    // As upstream (parsers.ParseImageName): what is no name of an image has no tag, not `latest`.
+    let (domain, path) = name.split_once('/').unwrap_or(("", name));
+    let is_domain = domain == "localhost" || domain.contains(['.', ':']);
+    let path = if is_domain { path } else { name };
+    if path.bytes().any(|it| it.is_ascii_uppercase()) && !path.contains(':') {
+        return "IfNotPresent";
+    }
     let last = name.rsplit('/').next().unwrap_or_default();
     match last.split_once(':').map(|it| it.1) {
         Some("latest") => "Always",
@@ -132,6 +139,28 @@ fn downward(source: &mut Object) {
     }
 }
 
+/// Defaults of the sources that Pods and PersistentVolumes share.
+pub(crate) fn in_tree(volume: &mut Object) {
+    for (source, field, value) in [
+        ("iscsi", "iscsiInterface", "default"),
+        ("rbd", "pool", "rbd"),
+        ("rbd", "user", "admin"),
+        ("rbd", "keyring", "/etc/ceph/keyring"),
+        ("scaleIO", "storageMode", "ThinProvisioned"),
+        ("scaleIO", "fsType", "xfs"),
+    ] {
+        if let Some(source) = inner(volume, source) {
+            fill(source, field, value);
+        }
+    }
+    if let Some(disk) = inner(volume, "azureDisk") {
+        for (field, value) in [("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("kind", "Shared")] {
+            fill_pointer(disk, field, value);
+        }
+        fill_pointer(disk, "readOnly", false);
+    }
+}
+
 fn volume(volume: &mut Object) {
     if volume.keys().all(|it| it == "name") {
         volume.insert("emptyDir".into(), json!({}));
@@ -163,12 +192,10 @@ fn volume(volume: &mut Object) {
         let policy = pull_policy(text(image, "reference"));
         fill(image, "pullPolicy", policy);
     }
-    if let Some(iscsi) = inner(volume, "iscsi") {
-        fill(iscsi, "iscsiInterface", "default");
-    }
+    in_tree(volume);
     if let Some(claim) = inner(volume, "ephemeral").and_then(|it| inner(it, "volumeClaimTemplate"))
         && let Some(spec) = inner(claim, "spec")
     {
-        fill(spec, "volumeMode", "Filesystem");
+        fill_pointer(spec, "volumeMode", "Filesystem");
     }
 }

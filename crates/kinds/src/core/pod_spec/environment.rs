@@ -57,8 +57,10 @@ pub(super) fn validate(container: Cursor<'_>) {
 fn source(source: Cursor<'_>, value: &str) {
     let given = SOURCES.iter().filter(|it| source.at(it).exists()).count();
     if given == 0 {
-        source
-            .invalid_as("", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`");
+        source.invalid_as(
+            "",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        );
     } else if !value.is_empty() {
         source.invalid_as("", "may not be specified when `value` is not empty");
     } else if given > 1 {
@@ -110,10 +112,30 @@ fn field_ref(reference: Cursor<'_>, allowed: &[&str]) {
             }
         }
         Some(_) => path.invalid("does not support subscript"),
+        None if version.str() != "v1" => {
+            path.invalid(&format!("error converting fieldPath: unsupported pod version: {}", version.str()));
+        }
+        None if !is_label(path.str()) => {
+            path.invalid(&format!("error converting fieldPath: field label not supported: {}", path.str()));
+        }
         None => {
             path.one_of(allowed);
         }
     }
+}
+
+/// Can fields of Pods be selected by it at all (AddFieldLabelConversionsForPod)?
+fn is_label(path: &str) -> bool {
+    const MORE: [&str; 7] = [
+        "metadata.annotations",
+        "metadata.labels",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.nominatedNodeName",
+    ];
+    FIELDS.contains(&path) || MORE.contains(&path)
 }
 
 pub(super) fn resource_ref(reference: Cursor<'_>) {

@@ -1,6 +1,6 @@
 //! What decides where a Pod may run: node selectors, affinity, tolerations, spreading.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::field;
 use corten_schema::Cursor;
@@ -75,7 +75,7 @@ fn node_term(term: Cursor<'_>) {
                     values.missing("must be specified single value when `operator` is 'Lt' or 'Gt'");
                 }
             }
-            _ => operator.invalid("not a valid selector operator"),
+            _ => operator.invalid_as(operator.str(), "not a valid selector operator"),
         }
     }
     for requirement in term.list("matchFields") {
@@ -84,10 +84,10 @@ fn node_term(term: Cursor<'_>) {
             values.missing("must be only one value when `operator` is 'In' or 'NotIn' for node field selector");
         }
         if !matches!(requirement.at("operator").str(), "In" | "NotIn") {
-            requirement.at("operator").invalid("not a valid selector operator");
+            requirement.at("operator").invalid_as(requirement.at("operator").str(), "not a valid selector operator");
         }
         if requirement.at("key").str() != "metadata.name" {
-            requirement.at("key").invalid("not a valid field selector key");
+            requirement.at("key").invalid_as(requirement.at("key").str(), "not a valid field selector key");
         }
     }
 }
@@ -108,8 +108,9 @@ fn pod_term(term: Cursor<'_>) {
     topology.follows(field::qualified_name);
 }
 
-/// `metav1.LabelSelector`; an absent one is fine.
-pub(crate) fn label_selector(selector: Cursor<'_>) {
+/// `metav1.LabelSelector`; an absent one is fine. True where nothing was found wrong.
+pub(crate) fn label_selector(selector: Cursor<'_>) -> bool {
+    let before = selector.reported();
     names::labels(selector.at("matchLabels"));
     for requirement in selector.list("matchExpressions") {
         let (operator, values) = (requirement.at("operator"), requirement.at("values"));
@@ -124,13 +125,14 @@ pub(crate) fn label_selector(selector: Cursor<'_>) {
                     values.forbidden("may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
                 }
             }
-            _ => operator.invalid("not a valid selector operator"),
+            _ => operator.invalid_as(operator.str(), "not a valid selector operator"),
         }
         requirement.at("key").follows(field::qualified_name);
         for value in values.each() {
             value.follows(field::label_value);
         }
     }
+    selector.reported() == before
 }
 
 /// Labels whose values come from the Pod itself.
@@ -187,18 +189,23 @@ pub(crate) fn toleration(toleration: Cursor<'_>) {
 }
 
 fn spread(spec: Cursor<'_>) {
-    let mut seen = BTreeSet::new();
+    let pair = |it: Cursor<'_>| (it.at("topologyKey").str().to_owned(), it.at("whenUnsatisfiable").str().to_owned());
+    let mut pairs: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for constraint in spec.list("topologySpreadConstraints") {
+        *pairs.entry(pair(constraint)).or_default() += 1;
+    }
     for constraint in spec.list("topologySpreadConstraints") {
         let (skew, key, when) =
             (constraint.at("maxSkew"), constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
         skew.positive_int();
         if key.is_empty() {
             key.missing("can not be empty");
-        } else {
-            key.follows(field::qualified_name);
         }
         when.one_of(&["DoNotSchedule", "ScheduleAnyway"]);
-        if !seen.insert((key.str(), when.str())) {
+        // As upstream (ValidateSpreadConstraintNotRepeat): the one that another repeats is reported.
+        let later = pairs.entry(pair(constraint)).or_default();
+        *later = later.saturating_sub(1);
+        if *later > 0 {
             let pair = format!("{{{}, {}}}", key.str(), when.str());
             constraint.report(corten_meta::Violation::duplicate(
                 format!("{}.{{topologyKey, whenUnsatisfiable}}", constraint.path()),

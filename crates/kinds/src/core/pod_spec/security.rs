@@ -29,7 +29,7 @@ pub(super) fn of_pod(context: Cursor<'_>) {
         group.int_between(0, i64::from(i32::MAX));
     }
     if context.at("fsGroupChangePolicy").exists() {
-        context.at("fsGroupChangePolicy").one_of(&["OnRootMismatch", "Always"]);
+        context.at("fsGroupChangePolicy").one_of(&["Always", "OnRootMismatch"]);
     }
     let mut seen = BTreeSet::new();
     for sysctl in context.list("sysctls") {
@@ -39,7 +39,7 @@ pub(super) fn of_pod(context: Cursor<'_>) {
         }
         seen.insert(name.str());
         if !name.is_empty() && !is_sysctl(name.str()) {
-            name.invalid(&format!("must have at most {SYSCTL_BYTES_MAX} characters and match regex {SYSCTL}"));
+            name.invalid(&format!("must have at most {SYSCTL_BYTES_MAX} characters and match regex ^{SYSCTL}$"));
         }
     }
     for (field, known) in
@@ -82,12 +82,16 @@ fn user_and_group(context: Cursor<'_>) {
 }
 
 fn profiles(context: Cursor<'_>) {
-    for profile in ["seccompProfile", "appArmorProfile"].map(|it| context.at(it)) {
+    for (name, profile) in ["seccompProfile", "appArmorProfile"].map(|it| (it, context.at(it))) {
         if !profile.exists() {
             continue;
         }
         let (kind, local) = (profile.at("type"), profile.at("localhostProfile"));
-        if !kind.required() || !kind.one_of(&PROFILES) {
+        if kind.is_empty() {
+            kind.missing(&format!("type is required when {name} is set"));
+            continue;
+        }
+        if !kind.one_of(&PROFILES) {
             continue;
         }
         if kind.str() == "Localhost" {

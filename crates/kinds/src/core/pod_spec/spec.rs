@@ -18,8 +18,10 @@ pub(super) enum Owner {
     Template,
 }
 
-pub(super) fn validate(spec: Cursor<'_>, owner: Owner) {
-    let volumes = volumes::validate(spec);
+/// `claimed` are volumes that the spec has not, but its Pods will.
+pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner, claimed: impl Iterator<Item = &'a str>) {
+    let mut volumes = volumes::validate(spec);
+    volumes.extend(claimed);
     let claims = claims::validate(spec.at("resourceClaims"));
     containers(spec, owner, &volumes, &claims);
     if spec.at("restartPolicy").required() {
@@ -66,8 +68,10 @@ pub(super) fn validate(spec: Cursor<'_>, owner: Owner) {
     for gate in spec.list("readinessGates") {
         gate.at("conditionType").follows(field::qualified_name);
     }
-    if spec.at("os").exists() && spec.at("os").at("name").required() {
-        spec.at("os").at("name").one_of(&["linux", "windows"]);
+    let system = spec.at("os").at("name");
+    if spec.at("os").exists() && system.required() {
+        // As upstream (validateOS): what is wrong with the name is reported at `os`.
+        spec.at("os").instead(system).one_of(&["linux", "windows"]);
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::needs;
-use crate::fill::{each, fill, inner, made, text};
+use crate::fill::{each, fill, fill_pointer, inner, made, text};
 
 /// Three hours: how long a client stays with its Pod.
 const STICKY_SECONDS: i64 = 3 * 60 * 60;
@@ -35,7 +35,7 @@ pub(super) fn default(object: &mut Value) {
     }
     let kind = text(spec, "type").to_owned();
     if matches!(&*kind, "ClusterIP" | "NodePort" | "LoadBalancer") {
-        fill(spec, "internalTrafficPolicy", "Cluster");
+        fill_pointer(spec, "internalTrafficPolicy", "Cluster");
     }
     if kind == "LoadBalancer" {
         fill(spec, "allocateLoadBalancerNodePorts", true);

@@ -196,7 +196,7 @@ fn traffic(service: Cursor<'_>, spec: Cursor<'_>) {
     } else if needs::cluster_ip(service.value()) {
         internal.missing("");
     }
-    rules::optional_one_of(spec.at("trafficDistribution"), &["PreferClose", "PreferSameNode", "PreferSameZone"]);
+    rules::optional_one_of(spec.at("trafficDistribution"), &["PreferClose", "PreferSameZone", "PreferSameNode"]);
 }
 
 /// What a load balancer's controller reports.

@@ -194,6 +194,7 @@ impl World {
             image_id: spec.image_ref.clone(),
             hash: spec.annotations["io.kubernetes.container.hash"].clone(),
             created_at: Some(self.now),
+            user: None,
             state,
         };
         self.containers.push(container.clone());

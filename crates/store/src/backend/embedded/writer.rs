@@ -141,6 +141,11 @@ impl Writer {
         self.is_tight
     }
 
+    /// A write failed half way, and the files are those that were opened.
+    pub(super) fn must_be_reopened(&self) -> bool {
+        self.refusal.is_some() && self.disk.check().is_ok()
+    }
+
     /// What keeps the next write from being durable.
     pub(super) fn check(&self) -> Result<(), Error> {
         if let Some(refusal) = &self.refusal {

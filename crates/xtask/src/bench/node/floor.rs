@@ -174,7 +174,7 @@ fn namespaces() -> NamespaceOption {
         network: NamespaceMode::Pod.into(),
         pid: NamespaceMode::Container.into(),
         ipc: NamespaceMode::Pod.into(),
-        target_id: String::new(),
+        ..NamespaceOption::default()
     }
 }
 

@@ -19,6 +19,8 @@ pub(in crate::e2e) struct Case {
     /// Whole manifests, made before the Pod.
     #[serde(default)]
     pub(super) given: Vec<Value>,
+    /// A command on the node: where it fails, the case is not for this node.
+    pub(super) only: Option<String>,
     /// A command on the node before anything is made.
     pub(super) before: Option<String>,
     /// A Pod's spec, or a Pod without `apiVersion` and `kind`.

@@ -65,16 +65,25 @@ async fn play_all(cases: Vec<Case>, at_once: usize, stage: &Arc<Stage>, tally: &
         });
     }
     while let Some(played) = plays.join_next().await {
-        let (passed, text) = played.unwrap_or_else(|it| (false, format!("FAILED {it}")));
+        let (passed, text) = played.unwrap_or_else(|it| (Some(false), format!("FAILED {it}")));
         println!("{}", text.trim_end());
-        tally.count(passed);
+        match passed {
+            Some(passed) => tally.count(passed),
+            None => tally.skipped += 1,
+        }
     }
     println!("e2e/pods: {number} cases in {:.0} s", begin.elapsed().as_secs_f64());
 }
 
-async fn play_one(idx: usize, case: &Case, stage: &Stage) -> (bool, String) {
+/// Has it passed? Nothing where it is not for this node.
+async fn play_one(idx: usize, case: &Case, stage: &Stage) -> (Option<bool>, String) {
     let begin = Instant::now();
     let mut play = Play::new(stage, case, format!("case-{idx}"));
+    match play.is_for_here().await {
+        Ok(true) => {}
+        Ok(false) => return (None, format!("skipped {} ({}): it is for other nodes", case.name, case.place)),
+        Err(why) => return (Some(false), format!("FAILED {} ({}): {why}", case.name, case.place)),
+    }
     let mut played = play.run().await;
     if let (Some(words), Err(failure)) = (&case.wrong, &played)
         && format!("{}\n{}", failure.step, failure.why).contains(words.as_str())
@@ -89,7 +98,7 @@ async fn play_one(idx: usize, case: &Case, stage: &Stage) -> (bool, String) {
         Err(failure) => report::failure(case, failure, stage).await,
     };
     match play.clean().await {
-        Ok(()) => (played.is_ok(), text),
-        Err(why) => (false, format!("{text}\nFAILED {} ({}): {why}", case.name, case.place)),
+        Ok(()) => (Some(played.is_ok()), text),
+        Err(why) => (Some(false), format!("{text}\nFAILED {} ({}): {why}", case.name, case.place)),
     }
 }

@@ -73,6 +73,13 @@ impl<'a> Play<'a> {
         self.never(&pod).map_err(|it| failed("never", it))
     }
 
+    /// Is the case for a node like this one?
+    pub(super) async fn is_for_here(&self) -> Result<bool, String> {
+        let Some(command) = &self.case.only else { return Ok(true) };
+        let (exit, _) = self.on_node(command, &Key::default(), self.deadline(PATIENCE)).await?;
+        Ok(exit == 0)
+    }
+
     pub(super) fn failure(&self, step: &str, why: String) -> Failure {
         Failure { step: step.into(), why, pod: self.key(&self.case.pod_name()) }
     }

@@ -117,6 +117,7 @@ fn after_a_failed_sync_nothing_is_written_until_the_store_is_reopened() {
             let dir = dir.path().join(truncate_fails.to_string());
             let (store, disk) = open_with_faults(&dir);
             commit(&store, put("/a", "1")).await.expect("the disk works");
+            assert!(!store.must_be_reopened());
 
             disk.faults.fail_sync(true);
             disk.faults.fail_truncate(truncate_fails);
@@ -124,12 +125,13 @@ fn after_a_failed_sync_nothing_is_written_until_the_store_is_reopened() {
             disk.faults.fail_sync(false);
             disk.faults.fail_truncate(false);
             let error = commit(&store, put("/a", "3")).await.expect_err("writes are refused").to_string();
-            assert!(error.contains("until the store is reopened"), "{error}");
+            assert!(error.contains("until the store is reopened") && store.must_be_reopened(), "{error}");
             assert_eq!(store.revision(), 2);
             assert_eq!(store.range(crate::Range::prefix("/"), None, 0).await.expect("reads go on").entries.len(), 1);
 
             drop(store);
             let store = open(&dir);
+            assert!(!store.must_be_reopened());
             commit(&store, put("/a", "4")).await.expect("writes go on");
         }
     });

@@ -1,0 +1,156 @@
+//! By what a request shows who it is: a client certificate, a token, or nothing.
+//!
+//! A credential that was presented and proves nothing is an error; only a request without any is anonymous.
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use corten_pki::{Authority, Proven};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use crate::{
+    identity::{Identity, Peer},
+    tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look},
+};
+
+/// Browsers cannot set headers on a WebSocket: they send the token as one of the protocols they speak.
+const PROTOCOL_TOKEN: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// How a request shows who it is by. What goes on for hours keeps it, to be asked again.
+#[derive(Clone, Default)]
+pub enum Credential {
+    #[default]
+    Nothing,
+    /// A call from inside the process.
+    Inside,
+    /// The client certificate of the connection.
+    Certificate,
+    Token(BearerToken),
+}
+
+/// The text of a token. It cannot be printed, and nobody but authentication reads it.
+#[derive(Clone)]
+pub struct BearerToken(Arc<str>);
+
+/// Nobody further in needs the secret, and it must not be passed on to a kubelet. Neither must what only a proxy in front
+/// of the server could say: no proxy is trusted, so it says nothing.
+pub fn forget_secrets(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    let remote = |it: &&HeaderName| it.as_str().starts_with("x-remote-");
+    let remote: Vec<HeaderName> = headers.keys().filter(remote).cloned().collect();
+    for name in remote {
+        headers.remove(name);
+    }
+    if let Some(Ok(kept)) = offered(headers).map(|it| HeaderValue::from_str(&without_token(&it))) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, kept);
+    }
+}
+
+/// The protocols a WebSocket is asked for, in as many headers as they may stand in.
+fn offered(headers: &HeaderMap) -> Option<String> {
+    let lists: Vec<&str> =
+        headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|it| it.to_str().ok()).collect();
+    (!lists.is_empty()).then(|| lists.join(", "))
+}
+
+fn protocols(header: &str) -> impl Iterator<Item = &str> {
+    header.split(',').map(str::trim)
+}
+
+fn without_token(header: &str) -> String {
+    protocols(header).filter(|it| !it.starts_with(PROTOCOL_TOKEN)).collect::<Vec<_>>().join(", ")
+}
+
+/// What was shown and proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempted(pub &'static str);
+
+/// Who asked, by what, and where they use a token beyond its hour, that.
+pub struct Proof {
+    pub identity: Identity,
+    pub credential: Credential,
+    pub stale: Option<String>,
+}
+
+/// # Errors
+/// What was tried, where something is shown that proves nothing.
+pub fn identify(
+    authenticator: &Authenticator,
+    at: &Look<'_>,
+    peer: Option<&Peer>,
+    headers: &HeaderMap,
+) -> Result<Proof, Attempted> {
+    let certificate = by_certificate(peer, authenticator.pki());
+    if let Some(Ok(identity)) = certificate {
+        return Ok(Proof { identity, credential: Credential::Certificate, stale: None });
+    }
+    if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
+        let Accepted { who, stale, .. } = by_token(authenticator, at, &token)?;
+        return Ok(Proof { identity: who.authenticated(), credential: Credential::Token(token), stale });
+    }
+    match certificate {
+        Some(_) => Err(Attempted("attempted: x509")),
+        None => Ok(Proof { identity: Identity::anonymous(), credential: Credential::Nothing, stale: None }),
+    }
+}
+
+impl Credential {
+    /// Who holds it now. `None` where it proves nothing any more.
+    pub fn holder(
+        &self,
+        authenticator: &Authenticator,
+        at: &Look<'_>,
+        peer: Option<&Peer>,
+        before: &Identity,
+    ) -> Option<Identity> {
+        match self {
+            Self::Nothing => Some(Identity::anonymous()),
+            Self::Inside => Some(before.clone()),
+            Self::Certificate => by_certificate(peer, authenticator.pki())?.ok(),
+            Self::Token(token) => by_token(authenticator, at, token).ok().map(|it| it.who.authenticated()),
+        }
+    }
+}
+
+fn by_token(
+    authenticator: &Authenticator,
+    at: &Look<'_>,
+    BearerToken(token): &BearerToken,
+) -> Result<Accepted, Attempted> {
+    authenticator.authenticate(at, token, &[ISSUER]).map_err(|reasons| {
+        tracing::debug!(?reasons, "a bearer token was refused");
+        Attempted("attempted: bearer")
+    })
+}
+
+/// `None` where none was shown; `Err` where it proves nothing.
+fn by_certificate(peer: Option<&Peer>, pki: &Authority) -> Option<Result<Identity, ()>> {
+    let chain = peer.map_or(&[][..], |it| &it.certificates);
+    chain.first()?;
+    Some(pki.verify_client(chain).map(holder_of).map_err(|error| {
+        tracing::debug!(%error, "a client certificate was refused");
+    }))
+}
+
+fn holder_of(proven: Proven) -> Identity {
+    let Proven { user, uid, groups, fingerprint } = proven;
+    let credential = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])];
+    Identity { user, uid, groups, extra: credential.into() }.authenticated()
+}
+
+/// The bearer token, if one is shown. Another scheme of `Authorization` counts as nothing, as upstream.
+fn token(headers: &HeaderMap) -> Option<String> {
+    let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
+    if let Some(value) = text(header::AUTHORIZATION) {
+        let (scheme, token) = value.trim().split_once(' ')?;
+        let token = token.split(' ').next().unwrap_or_default();
+        return (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| token.to_owned());
+    }
+    let offered = offered(headers)?;
+    let encoded = protocols(&offered).find_map(|it| it.strip_prefix(PROTOCOL_TOKEN))?;
+    let token = String::from_utf8(URL_SAFE_NO_PAD.decode(encoded).ok()?).ok()?;
+    (!token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests;

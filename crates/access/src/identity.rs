@@ -1,0 +1,63 @@
+//! Who asks, and the other end of their connection.
+
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+
+use rustls_pki_types::CertificateDer;
+use serde_json::{Value, json};
+
+pub const ANONYMOUS: &str = "system:anonymous";
+pub const AUTHENTICATED: &str = "system:authenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
+
+/// Who asks, as authentication found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub user: String,
+    pub uid: String,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl Identity {
+    pub fn new(user: impl Into<String>, groups: &[&str]) -> Self {
+        Self { user: user.into(), groups: groups.iter().map(|it| (*it).to_owned()).collect(), ..Self::default() }
+    }
+
+    /// Whoever shows no credential.
+    pub fn anonymous() -> Self {
+        Self::new(ANONYMOUS, &[UNAUTHENTICATED])
+    }
+
+    /// Whoever has proved who they are is one of this group.
+    #[must_use]
+    pub fn authenticated(mut self) -> Self {
+        if !self.groups.iter().any(|it| it == AUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.into());
+        }
+        self
+    }
+}
+
+/// The other end of a network connection. Absent for calls from inside the process.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// The client's certificate chain as it was sent, leaf first, empty where there is none: its holder has the key, but
+    /// whether it is worth anything is for authentication to say.
+    pub certificates: Arc<[CertificateDer<'static>]>,
+}
+
+/// `authentication.k8s.io/v1 UserInfo`.
+pub fn user_info(who: &Identity) -> Value {
+    let mut info = json!({ "username": who.user });
+    if !who.uid.is_empty() {
+        info["uid"] = json!(who.uid);
+    }
+    if !who.groups.is_empty() {
+        info["groups"] = json!(who.groups);
+    }
+    if !who.extra.is_empty() {
+        info["extra"] = json!(who.extra);
+    }
+    info
+}

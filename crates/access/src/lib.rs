@@ -1,0 +1,30 @@
+//! Who asks, and may they? Identities and the credentials that prove them, tokens, impersonation, RBAC and the node authorizer.
+//!
+//! An answer holds for the moment it is given: what goes on for hours is asked again, see `recheck.rs`.
+
+#![expect(
+    clippy::result_large_err,
+    reason = "a Status is made once for each refused request; a box would burden every signature"
+)]
+
+mod access;
+mod authorizer;
+pub mod credential;
+pub mod default_roles;
+pub mod identity;
+pub mod impersonation;
+pub mod node;
+mod question;
+pub mod rbac;
+mod recheck;
+mod rights_changed;
+mod role_objects;
+pub mod rule;
+pub mod tokens;
+
+pub use access::{Access, Clock};
+pub use authorizer::{Authorizer, Compiled};
+pub use identity::{Identity, Peer};
+pub use question::{Attributes, Decision, MASTERS, Target};
+pub use recheck::{EVERY, Recheck, Request};
+pub use rights_changed::RightsChanged;

@@ -1,0 +1,121 @@
+//! May this user do this? The question, its answer, and the words of a refusal.
+
+use std::sync::Arc;
+
+use corten_kinds::routes::RequestInfo;
+use corten_meta::{Resource, Status};
+
+use crate::identity::Identity;
+
+/// One access question, in RBAC's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes<'a> {
+    pub user: &'a str,
+    pub groups: &'a [String],
+    /// `get`, `list`, `create`; for paths the HTTP method in lower case.
+    pub verb: &'a str,
+    pub target: Target<'a>,
+    /// What a list or watch is narrowed to, as the query writes it; empty where it is not.
+    pub field_selector: &'a str,
+}
+
+/// What the question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// Empty strings where there is no subresource, namespace or name.
+    Resource { group: &'a str, resource: &'a str, subresource: &'a str, namespace: &'a str, name: &'a str },
+    /// A path that is no resource: `/healthz`.
+    Path(&'a str),
+}
+
+/// The group whose members may do everything, whatever the roles say: the way back in after a bad role was written.
+pub const MASTERS: &str = "system:masters";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// With what allows it, where that is a binding.
+    Allowed(Option<Arc<str>>),
+    /// Nothing allows it. The text names roles that are bound but missing, if any.
+    Denied(String),
+}
+
+impl Decision {
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed(_))
+    }
+}
+
+impl<'a> Attributes<'a> {
+    /// A question of `who`, about nothing yet.
+    pub fn of(who: &'a Identity) -> Self {
+        Self { user: &who.user, groups: &who.groups, verb: "", target: Target::Path(""), field_selector: "" }
+    }
+
+    /// The question that a request asks.
+    pub fn of_request(who: &'a Identity, info: &'a RequestInfo) -> Self {
+        let target = if info.is_resource() {
+            Target::Resource {
+                group: &info.group,
+                resource: &info.plural,
+                subresource: &info.subresource,
+                namespace: &info.namespace,
+                name: &info.name,
+            }
+        } else {
+            Target::Path(&info.path)
+        };
+        let is_narrowed = matches!(info.verb, "list" | "watch" | "deletecollection");
+        let field_selector = if is_narrowed { info.query.get("fieldSelector").unwrap_or_default() } else { "" };
+        Self { verb: info.verb, target, field_selector, ..Self::of(who) }
+    }
+
+    pub fn is_master(&self) -> bool {
+        self.groups.iter().any(|it| it == MASTERS)
+    }
+
+    /// `User "jane" cannot list resource "pods" in API group "" in the namespace "default"`.
+    fn sentence(&self) -> String {
+        let Self { user, verb, .. } = self;
+        match self.target {
+            Target::Path(path) => format!("User {user:?} cannot {verb} path {path:?}"),
+            Target::Resource { group, resource, subresource, namespace, .. } => {
+                let resource = combined(resource, subresource);
+                let place = match namespace {
+                    "" => "at the cluster scope".to_owned(),
+                    namespace => format!("in the namespace {namespace:?}"),
+                };
+                format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?} {place}")
+            }
+        }
+    }
+
+    /// The 403 for a question that was denied.
+    pub fn forbidden(&self, reason: &str) -> Status {
+        let mut sentence = self.sentence();
+        if !reason.is_empty() {
+            sentence = format!("{sentence}: {reason}");
+        }
+        match self.target {
+            Target::Path(_) => {
+                let mut status = Status::failure(403, "Forbidden", format!("forbidden: {sentence}"));
+                status.details = Some(corten_meta::Details::default());
+                status
+            }
+            Target::Resource { group, resource, name, .. } => {
+                let resource = Resource {
+                    group: group.to_owned().into(),
+                    version: "".into(),
+                    kind: "".into(),
+                    plural: resource.to_owned().into(),
+                    namespaced: false,
+                };
+                Status::forbidden(&resource, name, &sentence)
+            }
+        }
+    }
+}
+
+/// `pods/log`, or just `pods`.
+pub(crate) fn combined(resource: &str, subresource: &str) -> String {
+    if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") }
+}

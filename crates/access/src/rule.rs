@@ -1,0 +1,218 @@
+//! One rule of a role: what it matches, and whether a set of rules covers another (nobody may grant what they lack).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::question::{Attributes, Target, combined};
+
+/// `rbac.authorization.k8s.io/v1 PolicyRule`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyRule {
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    pub non_resource_urls: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    pub api_groups: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    pub resource_names: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
+    pub resources: Vec<String>,
+    #[serde(deserialize_with = "null_is_empty")]
+    pub verbs: Vec<String>,
+}
+
+/// Kubernetes writes an empty list as `null` in places.
+pub(crate) fn null_is_empty<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn has(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|it| it == wanted)
+}
+
+fn has_or_all(list: &[String], wanted: &str) -> bool {
+    list.iter().any(|it| it == "*" || it == wanted)
+}
+
+fn path_matches(pattern: &str, path: &str) -> bool {
+    pattern == path || pattern.ends_with('*') && path.starts_with(pattern.trim_end_matches('*'))
+}
+
+impl PolicyRule {
+    /// Does this rule allow it?
+    pub fn allows(&self, question: &Attributes<'_>) -> bool {
+        if !has_or_all(&self.verbs, question.verb) {
+            return false;
+        }
+        match question.target {
+            Target::Path(path) => self.non_resource_urls.iter().any(|it| path_matches(it, path)),
+            Target::Resource { group, resource, subresource, name, .. } => {
+                has_or_all(&self.api_groups, group)
+                    && self.resources.iter().any(|it| resource_matches(it, resource, subresource))
+                    && (self.resource_names.is_empty() || has(&self.resource_names, name))
+            }
+        }
+    }
+
+    /// Does this rule, alone, allow all that `other` allows?
+    fn covers(&self, other: &Self) -> bool {
+        let names = match (&*self.resource_names, &*other.resource_names) {
+            ([], _) => true,
+            (_, []) => false,
+            (mine, theirs) => theirs.iter().all(|it| has(mine, it)),
+        };
+        names
+            && other.verbs.iter().all(|it| has_or_all(&self.verbs, it))
+            && other.api_groups.iter().all(|it| has_or_all(&self.api_groups, it))
+            && other.resources.iter().all(|it| covers_resource(&self.resources, it))
+            && other.non_resource_urls.iter().all(|it| self.non_resource_urls.iter().any(|mine| path_matches(mine, it)))
+    }
+
+    /// How many rules that allow one verb on one thing each make up this one.
+    fn n_atoms(&self) -> usize {
+        let names = self.resource_names.len().max(1);
+        let resources = self.api_groups.len().saturating_mul(self.resources.len()).saturating_mul(names);
+        self.verbs.len().saturating_mul(resources.saturating_add(self.non_resource_urls.len()))
+    }
+
+    /// The rule as many that allow one verb on one thing each.
+    fn atoms(&self) -> impl Iterator<Item = Self> {
+        let one = |it: &str| vec![it.to_owned()];
+        let urls = move |verb: &str| {
+            let verbs = one(verb);
+            let of = move |url: &String| Self { verbs: verbs.clone(), non_resource_urls: one(url), ..Self::default() };
+            self.non_resource_urls.iter().map(of)
+        };
+        let resources = move |verb: &str| {
+            let verbs = one(verb);
+            let pairs = self.api_groups.iter().flat_map(|group| self.resources.iter().map(move |it| (group, it)));
+            pairs.flat_map(move |(group, resource)| {
+                let atom =
+                    Self { verbs: verbs.clone(), api_groups: one(group), resources: one(resource), ..Self::default() };
+                let whole = self.resource_names.is_empty().then(|| atom.clone());
+                let named = move |it: &String| Self { resource_names: one(it), ..atom.clone() };
+                whole.into_iter().chain(self.resource_names.iter().map(named))
+            })
+        };
+        self.verbs.iter().flat_map(move |verb| urls(verb).chain(resources(verb)))
+    }
+
+    /// `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+    fn compact(&self) -> String {
+        let parts = [
+            ("APIGroups", &self.api_groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.non_resource_urls),
+            ("ResourceNames", &self.resource_names),
+            ("Verbs", &self.verbs),
+        ];
+        let parts: Vec<String> =
+            parts.iter().filter(|it| !it.1.is_empty()).map(|(name, list)| format!("{name}:{}", quoted(list))).collect();
+        format!("{{{}}}", parts.join(", "))
+    }
+}
+
+fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
+    match pattern.split_once('/') {
+        None => pattern == "*" || subresource.is_empty() && pattern == resource,
+        Some(("*", sub)) => !sub.is_empty() && sub == subresource || pattern == combined(resource, subresource),
+        Some((head, sub)) => head == resource && sub == subresource,
+    }
+}
+
+fn covers_resource(mine: &[String], theirs: &str) -> bool {
+    has_or_all(mine, theirs) || theirs.split_once('/').is_some_and(|(_, sub)| has(mine, &format!("*/{sub}")))
+}
+
+/// As Go prints a list of strings: `["a" "b"]`.
+pub fn quoted(list: &[String]) -> String {
+    let list: Vec<String> = list.iter().map(|it| format!("{it:?}")).collect();
+    format!("[{}]", list.join(" "))
+}
+
+/// Rules of more parts than this are compared as a whole: the parts are a product of four lists, and each is compared with
+/// every rule that is held.
+const ATOMS_MAX: usize = 10_000;
+/// So many lines tell enough.
+const LINES_MAX: usize = 100;
+const LINE_CHARS_MAX: usize = 1000;
+
+/// What `wanted` allows and `held` does not, as a line per rule; empty where all is held. A rule of very many parts that no
+/// single rule covers counts as not held.
+pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
+    // Rules that differ in the verb only become one.
+    let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
+    let mut room = ATOMS_MAX;
+    for rule in wanted.iter().filter(|rule| !held.iter().any(|it| it.covers(rule))) {
+        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
+            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
+            continue;
+        };
+        room = rest;
+        for mut atom in rule.atoms().filter(|atom| !held.iter().any(|it| it.covers(atom))) {
+            let verbs = std::mem::take(&mut atom.verbs);
+            let all = merged.entry(atom).or_default();
+            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
+            all.extend(new);
+        }
+    }
+    let mut lines: Vec<String> =
+        merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs, ..rule }.compact())).collect();
+    lines.sort();
+    if let Some(n_more) = lines.len().checked_sub(LINES_MAX).filter(|it| *it > 0) {
+        lines.truncate(LINES_MAX);
+        lines.push(format!("and {n_more} more"));
+    }
+    lines
+}
+
+fn cut(line: String) -> String {
+    match line.char_indices().nth(LINE_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(n: usize, names: usize) -> PolicyRule {
+        let list = |letter: &str, n: usize| (0..n).map(|it| format!("{letter}{it}")).collect::<Vec<_>>();
+        PolicyRule {
+            api_groups: list("g", n),
+            resources: list("r", n),
+            verbs: list("v", n),
+            resource_names: list("n", names),
+            ..PolicyRule::default()
+        }
+    }
+
+    #[test]
+    fn a_rule_of_many_parts_costs_no_more_than_its_text() {
+        let (none, all) = (PolicyRule::default(), rule(1000, 0));
+        for (held, n, names, n_lines) in [
+            (&none, 2, 0, 4),
+            (&none, 2, 2, 8),
+            (&none, 11, 0, LINES_MAX + 1),
+            (&none, 90, 90, 1),
+            (&none, 10_000, 10_000, 1),
+            (&all, 90, 90, 0),
+        ] {
+            let lines = missing(&[held], &[rule(n, names)]);
+            assert_eq!(lines.len(), n_lines, "{n} {names}");
+            assert!(lines.iter().all(|it| it.len() < 2 * LINE_CHARS_MAX), "{n} {names}");
+        }
+    }
+
+    #[test]
+    fn many_rules_together_cost_no_more() {
+        let wanted = vec![rule(20, 0); 1000];
+        assert!(missing(&[], &wanted).len() <= LINES_MAX + 1);
+    }
+}

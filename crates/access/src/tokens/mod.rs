@@ -1,0 +1,90 @@
+//! Bearer tokens: those of service accounts, of the static file, and of nodes that join.
+//!
+//! A token proves who its holder is only while what it is bound to lives: that is looked up in the watch caches for every
+//! request, while a signature is checked once.
+
+mod bootstrap;
+mod claims;
+pub mod discovery;
+pub mod issue;
+mod jwt;
+pub mod legacy;
+pub mod review;
+mod static_file;
+mod verify;
+
+use std::sync::Arc;
+
+use corten_cacher::watch_cache::Caches;
+use corten_meta::Time;
+use corten_pki::Authority;
+
+pub use static_file::{StaticTokens, TokenFileError};
+use verify::Verified;
+
+use crate::identity::Identity;
+
+/// Who issues the tokens, and the audience they are for unless another is asked for. As upstream's default.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// A token that proved something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// Without `system:authenticated`.
+    pub who: Identity,
+    /// Which of the wanted audiences the token is for.
+    pub audiences: Vec<String>,
+    /// The token is used beyond the hour it was asked for; says by whom.
+    pub stale: Option<String>,
+}
+
+/// What the caches hold now.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    pub caches: &'a Caches,
+    pub now: Time,
+}
+
+/// Knows all tokens that the server takes.
+pub struct Authenticator {
+    pki: Arc<Authority>,
+    static_tokens: StaticTokens,
+    verified: Verified,
+}
+
+impl Authenticator {
+    pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens) -> Self {
+        Self { pki, static_tokens, verified: Verified::default() }
+    }
+
+    pub fn pki(&self) -> &Authority {
+        &self.pki
+    }
+
+    /// Whose token is this, for one of `audiences`?
+    ///
+    /// # Errors
+    /// Why it proves nothing, one sentence for each kind of token that looked at it.
+    pub fn authenticate(&self, at: &Look<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Vec<String>> {
+        let mut refusals = vec!["invalid bearer token".to_owned()];
+        // The static file's and bootstrap tokens are for the API server only.
+        let own: Vec<String> = audiences.iter().filter(|it| **it == ISSUER).map(|it| (*it).to_owned()).collect();
+        if !own.is_empty() {
+            let known = self.static_tokens.get(token).cloned();
+            if let Some(who) = known.or_else(|| bootstrap::identify(at, token)) {
+                return Ok(Accepted { who, audiences: own, stale: None });
+            }
+        }
+        match self.verified.service_account(&self.pki, at, token, audiences) {
+            Some(Ok(accepted)) => return Ok(accepted),
+            Some(Err(reason)) => refusals.push(reason),
+            None => {}
+        }
+        Err(refusals)
+    }
+}
+
+fn unix_seconds(time: Time) -> i64 {
+    time.unix_millis().div_euclid(1000)
+}

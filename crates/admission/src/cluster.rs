@@ -1,0 +1,56 @@
+//! What plugins see of the server.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use corten_access::{Access, Authorizer, Clock};
+use corten_cacher::watch_cache::{Caches, ResourceCache};
+use corten_kinds::Kind;
+use corten_meta::Time;
+use corten_pki::Authority;
+
+use crate::namespace_locks::NamespaceLocks;
+
+/// Makes UUIDs; random, or the simulator's from a seed.
+pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Where the server runs.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    pub host_name: String,
+    /// The node in the server's process, where there is one: what the machine is reached at is its, too.
+    pub node: Option<String>,
+}
+
+pub struct Cluster {
+    pub caches: Arc<Caches>,
+    pub access: Arc<Access>,
+    pub pki: Arc<Authority>,
+    pub clock: Clock,
+    pub uids: Uids,
+    pub machine: Machine,
+    /// Where Pods and other machines reach this server; `None` where none can.
+    pub advertise: Option<SocketAddr>,
+    pub namespace_locks: NamespaceLocks,
+}
+
+impl Cluster {
+    pub fn caches(&self) -> &Caches {
+        &self.caches
+    }
+
+    pub fn cache(&self, kind: &Kind) -> &ResourceCache {
+        self.caches.of(kind)
+    }
+
+    pub fn authorizer(&self) -> &Authorizer {
+        self.access.authorizer()
+    }
+
+    pub fn now(&self) -> Time {
+        (self.clock)()
+    }
+
+    pub fn new_uid(&self) -> String {
+        (self.uids)()
+    }
+}

@@ -1,0 +1,67 @@
+//! Plugins that change or refuse a write, and what is committed along with it. Each plugin is one file and one row of [`PLUGINS`].
+
+#![expect(
+    clippy::result_large_err,
+    reason = "a Status is made once for each refused request; a box would burden every signature"
+)]
+
+mod api_access;
+mod certificates;
+mod cluster;
+mod default_classes;
+mod default_toleration_seconds;
+mod escalation;
+mod legacy_token;
+mod limit_ranger;
+mod mountable_secrets;
+mod name_suffix;
+mod namespace_lifecycle;
+mod namespace_locks;
+mod node_addresses;
+mod node_labels;
+mod node_restriction;
+mod notes;
+mod persistent_volume_claim_resize;
+mod plugin;
+mod pod_security;
+mod pod_topology_labels;
+mod priority;
+mod refusal;
+pub mod resource_quota;
+mod runtime_class;
+mod service_account;
+pub mod services;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
+
+pub use cluster::{Cluster, Machine, Uids};
+pub use name_suffix::{SUFFIX_BYTES, name_suffix};
+pub use namespace_locks::NamespaceLocks;
+pub use notes::{Noted, Notes};
+pub use plugin::{Admission, Attributes, Operation};
+
+/// In the order they are asked.
+pub const PLUGINS: &[&dyn Admission] = &[
+    &namespace_lifecycle::NamespaceLifecycle,
+    &limit_ranger::LimitRanger,
+    &service_account::ServiceAccount,
+    &node_restriction::NodeRestriction,
+    &taint_nodes_by_condition::TaintNodesByCondition,
+    &legacy_token::LegacyServiceAccountToken,
+    &pod_security::PodSecurity,
+    &priority::Priority,
+    &default_toleration_seconds::DefaultTolerationSeconds,
+    &default_classes::DefaultStorageClass,
+    &storage_object_in_use_protection::StorageObjectInUseProtection,
+    &persistent_volume_claim_resize::PersistentVolumeClaimResize,
+    &runtime_class::RuntimeClass,
+    &default_classes::DefaultIngressClass,
+    &pod_topology_labels::PodTopologyLabels,
+    &certificates::CertificateRequester,
+    &certificates::CertificateApproval,
+    &certificates::CertificateSigning,
+    &certificates::ClusterTrustBundleAttest,
+    &certificates::CertificateSubjectRestriction,
+    &escalation::Escalation,
+    &resource_quota::ResourceQuota,
+];

@@ -1,0 +1,78 @@
+//! Nothing is created in a namespace that is missing or going, and three namespaces never go.
+
+use std::borrow::Cow;
+
+use corten_api::resources::NAMESPACES;
+use corten_cacher::{
+    body::BoxFuture,
+    watch_cache::{ResourceCache, Stored},
+};
+use corten_meta::{Cause, Status};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+use super::{Admission, Attributes, Operation, refusal::forbidden};
+
+pub(crate) struct NamespaceLifecycle;
+
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl Admission for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            let namespaces = request.cluster.caches().get(&NAMESPACES).expect("namespaces are a row of the table");
+            check(namespaces, request, object)
+        })
+    }
+}
+
+fn check(namespaces: &ResourceCache, request: &Attributes<'_>, object: &Value) -> Result<(), Status> {
+    if request.kind.resource == NAMESPACES {
+        let dies = request.operation == Operation::Delete && IMMORTAL.contains(&request.name);
+        return if dies { Err(forbidden(request, object, "this namespace may not be deleted")) } else { Ok(()) };
+    }
+    let writes = matches!(request.operation, Operation::Create | Operation::Update);
+    if request.namespace.is_empty() || !writes {
+        return Ok(());
+    }
+    let namespace = namespaces.get("", request.namespace);
+    let namespace = namespace.ok_or_else(|| Status::not_found(&NAMESPACES, request.namespace))?;
+    if request.operation == Operation::Create && is_terminating(&namespace) {
+        return Err(terminating(request, object));
+    }
+    Ok(())
+}
+
+/// Asked for every object that is made in it: only what matters is read.
+fn is_terminating(namespace: &Stored) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Fields {
+        deletion_timestamp: Option<IgnoredAny>,
+        phase: Cow<'static, str>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Namespace {
+        metadata: Fields,
+        status: Fields,
+    }
+    let Namespace { metadata, status } = serde_json::from_slice(namespace.value()).unwrap_or_default();
+    metadata.deletion_timestamp.is_some() || status.phase == "Terminating"
+}
+
+fn terminating(request: &Attributes<'_>, object: &Value) -> Status {
+    let namespace = request.namespace;
+    let reason = format!("unable to create new content in namespace {namespace} because it is being terminated");
+    let mut status = forbidden(request, object, &reason);
+    status.details.get_or_insert_default().causes.push(Cause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {namespace} is being terminated"),
+        field: "metadata.namespace".into(),
+    });
+    status
+}

@@ -1,0 +1,65 @@
+//! What a plugin is, and what it is asked.
+
+use corten_access::Identity;
+use corten_cacher::body::BoxFuture;
+use corten_kinds::{Kind, Subresource};
+use corten_meta::{Resource, Status};
+use serde_json::Value;
+
+use crate::{cluster::Cluster, notes::Notes};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+/// What is asked for. What there is to say beside the answer goes to `notes`.
+pub struct Attributes<'a> {
+    pub cluster: &'a Cluster,
+    /// Who asks.
+    pub who: &'a Identity,
+    pub notes: &'a Notes,
+    pub operation: Operation,
+    pub kind: &'static Kind,
+    pub subresource: Option<Subresource>,
+    pub namespace: &'a str,
+    /// May be empty for a create with `generateName`.
+    pub name: &'a str,
+    /// What is stored now: for updates and deletes.
+    pub old: Option<&'a Value>,
+    pub dry_run: bool,
+}
+
+impl<'a> Attributes<'a> {
+    /// A new object of `resource`, not a subresource of one.
+    pub(crate) fn creates(&self, resource: &Resource) -> bool {
+        self.operation == Operation::Create && self.subresource.is_none() && self.kind.resource == *resource
+    }
+
+    /// The object's name, which a create has only in its body.
+    pub fn name_of<'v>(&self, object: &'v Value) -> &'v str
+    where
+        'a: 'v,
+    {
+        let named = object["metadata"]["name"].as_str().filter(|it| !it.is_empty());
+        named.unwrap_or(self.name)
+    }
+}
+
+/// One plugin. Both halves do nothing unless a plugin says otherwise.
+pub trait Admission: Send + Sync {
+    fn name(&self) -> &'static str;
+
+    /// May change the object (`null` for a delete); called after defaulting, before validation.
+    fn admit<'a>(&'a self, _request: &'a Attributes<'a>, _object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    /// May only refuse; called after validation.
+    fn validate<'a>(&'a self, _request: &'a Attributes<'a>, _object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async { Ok(()) })
+    }
+}

@@ -1,0 +1,39 @@
+//! Volumes and claims get the finalizer that keeps them for as long as they are in use; a loop takes it off.
+
+use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use corten_cacher::body::BoxFuture;
+use corten_meta::Status;
+use serde_json::{Value, json};
+
+use super::{Admission, Attributes};
+
+pub(crate) struct StorageObjectInUseProtection;
+
+impl Admission for StorageObjectInUseProtection {
+    fn name(&self) -> &'static str {
+        "StorageObjectInUseProtection"
+    }
+
+    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        Box::pin(async move {
+            for (resource, finalizer) in [
+                (PERSISTENT_VOLUMES, "kubernetes.io/pv-protection"),
+                (PERSISTENT_VOLUME_CLAIMS, "kubernetes.io/pvc-protection"),
+            ] {
+                if request.creates(&resource) {
+                    protect(object, finalizer);
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn protect(object: &mut Value, finalizer: &str) {
+    let finalizers = &mut object["metadata"]["finalizers"];
+    match finalizers.as_array_mut() {
+        Some(names) if names.iter().any(|it| it == finalizer) => {}
+        Some(names) => names.push(finalizer.into()),
+        None => *finalizers = json!([finalizer]),
+    }
+}

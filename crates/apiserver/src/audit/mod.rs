@@ -1,0 +1,63 @@
+//! The words of audit: how much of a request is recorded, where records go, and what is kept while it is under way.
+
+mod file_log;
+mod policy;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+pub use file_log::{FileLog, Rotation};
+pub(crate) use policy::{Level, Stage, Verdict};
+pub use policy::{Policy, PolicyError};
+
+/// Where records go. Must return at once.
+pub trait Sink: Send + Sync {
+    /// `line` is one record as JSON, without a line break.
+    fn record(&self, line: Vec<u8>);
+
+    /// How many records were dropped because the sink could not keep up.
+    fn dropped(&self) -> u64;
+}
+
+/// What was lost, as `/metrics` shows it.
+pub(crate) fn metrics(sink: &dyn Sink) -> String {
+    let name = "apiserver_audit_error_total";
+    let lost = sink.dropped();
+    format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
+}
+
+/// What is kept of a request while it is under way.
+#[derive(Default)]
+pub(crate) struct Trail {
+    pub(crate) verdict: Verdict,
+    pub(crate) body: Option<Bytes>,
+    /// The request's object, once it is decoded; its body is shown where it is none.
+    pub(crate) decoded: Option<Value>,
+    /// The name of that object: the path of a create has none.
+    pub(crate) name: String,
+}
+
+impl Trail {
+    /// Is there to be a record? Otherwise nothing needs to be remembered for it.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.verdict.level > Level::None
+    }
+
+    /// The request's body, where the policy wants it.
+    pub(crate) fn saw_body(&mut self, body: &Bytes) {
+        if self.verdict.level >= Level::Request {
+            self.body = Some(body.clone());
+        }
+    }
+
+    /// The request's object, as it was understood (audit.LogRequestObject).
+    pub(crate) fn decoded(&mut self, object: &Value) {
+        if !self.is_kept() {
+            return;
+        }
+        object["metadata"]["name"].as_str().unwrap_or_default().clone_into(&mut self.name);
+        if self.verdict.level >= Level::Request {
+            self.decoded = Some(object.clone());
+        }
+    }
+}

@@ -1,8 +1,0 @@
-//! `PartialObjectMetadata`: an object's metadata alone.
-
-use serde_json::{Value, json};
-
-/// Takes the metadata out of a whole object.
-pub(crate) fn of(object: &Value) -> Value {
-    json!({ "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"] })
-}

@@ -1,0 +1,205 @@
+//! What the filters and verbs know of one request: who asks, what for, and with what body.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::Wanted};
+use corten_admission::{Noted, Notes, services::Claims};
+use corten_cacher::{
+    body::{BODY_BYTES_MAX, Body},
+    codec::{self, Form, Strictness},
+    warnings::Warnings,
+};
+use corten_kinds::routes::RequestInfo;
+use corten_meta::{Status, Time};
+use http::{Extensions, HeaderMap, Method, Uri};
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
+
+use crate::{audit::Trail, limits::Held, state::State};
+
+/// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
+const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
+
+/// Who asks before authentication.
+static NOBODY: Identity =
+    Identity { user: String::new(), uid: String::new(), groups: Vec::new(), extra: BTreeMap::new() };
+
+/// One request on its way through the chain. Filters fill it in from the outside to the inside.
+pub struct Context {
+    pub state: State,
+    /// Names the request in audit records and in the `Audit-Id` header.
+    pub id: String,
+    pub received: Time,
+    pub method: Method,
+    pub uri: Uri,
+    pub headers: HeaderMap,
+    pub peer: Option<Peer>,
+    /// Set by authentication; known from the start for calls from inside the process.
+    pub identity: Option<Identity>,
+    /// By what `identity`, or the impersonator, was proved.
+    pub(crate) credential: Credential,
+    /// Who asks in truth, where `identity` is whom they act as.
+    pub(crate) impersonator: Option<Identity>,
+    /// By which right they do, where it is one that is limited; else empty.
+    pub(crate) impersonation_constraint: &'static str,
+    /// Whom they act as, as they asked for it.
+    pub(crate) impersonated: Option<Wanted>,
+    pub info: RequestInfo,
+    /// Sent as `Warning` headers.
+    pub warnings: Warnings,
+    /// What filters and admission want to be said in the audit record.
+    pub audit_annotations: BTreeMap<String, String>,
+    pub(crate) audit: Trail,
+    /// What admission wants to be said, which only reads the request.
+    pub(crate) notes: Notes,
+    /// Addresses and ports that the request has taken and not stored yet.
+    pub(crate) claims: Claims,
+    /// Locked only to be taken; the lock makes the context shareable between threads.
+    body: Mutex<Option<Body>>,
+    /// What the body that was read takes of the room for all.
+    body_room: Option<Held>,
+    extensions: Extensions,
+}
+
+impl Context {
+    pub(crate) fn new(
+        state: State,
+        request: http::Request<Body>,
+        peer: Option<Peer>,
+        identity: Option<Identity>,
+    ) -> Self {
+        let (parts, body) = request.into_parts();
+        Self {
+            id: state.new_uid(),
+            received: state.now(),
+            state,
+            method: parts.method,
+            uri: parts.uri,
+            headers: parts.headers,
+            peer,
+            identity,
+            impersonator: None,
+            impersonation_constraint: "",
+            impersonated: None,
+            credential: Credential::default(),
+            info: RequestInfo::default(),
+            warnings: Warnings::default(),
+            audit_annotations: BTreeMap::new(),
+            audit: Trail::default(),
+            notes: Notes::default(),
+            claims: Claims::default(),
+            body: Mutex::new(Some(body)),
+            body_room: None,
+            extensions: parts.extensions,
+        }
+    }
+
+    /// Who asks. Before authentication: nobody, who may nothing.
+    pub fn who(&self) -> Identity {
+        self.asker_now().clone()
+    }
+
+    pub(crate) fn asker_now(&self) -> &Identity {
+        self.identity.as_ref().unwrap_or(&NOBODY)
+    }
+
+    /// What is asked again while the request's answer goes on.
+    pub(crate) fn recheck(&self) -> Recheck {
+        let request = Request {
+            peer: self.peer.clone(),
+            credential: self.credential.clone(),
+            asker: self.impersonator.clone().unwrap_or_else(|| self.who()),
+            impersonated: self.impersonated.clone(),
+            info: self.info.clone(),
+        };
+        Recheck::new(self.state.access().clone(), request)
+    }
+
+    /// The user whose share of the server's room the request takes: who asks in truth.
+    pub(crate) fn asker(&self) -> &str {
+        self.impersonator.as_ref().or(self.identity.as_ref()).map_or("", |it| &it.user)
+    }
+
+    /// The whole body, read once; a second call gets an empty one.
+    ///
+    /// # Errors
+    /// 413 where it is larger than [`BODY_BYTES_MAX`], 400 where the client broke off.
+    pub async fn read_body(&mut self) -> Result<Bytes, Status> {
+        let Some(mut body) = self.body.get_mut().take() else { return Ok(Bytes::new()) };
+        let (mut whole, mut size) = (Vec::new(), 0_usize);
+        let (state, asker) = (self.state.clone(), self.asker().to_owned());
+        while let Some(frame) = body.frame().await {
+            let broken = |error| Status::bad_request(format!("cannot read the request's body: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+            size += data.len();
+            if size <= BODY_BYTES_MAX {
+                // As it comes, not as it is announced: who sends nothing takes nothing.
+                let room = state.room().for_body(&asker, data.len()).await?;
+                match &mut self.body_room {
+                    Some(held) => held.merge(room),
+                    None => self.body_room = Some(room),
+                }
+                whole.push(data);
+            } else if size > BODY_BYTES_DRAINED {
+                break;
+            } else {
+                whole.clear();
+            }
+        }
+        if size > BODY_BYTES_MAX {
+            return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
+        }
+        let body: Bytes = match whole.len() {
+            1 => whole.remove(0),
+            _ => whole.concat().into(),
+        };
+        self.audit.saw_body(&body);
+        Ok(body)
+    }
+
+    /// The body as a stream, for requests that are passed on. `None` when it was read before.
+    pub fn take_body(&mut self) -> Option<Body> {
+        self.body.get_mut().take()
+    }
+
+    /// The connection itself, once the `101 Switching Protocols` answer is sent. `None` for calls from inside the process.
+    pub fn on_upgrade(&mut self) -> Option<hyper::upgrade::OnUpgrade> {
+        self.extensions.remove()
+    }
+
+    pub fn dry_run(&self) -> bool {
+        self.info.query.all("dryRun").next().is_some()
+    }
+
+    pub fn warn(&mut self, message: impl Into<String>) {
+        self.warnings.add(message.into());
+    }
+
+    /// Puts what was noted where it is sent from.
+    pub(crate) fn take_notes(&mut self) {
+        let Noted { warnings, annotations } = self.notes.take();
+        self.warnings.merge(warnings);
+        self.audit_annotations.extend(annotations);
+    }
+
+    pub fn header(&self, name: http::header::HeaderName) -> &str {
+        codec::header(&self.headers, &name)
+    }
+
+    /// In what form the answer is wanted.
+    ///
+    /// # Errors
+    /// 406.
+    pub fn form(&self) -> Result<Form, Status> {
+        Form::of(&self.headers, &self.info.query)
+    }
+
+    /// What becomes of unknown and duplicate fields.
+    ///
+    /// # Errors
+    /// 422.
+    pub fn strictness(&self) -> Result<Strictness, Status> {
+        Strictness::of(&self.info.query, self.info.verb)
+    }
+}

@@ -1,0 +1,140 @@
+//! From what a request asks for to who does it: the last link of the chain.
+
+use corten_access::tokens;
+use corten_cacher::{answer, body::Response, codec::yaml, watch_cache};
+use corten_kinds::{Kind, Subresource, Verb, routes::Route};
+use corten_meta::Status;
+use corten_openapi::discovery;
+
+use crate::{
+    connect,
+    context::Context,
+    health,
+    verbs::{
+        binding, component_status, create, delete, delete_collection, eviction, get, journal, list, options, patch,
+        reviews, scale, target::Target, token, update, usage, watch,
+    },
+};
+
+pub(crate) async fn answer(ctx: &mut Context) -> Response {
+    // What is asked of others is not ours to rewrite.
+    let as_yaml = if ctx.info.proxied.is_some() { Ok(false) } else { yaml::wanted(&mut ctx.headers, ctx.info.verb) };
+    let result = match &as_yaml {
+        Ok(_) => dispatch(ctx).await,
+        Err(status) => Err(status.clone()),
+    };
+    ctx.take_notes();
+    let mut response = answer::of(result);
+    if let Ok(true) = as_yaml {
+        response = yaml::rewritten(response).await;
+    }
+    for warning in ctx.warnings.headers() {
+        response.headers_mut().append(http::header::WARNING, warning);
+    }
+    response
+}
+
+async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
+    let route = ctx.info.route;
+    if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(&it.resource)) {
+        ctx.warn(deprecation);
+    }
+    let response = match route {
+        Route::NonResource => return elsewhere(ctx),
+        Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
+        Route::NoSuchMethod(_) => Err(not_allowed()),
+        Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(kind.stored_row()) => {
+            return made_for_asking(ctx, kind, verb).await;
+        }
+        Route::Collection(kind, verb) => collection(ctx, Target::of(&ctx.info, kind), verb).await,
+        Route::Object(kind, verb) => object(ctx, Target::of(&ctx.info, kind), verb).await,
+        Route::Subresource(kind, subresource, verb) => {
+            below_object(ctx, Target::of(&ctx.info, kind), subresource, verb).await
+        }
+    }?;
+    connect::messages(ctx, response)
+}
+
+/// Paths that are no resource.
+fn elsewhere(ctx: &Context) -> Result<Response, Status> {
+    let system = health::answer(ctx).or_else(|| {
+        let keys = ctx.state.access().authenticator().pki().token_keys();
+        tokens::discovery::answer(&ctx.info.path, &ctx.method, &keys)
+    });
+    let system = system
+        .or_else(|| discovery::answer(&ctx.info, &ctx.method, &ctx.headers))
+        .or_else(|| corten_openapi::answer(&ctx.info, &ctx.method, &ctx.headers));
+    system.unwrap_or_else(|| Err(Status::no_such_path()))
+}
+
+async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<Response, Status> {
+    match (verb, &*kind.resource.plural) {
+        (Verb::Create, "bindings") => binding::legacy(ctx).await,
+        (Verb::Get, "componentstatuses") => component_status::get(ctx, kind).await,
+        (Verb::List, "componentstatuses") => component_status::list(ctx, kind).await,
+        (Verb::Get | Verb::List, _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,
+        (Verb::Create, _) => reviews::answer(ctx, kind).await,
+        (Verb::Get, _) => journal::get(ctx, kind),
+        (Verb::List, _) => journal::list(ctx, kind),
+        _ => Err(not_allowed()),
+    }
+}
+
+async fn collection(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
+    options::dry_run(ctx)?;
+    let form = ctx.form()?;
+    match verb {
+        Verb::List => list::list(ctx, &target, form).await,
+        Verb::Watch => watch::watch(ctx, &target, form).await,
+        Verb::Create => create::create(ctx, &target, form).await,
+        Verb::DeleteCollection => delete_collection::delete_collection(ctx, &target, form).await,
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => Err(not_allowed()),
+    }
+}
+
+async fn object(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
+    options::dry_run(ctx)?;
+    let form = ctx.form()?;
+    match verb {
+        Verb::Get => get::get(ctx, &target, form).await,
+        Verb::Watch => watch::watch_one(ctx, &target, form).await,
+        Verb::Update => update::update(ctx, &target, form).await,
+        Verb::Patch => patch::patch(ctx, &target, form).await,
+        Verb::Delete => delete::delete(ctx, &target, form).await,
+        Verb::List | Verb::Create | Verb::DeleteCollection => Err(not_allowed()),
+    }
+}
+
+async fn below_object(
+    ctx: &mut Context,
+    target: Target,
+    subresource: Subresource,
+    verb: Option<Verb>,
+) -> Result<Response, Status> {
+    use Subresource as Sub;
+    if subresource == Sub::Proxy {
+        return connect::proxy(ctx).await;
+    }
+    let Some(verb) = verb else { return Err(not_allowed()) };
+    options::dry_run(ctx)?;
+    let form = ctx.form();
+    match (subresource, verb) {
+        (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => connect::answer(ctx, subresource).await,
+        (Sub::Scale, Verb::Get) => scale::get(ctx, &target),
+        (Sub::Scale, _) => scale::change_scale(ctx, &target).await,
+        (Sub::Binding, _) => binding::bind(ctx, &target).await,
+        (Sub::Token, _) => token::request(ctx, &target).await,
+        (Sub::Eviction, _) => eviction::evict(ctx, &target).await,
+        (_, Verb::Get) => get::get(ctx, &target, form?).await,
+        (_, Verb::Update) => update::update(ctx, &target, form?).await,
+        (_, Verb::Patch) => patch::patch(ctx, &target, form?).await,
+        _ => Err(not_allowed()),
+    }
+}
+
+fn not_allowed() -> Status {
+    let mut status =
+        Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    status.details = Some(corten_meta::Details::default());
+    status
+}

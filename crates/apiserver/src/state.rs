@@ -1,0 +1,199 @@
+//! What the server holds: the caches, who may what, what is counted and bounded. It knows no request, and starts nothing.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use corten_access::{Access, Clock, RightsChanged, tokens};
+use corten_admission::{
+    Cluster, Machine, NamespaceLocks, Uids,
+    services::{At, Ranges},
+};
+use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
+use corten_kinds::Kind;
+use corten_meta::Time;
+use corten_store::Store;
+use parking_lot::Mutex;
+use tokio::{sync::watch, task::JoinHandle};
+
+use crate::{
+    audit,
+    journals::JournalSource,
+    kubelets::{KubeletClient, Tunnels},
+    limits::{Limits, Room},
+    metrics::Metrics,
+    usage::Usages,
+};
+
+pub struct Config {
+    pub store: Arc<dyn Store>,
+    pub clock: Clock,
+    pub uids: Uids,
+    pub journals: Arc<dyn JournalSource>,
+    pub pki: Arc<corten_pki::Authority>,
+    pub audit: Option<Arc<dyn audit::Sink>>,
+    pub kubelet_dial: Option<KubeletClient>,
+    pub guard: Guard,
+    pub limits: Limits,
+    /// Where Pods and other machines reach this server: the endpoint of the Service `kubernetes`. `None` where none can.
+    pub advertise: Option<SocketAddr>,
+    pub machine: Machine,
+    /// Have Pods IPv6 addresses, too? Then Services can have them.
+    pub has_ipv6: bool,
+}
+
+/// What an administrator says of who may come and what is written down of it. By default: no tokens from a file, and a
+/// record of every change.
+#[derive(Default)]
+pub struct Guard {
+    pub static_tokens: tokens::StaticTokens,
+    pub audit_policy: audit::Policy,
+}
+
+/// Clones are the same state.
+#[derive(Clone)]
+pub struct State(Arc<Held>);
+
+struct Held {
+    config: Config,
+    cluster: Cluster,
+    room: Room,
+    metrics: Metrics,
+    ranges: Ranges,
+    usages: Usages,
+    tunnels: Tunnels,
+    started: Time,
+    /// True from the moment the server begins to stop.
+    stopping: watch::Sender<bool>,
+    feed: Arc<Feed>,
+    /// The task that keeps the caches up.
+    fed: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What keeps the caches up.
+pub(crate) struct Feeding {
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl State {
+    pub(crate) fn new(mut config: Config, caches: Arc<Caches>, ranges: Ranges, feeding: Feeding) -> Self {
+        let static_tokens = std::mem::take(&mut config.guard.static_tokens);
+        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens);
+        let access = Arc::new(Access::new(caches.clone(), config.clock.clone(), authenticator));
+        let cluster = Cluster {
+            caches,
+            access,
+            pki: config.pki.clone(),
+            clock: config.clock.clone(),
+            uids: config.uids.clone(),
+            machine: config.machine.clone(),
+            advertise: config.advertise,
+            namespace_locks: NamespaceLocks::default(),
+        };
+        Self(Arc::new(Held {
+            room: Room::new(config.limits),
+            metrics: Metrics::default(),
+            ranges,
+            usages: Usages::default(),
+            tunnels: Tunnels::default(),
+            started: (config.clock)(),
+            config,
+            cluster,
+            stopping: watch::Sender::new(false),
+            feed: feeding.feed,
+            fed: Mutex::new(Some(feeding.task)),
+        }))
+    }
+
+    pub fn now(&self) -> Time {
+        self.0.cluster.now()
+    }
+
+    pub fn new_uid(&self) -> String {
+        self.0.cluster.new_uid()
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// The newest state of every resource.
+    pub fn caches(&self) -> &Arc<Caches> {
+        &self.0.cluster.caches
+    }
+
+    /// The newest state of one kind.
+    pub fn cache(&self, kind: &Kind) -> &ResourceCache {
+        self.0.cluster.cache(kind)
+    }
+
+    /// What admission sees.
+    pub fn cluster(&self) -> &Cluster {
+        &self.0.cluster
+    }
+
+    /// Who asks, and whether they may.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.0.cluster.access
+    }
+
+    /// Takes into the caches what the store has for them, so that nobody need be woken for it.
+    pub(crate) fn help_caches(&self) {
+        self.0.feed.help(self.caches());
+    }
+
+    /// What Services have for themselves.
+    pub(crate) fn services(&self) -> At<'_> {
+        At { cluster: &self.0.cluster, ranges: &self.0.ranges }
+    }
+
+    /// What nodes and pods use.
+    pub(crate) fn usages(&self) -> &Usages {
+        &self.0.usages
+    }
+
+    /// Connections that have left HTTP.
+    pub(crate) fn tunnels(&self) -> &Tunnels {
+        &self.0.tunnels
+    }
+
+    /// Tells what goes on that rights may have ended.
+    pub(crate) fn rights_changed(&self) -> &Arc<RightsChanged> {
+        self.access().rights_changed()
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.0.room
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    pub(crate) fn started(&self) -> Time {
+        self.0.started
+    }
+
+    /// From now on `readyz` fails and watches end; what was asked before is still answered.
+    pub(crate) fn begin_stop(&self) {
+        self.0.stopping.send_replace(true);
+        self.caches().wake_watchers();
+    }
+
+    /// Are the caches kept up?
+    pub(crate) fn is_fed(&self) -> bool {
+        self.0.fed.lock().as_ref().is_some_and(|it| !it.is_finished())
+    }
+
+    /// The task that keeps the caches up, for who ends it.
+    pub(crate) fn take_fed(&self) -> Option<JoinHandle<()>> {
+        self.0.fed.lock().take()
+    }
+
+    pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.subscribe()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+}

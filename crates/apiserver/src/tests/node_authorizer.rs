@@ -1,0 +1,143 @@
+use bytes::Bytes;
+use corten_access::{Attributes, Decision, Identity, Target};
+use http::Request;
+use serde_json::{Value, json};
+
+use super::server;
+use crate::Server;
+
+async fn create(server: &Server, path: &str, object: Value) {
+    let admin = Identity::new("admin", &["system:masters"]);
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request.body(Bytes::from(object.to_string())).expect("a request");
+    let response = server.call(admin, request).await;
+    assert!(response.status().is_success(), "{path}: {}", response.status());
+}
+
+async fn pod(server: &Server, name: &str, node: &str, secret: &str) {
+    let volumes = json!([
+        { "name": "s", "secret": { "secretName": secret } },
+        { "name": "v", "persistentVolumeClaim": { "claimName": format!("claim-of-{name}") } },
+    ]);
+    let containers = json!([{ "name": "c", "image": "i" }]);
+    let spec = json!({ "nodeName": node, "volumes": volumes, "containers": containers });
+    let pods = "/api/v1/namespaces/default/pods";
+    create(server, pods, json!({ "metadata": { "name": name }, "spec": spec })).await;
+}
+
+fn decide(
+    server: &Server,
+    node: &str,
+    verb: &str,
+    path: (&str, &str, &str, &str),
+    selector: &str,
+) -> Result<(), String> {
+    let (resource, subresource, namespace, name) = path;
+    let (group, resource) = resource.split_once('/').unwrap_or(("", resource));
+    let who = Identity::new(format!("system:node:{node}"), &["system:nodes"]);
+    let target = Target::Resource { group, resource, subresource, namespace, name };
+    let question = Attributes { verb, target, field_selector: selector, ..Attributes::of(&who) };
+    match server.access().decide(&question) {
+        Decision::Allowed(_) => Ok(()),
+        Decision::Denied(reason) => Err(reason),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_sees_what_its_pods_name() {
+    let server = server::started().await;
+    create(&server, "/api/v1/namespaces/default/serviceaccounts", json!({ "metadata": { "name": "default" } })).await;
+    pod(&server, "a", "n1", "s1").await;
+    pod(&server, "b", "n2", "s2").await;
+    let unrelated = "no relationship found between node 'n1' and this object";
+    for (verb, path, selector, expected) in [
+        ("get", ("secrets", "", "default", "s1"), "", Ok(())),
+        ("watch", ("secrets", "", "default", "s1"), "", Ok(())),
+        ("get", ("secrets", "", "default", "s2"), "", Err(unrelated)),
+        ("get", ("secrets", "", "other", "s1"), "", Err(unrelated)),
+        ("list", ("secrets", "", "default", ""), "", Err("No Object name found")),
+        ("list", ("secrets", "", "", "s1"), "", Err("can only read namespaced object of this type")),
+        ("update", ("secrets", "", "default", "s1"), "", Err("can only read resources of this type")),
+        ("get", ("persistentvolumeclaims", "", "default", "claim-of-a"), "", Ok(())),
+        ("get", ("persistentvolumeclaims", "", "default", "claim-of-b"), "", Err(unrelated)),
+        (
+            "list",
+            ("persistentvolumeclaims", "", "default", ""),
+            "",
+            Err("can only get individual resources of this type"),
+        ),
+        ("create", ("serviceaccounts", "token", "default", "default"), "", Ok(())),
+        ("create", ("serviceaccounts", "token", "default", "other"), "", Err(unrelated)),
+        ("get", ("pods", "", "default", "a"), "", Ok(())),
+        ("get", ("pods", "", "default", "b"), "", Err(unrelated)),
+        ("list", ("pods", "", "", ""), "spec.nodeName=n1", Ok(())),
+        (
+            "watch",
+            ("pods", "", "", ""),
+            "spec.nodeName=n2",
+            Err("can only list/watch pods with spec.nodeName field selector"),
+        ),
+        ("patch", ("pods", "status", "default", "b"), "", Ok(())),
+        ("update", ("pods", "", "default", "a"), "", Err("")),
+        ("get", ("nodes", "", "", "n1"), "", Ok(())),
+        ("get", ("nodes", "", "", "n2"), "", Err("node 'n1' cannot read 'n2', only its own Node object")),
+        ("list", ("nodes", "", "", ""), "", Err("node 'n1' cannot read all nodes, only its own Node object")),
+        ("update", ("coordination.k8s.io/leases", "", "kube-node-lease", "n1"), "", Ok(())),
+        (
+            "update",
+            ("coordination.k8s.io/leases", "", "kube-node-lease", "n2"),
+            "",
+            Err("can only access node lease with the same name as the requesting node"),
+        ),
+        (
+            "get",
+            ("coordination.k8s.io/leases", "", "kube-system", "n1"),
+            "",
+            Err("can only access leases in the \"kube-node-lease\" system namespace"),
+        ),
+        ("create", ("events", "", "default", ""), "", Ok(())),
+        ("list", ("apps/deployments", "", "default", ""), "", Err("")),
+    ] {
+        let found = decide(&server, "n1", verb, path, selector);
+        assert_eq!(found, expected.map_err(str::to_owned), "{verb} {path:?} {selector}");
+    }
+    let nobody = decide(&server, "", "get", ("nodes", "", "", "n1"), "");
+    assert_eq!(nobody, Err("unknown node for user \"system:node:\"".to_owned()));
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_sees_follows_its_pods() {
+    let server = server::started().await;
+    create(&server, "/api/v1/namespaces/default/serviceaccounts", json!({ "metadata": { "name": "default" } })).await;
+    let sees = |secret| decide(&server, "n1", "get", ("secrets", "", "default", secret), "").is_ok();
+    assert!(!sees("s1"));
+    pod(&server, "a", "n1", "s1").await;
+    assert!(sees("s1") && !sees("s2"));
+    pod(&server, "b", "n1", "s2").await;
+    assert!(sees("s1") && sees("s2"));
+    let admin = Identity::new("admin", &["system:masters"]);
+    let request = Request::delete("/api/v1/namespaces/default/pods/a?gracePeriodSeconds=0");
+    server.call(admin, request.body(Bytes::new()).expect("a request")).await;
+    assert!(!sees("s1") && sees("s2"));
+
+    let volume = json!({
+        "metadata": { "name": "pv" },
+        "spec": {
+            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"],
+            "claimRef": { "namespace": "default", "name": "claim-of-b" },
+            "csi": { "driver": "d", "volumeHandle": "h", "nodeStageSecretRef": { "namespace": "vault", "name": "key" } },
+        },
+    });
+    create(&server, "/api/v1/persistentvolumes", volume).await;
+    let claim = json!({
+        "metadata": { "name": "claim-of-b" },
+        "spec": { "volumeName": "pv", "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+    });
+    create(&server, "/api/v1/namespaces/default/persistentvolumeclaims", claim).await;
+    let found =
+        |node, resource, namespace, name| decide(&server, node, "get", (resource, "", namespace, name), "").is_ok();
+    assert!(found("n1", "persistentvolumes", "", "pv") && !found("n2", "persistentvolumes", "", "pv"));
+    assert!(found("n1", "secrets", "vault", "key") && !found("n2", "secrets", "vault", "key"));
+    server.stop().await;
+}

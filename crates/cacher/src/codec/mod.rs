@@ -1,0 +1,14 @@
+//! Between bytes and objects: bodies come in as JSON or YAML, go out as either, or as a Table or metadata alone.
+
+pub mod accept;
+mod configuration;
+mod decode;
+pub mod gzip;
+pub mod items;
+pub mod partial;
+pub mod table;
+pub mod yaml;
+
+pub use accept::{Form, Include, header};
+pub use configuration::{Configuration, configuration};
+pub use decode::{Document, Strictness, document, validated};

@@ -1,0 +1,93 @@
+//! Answers as YAML. They are made as JSON first and then written again: nobody asks for them often.
+
+use corten_meta::{
+    Status,
+    depth::{self, Read},
+};
+use http::{HeaderMap, HeaderValue, header};
+use http_body_util::BodyExt;
+use serde_json::Value;
+
+use super::accept;
+use crate::{
+    answer,
+    body::{self, Response},
+};
+
+const JSON: &str = "application/json";
+pub const YAML: &str = "application/yaml";
+
+/// Does the client want YAML before all else that it could get? Then the rest of the server is asked for JSON.
+///
+/// # Errors
+/// 406 for a watch: its events are not told apart in YAML. As upstream.
+pub fn wanted(headers: &mut HeaderMap, verb: &str) -> Result<bool, Status> {
+    let accept = accept::header(headers, &header::ACCEPT);
+    if !accept.contains(YAML) {
+        return Ok(false);
+    }
+    let first =
+        accept::ranges(accept).find(|it| matches!(accept::media_type(it), YAML | JSON | "application/*" | "*/*"));
+    let Some(range) = first.filter(|it| accept::media_type(it) == YAML) else { return Ok(false) };
+    if verb == "watch" {
+        return Err(Status::not_acceptable("application/json;stream=watch"));
+    }
+    let json = HeaderValue::from_str(&range.replacen(YAML, JSON, 1)).expect("it was in a header before");
+    headers.insert(header::ACCEPT, json);
+    headers.remove(header::ACCEPT_ENCODING);
+    Ok(true)
+}
+
+/// The same answer as YAML; what is not JSON stays what it is.
+pub async fn rewritten(response: Response) -> Response {
+    let media_type = response.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    if !media_type.is_some_and(|it| it == JSON || it.starts_with("application/json;")) {
+        return response;
+    }
+    let (mut parts, body) = response.into_parts();
+    let text = match body.collect().await {
+        Ok(body) => whole(&body.to_bytes()).and_then(text),
+        Err(error) => Err(Status::internal(error)),
+    };
+    match text {
+        Ok(text) => {
+            parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(YAML));
+            parts.headers.remove(header::CONTENT_LENGTH);
+            Response::from_parts(parts, body::whole(text))
+        }
+        Err(status) => answer::status(&status),
+    }
+}
+
+/// Nothing is left out for the sake of another form: what an earlier release stored too deeply nested is to be had as JSON.
+fn whole(json: &[u8]) -> Result<Value, Status> {
+    let Read { value, is_whole } = depth::read_answer(json).map_err(Status::internal)?;
+    if is_whole { Ok(value) } else { Err(Status::not_acceptable(JSON)) }
+}
+
+/// As upstream: fields in the order of their names.
+fn text(mut value: Value) -> Result<String, Status> {
+    value.sort_all_objects();
+    serde_saphyr::to_string(&value).map_err(Status::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let value = json!({
+            "b": ["yes", "on", "null", "~", "1", "1e3", "0x10", "1.5", "", " x", "x ", "a: b", "#c", "- d", "e\nf\n", "2001-01-01", "'", "\"", "{", "%", "=", "<<"],
+            "a": { "n": 1, "f": 1.5, "big": 9_223_372_036_854_775_807_i64, "t": true, "none": null, "empty": {}, "list": [] },
+            "true": "false",
+            "8080": ["*/*", "@", "!", "&", "`", "tab\there", "\u{7f}", "ünï"],
+        });
+        let written = text(value.clone()).expect("it can be written");
+        assert!(written.starts_with("\"8080\":") || written.starts_with("'8080':"), "{written}");
+        let read: Value = serde_saphyr::from_str(&written).expect("it is YAML");
+        assert_eq!(read, value, "{written}");
+    }
+}

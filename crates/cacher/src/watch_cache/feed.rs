@@ -1,0 +1,193 @@
+//! Fills the caches from the store and keeps them up with one watch.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem,
+    sync::Arc,
+    time::Duration,
+};
+
+use corten_store::{Changes, Entry, Error, Range, Revision, Store};
+use parking_lot::Mutex;
+use tokio::{sync::watch, time::Instant};
+
+use super::{Caches, ResourceCache, Snapshot, layout::ROOT, log::Log, resource::Change};
+
+/// After so many rounds the lanes are trimmed to what the logs hold.
+const TRIM_EVERY: u32 = 256;
+/// Events are kept for this long, in steps, unless their window is too narrow before.
+const EVENT_AGE: Duration = Duration::from_secs(300);
+const AGE_STEP: Duration = Duration::from_secs(30);
+
+/// The state of the store in caches, and the changes after it.
+pub async fn fill(store: &dyn Store) -> Result<(Caches, Box<dyn Changes>), Error> {
+    let page = store.range(Range::prefix(ROOT), None, 0).await?;
+    let changes = store.watch(Range::prefix(ROOT), page.revision).await?;
+    let caches = Caches::new(page.revision);
+    for cache in caches.iter() {
+        cache.fill(slice(&page.entries, cache.prefix()), page.revision);
+    }
+    Ok((caches, changes))
+}
+
+/// The entries, sorted by key, whose keys begin with `prefix`.
+fn slice<'a>(entries: &'a [Entry], prefix: &str) -> &'a [Entry] {
+    let start = entries.partition_point(|it| *it.key < *prefix.as_bytes());
+    let n = entries[start..].partition_point(|it| it.key.starts_with(prefix.as_bytes()));
+    &entries[start..start + n]
+}
+
+/// What moves changes from the store into the caches: a task does, and any writer that would otherwise wait for it.
+pub struct Feed(Mutex<State>);
+
+struct State {
+    changes: Box<dyn Changes>,
+    /// Logs with events that their watchers were not woken for. The task wakes them: a writer's answer comes first.
+    unheard: Vec<Arc<Log>>,
+}
+
+impl Feed {
+    pub fn new(changes: Box<dyn Changes>) -> Self {
+        Self(Mutex::new(State { changes, unheard: Vec::new() }))
+    }
+
+    /// Applies what is there now, unless somebody is about it: then the task sees to what that one leaves.
+    pub fn help(&self, caches: &Caches) {
+        if let Some(mut state) = self.0.try_lock() {
+            // The end of the store's changes is told again, to the task.
+            let _ = state.pump(caches);
+        }
+    }
+
+    fn woken(&self) -> corten_store::BoxFuture<'static, ()> {
+        self.0.lock().changes.woken()
+    }
+
+    fn pump(&self, caches: &Caches) -> Result<(), Error> {
+        let mut state = self.0.lock();
+        let pumped = state.pump(caches);
+        let unheard = mem::take(&mut state.unheard);
+        drop(state);
+        unheard.iter().for_each(|it| it.wake());
+        pumped
+    }
+}
+
+impl State {
+    fn pump(&mut self, caches: &Caches) -> Result<(), Error> {
+        while let Some(batch) = self.changes.ready() {
+            self.unheard.extend(apply(caches, batch?));
+        }
+        Ok(())
+    }
+}
+
+/// Applies changes in order until the store or the server ends.
+pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mut ended: watch::Receiver<bool>) {
+    let mut rounds = 0_u32;
+    let mut ages = Ages::default();
+    loop {
+        match feed.pump(&caches) {
+            Ok(()) => {}
+            Err(Error::Compacted { .. }) => match resync(&*store, &caches).await {
+                Ok(again) => {
+                    feed.0.lock().changes = again;
+                    continue;
+                }
+                Err(error) => return tracing::error!(%error, "the watch caches cannot be read again"),
+            },
+            Err(Error::Closed) => return,
+            Err(error) => return tracing::error!(%error, "the watch caches lost the store"),
+        }
+        rounds = rounds.wrapping_add(1);
+        if rounds.is_multiple_of(TRIM_EVERY) {
+            caches.iter().for_each(ResourceCache::trim_lanes);
+        }
+        if let Some(revision) = ages.pass(caches.applied()) {
+            caches.iter().for_each(|it| it.forget(revision));
+        }
+        let woken = feed.woken();
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|it| *it) => return,
+            () = woken => {}
+        }
+    }
+}
+
+/// Which revision was the newest when: so that events need not carry the time.
+#[derive(Default)]
+struct Ages {
+    marks: VecDeque<(Instant, Revision)>,
+}
+
+impl Ages {
+    /// The revision up to which events have become old, where that has moved.
+    fn pass(&mut self, newest: Revision) -> Option<Revision> {
+        let now = Instant::now();
+        if self.marks.back().is_some_and(|(at, _)| now - *at < AGE_STEP) {
+            return None;
+        }
+        self.marks.push_back((now, newest));
+        let mut old = None;
+        while let Some((at, revision)) = self.marks.front()
+            && now - *at > EVENT_AGE
+        {
+            old = Some(*revision);
+            self.marks.pop_front();
+        }
+        old
+    }
+}
+
+/// Gives the logs whose watchers are to be woken.
+pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Arc<Log>> {
+    let Some(newest) = batch.last().map(|it| it.revision) else { return Vec::new() };
+    let mut by_prefix: BTreeMap<&str, (&ResourceCache, Vec<Change>)> = BTreeMap::new();
+    for it in &batch {
+        let Some((cache, key)) = caches.locate(&it.key) else { continue };
+        let object = it.entry.as_ref().and_then(|it| cache.stored(it));
+        let change = Change { key: key.into(), revision: it.revision, object };
+        by_prefix.entry(cache.prefix()).or_insert_with(|| (cache, Vec::new())).1.push(change);
+    }
+    let unheard: Vec<_> = by_prefix.into_values().flat_map(|(cache, changes)| cache.apply(changes)).collect();
+    // Only now: whoever waits for a revision finds it in every cache.
+    caches.advance(newest);
+    // Writers are answered before watchers are told: there is one of them, and many of those.
+    unheard
+}
+
+/// Reads everything again after the watch was lost, and tells watchers the difference.
+async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
+    let page = store.range(Range::prefix(ROOT), None, 0).await?;
+    let mut unheard = Vec::new();
+    for cache in caches.iter() {
+        let entries = slice(&page.entries, cache.prefix());
+        let changes = difference(cache, &cache.snapshot(), entries, page.revision);
+        unheard.extend(cache.apply(changes));
+    }
+    caches.advance(page.revision);
+    unheard.iter().for_each(|it| it.wake());
+    store.watch(Range::prefix(ROOT), page.revision).await
+}
+
+fn difference(cache: &ResourceCache, before: &Snapshot, entries: &[Entry], revision: Revision) -> Vec<Change> {
+    let now: BTreeMap<Arc<str>, _> =
+        entries.iter().filter_map(|it| cache.stored(it)).map(|it| (it.key.clone(), it)).collect();
+    let gone = before.iter().filter(|it| !now.contains_key(&it.key));
+    let mut changes: Vec<Change> = gone.map(|it| Change { key: it.key.clone(), revision, object: None }).collect();
+    for (key, object) in now {
+        if before.by_key(&key).is_none_or(|it| it.revision != object.revision) {
+            changes.push(Change { key, revision: object.revision, object: Some(object) });
+        }
+    }
+    // Revisions within a log never go back: what is gone went at the latest now.
+    changes.sort_by_key(|it| it.revision);
+    changes
+}
+
+/// The objects of a resource as the store remembers them, for revisions the caches no longer hold.
+pub async fn read_at(store: &dyn Store, cache: &ResourceCache, revision: Revision) -> Result<Snapshot, Error> {
+    let page = store.range(Range::prefix(cache.prefix().to_owned()), Some(revision), 0).await?;
+    Ok(cache.snapshot_of(&page.entries, revision))
+}

@@ -1,0 +1,150 @@
+//! Which objects a list or watch wants, and the narrowest lane of events that holds all of them.
+
+use corten_kinds::Kind;
+use corten_meta::{FieldSelector, Selector, Status};
+
+use super::{Stored, key_of};
+
+#[derive(Clone, Debug, Default)]
+pub struct Matcher {
+    /// Empty: all namespaces.
+    pub namespace: String,
+    /// `namespace/name` where exactly one object can match.
+    pub key: Option<String>,
+    labels: Selector,
+    fields: Vec<Wanted>,
+}
+
+#[derive(Clone, Debug)]
+struct Wanted {
+    field: Field,
+    value: String,
+    negated: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Field {
+    Name,
+    Namespace,
+    /// Its place among the kind's selectable fields.
+    Selectable(usize),
+}
+
+/// What an index can serve. A watcher of a narrow scope is not woken by other objects.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    All,
+    Namespace(String),
+    Object(String),
+    Field(usize, String),
+}
+
+impl Matcher {
+    /// Reads `labelSelector` and `fieldSelector`.
+    ///
+    /// # Errors
+    /// 400 where one cannot be read or names a field the kind does not offer.
+    pub fn new(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
+        let labels =
+            Selector::parse(labels).map_err(|it| Status::bad_request(format!("unable to parse requirement: {it}")))?;
+        let selector = FieldSelector::parse(fields).map_err(Status::bad_request)?;
+        let mut matcher = Self { namespace: namespace.to_owned(), labels, ..Self::default() };
+        for it in &selector.0 {
+            let field = field_of(kind, &it.path)?;
+            matcher.fields.push(Wanted { field, value: it.value.clone(), negated: it.negated });
+        }
+        matcher.narrow(kind.resource.namespaced);
+        Ok(matcher)
+    }
+
+    /// `metadata.name=x` and `metadata.namespace=y` become part of the key.
+    fn narrow(&mut self, namespaced: bool) {
+        let exact = |field: fn(Field) -> bool| self.fields.iter().find(|it| field(it.field) && !it.negated);
+        let namespace = exact(|it| matches!(it, Field::Namespace)).map(|it| it.value.clone());
+        let name = exact(|it| matches!(it, Field::Name)).map(|it| it.value.clone());
+        if namespaced && self.namespace.is_empty() {
+            self.namespace = namespace.unwrap_or_default();
+        }
+        if let Some(name) = name
+            && namespaced != self.namespace.is_empty()
+        {
+            self.key = Some(key_of(&self.namespace, &name));
+        }
+    }
+
+    /// Wants exactly one object.
+    pub fn of_object(mut self, namespace: &str, name: &str) -> Self {
+        self.key = Some(key_of(namespace, name));
+        self
+    }
+
+    pub fn matches(&self, object: &Stored) -> bool {
+        self.in_scope(object)
+            && self.labels.matches(&object.record.labels)
+            && self.fields.iter().all(|it| (value_of(it.field, object) == it.value) != it.negated)
+    }
+
+    fn in_scope(&self, object: &Stored) -> bool {
+        match &self.key {
+            Some(key) => *key == *object.key,
+            None => self.namespace.is_empty() || object.namespace() == self.namespace,
+        }
+    }
+
+    /// Everything in its namespace: no selector leaves objects out.
+    pub fn is_everything(&self) -> bool {
+        self.key.is_none() && self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    pub fn scope(&self) -> Scope {
+        if let Some(key) = &self.key {
+            return Scope::Object(key.clone());
+        }
+        let exact = self.fields.iter().find_map(|it| match it.field {
+            Field::Selectable(at) if !it.negated => Some(Scope::Field(at, it.value.clone())),
+            _ => None,
+        });
+        match exact {
+            Some(scope) => scope,
+            None if self.namespace.is_empty() => Scope::All,
+            None => Scope::Namespace(self.namespace.clone()),
+        }
+    }
+}
+
+impl Scope {
+    pub fn holds(&self, object: &Stored) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(namespace) => object.namespace() == namespace,
+            Self::Object(key) => *object.key == **key,
+            Self::Field(at, value) => object.record.fields[*at] == *value,
+        }
+    }
+
+    /// Every scope but `All` that holds `object`.
+    pub fn of(object: &Stored) -> impl Iterator<Item = Self> + '_ {
+        let fields = object.record.fields.iter().enumerate().map(|(at, value)| Self::Field(at, value.clone()));
+        let namespace = Self::Namespace(object.namespace().to_owned());
+        [namespace, Self::Object(object.key.to_string())].into_iter().chain(fields)
+    }
+}
+
+fn field_of(kind: &Kind, path: &str) -> Result<Field, Status> {
+    match path {
+        "metadata.name" => Ok(Field::Name),
+        "metadata.namespace" if kind.resource.namespaced => Ok(Field::Namespace),
+        _ => match kind.selectable_fields.iter().position(|it| *it == path) {
+            Some(at) => Ok(Field::Selectable(at)),
+            None => Err(Status::bad_request(format!("field label not supported: {path}"))),
+        },
+    }
+}
+
+fn value_of(field: Field, object: &Stored) -> &str {
+    match field {
+        Field::Name => object.name(),
+        Field::Namespace => object.namespace(),
+        Field::Selectable(at) => &object.record.fields[at],
+    }
+}

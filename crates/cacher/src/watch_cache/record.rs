@@ -1,0 +1,234 @@
+//! The little that selectors need to know of an object, read from its bytes without building it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::Arc,
+};
+
+use corten_kinds::{Kind, place_instead_of, place_of};
+use corten_schema::Shape;
+use parking_lot::Mutex;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+type Labels = BTreeMap<String, String>;
+
+/// So many different sets of labels are remembered, to be shared by what comes next.
+const LABELS_REMEMBERED: usize = 16;
+
+/// Made once per write.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub uid: String,
+    /// Shared by the objects that were labelled alike.
+    pub labels: Arc<Labels>,
+    /// The values of the kind's selectable fields, in the order of its row.
+    pub fields: Vec<String>,
+}
+
+/// Which paths to read from objects of a kind.
+pub(crate) struct Reader {
+    root: Node,
+    /// What an absent field counts as: `false` and `0` where the schema says so.
+    absent: Vec<&'static str>,
+    /// The newest first: replicas come together.
+    recent: Mutex<VecDeque<Arc<Labels>>>,
+}
+
+#[derive(Default)]
+struct Node {
+    children: Vec<(&'static str, Node)>,
+    leaves: Vec<Leaf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaf {
+    Uid,
+    Labels,
+    Field(usize),
+    /// What a field is that is empty where it stands.
+    Instead(usize),
+}
+
+impl Reader {
+    pub(crate) fn new(kind: &Kind) -> Self {
+        let mut root = Node::default();
+        root.add("metadata.uid", Leaf::Uid);
+        root.add("metadata.labels", Leaf::Labels);
+        for (at, path) in kind.selectable_fields.iter().enumerate() {
+            root.add(place_of(path), Leaf::Field(at));
+            if let Some(place) = place_instead_of(path) {
+                root.add(place, Leaf::Instead(at));
+            }
+        }
+        let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, place_of(it))).collect();
+        Self { root, absent, recent: Mutex::default() }
+    }
+
+    pub(crate) fn read(&self, json: &[u8]) -> Result<Record, serde_json::Error> {
+        let fields = self.absent.iter().map(|it| (*it).to_owned()).collect();
+        let mut record = Record { fields, ..Record::default() };
+        let mut deserializer = serde_json::Deserializer::from_slice(json);
+        let mut labels = Labels::new();
+        Walk { node: &self.root, record: &mut record, labels: &mut labels }.deserialize(&mut deserializer)?;
+        record.labels = self.shared(labels);
+        Ok(record)
+    }
+
+    fn shared(&self, labels: Labels) -> Arc<Labels> {
+        let mut recent = self.recent.lock();
+        if let Some(known) = recent.iter().find(|it| ***it == labels) {
+            return known.clone();
+        }
+        let labels = Arc::new(labels);
+        recent.truncate(LABELS_REMEMBERED - 1);
+        recent.push_front(labels.clone());
+        labels
+    }
+}
+
+fn absent_value(type_name: &str, path: &str) -> &'static str {
+    let (mut of, mut shape) = (corten_schema::find(type_name), None);
+    for name in path.split('.') {
+        shape = of.and_then(|it| it.field(name)).map(|it| &it.shape);
+        of = match shape {
+            Some(Shape::Object(inner)) => Some(*inner),
+            _ => None,
+        };
+    }
+    match shape {
+        Some(Shape::Boolean) => "false",
+        Some(Shape::Int32 | Shape::Int64) => "0",
+        _ => "",
+    }
+}
+
+impl Node {
+    fn add(&mut self, path: &'static str, leaf: Leaf) {
+        let mut node = self;
+        for name in path.split('.') {
+            let at = node.children.iter().position(|(it, _)| *it == name).unwrap_or_else(|| {
+                node.children.push((name, Self::default()));
+                node.children.len() - 1
+            });
+            node = &mut node.children[at].1;
+        }
+        node.leaves.push(leaf);
+    }
+}
+
+/// Descends only where a wanted path leads.
+struct Walk<'a> {
+    node: &'a Node,
+    record: &'a mut Record,
+    labels: &'a mut Labels,
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl Walk<'_> {
+    fn scalar(self, text: impl fmt::Display) {
+        for leaf in &self.node.leaves {
+            match *leaf {
+                Leaf::Uid => self.record.uid = text.to_string(),
+                Leaf::Field(at) => {
+                    let text = text.to_string();
+                    if !text.is_empty() {
+                        self.record.fields[at] = text;
+                    }
+                }
+                Leaf::Instead(at) if self.record.fields[at].is_empty() => self.record.fields[at] = text.to_string(),
+                Leaf::Instead(_) | Leaf::Labels => {}
+            }
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        if self.node.leaves.contains(&Leaf::Labels) {
+            while let Some((key, value)) = map.next_entry::<String, String>()? {
+                self.labels.insert(key, value);
+            }
+            return Ok(());
+        }
+        while let Some(child) = map.next_key_seed(Child(self.node))? {
+            match child {
+                Some(node) => map.next_value_seed(Walk { node, record: self.record, labels: self.labels })?,
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.scalar(text);
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<(), E> {
+        self.scalar(it);
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<(), E> {
+        self.scalar(it);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<(), E> {
+        self.scalar(it);
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, it: f64) -> Result<(), E> {
+        self.scalar(it);
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Finds the node a key leads to without copying the key.
+struct Child<'a>(&'a Node);
+
+impl<'a, 'de> DeserializeSeed<'de> for Child<'a> {
+    type Value = Option<&'a Node>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'_> for Child<'a> {
+    type Value = Option<&'a Node>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.children.iter().find(|(name, _)| *name == key).map(|(_, node)| node))
+    }
+}

@@ -1,0 +1,343 @@
+//! The cache of one resource: its newest snapshot, snapshots that pages are read from, its event log and the log's lanes.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use corten_kinds::Kind;
+use corten_store::{Entry, Revision};
+use imbl::OrdMap;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{
+    Matcher, Stored, Watcher,
+    event::Event,
+    head, key_of,
+    log::{Log, WINDOW, Window},
+    matcher::Scope,
+    prefix_of,
+    record::Reader,
+    watcher::{Start, Started},
+};
+
+/// Snapshots that clients page through, kept for this long and so many.
+const PAGED_AGE: Duration = Duration::from_secs(300);
+const PAGED_MAX: usize = 64;
+
+pub struct ResourceCache {
+    kind: &'static Kind,
+    prefix: String,
+    head: String,
+    reader: Reader,
+    current: ArcSwap<Snapshot>,
+    paged: Mutex<VecDeque<Paged>>,
+    log: Arc<Log>,
+    /// Locked while a batch is published, so that a new watcher starts between two batches.
+    lanes: Arc<Mutex<Lanes>>,
+    window: Window,
+}
+
+struct Paged {
+    revision: Revision,
+    snapshot: Arc<Snapshot>,
+    until: Instant,
+}
+
+/// The events of one scope, for as long as somebody watches it.
+pub(super) struct Lane {
+    pub(super) log: Arc<Log>,
+    pub(super) watchers: usize,
+}
+
+/// Ordered, so that simulations repeat exactly.
+pub(super) type Lanes = BTreeMap<Scope, Lane>;
+
+/// All objects of a resource as they were at one revision.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// Of the newest change it holds; it is also the state at every later revision until the next change.
+    pub revision: Revision,
+    objects: OrdMap<Arc<str>, Arc<Stored>>,
+}
+
+impl Snapshot {
+    pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
+        self.objects.get(&*key_of(namespace, name))
+    }
+
+    pub fn by_key(&self, key: &str) -> Option<&Arc<Stored>> {
+        self.objects.get(key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.objects.values()
+    }
+
+    /// The objects of a namespace (empty: all), in key order, those after `after` where it is given.
+    pub fn range<'a>(&'a self, namespace: &str, after: Option<&str>) -> impl Iterator<Item = &'a Arc<Stored>> {
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let start = match after {
+            Some(key) if *key >= *prefix => Bound::Excluded(key),
+            _ => Bound::Included(&*prefix),
+        };
+        let range = self.objects.range::<_, str>((start, Bound::Unbounded));
+        range.map(|(_, it)| it).take_while(move |it| it.key.starts_with(&prefix))
+    }
+}
+
+/// One change as the cache takes it.
+pub(super) struct Change {
+    pub(super) key: Arc<str>,
+    pub(super) revision: Revision,
+    pub(super) object: Option<Arc<Stored>>,
+}
+
+impl ResourceCache {
+    pub(super) fn new(kind: &'static Kind, revision: Revision) -> Self {
+        Self::with_window(kind, revision, WINDOW)
+    }
+
+    pub(super) fn with_window(kind: &'static Kind, revision: Revision, window: Window) -> Self {
+        Self {
+            kind,
+            prefix: prefix_of(&kind.resource),
+            head: head(&kind.resource),
+            reader: Reader::new(kind),
+            current: ArcSwap::from_pointee(Snapshot { revision, objects: OrdMap::new() }),
+            paged: Mutex::default(),
+            log: Arc::new(Log::new(revision, window)),
+            lanes: Arc::default(),
+            window,
+        }
+    }
+
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// What every key of the resource begins with in the store.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub fn store_key(&self, namespace: &str, name: &str) -> Bytes {
+        format!("{}{}", self.prefix, key_of(namespace, name)).into()
+    }
+
+    /// The newest state. One atomic load.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    pub fn get(&self, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        self.current.load().get(namespace, name).cloned()
+    }
+
+    /// A store entry as the cache keeps it. `None`, and a line in the log, where the value is no object.
+    pub(super) fn stored(&self, entry: &Entry) -> Option<Arc<Stored>> {
+        let key = std::str::from_utf8(&entry.key).ok()?.strip_prefix(&self.prefix)?;
+        let value = if entry.value.starts_with(self.head.as_bytes()) {
+            entry.value.clone()
+        } else {
+            // Written by somebody else, such as a restored backup.
+            match super::encode_text(&self.kind.resource, &entry.value) {
+                Ok(value) => value,
+                Err(error) => return self.unreadable(key, &error),
+            }
+        };
+        match self.reader.read(&value) {
+            Ok(record) => Some(Arc::new(Stored {
+                key: key.into(),
+                value,
+                splice: self.head.len(),
+                revision: entry.mod_revision,
+                record,
+            })),
+            Err(error) => self.unreadable(key, &error),
+        }
+    }
+
+    fn unreadable(&self, key: &str, error: &serde_json::Error) -> Option<Arc<Stored>> {
+        tracing::error!(%key, resource = %self.kind.resource, %error, "the stored object cannot be read");
+        None
+    }
+
+    /// Takes the state the store is in at the start: no events.
+    pub(super) fn fill(&self, entries: &[Entry], revision: Revision) {
+        self.current.store(Arc::new(self.snapshot_of(entries, revision)));
+    }
+
+    pub(super) fn snapshot_of(&self, entries: &[Entry], revision: Revision) -> Snapshot {
+        let objects = entries.iter().filter_map(|it| self.stored(it)).map(|it| (it.key.clone(), it)).collect();
+        Snapshot { revision, objects }
+    }
+
+    /// Takes changes in; gives the logs whose watchers are to be woken.
+    pub(super) fn apply(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
+        let lanes = self.lanes.lock();
+        let before = self.current.load();
+        let mut snapshot = Snapshot::clone(&before);
+        let mut events = Vec::with_capacity(changes.len());
+        for change in changes {
+            snapshot.revision = change.revision;
+            let previous = match &change.object {
+                Some(object) => snapshot.objects.insert(change.key.clone(), object.clone()),
+                None => snapshot.objects.remove(&change.key),
+            };
+            if change.object.is_some() || previous.is_some() {
+                events.push(Arc::new(Event::new(change.revision, change.object, previous)));
+            }
+        }
+        self.current.store(Arc::new(snapshot));
+        let mut unheard = Vec::new();
+        for event in events {
+            publish(&lanes, &event, &mut unheard);
+            if self.log.push(event) {
+                unheard.push(self.log.clone());
+            }
+        }
+        unheard
+    }
+
+    /// For who only wants to know that something has changed.
+    pub fn events(&self) -> Events {
+        Events(self.log.clone())
+    }
+
+    /// Wakes every watcher, so that it looks whether the server stops.
+    pub(super) fn wake(&self) {
+        self.log.wake();
+        for lane in self.lanes.lock().values() {
+            lane.log.wake();
+        }
+    }
+
+    /// Lets go of what nobody can reasonably ask for any more: events up to `revision` and pages nobody went on with.
+    pub(super) fn forget(&self, revision: Revision) {
+        self.log.trim(revision);
+        self.trim_lanes();
+        let now = Instant::now();
+        self.paged.lock().retain(|it| it.until > now);
+    }
+
+    /// Lanes need no more than the log holds.
+    pub(super) fn trim_lanes(&self) {
+        let since = self.log.since();
+        for lane in self.lanes.lock().values() {
+            lane.log.trim(since);
+        }
+    }
+
+    /// The objects at exactly `revision`, if that is the newest state or one that is being paged through.
+    pub fn at(&self, revision: Revision, applied: Revision) -> Option<Arc<Snapshot>> {
+        let current = self.snapshot();
+        if (current.revision..=applied.max(current.revision)).contains(&revision) {
+            return Some(current);
+        }
+        self.paged.lock().iter().find(|it| it.revision == revision).map(|it| it.snapshot.clone())
+    }
+
+    /// Keeps a snapshot for the pages that follow.
+    pub fn keep(&self, snapshot: &Arc<Snapshot>, revision: Revision) {
+        let mut paged = self.paged.lock();
+        if paged.iter().any(|it| it.revision == revision) {
+            return;
+        }
+        if paged.len() == PAGED_MAX {
+            paged.pop_front();
+        }
+        paged.push_back(Paged { revision, snapshot: snapshot.clone(), until: Instant::now() + PAGED_AGE });
+    }
+
+    /// Begins a watch.
+    ///
+    /// # Errors
+    /// With the oldest revision to go on from, where the one asked for is older than the log.
+    pub fn watch(&self, matcher: Matcher, start: Start) -> Result<Started, Revision> {
+        let scope = matcher.scope();
+        let mut lanes = self.lanes.lock();
+        let snapshot = self.snapshot();
+        let (past, after) = match start {
+            Start::After(revision) => (self.log.place_after(revision)?, revision),
+            Start::State | Start::Now => (self.log.end(), 0),
+        };
+        let place_after_past = self.log.end();
+        if scope == Scope::All {
+            let watcher = Watcher::new(self.log.clone(), past, matcher, Vec::new(), None).after(after);
+            return Ok(Started { watcher, snapshot });
+        }
+        let backlog = self.log.read(past, usize::MAX).expect("the log holds what lies after a place it just gave");
+        debug_assert_eq!(past + backlog.len() as u64, place_after_past);
+        let backlog = backlog.into_iter().filter(|it| touches(it, &scope)).collect();
+        let lane = lanes.entry(scope.clone()).or_insert_with(|| {
+            let log = Arc::new(Log::new(snapshot.revision, self.window));
+            Lane { log, watchers: 0 }
+        });
+        lane.watchers += 1;
+        let place = lane.log.end();
+        let watcher =
+            Watcher::new(lane.log.clone(), place, matcher, backlog, Some((self.lanes.clone(), scope))).after(after);
+        Ok(Started { watcher, snapshot })
+    }
+}
+
+/// How many events a resource has had.
+pub struct Events(Arc<Log>);
+
+impl Events {
+    pub fn count(&self) -> u64 {
+        self.0.end()
+    }
+
+    /// Waits until there are more than `count`.
+    pub async fn after(&self, count: u64) {
+        loop {
+            let mut woken = pin!(self.0.woken());
+            // Before the look: an event that comes after it wakes.
+            woken.as_mut().enable();
+            if self.count() != count {
+                return;
+            }
+            woken.await;
+        }
+    }
+}
+
+fn touches(event: &Event, scope: &Scope) -> bool {
+    event.object.iter().chain(&event.previous).any(|it| scope.holds(it))
+}
+
+/// Puts an event into every lane that holds its object as it is or as it was.
+fn publish(lanes: &Lanes, event: &Arc<Event>, unheard: &mut Vec<Arc<Log>>) {
+    if lanes.is_empty() {
+        return;
+    }
+    let mut told: Vec<Scope> = Vec::new();
+    for object in event.object.iter().chain(&event.previous) {
+        for scope in Scope::of(object) {
+            if let Some(lane) = lanes.get(&scope)
+                && !told.contains(&scope)
+            {
+                if lane.log.push(event.clone()) {
+                    unheard.push(lane.log.clone());
+                }
+                told.push(scope);
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The kubeconfig that `corten up` writes where kubectl looks, and keeps good.
+
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use corten_client::kubeconfig::{Kubeconfig, Target};
+
+/// Puts the administrator's kubeconfig where kubectl looks, unless there is one already: that may lead to another cluster, and
+/// where it leads to this one, only what was renewed is put into it. Where it is then.
+pub(crate) fn install(admin: &Path) -> Result<Option<PathBuf>> {
+    let Some(path) = usual() else { return Ok(None) };
+    if path.exists() {
+        renew(&path, admin)?;
+        return Ok(leads_to_same_cluster(&path, admin).then_some(path));
+    }
+    let config = Kubeconfig::load(admin).context("reading the administrator's kubeconfig")?;
+    config.save(&path).context("writing the kubeconfig")?;
+    Ok(Some(path))
+}
+
+/// The one file kubectl reads when it is told nothing.
+pub(crate) fn usual() -> Option<PathBuf> {
+    let told = std::env::var_os("KUBECONFIG").is_some_and(|it| !it.is_empty());
+    if told { None } else { std::env::home_dir().map(|it| it.join(".kube/config")) }
+}
+
+/// Puts the authorities and the certificate of `admin` into `path`, where that leads to the same cluster; says whether anything
+/// changed. All else in it stays, another user's certificate, too.
+pub(crate) fn renew(path: &Path, admin: &Path) -> Result<bool> {
+    // Another user's file would become ours.
+    let is_ours = path.metadata().is_ok_and(|it| it.uid() == rustix::process::geteuid().as_raw());
+    if !is_ours || !leads_to_same_cluster(path, admin) {
+        return Ok(false);
+    }
+    let fresh = Kubeconfig::load(admin).context("reading the administrator's kubeconfig")?;
+    let config = Kubeconfig::load(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut renewed = config.clone();
+    renewed.take_credentials(&fresh);
+    if renewed == config {
+        return Ok(false);
+    }
+    renewed.save(path).with_context(|| format!("writing {}", path.display()))?;
+    Ok(true)
+}
+
+/// Do both files' current contexts trust an authority together, at the same address?
+pub(crate) fn leads_to_same_cluster(one: &Path, other: &Path) -> bool {
+    let target = |path: &Path| Kubeconfig::load(path).ok()?.target(None).ok();
+    target(one)
+        .zip(target(other))
+        .is_some_and(|(one, other)| one.server == other.server && share_authority(&one, &other))
+}
+
+/// Is there an authority that both trust? While one is replaced files differ in the others.
+pub(crate) fn share_authority(one: &Target, other: &Target) -> bool {
+    let blocks = |it: &Target| -> Vec<String> {
+        let text = String::from_utf8_lossy(&it.ca).into_owned();
+        let blocks = text.split_inclusive("-----END CERTIFICATE-----").map(|it| it.trim().to_owned());
+        blocks.filter(|it| !it.is_empty()).collect()
+    };
+    let others = blocks(other);
+    blocks(one).iter().any(|it| others.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: &str = "-----BEGIN CERTIFICATE-----\nold\n-----END CERTIFICATE-----\n";
+    const NEW: &str = "-----BEGIN CERTIFICATE-----\nnew\n-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn the_own_kubeconfig_is_known_from_anothers_and_renewed() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let write = |file: &str, user: &str, ca: &str, key: &str| {
+            let path = dir.path().join(file);
+            let config = Kubeconfig::embedded(
+                "corten",
+                user,
+                "https://127.0.0.1:6443",
+                ca.as_bytes(),
+                key.as_bytes(),
+                key.as_bytes(),
+            );
+            config.save(&path).expect("written");
+            path
+        };
+        let admin = write("admin", "kubernetes-admin", &format!("{NEW}{OLD}"), "fresh");
+        let target = |path: &Path| Kubeconfig::load(path).expect("there").target(None).expect("whole");
+        for (name, user, ca, is_same, is_renewed) in [
+            ("same", "kubernetes-admin", OLD, true, true),
+            ("a user of their own", "jane", OLD, true, false),
+            ("another cluster", "kubernetes-admin", "ca", false, false),
+        ] {
+            let path = write("file", user, ca, "stale");
+            assert_eq!(leads_to_same_cluster(&path, &admin), is_same, "{name}");
+            assert_eq!(renew(&path, &admin).expect("written"), is_same, "{name}");
+            let found = target(&path);
+            assert_eq!(found.ca == target(&admin).ca, is_same, "{name}");
+            let key = if is_renewed { "fresh" } else { "stale" };
+            assert_eq!(found.identity, Some((key.into(), key.into())), "{name}");
+            assert!(!renew(&path, &admin).expect("read"), "{name} twice");
+        }
+        assert!(!leads_to_same_cluster(&admin, &dir.path().join("absent")));
+    }
+}

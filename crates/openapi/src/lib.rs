@@ -1,0 +1,107 @@
+//! `/openapi/v2` and `/openapi/v3`: made when first asked for, kept compressed. Beside them discovery, `/api` and `/apis`.
+//!
+//! All of it is read off the table of kinds.
+
+#![expect(
+    clippy::result_large_err,
+    reason = "a Status is made once for each refused request; a box would burden every signature"
+)]
+
+pub mod discovery;
+mod document;
+mod gnostic;
+mod notes;
+mod operations;
+mod parameters;
+mod paths;
+mod schemas;
+
+use bytes::Bytes;
+use corten_cacher::{
+    answer,
+    body::Response,
+    codec::{self, gzip},
+};
+use corten_kinds::routes::RequestInfo;
+use corten_meta::Status;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use document::{Document, V2_JSON, V2_PROTOBUF, V3};
+
+const JSON: &str = "application/json";
+const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+/// What the answer is called: no media type may hold an `@`, and clients check. As upstream.
+const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// What a document asked for by its hash is: the same for ever.
+const IMMUTABLE: &str = "public, immutable, max-age=31536000";
+
+/// `None` where the path is not one of OpenAPI.
+pub fn answer(info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Option<Result<Response, Status>> {
+    let path = &*info.path;
+    let wanted = path.strip_prefix("/openapi/")?;
+    if ![Method::GET, Method::HEAD].contains(method) {
+        let message = "the server does not allow this method on the requested resource";
+        return Some(Err(Status::failure(405, "MethodNotAllowed", message)));
+    }
+    let accept = codec::header(headers, &header::ACCEPT);
+    match wanted {
+        "v2" => Some(v2(headers, accept)),
+        "v3" => Some(json_only(accept).map(|()| send(headers, &V3.index, JSON))),
+        _ => {
+            let document = V3.documents.get(wanted.strip_prefix("v3/")?)?;
+            Some(json_only(accept).map(|()| v3(info, headers, document)))
+        }
+    }
+}
+
+fn v2(headers: &HeaderMap, accept: &str) -> Result<Response, Status> {
+    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
+    let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*" | PROTOBUF | PROTOBUF_ANSWER));
+    match first {
+        Some(PROTOBUF | PROTOBUF_ANSWER) => Ok(send(headers, &V2_PROTOBUF, PROTOBUF_ANSWER)),
+        Some(_) => Ok(send(headers, &V2_JSON, JSON)),
+        None => Err(Status::not_acceptable(&format!("{JSON}, {PROTOBUF}"))),
+    }
+}
+
+/// Version 3 is JSON; a client that wants nothing else is told so.
+fn json_only(accept: &str) -> Result<(), Status> {
+    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
+    let fits = wishes.any(|it| matches!(it, "" | JSON | "application/*" | "*/*"));
+    if fits { Ok(()) } else { Err(Status::not_acceptable(JSON)) }
+}
+
+fn v3(info: &RequestInfo, headers: &HeaderMap, document: &Document) -> Response {
+    let mut response = match info.query.get("hash") {
+        None => return send(headers, document, JSON),
+        Some(hash) if hash == document.hash => send(headers, document, JSON),
+        Some(_) => {
+            let mut response = answer::with_type(StatusCode::MOVED_PERMANENTLY, JSON, Bytes::new());
+            let location = HeaderValue::from_str(&format!("{}?hash={}", info.path, document.hash));
+            response.headers_mut().insert(header::LOCATION, location.expect("a path that is served and a hash"));
+            return response;
+        }
+    };
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(IMMUTABLE));
+    response
+}
+
+fn send(headers: &HeaderMap, document: &Document, media_type: &'static str) -> Response {
+    let tag = format!("\"{}\"", document.hash);
+    let mut response = if codec::header(headers, &header::IF_NONE_MATCH) == tag {
+        answer::with_type(StatusCode::NOT_MODIFIED, media_type, Bytes::new())
+    } else if gzip::accepted(codec::header(headers, &header::ACCEPT_ENCODING)) {
+        let mut response = answer::with_type(StatusCode::OK, media_type, document.compressed.clone());
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response
+    } else {
+        answer::with_type(StatusCode::OK, media_type, document.plain())
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding, Accept"));
+    headers.insert(header::ETAG, HeaderValue::from_str(&tag).expect("hexadecimal digits in quotes"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

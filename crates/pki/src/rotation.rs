@@ -1,0 +1,208 @@
+//! Replaces the authority and the key of tokens, in steps that each leave the folder whole.
+//!
+//! ```text
+//!   ca.crt  ca.key                          one authority
+//!      │ begin: ca-next.key ca-bridge.crt ca-old.crt, and last ca-next.crt: from then on it is decided
+//!      │ finish, by whoever looks next: ca-next.key and ca-next.crt take the places of ca.key and ca.crt
+//!   ca.crt  ca.key  ca-old.crt  ca-bridge.crt   the new one signs, both are trusted
+//!      │ drop: ca-old.crt goes, then ca-bridge.crt
+//!   ca.crt  ca.key                          the new authority
+//! ```
+//!
+//! There is no time between that in which clients must learn of the new authority: what it signs comes with `ca-bridge.crt`,
+//! the new authority signed by the old one, so that who knows only the old one believes it, too.
+
+use std::{
+    fs::{self, File},
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::{Credential, Error, TOKEN_KEY, TokenKey, files, issue, trust::Trust};
+
+const NEXT: &str = "ca-next";
+const OLD: &str = "ca-old.crt";
+const BRIDGE: &str = "ca-bridge.crt";
+const OLD_TOKEN_KEY: &str = "sa-old.pub";
+
+/// What there is to a folder's authority and key of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rotating {
+    /// The authority of before is still trusted.
+    pub authority: bool,
+    /// The key of before is still trusted.
+    pub token_key: bool,
+}
+
+/// # Errors
+/// The folder cannot be read, or does not hold an authority.
+pub fn state(dir: &Path) -> Result<Rotating, Error> {
+    let trust = Trust::load(dir)?;
+    Ok(Rotating { authority: trust.old.is_some(), token_key: trust.token_keys.old.is_some() })
+}
+
+/// Puts a new authority into the place of the one that signs. The one of before stays trusted until [`drop_authority`],
+/// unless nothing it signed is valid now. `false` where such a rotation goes on already: its last step is done again.
+///
+/// # Errors
+/// The folder cannot be read or written, or does not hold an authority.
+pub fn begin_authority(dir: &Path, now: SystemTime) -> Result<bool, Error> {
+    let trust = Trust::load(dir)?;
+    if trust.old.is_some() {
+        return Ok(false);
+    }
+    forget_authority(dir)?;
+    // Another name than the one before: authorities of one name are mistaken for each other.
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (next, bridge) = issue::next_authority(&format!("corten-ca@{seconds}"), &trust.issuer, now)?;
+    files::store_key(dir, NEXT, &next.key)?;
+    let serves = issue::lifetime(&trust.certificate).is_some_and(|(start, end)| start <= now && now < end);
+    if serves {
+        files::write(&dir.join(BRIDGE), bridge.as_bytes(), 0o644)?;
+        files::write(&dir.join(OLD), trust.pem.as_bytes(), 0o644)?;
+    }
+    files::write(&dir.join(format!("{NEXT}.crt")), next.certificate.as_bytes(), 0o644)?;
+    finish(dir)?;
+    Ok(true)
+}
+
+/// What was decided is done. Others may do so at the same time.
+pub(super) fn finish(dir: &Path) -> Result<(), Error> {
+    let next = |extension: &str| dir.join(format!("{NEXT}.{extension}"));
+    if !next("crt").exists() {
+        return Ok(());
+    }
+    replace(&next("key"), &dir.join("ca.key"))?;
+    replace(&next("crt"), &dir.join("ca.crt"))?;
+    sync(dir)
+}
+
+/// Trusts the authority of before no more. `false` where there is none.
+///
+/// # Errors
+/// The folder cannot be read or written.
+pub fn drop_authority(dir: &Path) -> Result<bool, Error> {
+    let has_old = Trust::load(dir)?.old.is_some();
+    forget_authority(dir)?;
+    Ok(has_old)
+}
+
+pub(super) fn forget_authority(dir: &Path) -> Result<(), Error> {
+    remove(&dir.join(OLD))?;
+    remove(&dir.join(BRIDGE))?;
+    sync(dir)
+}
+
+/// The certificate of the authority of before, and its bridge to the one of now.
+pub(super) fn old_authority(dir: &Path) -> Result<Option<(String, String)>, Error> {
+    let (old, bridge) = (files::read(&dir.join(OLD))?, files::read(&dir.join(BRIDGE))?);
+    Ok(old.zip(bridge))
+}
+
+/// Puts a new key into the place of the one that signs tokens, whose public half stays until [`drop_token_key`]. `false` where
+/// such a rotation goes on already.
+///
+/// # Errors
+/// The folder cannot be read or written, or does not hold a key.
+pub fn begin_token_key(dir: &Path) -> Result<bool, Error> {
+    let trust = Trust::load(dir)?;
+    if trust.token_keys.old.is_some() {
+        return Ok(false);
+    }
+    let (_, next) = TokenKey::generate()?;
+    files::write(&dir.join(OLD_TOKEN_KEY), trust.token_keys.signing.public_pem().as_bytes(), 0o600)?;
+    files::store_key(dir, TOKEN_KEY, &next)?;
+    Ok(true)
+}
+
+/// Believes no token any more that the key of before signed. `false` where there is none.
+///
+/// # Errors
+/// The folder cannot be read or written.
+pub fn drop_token_key(dir: &Path) -> Result<bool, Error> {
+    let has_old = Trust::load(dir)?.token_keys.old.is_some();
+    remove(&dir.join(OLD_TOKEN_KEY))?;
+    sync(dir)?;
+    Ok(has_old)
+}
+
+pub(super) fn old_token_key(dir: &Path) -> Result<Option<TokenKey>, Error> {
+    let path = dir.join(OLD_TOKEN_KEY);
+    let malformed =
+        |it: Error| Error::Malformed { path: path.clone(), why: format!("{it}; remove it to trust that key no more") };
+    files::read(&path)?.map(|it| TokenKey::from_public_pem(&it).map_err(malformed)).transpose()
+}
+
+/// Issues a kept certificate anew, under the names it has. `false` where there is none of that name.
+///
+/// # Errors
+/// The folder cannot be read or written.
+pub fn renew(dir: &Path, name: &str, now: SystemTime) -> Result<bool, Error> {
+    let trust = Trust::load(dir)?;
+    let Some(stored) = files::load(dir, name)? else { return Ok(false) };
+    let malformed = |why| Error::Malformed { path: dir.join(format!("{name}.crt")), why };
+    let subject = issue::certificate_of(&stored).and_then(|it| issue::parsed_subject(&it).ok_or("no subject".into()));
+    let subject = subject.map_err(malformed)?;
+    files::store(dir, name, &issue::leaf(&trust, &subject, now, super::LEAF_LIFETIME)?)?;
+    Ok(true)
+}
+
+/// A certificate of the folder.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// `admin`, `apiserver`, `ca`, `ca-old`.
+    pub name: String,
+    pub is_authority: bool,
+    pub start: SystemTime,
+    pub end: SystemTime,
+    /// Who signed it: `ca`, `ca-old`, or nobody that is trusted. Empty for authorities.
+    pub signer: &'static str,
+}
+
+/// Every certificate that the folder keeps, and the kubelet's where `kubelet` is.
+///
+/// # Errors
+/// The folder cannot be read, or does not hold an authority.
+pub fn list(dir: &Path, kubelet: &Path) -> Result<Vec<Listed>, Error> {
+    let trust = Trust::load(dir)?;
+    let entries = fs::read_dir(dir).map_err(files::failed("read", dir))?;
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|it| it.path()).collect();
+    paths.retain(|it| it.extension().is_some_and(|it| it == "crt") && !it.ends_with(BRIDGE));
+    paths.sort_by(|a, b| a.file_stem().cmp(&b.file_stem()));
+    paths.push(kubelet.to_owned());
+    let listed = |path: &PathBuf| {
+        let credential = Credential { certificate: files::read(path).ok()??, key: String::new() };
+        let certificate = issue::certificate_of(&credential).ok()?;
+        let (start, end) = issue::lifetime(&certificate)?;
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let is_authority = name == "ca" || name == "ca-old";
+        let is_old = || trust.old.as_ref().is_some_and(|it| issue::is_signed_by(&certificate, &it.certificate));
+        let signer = match () {
+            () if is_authority => "",
+            () if issue::is_signed_by(&certificate, &trust.certificate) => "ca",
+            () if is_old() => "ca-old",
+            () => "unknown",
+        };
+        Some(Listed { name, is_authority, start, end, signer })
+    };
+    Ok(paths.iter().filter_map(listed).collect())
+}
+
+fn replace(from: &Path, to: &Path) -> Result<(), Error> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::failed("replace", to)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::failed("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn sync(dir: &Path) -> Result<(), Error> {
+    File::open(dir).and_then(|it| it.sync_all()).map_err(files::failed("sync", dir))
+}

@@ -150,8 +150,9 @@ mod tests {
         let firsts: Vec<_> = ["a", "b", "a", "c"].iter().map(|it| given.first_id(it)).collect();
         assert_eq!(firsts, [Ok(65536), Ok(131_072), Ok(65536), Ok(196_608)]);
         let record = fs::read_to_string(dir.path().join("pods/b/userns")).expect("written");
-        let mapping = r#"[{"containerId":0,"hostId":131072,"length":65536}]"#;
-        assert_eq!(record, format!(r#"{{"gidMappings":{mapping},"uidMappings":{mapping}}}"#));
+        let record: Value = serde_json::from_str(&record).expect("JSON");
+        let mapping = json!([{"containerId": 0, "hostId": 131_072, "length": 65536}]);
+        assert_eq!(record, json!({"gidMappings": mapping, "uidMappings": mapping}));
         // Another run of the node; one pod is gone meanwhile, and a record is broken.
         fs::remove_dir_all(dir.path().join("pods/b")).expect("there");
         fs::write(dir.path().join("pods/c/userns"), "{").expect("there");

@@ -108,7 +108,7 @@ impl KubeletServer {
         Ok(Self { serving: Arc::new(serving), tls, room: Arc::new(Semaphore::new(CONNECTIONS_MAX)), addresses })
     }
 
-    fn hands(&self) -> &NodeHands {
+    pub(crate) fn hands(&self) -> &NodeHands {
         &self.serving.hands
     }
 

@@ -95,6 +95,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let listener = TcpListener::bind((address, settings.kubelet_port))
         .await
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
+    corten_host::shield_from_oom();
     let single_process_oom_kill = settings.options.single_process_oom_kill;
     let options = Options { single_process_oom_kill, ..Options::default() };
     let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;

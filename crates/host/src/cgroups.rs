@@ -1,29 +1,23 @@
 //! The cgroups above Pods' containers, for the kernel's first and second layout alike.
 //!
-//! `kubepods/pod<uid>` for guaranteed Pods, `kubepods/burstable/pod<uid>` and `kubepods/besteffort/pod<uid>` for the others,
-//! as upstream with the cgroupfs driver. containerd makes the containers' own beneath.
+//! Where systemd is in charge of the second layout, it makes them, and nobody else writes to what is its own; elsewhere they
+//! are made here. containerd has the containers' own made beneath in the same way.
 
+mod limits;
+mod names;
 mod pressure;
+mod removal;
+mod slices;
 mod usage;
 
 use std::{
-    ffi::CStr,
     fs, io,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
-use rustix::{
-    fd::{AsRawFd, BorrowedFd},
-    fs::FileType,
-    process::{Pid, Signal},
-};
-
-use crate::{
-    Process,
-    tree::{self, Bound, Entry, Visitor},
-};
+use crate::{Layout, service_manager::systemd_is_in_charge};
+pub(crate) use names::scope_of;
+use names::{CLASSES, Driver, Names, unit};
 pub(crate) use pressure::{Pressure, Stall};
 pub(crate) use usage::Usage;
 
@@ -45,13 +39,6 @@ pub struct PodLimits {
     pub pids: Option<u64>,
 }
 
-const CPU_PERIOD_MICROS: i64 = 100_000;
-/// What a killed process may take to be gone.
-const REMOVE_DEADLINE: Duration = Duration::from_secs(10);
-/// Shorter than what removing a Pod may take.
-const REMOVE_ALL_DEADLINE: Duration = Duration::from_secs(100);
-const QOS_FOLDERS: [&str; 3] = ["", "burstable", "besteffort"];
-
 /// Where the kernel shows its cgroups.
 #[derive(Clone, Debug)]
 enum Hierarchy {
@@ -64,13 +51,48 @@ enum Hierarchy {
 #[derive(Clone, Debug)]
 pub struct Cgroups {
     hierarchy: Hierarchy,
-    root: String,
+    names: Names,
 }
 
+const MOUNT: &str = "/sys/fs/cgroup";
+/// The one way to systemd that our library and crun both know. It is there while the bus is restarted.
+const BUS: &str = "/run/dbus/system_bus_socket";
+
 impl Cgroups {
-    /// `root` is the name of the cgroup above all Pods.
-    pub fn detect(root: &str) -> Self {
-        Self::at(Path::new("/sys/fs/cgroup"), root)
+    /// As systemd wants them where it is in charge of the second layout and can be asked. A node that was begun without it
+    /// goes on so until it is taken down or the machine starts again: its containers stay where they are.
+    pub fn detect(layout: &Layout) -> Self {
+        let [cgroupfs, systemd] = [Driver::Cgroupfs, Driver::Systemd].map(|it| Self::at(Path::new(MOUNT), layout, it));
+        let is_there = |it: &Self| it.is_there(&it.root());
+        let is_in_charge = cgroupfs.is_unified() && systemd_is_in_charge();
+        if !is_in_charge || is_there(&cgroupfs) || !(is_there(&systemd) || Path::new(BUS).exists()) {
+            return cgroupfs;
+        }
+        systemd
+    }
+
+    /// All that a node of these folders may have made, whoever was in charge then.
+    pub(crate) fn every(layout: &Layout) -> Vec<Self> {
+        let cgroupfs = Self::at(Path::new(MOUNT), layout, Driver::Cgroupfs);
+        if !(cgroupfs.is_unified() && systemd_is_in_charge()) {
+            return vec![cgroupfs];
+        }
+        vec![Self::at(Path::new(MOUNT), layout, Driver::Systemd), cgroupfs]
+    }
+
+    /// The names that the cgroup above all Pods may have, whoever is in charge.
+    pub(crate) fn every_root(layout: &Layout) -> [String; 2] {
+        [Driver::Cgroupfs, Driver::Systemd].map(|it| Names::of(it, layout).root())
+    }
+
+    /// What a kubelet calls whoever makes them.
+    pub(crate) fn driver(&self) -> &'static str {
+        if self.are_systemds() { "systemd" } else { "cgroupfs" }
+    }
+
+    /// Is it systemd that makes them? The runtime must be told, too.
+    pub(crate) fn are_systemds(&self) -> bool {
+        self.names.driver == Driver::Systemd
     }
 
     /// One tree for all controllers: version 2.
@@ -81,12 +103,12 @@ impl Cgroups {
     /// Can a cgroup be kept from the machine's swap? Not with version 1, and not without the kernel's accounting.
     pub(crate) fn limits_swap(&self) -> bool {
         match &self.hierarchy {
-            Hierarchy::Unified(mount) => mount.join(&self.root).join("memory.swap.max").exists(),
+            Hierarchy::Unified(mount) => mount.join(self.names.root()).join("memory.swap.max").exists(),
             Hierarchy::PerController(_) => false,
         }
     }
 
-    fn at(mount: &Path, root: &str) -> Self {
+    fn at(mount: &Path, layout: &Layout, driver: Driver) -> Self {
         let hierarchy = if mount.join("cgroup.controllers").exists() {
             Hierarchy::Unified(mount.to_owned())
         } else {
@@ -100,7 +122,7 @@ impl Cgroups {
             trees.sort();
             Hierarchy::PerController(trees)
         };
-        Self { hierarchy, root: root.to_owned() }
+        Self { hierarchy, names: Names::of(driver, layout) }
     }
 
     fn trees(&self) -> Vec<&Path> {
@@ -112,57 +134,47 @@ impl Cgroups {
 
     /// Makes the cgroups above all Pods.
     pub fn prepare(&self) -> io::Result<()> {
-        for folder in QOS_FOLDERS {
-            self.create(&join(&self.root, folder))?;
+        for class in CLASSES {
+            let cgroup = self.names.class(class);
+            match self.names.driver {
+                Driver::Cgroupfs => self.create(&cgroup)?,
+                Driver::Systemd => slices::start_slice(unit(&cgroup), "Pods of Corten", Vec::new())?,
+            }
         }
         Ok(())
     }
 
     /// A Pod's `cgroup_parent`.
     pub fn parent(&self, qos: Qos, uid: &str) -> String {
-        format!("/{}", self.pod(qos, uid))
-    }
-
-    fn pod(&self, qos: Qos, uid: &str) -> String {
-        let folder = match qos {
-            Qos::Guaranteed => "",
-            Qos::Burstable => "burstable",
-            Qos::BestEffort => "besteffort",
-        };
-        join(&join(&self.root, folder), &format!("pod{uid}"))
+        format!("/{}", self.names.pod(qos, uid))
     }
 
     pub fn create_pod(&self, qos: Qos, uid: &str, limits: &PodLimits) -> io::Result<()> {
-        let pod = self.pod(qos, uid);
-        self.create(&pod)?;
-        self.write(&pod, settings(&self.hierarchy, limits))
+        let pod = self.names.pod(qos, uid);
+        match self.names.driver {
+            Driver::Cgroupfs => {
+                self.create(&pod)?;
+                self.write(&pod, limits::files(self.is_unified(), limits))
+            }
+            Driver::Systemd => {
+                slices::start_slice(unit(&pod), &format!("Pod {uid} of Corten"), limits::properties(limits))
+            }
+        }
     }
 
     /// Gives a Pod other limits while it runs; nothing means no limit now.
     pub fn update_pod(&self, qos: Qos, uid: &str, limits: &PodLimits) -> io::Result<()> {
-        let unified = matches!(self.hierarchy, Hierarchy::Unified(_));
-        let mut all = settings(&self.hierarchy, limits);
-        if limits.memory_bytes.is_none() {
-            all.push(if unified {
-                ("memory", "memory.max", "max".to_owned())
-            } else {
-                ("memory", "memory.limit_in_bytes", "-1".to_owned())
-            });
+        let pod = self.names.pod(qos, uid);
+        match self.names.driver {
+            Driver::Cgroupfs => self.write(&pod, limits::changed_files(self.is_unified(), limits)),
+            Driver::Systemd => slices::set(unit(&pod), &limits::changed_properties(limits)),
         }
-        if limits.cpu_quota_micros.is_none() {
-            all.push(if unified {
-                ("cpu", "cpu.max", format!("max {CPU_PERIOD_MICROS}"))
-            } else {
-                ("cpu", "cpu.cfs_quota_us", "-1".to_owned())
-            });
-        }
-        self.write(&self.pod(qos, uid), all)
     }
 
     /// The memory that a Pod, or one of its containers, uses; nothing where that cannot be told.
     pub fn memory_used(&self, qos: Qos, uid: &str, container: Option<&str>) -> Option<u64> {
-        let pod = self.pod(qos, uid);
-        let cgroup = container.map_or(pod.clone(), |it| join(&pod, it));
+        let pod = self.names.pod(qos, uid);
+        let cgroup = container.map_or(pod.clone(), |it| self.names.container(&pod, it));
         let file = match self.hierarchy {
             Hierarchy::Unified(_) => "memory.current",
             Hierarchy::PerController(_) => "memory.usage_in_bytes",
@@ -182,21 +194,16 @@ impl Cgroups {
 
     /// Removes a Pod's cgroups, whichever class it had; what still runs in them is killed.
     pub fn remove_pod(&self, uid: &str) -> io::Result<()> {
-        for qos in [Qos::Guaranteed, Qos::Burstable, Qos::BestEffort] {
-            self.remove(&self.pod(qos, uid))?;
-        }
-        Ok(())
+        CLASSES.into_iter().try_for_each(|it| self.remove(&self.names.pod(it, uid)))
     }
 
     /// The uids of all Pods that have cgroups.
     pub fn pods(&self) -> Vec<String> {
         let mut uids = Vec::new();
-        for tree in self.trees() {
-            for folder in QOS_FOLDERS {
-                let entries = fs::read_dir(tree.join(join(&self.root, folder))).into_iter().flatten().flatten();
-                let names = entries.map(|it| it.file_name().to_string_lossy().into_owned());
-                uids.extend(names.filter_map(|it| it.strip_prefix("pod").map(str::to_owned)));
-            }
+        for (tree, class) in self.trees().iter().flat_map(|tree| CLASSES.map(|class| (tree, class))) {
+            let entries = fs::read_dir(tree.join(self.names.class(class))).into_iter().flatten().flatten();
+            let names = entries.map(|it| it.file_name().to_string_lossy().into_owned());
+            uids.extend(names.filter_map(|it| self.names.uid(class, &it)));
         }
         uids.sort();
         uids.dedup();
@@ -205,12 +212,47 @@ impl Cgroups {
 
     /// Removes everything beneath the root, and it; what still runs there is killed.
     pub fn remove_all(&self) -> io::Result<()> {
-        self.remove(&self.root)
+        self.remove(&self.names.root())
     }
 
-    /// Moves a process to a cgroup of its own, so that it does not end with whoever started it.
-    pub fn isolate(&self, pid: u32, cgroup: &str) -> io::Result<()> {
-        self.create(cgroup)?;
+    /// Moves the runtime to a cgroup of its own, so that it does not end with whoever started it. What it starts follows.
+    pub(crate) fn isolate_runtime(&self, pid: u32) -> io::Result<()> {
+        let cgroup = self.names.runtime();
+        match self.names.driver {
+            Driver::Cgroupfs => {
+                self.create(&cgroup)?;
+                self.join(pid, &cgroup)
+            }
+            // An earlier runtime's shims keep the scope, which was delegated to us.
+            Driver::Systemd => self.join(pid, &cgroup).or_else(|_| {
+                let (slice, service) = (self.names.service_slice(), self.names.service_unit());
+                let description = "containerd of Corten, and the shims of its containers";
+                slices::start_scope(unit(&cgroup), description, &slice, &service, pid)
+            }),
+        }
+    }
+
+    /// Removes the runtime's cgroup; what still runs there is killed.
+    pub(crate) fn remove_runtime(&self) -> io::Result<()> {
+        self.remove(&self.names.runtime())?;
+        let slice = self.names.service_slice();
+        // The node's own unit may still be in there.
+        if self.are_systemds() && self.is_there(&slice) && !self.is_populated(&slice) {
+            slices::stop(&slice)?;
+        }
+        Ok(())
+    }
+
+    fn is_there(&self, cgroup: &str) -> bool {
+        self.trees().into_iter().any(|it| it.join(cgroup).is_dir())
+    }
+
+    fn is_populated(&self, cgroup: &str) -> bool {
+        let events = |it: &Path| fs::read_to_string(it.join(cgroup).join("cgroup.events")).unwrap_or_default();
+        self.trees().into_iter().any(|it| events(it).lines().any(|it| it == "populated 1"))
+    }
+
+    fn join(&self, pid: u32, cgroup: &str) -> io::Result<()> {
         for tree in self.trees() {
             match fs::write(tree.join(cgroup).join("cgroup.procs"), pid.to_string()) {
                 // A cpuset without CPUs takes nobody; the process then stays where it is in that tree.
@@ -222,11 +264,14 @@ impl Cgroups {
     }
 
     /// Removes one cgroup with all beneath it, in every tree.
-    pub fn remove(&self, cgroup: &str) -> io::Result<()> {
-        for tree in self.trees() {
-            remove_tree(&tree.join(cgroup))?;
+    fn remove(&self, cgroup: &str) -> io::Result<()> {
+        let trees = self.trees();
+        if self.are_systemds() && self.is_there(cgroup) {
+            // systemd would first ask all in it to end, and wait long.
+            trees.iter().try_for_each(|it| removal::kill_tree(&it.join(cgroup)))?;
+            slices::stop(unit(cgroup))?;
         }
-        Ok(())
+        trees.iter().try_for_each(|it| removal::remove_tree(&it.join(cgroup)))
     }
 
     fn create(&self, cgroup: &str) -> io::Result<()> {
@@ -248,10 +293,6 @@ impl Cgroups {
             }
         }
     }
-}
-
-fn join(above: &str, name: &str) -> String {
-    if name.is_empty() { above.to_owned() } else { format!("{above}/{name}") }
 }
 
 /// Those above are there for all Pods but the first.
@@ -301,94 +342,6 @@ fn inherit_cpuset(cgroup: &Path) {
     }
 }
 
-/// Which file of which controller says what.
-fn settings(hierarchy: &Hierarchy, limits: &PodLimits) -> Vec<(&'static str, &'static str, String)> {
-    let unified = matches!(hierarchy, Hierarchy::Unified(_));
-    let mut settings = Vec::new();
-    if let Some(shares) = limits.cpu_shares {
-        settings.push(match unified {
-            true => ("cpu", "cpu.weight", weight(shares).to_string()),
-            false => ("cpu", "cpu.shares", shares.to_string()),
-        });
-    }
-    if let Some(quota) = limits.cpu_quota_micros {
-        if unified {
-            settings.push(("cpu", "cpu.max", format!("{quota} {CPU_PERIOD_MICROS}")));
-        } else {
-            settings.push(("cpu", "cpu.cfs_period_us", CPU_PERIOD_MICROS.to_string()));
-            settings.push(("cpu", "cpu.cfs_quota_us", quota.to_string()));
-        }
-    }
-    if let Some(bytes) = limits.memory_bytes {
-        let file = if unified { "memory.max" } else { "memory.limit_in_bytes" };
-        settings.push(("memory", file, bytes.to_string()));
-    }
-    if let Some(pids) = limits.pids {
-        settings.push(("pids", "pids.max", pids.to_string()));
-    }
-    settings
-}
-
-/// `cpu.shares` (2 to 262144) as `cpu.weight` (1 to 10000), on the line runc draws between them.
-fn weight(shares: u64) -> u64 {
-    1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
-}
-
-/// Kills what runs in a cgroup and those beneath it, then removes them, the innermost first. A privileged container makes as
-/// many as it likes, however deep.
-fn remove_tree(cgroup: &Path) -> io::Result<()> {
-    struct Removal;
-    impl Visitor for Removal {
-        fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
-            Ok(entry.kind == FileType::Directory)
-        }
-
-        fn leaves(&mut self, parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
-            let parent = PathBuf::from(format!("/proc/self/fd/{}", parent.as_raw_fd()));
-            remove_emptied(&parent.join(std::ffi::OsStr::from_bytes(name.to_bytes())))
-        }
-    }
-    let top = match tree::open_folder(cgroup) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other?,
-    };
-    tree::walk(top, &mut Bound::of_time(REMOVE_ALL_DEADLINE), &mut Removal)?;
-    remove_emptied(cgroup)
-}
-
-/// Kills what runs in a cgroup that has none beneath it, and removes it.
-fn remove_emptied(cgroup: &Path) -> io::Result<()> {
-    let end = Instant::now() + REMOVE_DEADLINE;
-    loop {
-        let ended = kill_all(cgroup);
-        match fs::remove_dir(cgroup) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {}
-            Err(error) => return Err(io::Error::new(error.kind(), format!("remove {}: {error}", cgroup.display()))),
-        }
-        // They leave the cgroup a moment after the signal; one that is gone already has left.
-        for process in &ended {
-            process.ends_within(Duration::from_millis(100));
-        }
-        // Nobody to wait for: the kernel itself is still at it.
-        if ended.is_empty() {
-            std::thread::yield_now();
-        }
-    }
-}
-
-/// Kills what runs in one cgroup; who that was.
-fn kill_all(cgroup: &Path) -> Vec<Process> {
-    let pids = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
-    let pids = pids.lines().filter_map(|it| it.parse().ok()).filter_map(Pid::from_raw);
-    let processes: Vec<Process> = pids.filter_map(Process::find).collect();
-    for process in &processes {
-        process.signal(Signal::KILL);
-    }
-    processes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,7 +374,7 @@ mod tests {
                 fs::create_dir(dir.path().join(controller)).expect("a folder");
             }
             fs::write(dir.path().join(marker), "").expect("a file");
-            let cgroups = Cgroups::at(dir.path(), "kubepods");
+            let cgroups = Cgroups::at(dir.path(), &Layout::new("/d", "/run/corten"), Driver::Cgroupfs);
             cgroups.prepare().expect("prepared");
             cgroups.create_pod(Qos::Burstable, "u1", &limits).expect("created");
             for (file, value) in expected {
@@ -440,7 +393,9 @@ mod tests {
             eprintln!("skipped: needs root");
             return;
         }
-        let cgroups = Cgroups::detect(&format!("corten-test-{}", std::process::id()));
+        let mut layout = Layout::new("/d", "/run/corten-test");
+        layout.cgroup_root = format!("corten-test-{}", std::process::id());
+        let cgroups = Cgroups::detect(&layout);
         if let Err(error) = cgroups.prepare() {
             eprintln!("skipped: needs writable cgroups: {error}");
             return;

@@ -83,6 +83,7 @@ pub struct Containerd {
     layout: Layout,
     options: Options,
     mounts: NodeMounts,
+    cgroups: Cgroups,
     doors: Doors,
     cri: Cri,
     images: SyncedImages,
@@ -108,13 +109,13 @@ impl Containerd {
         if let Err(error) = mounts.run(move || mounts::restrict(&pods)).await.and_then(|it| it) {
             tracing::warn!(%error, "pods' volumes are not mounted nosuid, nodev");
         }
-        let cgroups = Cgroups::detect(&layout.cgroup_root);
+        let cgroups = Cgroups::detect(&layout);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidrs).await?;
         let doors = Doors::new(&layout);
         doors.watch_all().await;
         let images = SyncedImages::new(&layout, &cri);
-        let this = Self { layout, options, mounts, doors, cri, images, life: Mutex::new(None) };
+        let this = Self { layout, options, mounts, cgroups, doors, cri, images, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -132,6 +133,10 @@ impl Containerd {
 
     pub(crate) fn doors(&self) -> Doors {
         self.doors.clone()
+    }
+
+    pub(crate) fn cgroups(&self) -> &Cgroups {
+        &self.cgroups
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -231,7 +236,7 @@ impl Containerd {
         let kept_in = records::kept_in(&self.layout);
         tracing::error!(what, kept_in = %kept_in.display(), "the records of containerd are damaged and begun anew: all containers are started again");
         self.life.lock().await.take();
-        records::forget(&self.layout, &self.mounts).await?;
+        records::forget(&self.layout, &self.mounts, &self.cgroups).await?;
         self.begin().await?;
         // Without it no Pod starts.
         self.import_images(|it| it.ends_with(PAUSE_ARCHIVE)).await;
@@ -254,8 +259,11 @@ impl Containerd {
     async fn begin(&self) -> Result<(), HostError> {
         let layout = self.layout.clone();
         // One that could not open its records serves all the same, without what matters.
-        let is_crippled = running(&layout).is_some() && self.cri.version().await.is_err_and(|it| it.is_unimplemented());
-        if is_crippled {
+        let is_running = running(&layout).is_some();
+        let is_crippled = is_running && self.cri.version().await.is_err_and(|it| it.is_unimplemented());
+        // Nor can one that would have containers' cgroups made by somebody else.
+        let is_of_another_driver = is_running && !is_told(&layout, &self.cgroups);
+        if is_crippled || is_of_another_driver {
             let layout = layout.clone();
             let ended = tokio::task::spawn_blocking(move || end(&layout)).await.map_err(io::Error::other);
             ended.doing("end the containerd of", &self.layout.run)?;
@@ -316,8 +324,13 @@ impl Containerd {
         }
         self.images.begin()?;
         let path = self.layout.containerd_config();
-        let runtime = self.mounts.run(OciRuntime::choose).await.doing("look for a runtime for", &self.layout.run)?;
-        fs::write(&path, config(&self.layout, &runtime)?).doing("write", &path)?;
+        let with_systemd = self.cgroups.are_systemds();
+        let runtime = self
+            .mounts
+            .run(move || OciRuntime::choose(with_systemd))
+            .await
+            .doing("look for a runtime for", &self.layout.run)?;
+        fs::write(&path, config(&self.layout, &self.cgroups, &runtime)?).doing("write", &path)?;
         let log_path = self.layout.containerd_log();
         let log = open_log(&log_path).doing("open", &log_path)?;
         let log_begin = log.metadata().doing("read", &log_path)?.len();
@@ -336,7 +349,7 @@ impl Containerd {
         let pid_path = self.layout.containerd_pid();
         fs::write(&pid_path, child.id().to_string()).doing("write", &pid_path)?;
         // Best effort: where cgroups cannot be written, containerd shares ours.
-        if let Err(error) = Cgroups::detect(&self.layout.cgroup_root).isolate(child.id(), &cgroup(&self.layout)) {
+        if let Err(error) = self.cgroups.isolate_runtime(child.id()) {
             tracing::warn!(%error, "containerd stays in the cgroup of corten");
         }
         *self.life.lock().await = Some(Life { child, log_begin });
@@ -379,9 +392,15 @@ impl Containerd {
     }
 }
 
-/// The cgroup containerd and its shims live in.
-pub(crate) fn cgroup(layout: &Layout) -> String {
-    format!("{}-runtime", layout.cgroup_root)
+/// Was the containerd that runs started for these cgroups?
+fn is_told(layout: &Layout, cgroups: &Cgroups) -> bool {
+    let config = fs::read_to_string(layout.containerd_config()).unwrap_or_default();
+    config.contains(&systemd_cgroup(cgroups))
+}
+
+/// Who makes containers' cgroups.
+fn systemd_cgroup(cgroups: &Cgroups) -> String {
+    format!("SystemdCgroup = {}", cgroups.are_systemds())
 }
 
 /// The containerd of this node, where it runs.
@@ -439,7 +458,7 @@ pub(crate) fn apparmor_works() -> bool {
 }
 
 /// containerd's configuration, in the version that 1.6 to 2.x read.
-fn config(layout: &Layout, runtime: &OciRuntime) -> Result<String, HostError> {
+fn config(layout: &Layout, cgroups: &Cgroups, runtime: &OciRuntime) -> Result<String, HostError> {
     let has_own_pause = archives::archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
     let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let may_lower = may_lower_oom_scores();
@@ -468,7 +487,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        SystemdCgroup = false
+        {systemd_cgroup}
         BinaryName = {program}
         Root = {records}
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -484,6 +503,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         pause = if has_own_pause { PAUSE_IMAGE } else { PUBLIC_PAUSE_IMAGE },
         restrict = !may_lower,
         no_apparmor = !apparmor_works(),
+        systemd_cgroup = systemd_cgroup(cgroups),
         program = quoted(runtime.program()),
         records = quoted(&layout.run.join(runtime.name())),
         plugins = quoted(&cni::plugins()?),

@@ -56,6 +56,11 @@ impl Layout {
         format!("{}.service", self.nft_table.replace('_', "-"))
     }
 
+    /// The slice of that unit, and of the runtime. No dash: one node's slice is not in another's.
+    pub fn service_slice(&self) -> String {
+        format!("{}.slice", self.nft_table.replace('-', "_"))
+    }
+
     pub fn containerd_root(&self) -> PathBuf {
         self.data.join("containerd")
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use corten_kubelet::Outcome;
 
-use crate::Layout;
+use crate::{Cgroups, Layout};
 
 /// Where a Pod's own volumes lie within the folder of Pods.
 const VOLUMES: &str = "volumes";
@@ -25,12 +25,12 @@ pub(crate) fn shorten(layout: &Layout, pod: &impl std::fmt::Display, outcome: &m
 
 /// The text with other words for every path within the node's folders.
 pub(crate) fn without(layout: &Layout, text: &str) -> String {
-    let folders = [&layout.data, &layout.run].map(|it| it.to_string_lossy().into_owned());
-    let cgroups = format!("/sys/fs/cgroup/{}", layout.cgroup_root);
+    let mut folders = [&layout.data, &layout.run].map(|it| it.to_string_lossy().into_owned()).to_vec();
+    folders.extend(Cgroups::every_root(layout).into_iter().map(|it| format!("/sys/fs/cgroup/{it}")));
     let mut rest = text;
     let mut said = String::with_capacity(text.len());
     let begins = |rest: &str| -> Option<(usize, usize)> {
-        let known = folders.iter().map(String::as_str).chain([cgroups.as_str()]).filter(|it| it.len() > 1);
+        let known = folders.iter().map(String::as_str).filter(|it| it.len() > 1);
         known.filter_map(|it| Some((whole(rest, it)?, it.len()))).min()
     };
     while let Some((at, n)) = begins(rest) {
@@ -125,6 +125,7 @@ mod tests {
             ),
             ("creating /var/lib/corten/log/pods/shop_web_1: no space", "creating the folder of its logs: no space"),
             ("write /sys/fs/cgroup/kubepods/pod1/cpu.max: invalid", "write a path of the node: invalid"),
+            ("write /sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice/cpu.max: no", "write a path of the node: no"),
             // What a user named, or another program has, stays.
             (
                 "hostPath type check failed: /var/lib/cortens/x is not a directory",

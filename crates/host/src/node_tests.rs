@@ -116,7 +116,7 @@ async fn the_demo_answers_from_inside() {
 /// `user` says which of the others is not there yet, and in the end proves that it talked to both.
 async fn run_demo(layout: Layout, node: Containerd) {
     let cri = node.cri();
-    let cgroups = Cgroups::detect(&layout.cgroup_root);
+    let cgroups = Cgroups::detect(&layout);
     cgroups.create_pod(Qos::BestEffort, "u1", &PodLimits::default()).expect("made");
     let config = sandbox(&layout, &cgroups);
     let pod = cri.run_pod_sandbox(config.clone(), "").await.expect("a sandbox");
@@ -173,7 +173,7 @@ async fn run_pods(layout: Layout, node: Containerd) {
     let mut happened = events(&layout.containerd_socket());
     assert_eq!(timeout(IN_TIME, happened.next()).await.expect("in time"), Some(RuntimeEvent::Connected));
 
-    let cgroups = Cgroups::detect(&layout.cgroup_root);
+    let cgroups = Cgroups::detect(&layout);
     cgroups.create_pod(Qos::BestEffort, "u1", &PodLimits::default()).expect("made");
     let config = sandbox(&layout, &cgroups);
     let pod = cri.run_pod_sandbox(config.clone(), "").await.expect("a sandbox");
@@ -286,9 +286,10 @@ async fn leaves_nothing(layout: &Layout) {
     assert!(!rules.contains(&layout.nft_table), "{rules}");
     // Another node of this machine may still have host ports; ours must be gone.
     assert!(!rules.contains("dport 18177") && !rules.contains("10.245.177."), "{rules}");
-    assert!(Cgroups::detect(&layout.cgroup_root).pods().is_empty());
+    assert!(Cgroups::detect(layout).pods().is_empty());
     for tree in fs::read_dir("/sys/fs/cgroup").expect("listed").flatten() {
-        for name in [layout.cgroup_root.clone(), containerd::cgroup(layout)] {
+        let names = Cgroups::every(layout).into_iter().flat_map(|it| [it.root(), it.runtime()]);
+        for name in names {
             assert!(!tree.path().join(&name).exists() && !tree.path().with_file_name(&name).exists(), "{tree:?}");
         }
     }

@@ -1,7 +1,8 @@
 //! The program that makes containers out of what containerd hands it: crun where it is installed and can work, else runc.
 //!
-//! crun starts a container in half of runc's time. It refuses machines whose cgroups are of the kernel's first layout with
-//! the second one beside them; the node's own mount namespace does without the second one.
+//! crun starts a container in half of runc's time. It has systemd make cgroups only where it was built for it. It refuses
+//! machines whose cgroups are of the kernel's first layout with the second one beside them; the node's own mount namespace
+//! does without the second one.
 
 pub(crate) mod records;
 
@@ -27,8 +28,12 @@ pub(crate) enum OciRuntime {
 
 impl OciRuntime {
     /// Looks, in the mount namespace that containerd is to run in, which one can work there; and makes room for it.
-    pub(crate) fn choose() -> Self {
-        let Some(crun) = find("crun").filter(|it| answers(it)) else { return Self::Runc };
+    pub(crate) fn choose(with_systemd: bool) -> Self {
+        let Some(crun) = find("crun") else { return Self::Runc };
+        let Some(version) = version(&crun) else { return Self::Runc };
+        if with_systemd && !version.contains("+SYSTEMD") {
+            return Self::Runc;
+        }
         match without_unified() {
             Ok(()) => Self::Crun(crun),
             Err(error) => {
@@ -61,11 +66,12 @@ fn find(program: &str) -> Option<PathBuf> {
     folders.into_iter().filter(|it| it.is_absolute()).map(|it| it.join(program)).find(|it| it.is_file())
 }
 
-/// Does it run at all? One that was left behind by another release of the system may lack its libraries.
-fn answers(program: &Path) -> bool {
+/// What it says of itself. One that was left behind by another release of the system may lack its libraries.
+fn version(program: &Path) -> Option<String> {
     let mut version = Command::new(program);
-    version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    version.status().is_ok_and(|it| it.success())
+    version.arg("--version").stdin(Stdio::null()).stderr(Stdio::null());
+    let output = version.output().ok().filter(|it| it.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Takes the second layout out of this mount namespace. Harmless where it is not there.
@@ -84,8 +90,8 @@ mod tests {
     #[test]
     fn a_program_that_does_not_run_is_not_used() {
         assert!(find("no-such-program-anywhere").is_none());
-        assert!(!answers(Path::new("/no/such/program")) && !answers(Path::new("/bin/false")));
-        assert!(answers(Path::new("/bin/true")));
+        assert!(version(Path::new("/no/such/program")).is_none() && version(Path::new("/bin/false")).is_none());
+        assert!(version(Path::new("/bin/true")).is_some());
         assert_eq!(find("sh").map(|it| it.is_absolute()), Some(true));
     }
 }

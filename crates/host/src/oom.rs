@@ -16,6 +16,14 @@ const RECORD_MAX: usize = 8 << 10;
 /// Whoever asks does so soon after the kill.
 const REMEMBERED: usize = 1024;
 
+/// As upstream's `oomScoreAdj` of a kubelet: any container is killed for want of memory before this process. Without
+/// CAP_SYS_RESOURCE the kernel refuses.
+pub fn shield_from_oom() {
+    if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "-999") {
+        tracing::info!(%error, "corten is not shielded from the kernel's want of memory");
+    }
+}
+
 /// The kernel's kills as far as its log has been read; each record is read once.
 #[derive(Debug)]
 pub(crate) struct Kills<L = File> {

@@ -80,7 +80,7 @@ impl NodeHands {
     pub fn new(containerd: &Containerd) -> Self {
         let layout = containerd.layout().clone();
         let end = EndOfMachine::default();
-        let cgroups = Cgroups::detect(&layout.cgroup_root);
+        let cgroups = containerd.cgroups().clone();
         let inner = Inner {
             care: Mutex::new(care::Care::new(end.news())),
             end,
@@ -124,6 +124,11 @@ impl NodeHands {
 
     pub(crate) fn cgroups(&self) -> &Cgroups {
         &self.inner.cgroups
+    }
+
+    /// Do all processes of a container end where one is killed for want of memory?
+    pub(crate) fn kills_together(&self) -> bool {
+        self.inner.kills_together
     }
 
     pub(crate) fn mounts(&self) -> NodeMounts {

@@ -120,7 +120,7 @@ impl KubeletServer {
         Ok(())
     }
 
-    fn hands(&self) -> &NodeHands {
+    pub(crate) fn hands(&self) -> &NodeHands {
         &self.serving.hands
     }
 

@@ -3,18 +3,30 @@
 use std::{
     env,
     ffi::OsStr,
-    io,
+    fs, io,
     os::{
         linux::net::SocketAddrExt as _,
         unix::{
             ffi::OsStrExt as _,
+            fs::MetadataExt as _,
             net::{SocketAddr, UnixDatagram},
         },
     },
+    path::Path,
 };
 
 /// Whoever has it in its environment may speak for the service: it is not for our children.
 pub(crate) const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+
+/// Is systemd in charge of this machine? It makes this folder first of all (`sd_booted(3)`). A chroot may show the folder,
+/// and systemd does not look after what is in there.
+pub fn systemd_is_in_charge() -> bool {
+    let same = |one: &str, other: &str| match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    };
+    Path::new("/run/systemd/system").is_dir() && same("/proc/1/root/.", "/")
+}
 
 /// `READY=1`, `STOPPING=1`, `STATUS=…`. Harmless where no service manager wants to know.
 pub fn notify_service_manager(state: &str) {

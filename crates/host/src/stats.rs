@@ -71,7 +71,8 @@ pub(crate) struct Measured {
     pub(crate) nanocores: Option<u64>,
     pub(crate) network: Vec<Interface>,
     pub(crate) default_interface: Option<String>,
-    /// The cgroup above all Pods, and the one of the runtime.
+    pub(crate) pods_cgroup: String,
+    /// Of the cgroup above all Pods, and of the one of the runtime.
     pub(crate) pods_usage: Option<(Usage, Option<u64>)>,
     pub(crate) runtime_usage: Option<(Usage, Option<u64>)>,
     pub(crate) pods: Vec<MeasuredPod>,
@@ -86,6 +87,7 @@ pub(crate) struct MeasuredPod {
     pub(crate) usage: Usage,
     pub(crate) nanocores: Option<u64>,
     pub(crate) processes: u64,
+    pub(crate) sandbox_cgroup: String,
     pub(crate) sandbox_usage: Option<Usage>,
     /// Empty for a Pod in the host's network.
     pub(crate) network: Vec<Interface>,
@@ -93,6 +95,7 @@ pub(crate) struct MeasuredPod {
 }
 
 pub(crate) struct MeasuredContainer {
+    pub(crate) cgroup: String,
     pub(crate) name: String,
     pub(crate) id: String,
     pub(crate) image: String,
@@ -116,8 +119,8 @@ impl NodeHands {
     /// The runtime does not say what runs.
     pub(crate) async fn measure(&self) -> Result<Measured, CriError> {
         let listed = Listed::read(self.cri()).await?;
-        let (cgroups, layout) = (self.cgroups().clone(), self.layout().clone());
-        let work = tokio::task::spawn_blocking(move || listed.measure(&cgroups, &layout));
+        let cgroups = self.cgroups().clone();
+        let work = tokio::task::spawn_blocking(move || listed.measure(&cgroups));
         let mut measured = work.await.map_err(|it| CriError {
             call: "measure",
             code: tonic::Code::Internal,
@@ -245,7 +248,7 @@ impl Listed {
         })
     }
 
-    fn measure(self, cgroups: &Cgroups, layout: &Layout) -> Measured {
+    fn measure(self, cgroups: &Cgroups) -> Measured {
         let own = PathBuf::from("/proc/self");
         let usage = |cgroup: &str| cgroups.usage(cgroup).map(|it| (it, None));
         let mut pods: Vec<MeasuredPod> = self.sandboxes.iter().filter_map(|it| self.pod(it, cgroups)).collect();
@@ -256,8 +259,9 @@ impl Listed {
             nanocores: None,
             network: network::of_process(&own),
             default_interface: network::default_interface(&own),
-            pods_usage: usage(&layout.cgroup_root),
-            runtime_usage: usage(&format!("{}-runtime", layout.cgroup_root)),
+            pods_cgroup: cgroups.root(),
+            pods_usage: usage(&cgroups.root()),
+            runtime_usage: usage(&cgroups.runtime()),
             pods,
         }
     }
@@ -266,7 +270,7 @@ impl Listed {
         let owner = owner(&sandbox.labels)?;
         let cgroup = cgroups.pod_cgroup(&owner.uid)?;
         let usage = cgroups.usage(&cgroup)?;
-        let of_sandbox = format!("{cgroup}/{}", sandbox.id);
+        let of_sandbox = cgroups.container_cgroup(&cgroup, &sandbox.id);
         let pause = cgroups.processes(&of_sandbox);
         let mut containers: Vec<MeasuredContainer> = self
             .containers
@@ -288,6 +292,7 @@ impl Listed {
             nanocores: None,
             processes,
             sandbox_usage: cgroups.usage(&of_sandbox),
+            sandbox_cgroup: of_sandbox,
             network: network.unwrap_or_default(),
             containers,
             cgroup,
@@ -296,7 +301,7 @@ impl Listed {
 }
 
 fn container(it: &cri::Container, pod_cgroup: &str, cgroups: &Cgroups) -> Option<MeasuredContainer> {
-    let cgroup = format!("{pod_cgroup}/{}", it.id);
+    let cgroup = cgroups.container_cgroup(pod_cgroup, &it.id);
     let usage = cgroups.usage(&cgroup)?;
     Some(MeasuredContainer {
         name: it.labels.get("io.kubernetes.container.name")?.clone(),
@@ -306,6 +311,7 @@ fn container(it: &cri::Container, pod_cgroup: &str, cgroups: &Cgroups) -> Option
         usage,
         nanocores: None,
         processes: count(&cgroups.processes(&cgroup)),
+        cgroup,
     })
 }
 

@@ -45,8 +45,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
     let ended = tokio::task::spawn_blocking(move || {
         containerd::end(&ending);
         shims::of(&ending.containerd_socket()).iter().for_each(shims::Shim::kill);
-        let cgroups = Cgroups::detect(&ending.cgroup_root);
-        [ending.cgroup_root.clone(), containerd::cgroup(&ending)].iter().try_for_each(|it| cgroups.remove(it))
+        Cgroups::every(&ending).iter().try_for_each(|it| it.remove_all().and_then(|()| it.remove_runtime()))
     });
     ended.await.map_err(io::Error::other).and_then(|it| it).doing("remove the cgroups of", &layout.run)?;
     if let Some(mounts) = NodeMounts::find(layout) {

@@ -83,7 +83,7 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
             it.counted_since
         })
     };
-    if systemd::is_in_charge() {
+    if corten_host::systemd_is_in_charge() {
         let noted = start_over();
         let unit = Unit::of(node);
         unit.start(node, &program, args)?;

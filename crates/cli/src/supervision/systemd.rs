@@ -1,15 +1,16 @@
 //! systemd keeps the node running: a unit that `corten up` writes and `corten down` removes.
 //!
 //! The unit is enabled: a cluster that is up comes back when the machine does, until `corten down`. Where `/etc` cannot be
-//! written it lies below `/run`, and goes when the machine ends. systemd only starts again what failed. How long that rests, and when it is given up, is decided by `corten supervise`, so that it is
-//! the same everywhere: older versions of systemd know no pauses that grow.
+//! written it lies below `/run`, and goes when the machine ends. systemd only starts again what failed. How long that rests,
+//! and when it is given up, is decided by `corten supervise`, so that it is the same everywhere: older versions of systemd
+//! know no pauses that grow.
 
 use std::{
     env,
     ffi::OsString,
     fmt::Write as _,
     fs,
-    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -24,19 +25,10 @@ const RUNTIME_UNITS: &str = "/run/systemd/system";
 /// For every boot.
 const UNITS: &str = "/etc/systemd/system";
 
-/// Is systemd in charge of this machine? It makes this folder first of all (`sd_booted(3)`). A chroot may show the folder,
-/// and `systemctl` does nothing in it.
-pub(super) fn is_in_charge() -> bool {
-    let same = |one: &str, other: &str| match (fs::metadata(one), fs::metadata(other)) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        _ => false,
-    };
-    Path::new(RUNTIME_UNITS).is_dir() && same("/proc/1/root/.", "/")
-}
-
-/// The unit of one node.
+/// The unit of one node, in a slice of its own.
 pub(crate) struct Unit {
     pub(crate) name: String,
+    slice: String,
     /// What of the caller's environment the node is started with.
     environment: PathBuf,
 }
@@ -44,27 +36,25 @@ pub(crate) struct Unit {
 impl Unit {
     pub(super) fn of(node: &NodeProcess) -> Self {
         let name = node.layout.service_unit();
-        Self { environment: node.layout.data.join("environment"), name }
-    }
-
-    /// Where it may lie, the place that is tried first at the beginning.
-    fn paths(&self) -> [PathBuf; 2] {
-        [UNITS, RUNTIME_UNITS].map(|it| Path::new(it).join(&self.name))
+        Self { environment: node.layout.data.join("environment"), name, slice: node.layout.service_slice() }
     }
 
     pub(super) fn exists(&self) -> bool {
-        self.paths().iter().any(|it| it.exists())
+        paths(&self.name).iter().any(|it| it.exists())
     }
 
     /// Writes the unit, has it started at every boot, and starts it; does not wait for it.
     pub(super) fn start(&self, node: &NodeProcess, program: &Path, args: &[String]) -> Result<()> {
         write(&self.environment, 0o600, &environment(env::vars_os()))?;
         let text = unit(node, program, &self.environment, args);
-        let [for_every_boot, for_this_run] = self.paths();
-        let is_enabled = match write(&for_every_boot, 0o644, text.as_bytes()) {
+        let ([for_every_boot, for_this_run], slices) = (paths(&self.name), paths(&self.slice));
+        let [slice_for_every_boot, slice_for_this_run] = slices;
+        let written = write(&slice_for_every_boot, 0o644, SLICE.as_bytes());
+        let is_enabled = match written.and_then(|()| write(&for_every_boot, 0o644, text.as_bytes())) {
             Ok(()) => true,
             Err(error) => {
                 eprintln!("{error:#}: the cluster does not come back when the machine starts again");
+                write(&slice_for_this_run, 0o644, SLICE.as_bytes())?;
                 write(&for_this_run, 0o644, text.as_bytes())?;
                 false
             }
@@ -88,8 +78,9 @@ impl Unit {
         let _ = fs::remove_file(&self.environment);
         // One that is not enabled makes no difference.
         let _ = systemctl(&["disable", "--quiet", &self.name]);
-        for path in self.paths().iter().filter(|it| it.exists()) {
-            fs::remove_file(path).with_context(|| format!("removing {}", path.display()))?;
+        let files = paths(&self.name).into_iter().chain(paths(&self.slice));
+        for path in files.filter(|it| it.exists()) {
+            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
         }
         let _ = systemctl(&["reset-failed", &self.name]);
         systemctl(&["daemon-reload"])
@@ -103,6 +94,20 @@ impl Unit {
     }
 }
 
+/// Where a unit's file may lie, the place that is tried first at the beginning.
+fn paths(name: &str) -> [PathBuf; 2] {
+    [UNITS, RUNTIME_UNITS].map(|it| Path::new(it).join(name))
+}
+
+/// What the node and its runtime live in. When the machine ends, the node ends first: nothing stops the slice with all in it.
+const SLICE: &str = "\
+# Written by `corten up`, removed by `corten down`.
+[Unit]
+Description=Corten and its containerd
+DefaultDependencies=no
+Before=slices.target
+";
+
 fn systemctl(args: &[&str]) -> Result<()> {
     let output = Command::new("systemctl").args(args).stdin(Stdio::null()).output().context("running systemctl")?;
     if !output.status.success() {
@@ -115,8 +120,9 @@ fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
     corten_host::write_whole(path, mode, bytes).with_context(|| format!("writing {}", path.display()))
 }
 
-/// `KillMode=process`: containerd, its shims and the containers are no part of a restart. `Delegate=yes`: systemd keeps its
-/// hands off cgroups below, and all controllers on above them. No sandboxing: mounts must reach Pods and the machine.
+/// `KillMode=process`: containerd, its shims and the containers are no part of a restart. `Delegate=yes`: of a node whose
+/// Pods have no slices, systemd keeps its hands off cgroups below, and all controllers on above them. No sandboxing: mounts
+/// must reach Pods and the machine.
 fn unit(node: &NodeProcess, program: &Path, environment: &Path, args: &[String]) -> String {
     let program = program.to_string_lossy();
     let (data, run) = (node.layout.data.to_string_lossy(), node.layout.run.to_string_lossy());
@@ -152,6 +158,7 @@ RestartForceExitStatus=SIGHUP SIGPIPE
 TimeoutStartSec=infinity
 TimeoutStopSec=60
 KillMode=process
+Slice={slice}
 Delegate=yes
 OOMPolicy=continue
 OOMScoreAdjust=-999
@@ -169,6 +176,7 @@ WantedBy=multi-user.target
         folders = [&*data, &*run].map(quoted).join(" "),
         start = command("start", args),
         ended = command("ended", &[]),
+        slice = node.layout.service_slice(),
         environment = verbatim(&environment.to_string_lossy()),
         log = verbatim(&node.log_path().to_string_lossy()),
     )
@@ -247,6 +255,7 @@ mod tests {
         assert_eq!(line("StandardOutput="), "append:/srv/50%% full/log/corten.log");
         // Containers outlive Corten, and nothing is taken from it that they need.
         assert_eq!((&*line("KillMode="), &*line("Delegate=")), ("process", "yes"));
+        assert_eq!((&*line("Slice="), &*line("OOMScoreAdjust=")), ("corten.slice", "-999"));
         for sandbox in ["Protect", "Private", "ReadOnly", "NoNewPrivileges", "MountFlags", "SystemCall", "Capability"] {
             assert!(!text.contains(sandbox), "{sandbox}");
         }

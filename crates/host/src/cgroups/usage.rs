@@ -4,7 +4,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Cgroups, Hierarchy, Pressure, QOS_FOLDERS, join};
+use super::{CLASSES, Cgroups, Hierarchy, Pressure, removal};
 
 /// All counters of one cgroup at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,12 +47,22 @@ impl Cgroups {
     /// The name of a Pod's cgroup, whichever class it has.
     pub fn pod_cgroup(&self, uid: &str) -> Option<String> {
         let tree = self.tree("memory")?;
-        QOS_FOLDERS.iter().map(|it| join(&join(&self.root, it), &format!("pod{uid}"))).find(|it| tree.join(it).is_dir())
+        CLASSES.map(|it| self.names.pod(it, uid)).into_iter().find(|it| tree.join(it).is_dir())
+    }
+
+    /// The name of a container's, beneath its Pod's.
+    pub(crate) fn container_cgroup(&self, pod: &str, id: &str) -> String {
+        self.names.container(pod, id)
     }
 
     /// The cgroup above all Pods.
-    pub fn root(&self) -> &str {
-        &self.root
+    pub(crate) fn root(&self) -> String {
+        self.names.root()
+    }
+
+    /// The cgroup of the runtime.
+    pub(crate) fn runtime(&self) -> String {
+        self.names.runtime()
     }
 
     /// What a cgroup and all beneath it use; the empty name is the machine. `None`: there is no such cgroup.
@@ -63,6 +73,9 @@ impl Cgroups {
                 let folder = mount.join(cgroup);
                 folder.is_dir().then_some(())?;
                 unified(&folder, &mut usage);
+                if cgroup.is_empty() {
+                    usage.swap_bytes = machine_swap_used();
+                }
                 let pressure = |resource| Pressure::read(&folder, resource, cgroup.is_empty());
                 usage.cpu_pressure = pressure("cpu");
                 usage.memory_pressure = pressure("memory");
@@ -83,14 +96,17 @@ impl Cgroups {
                 }
             }
         }
+        // The root is not counted in either layout.
+        if cgroup.is_empty() {
+            usage.tasks = machine_tasks();
+        }
         Some(usage)
     }
 
-    /// The processes of a cgroup itself, without those beneath it.
+    /// The processes of a container. A runtime that has systemd make the cgroup, or an init system in there, has them in one
+    /// beneath.
     pub fn processes(&self, cgroup: &str) -> Vec<u32> {
-        let Some(tree) = self.tree("memory") else { return Vec::new() };
-        let text = fs::read_to_string(tree.join(cgroup).join("cgroup.procs")).unwrap_or_default();
-        text.lines().filter_map(|it| it.parse().ok()).collect()
+        self.tree("memory").map(|it| removal::processes(&it.join(cgroup))).unwrap_or_default()
     }
 
     /// Where the kernel shows what a controller does.
@@ -164,11 +180,23 @@ fn unified(folder: &Path, usage: &mut Usage) {
 
 fn machine_memory_used() -> u64 {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib = |name: &str| {
-        let line = meminfo.lines().find_map(|it| it.strip_prefix(name));
-        line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    kib("MemTotal:").saturating_sub(kib("MemFree:")) << 10
+    bytes_of(&meminfo, "MemTotal:").saturating_sub(bytes_of(&meminfo, "MemFree:"))
+}
+
+fn machine_swap_used() -> u64 {
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    bytes_of(&meminfo, "SwapTotal:").saturating_sub(bytes_of(&meminfo, "SwapFree:"))
+}
+
+fn bytes_of(meminfo: &str, name: &str) -> u64 {
+    let line = meminfo.lines().find_map(|it| it.strip_prefix(name));
+    line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// Threads count, too: the second number of the fourth word (`proc_loadavg(5)`).
+fn machine_tasks() -> u64 {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split_whitespace().nth(3).and_then(|it| it.split_once('/')?.1.parse().ok()).unwrap_or(0)
 }
 
 fn per_controller(folder: &Path, usage: &mut Usage) {
@@ -206,7 +234,11 @@ fn shares(folder: &Path, usage: &mut Usage) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Stall, *};
+    use super::{
+        super::{Driver, Stall},
+        *,
+    };
+    use crate::Layout;
 
     #[test]
     fn reads_both_layouts() {
@@ -242,7 +274,7 @@ mod tests {
                 fs::create_dir_all(path.parent().expect("in a folder")).expect("a folder");
                 fs::write(path, text).expect("a file");
             }
-            let cgroups = Cgroups::at(dir.path(), "kubepods");
+            let cgroups = Cgroups::at(dir.path(), &Layout::new("/d", "/run/corten"), Driver::Cgroupfs);
             let cgroup = cgroups.pod_cgroup("u").expect("it is there");
             let expected = Usage {
                 cpu_nanos: 5000,

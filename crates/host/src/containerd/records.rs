@@ -11,7 +11,7 @@ use std::{
 use super::{
     PAUSE_ARCHIVE,
     archives::{IMPORTED, archives, record_of_import},
-    cgroup, end, is_pause,
+    end, is_pause,
 };
 use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, folder_modes, mounts, shims, tree};
 
@@ -112,15 +112,14 @@ fn ignore_missing(error: io::Error) -> io::Result<()> {
 }
 
 /// Ends containerd and every container, and takes its records away; the databases are kept to be looked at.
-pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts) -> Result<(), HostError> {
+pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts, cgroups: &Cgroups) -> Result<(), HostError> {
     let root = layout.containerd_root();
-    let ending = layout.clone();
+    let (ending, cgroups) = (layout.clone(), cgroups.clone());
     let ended = tokio::task::spawn_blocking(move || {
         end(&ending);
         shims::of(&ending.containerd_socket()).iter().for_each(shims::Shim::kill);
-        let cgroups = Cgroups::detect(&ending.cgroup_root);
         cgroups.remove_all()?;
-        cgroups.remove(&cgroup(&ending))?;
+        cgroups.remove_runtime()?;
         cgroups.prepare()
     });
     ended.await.map_err(io::Error::other).and_then(|it| it).doing("end the containers of", &root)?;

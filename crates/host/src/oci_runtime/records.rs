@@ -12,7 +12,7 @@ use std::{
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use crate::{Layout, shims};
+use crate::{Layout, cgroups::scope_of, shims};
 
 /// No process has this number: what asks crun for it hears that it has ended.
 const NOBODY: i32 = i32::MAX;
@@ -40,14 +40,17 @@ fn write(layout: &Layout, record: &Path) -> io::Result<()> {
     let bundle = layout.containerd_state().join("io.containerd.runtime.v2.task/k8s.io").join(id);
     let config = fs::read(bundle.join("config.json"))?;
     let spec: Value = serde_json::from_slice(&config)?;
+    let cgroups_path = spec["linux"]["cgroupsPath"].as_str().unwrap_or_default();
+    let scope = scope_of(cgroups_path);
     let (pid, began) = process_of(&bundle, &id.to_string_lossy()).unwrap_or((NOBODY, 1));
     let status = json!({
         "pid": pid,
         "process-start-time": began,
-        "cgroup-path": spec["linux"]["cgroupsPath"],
-        "scope": "",
+        // Of a scope, the container is in a cgroup beneath.
+        "cgroup-path": scope.as_ref().map_or(cgroups_path.to_owned(), |(path, _)| format!("/{path}/container")),
+        "scope": scope.as_ref().map_or("", |it| &it.1),
         "rootfs": "rootfs",
-        "systemd-cgroup": false,
+        "systemd-cgroup": scope.is_some(),
         "bundle": bundle,
         "created": jiff::Timestamp::now().to_string(),
         "owner": "root",
@@ -92,6 +95,15 @@ mod tests {
         assert_eq!([&status["pid"], &status["cgroup-path"]], [&json!(NOBODY), &json!("/pods/abc")]);
         assert!(record.join("config.json").exists());
         assert!(!make_again(&layout, &complaint), "it is there");
+
+        let parted = r#"{"linux":{"cgroupsPath":"kubepods-pod1.slice:cri-containerd:abc"}}"#;
+        fs::write(bundle.join("config.json"), parted).expect("written");
+        fs::remove_dir_all(&record).expect("removed");
+        assert!(make_again(&layout, &complaint));
+        let status: Value = serde_json::from_slice(&fs::read(record.join("status")).expect("read")).expect("JSON");
+        assert_eq!([&status["scope"], &status["systemd-cgroup"]], [&json!("cri-containerd-abc.scope"), &json!(true)]);
+        let path = "/kubepods.slice/kubepods-pod1.slice/cri-containerd-abc.scope/container";
+        assert_eq!(status["cgroup-path"], path);
     }
 
     #[test]

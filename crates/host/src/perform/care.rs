@@ -277,7 +277,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let layout = Layout::new(dir.path(), dir.path().join("run"));
         std::fs::create_dir_all(layout.containerd_root()).expect("made");
-        let signals = read_signals(&Cgroups::detect("corten-test-none"), &layout);
+        let signals = read_signals(&Cgroups::detect(&layout), &layout);
         for signal in [Signal::MemoryAvailable, Signal::NodeFsAvailable, Signal::ImageFsAvailable, Signal::PidAvailable]
         {
             let Some(amount) = signals.amounts.get(&signal) else {
@@ -296,7 +296,7 @@ mod tests {
         for folder in ["pods/u1/volumes", "pods/u2", "log/pods/default_web_u2", "log/pods/odd"] {
             std::fs::create_dir_all(dir.path().join(folder)).expect("made");
         }
-        let found = read_remains(&Cgroups::detect("corten-test-none"), &layout);
+        let found = read_remains(&Cgroups::detect(&layout), &layout);
         assert_eq!(found, [PodRef::new("", "", "u1"), PodRef::new("default", "web", "u2")]);
     }
 }

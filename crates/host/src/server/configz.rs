@@ -7,6 +7,7 @@ use super::{Body, Refused, json_body, routes::Call};
 use crate::logs::RotateLimits;
 
 pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
+    let hands = call.server.hands();
     let rotation = RotateLimits::default();
     let config = json!({
         "kind": "KubeletConfiguration",
@@ -25,6 +26,9 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
         "serverTLSBootstrap": true,
         "rotateCertificates": false,
         "streamingConnectionIdleTimeout": "4h0m0s",
+        "cgroupDriver": hands.cgroups().driver(),
+        "cgroupsPerQOS": true,
+        "singleProcessOOMKill": !hands.kills_together(),
         "containerLogMaxSize": format!("{}Mi", rotation.bytes_max >> 20),
         "containerLogMaxFiles": rotation.files_max,
         "enableDebuggingHandlers": true,

@@ -35,7 +35,7 @@ pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, Refused> {
     if let Err(error) = &measured {
         tracing::warn!(%error, "cannot measure what pods use");
     }
-    Ok(exposition(cadvisor::text(measured.ok().as_ref(), hands.layout())))
+    Ok(exposition(cadvisor::text(measured.ok().as_ref())))
 }
 
 pub(super) async fn probes(call: Call) -> Result<Response<Body>, Refused> {

@@ -5,7 +5,7 @@ use super::{
     exposition::{Sample, Text, number, seconds},
     network::Interface,
 };
-use crate::{Layout, cgroups::Usage, node_facts};
+use crate::{cgroups::Usage, node_facts};
 
 /// One cgroup and what it is.
 struct Row<'a> {
@@ -170,10 +170,10 @@ const TRAFFIC: &[(&str, &str, Count)] = &[
 ];
 
 /// `None`: it could not be measured.
-pub(crate) fn text(measured: Option<&Measured>, layout: &Layout) -> String {
+pub(crate) fn text(measured: Option<&Measured>) -> String {
     let mut text = Text::default();
     if let Some(measured) = measured {
-        of_cgroups(&mut text, measured, &rows(measured, layout));
+        of_cgroups(&mut text, measured, &rows(measured));
     }
     let error = if measured.is_some() { 0.0 } else { 1.0 };
     let help = "1 if there was an error while getting container metrics, 0 otherwise";
@@ -237,7 +237,7 @@ fn of_cgroups(text: &mut Text, measured: &Measured, rows: &[Row<'_>]) {
     }
 }
 
-fn rows<'a>(measured: &'a Measured, layout: &Layout) -> Vec<Row<'a>> {
+fn rows(measured: &Measured) -> Vec<Row<'_>> {
     let bare = |id: String, usage: Usage| Row {
         id,
         container: "",
@@ -252,14 +252,14 @@ fn rows<'a>(measured: &'a Measured, layout: &Layout) -> Vec<Row<'a>> {
     };
     let mut rows = vec![Row { network: &measured.network, ..bare("/".into(), measured.node) }];
     if let Some((usage, _)) = measured.pods_usage {
-        rows.push(bare(format!("/{}", layout.cgroup_root), usage));
+        rows.push(bare(format!("/{}", measured.pods_cgroup), usage));
     }
     for pod in &measured.pods {
         let (namespace, name) = (&*pod.owner.namespace, &*pod.owner.name);
         let started = pod.started.as_second();
         let id = format!("/{}", pod.cgroup);
         let processes = Some(pod.processes);
-        rows.push(Row { namespace, pod: name, started, processes, ..bare(id.clone(), pod.usage) });
+        rows.push(Row { namespace, pod: name, started, processes, ..bare(id, pod.usage) });
         if let Some(usage) = pod.sandbox_usage {
             rows.push(Row {
                 image: &pod.sandbox_image,
@@ -269,7 +269,7 @@ fn rows<'a>(measured: &'a Measured, layout: &Layout) -> Vec<Row<'a>> {
                 started,
                 processes: Some(1),
                 network: &pod.network,
-                ..bare(format!("{id}/{}", pod.sandbox), usage)
+                ..bare(format!("/{}", pod.sandbox_cgroup), usage)
             });
         }
         for it in &pod.containers {
@@ -281,7 +281,7 @@ fn rows<'a>(measured: &'a Measured, layout: &Layout) -> Vec<Row<'a>> {
                 pod: name,
                 started: it.started.as_second(),
                 processes: Some(it.processes),
-                ..bare(format!("{id}/{}", it.id), it.usage)
+                ..bare(format!("/{}", it.cgroup), it.usage)
             });
         }
     }
@@ -305,11 +305,12 @@ mod tests {
                 sent: Traffic::default(),
             }],
             default_interface: None,
+            pods_cgroup: String::new(),
             pods_usage: None,
             runtime_usage: None,
             pods: Vec::new(),
         };
-        let text = text(Some(&measured), &Layout::new("/d", "/run/corten"));
+        let text = text(Some(&measured));
         for line in [
             r#"container_cpu_usage_seconds_total{container="",cpu="total",id="/",image="",name="",namespace="",pod=""} 1.5 1700000000000"#,
             r#"container_network_receive_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 7 1700000000000"#,

@@ -13,7 +13,7 @@ use corten_client::{
     kubeconfig::{self, Kubeconfig},
 };
 
-use crate::{failure::Failure, node_process::DATA_DIR};
+use crate::{failure::Failure, node_process::DATA_DIR, own_kubeconfig::share_authority};
 
 /// A client for one cluster, with what the command line said about it.
 pub(crate) struct Connection {
@@ -23,6 +23,8 @@ pub(crate) struct Connection {
     pub(crate) certificate: Option<Vec<u8>>,
     /// The first file that was read.
     pub(crate) kubeconfig: PathBuf,
+    /// The server's URL.
+    pub(crate) server: String,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -71,6 +73,7 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
         namespace,
         certificate: target.identity.map(|it| it.0),
         kubeconfig: kubeconfig.unwrap_or_default(),
+        server: target.server,
         runtime,
     })
 }
@@ -86,7 +89,7 @@ pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
     let beside = read.iter().filter_map(|it| std::path::absolute(it).ok()?.parent().map(Path::to_owned));
     let is_its = |data: &PathBuf| {
         let admin = Kubeconfig::load(&data.join("admin.kubeconfig")).and_then(|it| it.target(None));
-        admin.is_ok_and(|it| !it.ca.is_empty() && it.ca == target.ca && it.server == target.server)
+        admin.is_ok_and(|it| it.server == target.server && share_authority(&it, &target))
     };
     beside.chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
 }

@@ -27,7 +27,7 @@ pub(crate) const VERB: Verb = Verb {
                  Where the cluster of this machine does not run, it says how that ended, with what last words, and whether it is \
                  started again; root may ask that.\n\n\
                  Exit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 5 the cluster does not run, \
-                 1 it could not be told.",
+                 6 nothing was found, but not all could be looked at, 1 it could not be told.",
     examples: "  corten why\n  corten why -A\n  corten why pod/web-1\n  corten why deployment/user-service -n shop\n  corten why deploy user-service -o json\n  corten why job/import --wait=60",
     args,
     run,
@@ -84,7 +84,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
                 Some(outage) => Answer::Outage(outage),
                 None => match ask(&connection, &target, everywhere).await {
                     Ok(answer) => noticed(answer, &target, life.as_ref(), &connection),
-                    Err(error) if is_unreachable(&error) => Answer::Outage(outage_behind(error, &folders).await?),
+                    Err(error) if is_unreachable(&error) => {
+                        Answer::Outage(outage_behind(error, &folders, &connection).await?)
+                    }
                     Err(error) => return Err(refused(error, &connection, life.as_ref())),
                 },
             };
@@ -103,7 +105,7 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 }
 
 /// One that was just being killed looked as if it ran.
-async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outage> {
+async fn outage_behind(error: anyhow::Error, folders: &[PathBuf], connection: &Connection) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
     let life = Life::find(folders);
     if let Some(outage) = life.as_ref().and_then(Life::outage) {
@@ -111,7 +113,7 @@ async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outa
     }
     let said = format!("{error:#}");
     let failure = match folders.first() {
-        None => Failure::new(said),
+        None => why::unreached(&said, &connection.server, &connection.kubeconfig),
         Some(_) if !rustix::process::geteuid().is_root() => {
             let hint = "where it is the cluster of this machine, `sudo corten why` says more";
             Failure::new(format!("{said}; {hint}")).next("sudo corten why")
@@ -123,8 +125,12 @@ async fn outage_behind(error: anyhow::Error, folders: &[PathBuf]) -> Result<Outa
 
 /// Who shows a certificate that has ended is told so: the server says no more than that it knows nobody.
 fn refused(error: anyhow::Error, connection: &Connection, life: Option<&Life>) -> anyhow::Error {
-    let is_unknown = matches!(error.downcast_ref(), Some(Error::Status(it)) if it.code == 401);
-    let Some(concern) = of_certificate(connection, life).filter(|_| is_unknown) else { return error };
+    if !matches!(error.downcast_ref(), Some(Error::Status(it)) if it.code == 401) {
+        return error;
+    }
+    let Some(concern) = of_certificate(connection, life) else {
+        return why::unknown_asker(&format!("{error:#}"), &connection.kubeconfig, life).into();
+    };
     Failure::new(format!("{error:#}: {}: {}", concern.subjects[0].subject, concern.summary)).next(concern.next).into()
 }
 
@@ -142,7 +148,7 @@ fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
 /// With what was noted of the cluster's own life, where that bears on what was asked.
 fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection: &Connection) -> Answer {
     let now = output::now();
-    let notice = || life.and_then(|it| it.notice(now));
+    let notices = || life.map(|it| it.notices(now)).unwrap_or_default();
     match (&mut answer, target) {
         (Answer::Survey(it), Target::Everything) => {
             for group in it.groups.iter_mut().filter(|it| it.is_of_cluster) {
@@ -154,10 +160,10 @@ fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection:
             let concerns = concerns.into_iter().chain(of_certificate(connection, life));
             let at = it.groups.iter().take_while(|it| it.is_of_cluster).count();
             it.groups.splice(at..at, concerns);
-            it.notices.extend(notice());
+            it.notices.extend(notices());
         }
-        (Answer::Survey(it), Target::Kind(kind)) if kind.singular == "node" => it.notices.extend(notice()),
-        (Answer::Object(it), Target::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notice()),
+        (Answer::Survey(it), Target::Kind(kind)) if kind.singular == "node" => it.notices.extend(notices()),
+        (Answer::Object(it), Target::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notices()),
         _ => {}
     }
     answer
@@ -171,7 +177,12 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
     {
         return Err(failure.into());
     }
-    let survey = async |kind| Ok(Answer::Survey(why::survey(&reader, namespace, kind).await?));
+    let survey = async |kind| match why::survey(&reader, namespace, kind).await {
+        Err(error) if error.status().is_some_and(|it| it.code == 403) => {
+            Err(why::may_not_look(&error, namespace).into())
+        }
+        surveyed => Ok(Answer::Survey(surveyed?)),
+    };
     match target {
         Target::Everything => survey(None).await,
         Target::Kind(kind) => survey(Some(kind)).await,
@@ -190,6 +201,8 @@ const FINE: u8 = 0;
 const PROGRESSING: u8 = 3;
 const BLOCKED: u8 = 4;
 const NOT_RUNNING: u8 = 5;
+/// Nothing was found, in what could be asked.
+const NOT_ALL_SEEN: u8 = 6;
 
 /// Would it be another answer by and by?
 fn goes_on(answer: &Answer) -> bool {
@@ -208,6 +221,7 @@ fn code(answer: &Answer) -> u8 {
     match answer {
         Answer::Object(it) => one(it.account.state, it.account.needs_somebody()),
         Answer::Outage(_) => NOT_RUNNING,
+        Answer::Survey(it) if it.groups.is_empty() && !it.unknown.is_empty() => NOT_ALL_SEEN,
         Answer::Survey(it) => it.groups.iter().map(|it| one(it.state, it.needs_somebody)).max().unwrap_or(FINE),
     }
 }

@@ -20,6 +20,7 @@ mod survey;
 mod suspects;
 #[cfg(test)]
 mod tests;
+mod unreached;
 
 pub(crate) use account::{Account, State};
 pub(crate) use certificates::{Validity, of_user as certificate_of_user};
@@ -30,6 +31,7 @@ pub(crate) use reader::Reader;
 pub(crate) use remedy::of as remedy;
 pub(crate) use render::{Look, duration, render, render_outage, render_survey};
 pub(crate) use survey::{Group, Survey, survey};
+pub(crate) use unreached::{may_not_look, unknown_asker, unreached};
 
 use advice::Advice;
 use corten_client::Error;

@@ -16,8 +16,9 @@ use super::{
     survey::Group,
 };
 use crate::{
+    NodeName,
     failure::Failure,
-    node_process::{NodeProcess, RUN_DIR, command_for},
+    node_process::{NodeProcess, RUN_DIR, command_for, is_held},
     output,
     supervision::{
         self, Record, back_off,
@@ -101,17 +102,42 @@ impl Life {
     }
 
     /// What is worth knowing of a cluster that runs.
-    pub(crate) fn notice(&self, now: Time) -> Option<String> {
-        notice(&self.record, now)
+    pub(crate) fn notices(&self, now: Time) -> Vec<String> {
+        notice(&self.record, now).into_iter().chain(self.name_kept()).collect()
+    }
+
+    /// The machine has another name by now than the node that was called after it.
+    fn name_kept(&self) -> Option<String> {
+        let node = self.node();
+        let (pid, _) = node.process().ok().flatten()?;
+        let is_asked_for = self.record.options.iter().any(|it| it.starts_with("--node-name="));
+        if is_asked_for || !node.is_started_by_up(pid) {
+            return None;
+        }
+        NodeName::unasked(&self.data).ok()?.remark()
     }
 }
 
 /// The cluster with these data does not answer, and nothing noted says why: it may run all the same.
 pub(crate) fn unanswered(data: &Path, life: Option<&Life>, error: &str) -> Failure {
     let node = life.map_or_else(|| NodeProcess { layout: Layout::new(data, RUN_DIR) }, Life::node);
-    if node.runs().unwrap_or(false) {
-        let log = quoted(&node.log_path().to_string_lossy());
-        return Failure::new(format!("{error}; its process runs")).next(format!("tail -n 40 {log}"));
+    // `corten server` has no lock but the store's.
+    let has_store = || is_held(&data.join("store/lock"));
+    if node.runs().unwrap_or(false) || has_store().unwrap_or(false) {
+        // Who is shown a certificate that is not valid hears no answer at all.
+        if let Some(concern) =
+            certificates::of_cluster(&node.layout, &node.log_path(), output::now()).into_iter().next()
+        {
+            let subject = concern.subjects.first().map(|it| it.subject.clone()).unwrap_or_default();
+            return Failure::new(format!("{error}: {subject}: {}", concern.summary)).next(concern.next);
+        }
+        let (log, lock) = (node.log_path(), data.join("store/lock"));
+        let next = if log.exists() {
+            format!("tail -n 40 {}", quoted(&log.to_string_lossy()))
+        } else {
+            format!("lslocks --notruncate -o COMMAND,PID,PATH | grep {}", quoted(&lock.to_string_lossy()))
+        };
+        return Failure::new(format!("{error}; its process runs")).next(next);
     }
     let place = data.display();
     let message = format!("{error}; its data are in {place}, nothing runs, and nothing is noted of how that ended");
@@ -377,7 +403,7 @@ run next:      ss -ltunp 'sport = :6443'
         let before = state(dir.path());
         let life = Life::find(std::slice::from_ref(&data)).expect("noted");
         assert_eq!(life.outage().map(|it| it.reason), Some("Ended"));
-        let _ = (life.concerns(at(100)), life.notice(at(100)), life.remedy("x"));
+        let _ = (life.concerns(at(100)), life.notices(at(100)), life.remedy("x"));
         assert_eq!(state(dir.path()), before);
     }
 

@@ -138,8 +138,9 @@ impl Embedded {
             tokio::task::yield_now().await;
             if place.is_alone()
                 && let Some(mut writer) = self.writer.try_lock()
+                && let Some(outcome) = writer.commit_at_once(&txn)
             {
-                return writer.commit(vec![txn]).pop().expect("an answer for each transaction");
+                return outcome;
             }
         }
         let (answer, answered) = oneshot::channel();

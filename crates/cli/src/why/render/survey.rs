@@ -11,12 +11,19 @@ use crate::why::{State, Survey, survey::Group};
 /// What is wrong with the cluster itself is said at length, for as many causes as leave room for others.
 const CLUSTER_ROWS: usize = 3;
 const ROOM_FOR_CLUSTER: usize = 3;
+const UNKNOWN_ROWS: usize = 2;
 
 pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     let mut page = Page::new(look.width);
     let place =
         if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };
-    if survey.groups.is_empty() {
+    let is_all_seen = survey.unknown.is_empty();
+    if !is_all_seen {
+        show_unknown(&mut page, survey, &place);
+    }
+    if survey.groups.is_empty() && !is_all_seen {
+        page.push(Line::new(0, "nothing is waited for in what could be looked at").cut());
+    } else if survey.groups.is_empty() {
         let text = format!("{place} is fine: nothing is waited for");
         page.push(Line::new(0, text).word(GREEN, "fine").cut());
     } else {
@@ -25,7 +32,8 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     // Two rows each, the head, and what is said at the end.
     let n_of_cluster = survey.groups.iter().filter(|it| it.is_of_cluster).count();
     let n_more_rows = (CLUSTER_ROWS - 1) * n_of_cluster.min(ROOM_FOR_CLUSTER);
-    let n_shown = (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(2)) / 2;
+    let n_shown =
+        (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(UNKNOWN_ROWS + 1)) / 2;
     for group in survey.groups.iter().take(n_shown) {
         show(&mut page, group, survey.namespace.is_empty(), now);
     }
@@ -43,10 +51,22 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     for notice in survey.notices.iter().take(2) {
         page.push(Line::new(0, &**notice).labelled("note:").wrapped(2));
     }
-    for hidden in survey.unknown.iter().take(2) {
+    page.print(look.colour)
+}
+
+/// What could not be asked comes first: of that nobody can say that it is fine.
+fn show_unknown(page: &mut Page, survey: &Survey, place: &str) {
+    if survey.groups.is_empty() {
+        let text = format!("not all of {place} could be looked at");
+        page.push(Line::new(0, text).word(YELLOW, "not all").cut());
+    }
+    for hidden in survey.unknown.iter().take(UNKNOWN_ROWS) {
         page.push(Line::new(0, &**hidden).labelled("not known:").cut());
     }
-    page.print(look.colour)
+    let n_left = survey.unknown.len().saturating_sub(UNKNOWN_ROWS);
+    if n_left > 0 {
+        page.push(Line::new(0, format!("and {n_left} more: -o json shows all")).labelled("").painted(DIM).cut());
+    }
 }
 
 fn head(survey: &Survey, place: &str) -> String {

@@ -49,6 +49,18 @@ pub(super) struct Writer {
     is_tight: bool,
     /// No checkpoint for want of room before this: the last one failed.
     next_try: Option<Instant>,
+    haste: Haste,
+}
+
+/// Whether a write may make room first, by a checkpoint that takes as long as all data do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Haste {
+    /// It may.
+    None,
+    /// It may not: who waits has others to serve.
+    AtOnce,
+    /// It may not, and would have to.
+    WantsRoom,
 }
 
 /// Works the queue off; ends when nobody can send any more and it is empty.
@@ -101,7 +113,20 @@ impl Writer {
             reserve,
             is_tight: false,
             next_try: None,
+            haste: Haste::None,
         }
+    }
+
+    /// Writes one transaction, where that takes no longer than a sync does. `None` where room must be made first, and nothing was
+    /// written: the queue is for that.
+    pub(super) fn commit_at_once(&mut self, txn: &Txn) -> Option<Result<Outcome, Error>> {
+        if self.is_tight {
+            return None;
+        }
+        self.haste = Haste::AtOnce;
+        let result = self.commit_together(vec![txn.clone()]).pop().expect("an answer for each transaction");
+        let haste = mem::replace(&mut self.haste, Haste::None);
+        (haste == Haste::AtOnce).then_some(result)
     }
 
     /// An answer for each transaction, in order.
@@ -163,7 +188,7 @@ impl Writer {
         let grows = is_more || draft.bytes > newest.bytes + little;
         if is_more || draft.bytes > newest.bytes {
             let held = self.hold_room(draft);
-            if grows || !self.reserve.covers(draft) {
+            if grows || self.haste == Haste::WantsRoom || !self.reserve.covers(draft) {
                 held?;
             }
         }
@@ -173,10 +198,14 @@ impl Writer {
         for make_room in ways.into_iter().take(if grows { 1 } else { ways.len() }) {
             while let Err(AppendError::Undone(error)) = &appended
                 && is_full(error)
+                && self.haste != Haste::WantsRoom
                 && make_room(self, draft)
             {
                 appended = self.log.append(changes);
             }
+        }
+        if let (Haste::WantsRoom, Err(AppendError::Undone(error))) = (self.haste, &appended) {
+            return Err(Error::Io(error.to_string()));
         }
         self.is_tight = match &appended {
             Err(AppendError::Undone(error)) => is_full(error),
@@ -203,6 +232,9 @@ impl Writer {
         if held.as_ref().is_err_and(is_full) && self.checkpoint_for_room() {
             held = self.reserve.hold(draft);
         }
+        if let (Haste::WantsRoom, Err(error)) = (self.haste, &held) {
+            return Err(Error::Io(error.to_string()));
+        }
         self.is_tight = held.is_err();
         held.map_err(|error| {
             tracing::error!(%error, "a write is refused: there is no room for a checkpoint of what would live");
@@ -214,6 +246,10 @@ impl Writer {
 
     /// Writes a checkpoint into the room held back for it, where what is dead is worth it.
     fn checkpoint_for_room(&mut self) -> bool {
+        if self.haste != Haste::None {
+            self.haste = Haste::WantsRoom;
+            return false;
+        }
         if let Some(running) = self.checkpoint.take() {
             // Whether it went well or was given up, it leaves room behind.
             running.join();

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::{super::disk::Disk, *};
+use super::{
+    super::disk::{CHECKPOINT, Disk},
+    *,
+};
 
 fn open_with_faults(dir: &Path) -> (Embedded, Disk) {
     let disk = Disk::new(dir);
@@ -107,6 +110,34 @@ fn on_a_disk_that_others_filled_objects_are_marked_and_deleted() {
     let store = open(dir.path());
     let left = runtime().block_on(store.range(crate::Range::prefix("/"), None, 0)).expect("reads work");
     assert_eq!(left.entries.len(), 1);
+}
+
+/// Who writes beside the queue has requests to serve: a checkpoint that makes room is the writer's own to wait for.
+#[test]
+fn room_is_made_by_the_writers_own_thread() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let disk = Disk::new(dir.path());
+    disk.faults.be_of(2 << 20);
+    let options = Options { log_ahead: 0, ..Options::default() };
+    let store = Embedded::open_on(disk, options).expect("the store opens");
+    let txn = put("/a", &"x".repeat(100 << 10));
+    let checkpoints = || {
+        let files = std::fs::read_dir(dir.path()).expect("there").flatten();
+        files.filter(|it| it.path().extension().is_some_and(|it| it == CHECKPOINT)).count()
+    };
+    let refused = (0..100).find(|_| {
+        let before = (store.revision(), checkpoints());
+        let outcome = store.writer.lock().commit_at_once(&txn);
+        if outcome.is_none() {
+            assert_eq!((store.revision(), checkpoints()), before, "nothing was written");
+        }
+        outcome.map(|it| it.expect("written")).is_none()
+    });
+    assert!(refused.is_some_and(|it| it > 3), "{refused:?}");
+    let before = store.revision();
+    let revision = runtime().block_on(commit(&store, txn.clone())).expect("the queue makes room");
+    assert_eq!((revision, checkpoints()), (before + 1, 1));
+    assert!(store.writer.lock().commit_at_once(&txn).is_some(), "there is room again");
 }
 
 #[test]

@@ -117,7 +117,8 @@ impl<'a> Rollout<'a> {
         if meta.annotations.get(revision::REVISION) != Some(&number) {
             let patch = json!({ "metadata": { "uid": meta.uid, "annotations": { revision::REVISION: number } } });
             let (resource, key) = (resources::DEPLOYMENTS, meta.key());
-            self.effects.push(Effect::Patch { resource, key, subresource: None, patch });
+            // By the status, as upstream: a changed annotation counts up the generation (deploymentStrategy.PrepareForUpdate).
+            self.effects.push(Effect::Patch { resource, key, subresource: Some("status"), patch });
         }
     }
 

@@ -148,7 +148,8 @@ impl NodeInquiries {
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<Value>, Error> {
         match self.client.get_as(&PODS, &Key::new(namespace, name)).await {
             Ok(pod) => Ok(Some(pod)),
-            Err(Error::Status(status)) if status.is_not_found() => Ok(None),
+            // A node may read no Pod of another node, nor one that is not there: of a kubelet neither is known.
+            Err(Error::Status(status)) if status.is_not_found() || status.code == 403 => Ok(None),
             Err(error) => Err(error),
         }
     }

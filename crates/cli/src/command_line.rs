@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::process::Pid;
 
 use crate::node_process::{DATA_DIR, process_file};
@@ -22,9 +22,15 @@ impl CommandLine {
         self.pid
     }
 
+    /// # Errors
+    /// There is no such process, or it has ended: one that the kernel is just taking apart, or that nobody has waited for,
+    /// has no words left (`proc_pid_cmdline(5)`).
     pub(crate) fn of(pid: Pid) -> Result<Self> {
         let path = process_file(pid, "cmdline");
         let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        if line.is_empty() {
+            bail!("process {} has ended", pid.as_raw_nonzero());
+        }
         let line = String::from_utf8_lossy(&line).into_owned();
         Ok(Self { pid, words: line.split_terminator('\0').map(str::to_owned).collect() })
     }
@@ -73,6 +79,18 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_was_started_with_nothing_known() {
+        let mut child = std::process::Command::new("true").spawn().expect("started");
+        let pid = Pid::from_child(&child);
+        // It has ended and is still there, until somebody waits for it.
+        let ended = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), ended).expect("it ends");
+        assert!(CommandLine::of(pid).is_err());
+        child.wait().expect("it has ended");
+        assert!(CommandLine::of(pid).is_err());
+    }
 
     #[test]
     fn a_command_line_is_read_in_both_spellings() {

@@ -499,7 +499,7 @@ mod tests {
     /// The kernel tells the words of a process a moment after its program has begun.
     fn wait_for_words(child: &Child) {
         let pid = Pid::from_child(child);
-        while CommandLine::of(pid).is_ok_and(|it| !it.is_known()) {
+        while !CommandLine::of(pid).is_ok_and(|it| it.is_known()) {
             std::thread::yield_now();
         }
     }

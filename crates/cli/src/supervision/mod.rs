@@ -115,7 +115,9 @@ pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
     if !node.is_started_by_up(pid) || node.has_parent()? {
         return Ok(false);
     }
-    let args = CommandLine::of(pid)?.options();
+    // Without its words it would be started again with none: it is ending, too.
+    let Ok(running) = CommandLine::of(pid) else { return Ok(false) };
+    let args = running.options();
     let Some(lock) = node.supervision_lock()? else { return Ok(false) };
     let program = std::env::current_exe().context("finding this program")?;
     node.start_parent(&program, lock, &args)?;

@@ -5,6 +5,9 @@ use serde_json::Value;
 use super::golden;
 use crate::{KINDS, Kind};
 
+/// Of what rules say that compare the new object with the old one.
+const CHANGED: [&str; 4] = ["immutable", "may not change", "must not be changed", "updates to"];
+
 #[test]
 fn defaults_are_whole_and_fit_the_type() {
     let Some(objects) = golden::objects() else { return };
@@ -12,10 +15,6 @@ fn defaults_are_whole_and_fit_the_type() {
     for kind in KINDS.iter().filter(|it| it.view_of.is_none()) {
         let Some(mut object) = object(&objects, kind) else { continue };
         seen += 1;
-        // ValidateNodeUpdate checks taints whether they change or not, and the object's have an effect that there is not.
-        if let Some(effect) = object.pointer_mut("/spec/taints/0/effect").filter(|_| kind.resource.kind == "Node") {
-            *effect = "NoSchedule".into();
-        }
         kind.policy.default(&mut object);
         let once = object.clone();
         kind.policy.default(&mut object);
@@ -27,7 +26,11 @@ fn defaults_are_whole_and_fit_the_type() {
         kind.policy.validate(&object);
         kind.policy.prepare_update(&mut object, &stored);
         kind.policy.prepare_status_update(&mut object, &stored);
-        let unchanged = kind.policy.validate_update(&stored, &stored);
+        // Some kinds' updates are judged by the rules for creates once more, as upstream, and these objects break most of them.
+        let mut unchanged = kind.policy.validate_update(&stored, &stored);
+        if !kind.policy.validate(&stored).is_empty() {
+            unchanged.retain(|it| CHANGED.iter().any(|word| it.message.contains(word)));
+        }
         assert!(unchanged.is_empty(), "an update of a {} that changes nothing: {unchanged:?}", kind.resource.kind);
         kind.policy.validate_status_update(&stored, &stored);
         kind.policy.warnings(&stored, None);

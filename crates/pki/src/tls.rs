@@ -121,6 +121,10 @@ impl Authority {
             self.note_old_certificate(&proven.user);
         }
         self.known.add(leaf, &proven, is_old, issue::end_of(leaf));
+        // Where the authority was replaced meanwhile, `reload` may have forgotten what is known before this was added.
+        if !Arc::ptr_eq(&trust, &self.trust()) {
+            self.known.clear();
+        }
         Ok(proven)
     }
 }

@@ -8,7 +8,7 @@ use corten_kinds::Kind;
 use corten_meta::Time;
 use corten_pki::Authority;
 
-use crate::namespace_locks::NamespaceLocks;
+use crate::{claims::Ranges, namespace_locks::NamespaceLocks};
 
 /// Makes UUIDs; random, or the simulator's from a seed.
 pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
@@ -31,6 +31,8 @@ pub struct Cluster {
     /// Where Pods and other machines reach this server; `None` where none can.
     pub advertise: Option<SocketAddr>,
     pub namespace_locks: NamespaceLocks,
+    /// What Services have of addresses and ports.
+    pub ranges: Ranges,
 }
 
 impl Cluster {

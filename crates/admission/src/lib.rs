@@ -7,7 +7,10 @@
 
 mod api_access;
 mod certificates;
+mod claims;
 mod cluster;
+pub mod commit;
+mod commit_hook;
 mod default_classes;
 mod default_toleration_seconds;
 mod escalation;
@@ -27,13 +30,14 @@ mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod refusal;
-pub mod resource_quota;
+mod resource_quota;
 mod runtime_class;
 mod service_account;
 pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
+pub use claims::{Claims, Ranges};
 pub use cluster::{Cluster, Machine, Uids};
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;

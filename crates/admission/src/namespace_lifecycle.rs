@@ -1,7 +1,5 @@
 //! Nothing is created in a namespace that is missing or going, and three namespaces never go.
 
-use std::borrow::Cow;
-
 use corten_api::resources::NAMESPACES;
 use corten_cacher::{
     body::BoxFuture,
@@ -47,22 +45,24 @@ fn check(namespaces: &ResourceCache, request: &Attributes<'_>, object: &Value) -
     Ok(())
 }
 
-/// Asked for every object that is made in it: only what matters is read.
+/// What matters of a namespace for every object that is made in it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Namespace {
+    metadata: Fields,
+    status: Fields,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Fields {
+    deletion_timestamp: Option<IgnoredAny>,
+    phase: String,
+}
+
 fn is_terminating(namespace: &Stored) -> bool {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Fields {
-        deletion_timestamp: Option<IgnoredAny>,
-        phase: Cow<'static, str>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Namespace {
-        metadata: Fields,
-        status: Fields,
-    }
-    let Namespace { metadata, status } = serde_json::from_slice(namespace.value()).unwrap_or_default();
-    metadata.deletion_timestamp.is_some() || status.phase == "Terminating"
+    let namespace = namespace.projection::<Namespace>();
+    namespace.metadata.deletion_timestamp.is_some() || namespace.status.phase == "Terminating"
 }
 
 fn terminating(request: &Attributes<'_>, object: &Value) -> Status {

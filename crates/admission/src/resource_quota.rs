@@ -17,9 +17,13 @@ use corten_store::{Compare, Operation as StoreOperation, Txn};
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
-use super::{Admission, Attributes, Operation, refusal::forbidden};
+use super::{
+    Admission, Attributes, Operation,
+    commit_hook::{Begun, CommitHook, Write},
+    refusal::forbidden,
+};
 
-pub struct ResourceQuota;
+pub(crate) struct ResourceQuota;
 
 impl Admission for ResourceQuota {
     fn name(&self) -> &'static str {
@@ -40,18 +44,50 @@ impl Admission for ResourceQuota {
     }
 }
 
-/// The right to charge the namespace's quotas; `None` where no quota counts this write.
-pub async fn turn<'a>(request: &Attributes<'a>) -> Option<SemaphorePermit<'a>> {
-    if !is_counted(request) {
-        return None;
+/// Charges the namespace's quotas in the commit that stores the object.
+pub(crate) struct Charges;
+
+impl CommitHook for Charges {
+    fn concerns(&self, write: &Write<'_>) -> bool {
+        let request = write.request;
+        if write.new.is_none() || !is_counted(request) {
+            return false;
+        }
+        let resource = &request.kind.resource;
+        let counts = |it: &Arc<Stored>| {
+            quota::amounts(&it.draft()["status"]["hard"]).keys().any(|it| quota::counts(it, resource))
+        };
+        quotas(request).iter().any(counts)
     }
-    let resource = &request.kind.resource;
-    let counts =
-        |it: &Arc<Stored>| quota::amounts(&it.draft()["status"]["hard"]).keys().any(|it| quota::counts(it, resource));
-    if !quotas(request).iter().any(counts) {
-        return None;
+
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
+        Box::pin(async {
+            let request = write.request;
+            let turn = request.cluster.namespace_locks.acquire(request.namespace).await;
+            Some(Box::new(Charge { request, object: write.new?, _turn: turn }) as Box<dyn Begun>)
+        })
     }
-    Some(request.cluster.namespace_locks.acquire(request.namespace).await)
+}
+
+struct Charge<'a> {
+    request: &'a Attributes<'a>,
+    object: &'a Value,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl Begun for Charge<'_> {
+    fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
+        let charges = charges(self.request, self.object)?;
+        txn.compares.extend(charges.compares);
+        txn.operations.extend(charges.operations);
+        Ok(())
+    }
+
+    /// A quota changed under the attempt: its loop counts, too.
+    fn contention(&self) -> Option<Status> {
+        let quotas = quotas(self.request);
+        Some(Status::stale(&RESOURCE_QUOTAS, quotas.first().map_or("", |it| it.name())))
+    }
 }
 
 /// Creations, and changes of what may come to cost more. Subresources cost nothing, but a Pod may grow by `resize`.
@@ -77,7 +113,7 @@ fn quotas(request: &Attributes<'_>) -> Vec<Arc<Stored>> {
 ///
 /// # Errors
 /// 403 where a quota would be exceeded or cannot tell.
-pub fn charges(request: &Attributes<'_>, object: &Value) -> Result<Txn, Status> {
+fn charges(request: &Attributes<'_>, object: &Value) -> Result<Txn, Status> {
     let stored = quotas(request);
     let mut parsed: Vec<Value> = stored.iter().map(|it| it.draft()).collect();
     let now = request.cluster.now();
@@ -92,12 +128,6 @@ pub fn charges(request: &Attributes<'_>, object: &Value) -> Result<Txn, Status> 
         txn.operations.push(StoreOperation::Put { key, value: encode(&RESOURCE_QUOTAS, &parsed[at]) });
     }
     Ok(txn)
-}
-
-/// The quotas changed under every attempt.
-pub fn busy(request: &Attributes<'_>) -> Status {
-    let quotas = quotas(request);
-    Status::stale(&RESOURCE_QUOTAS, quotas.first().map_or("", |it| it.name()))
 }
 
 /// Is it a new count of what a quota's objects cost?

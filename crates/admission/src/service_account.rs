@@ -43,11 +43,11 @@ impl Admission for ServiceAccount {
             let name = pod["spec"]["serviceAccountName"].as_str().filter(|it| !it.is_empty()).unwrap_or(DEFAULT);
             let name = name.to_owned();
             let account = account(request, pod, &name).await?;
-            let account: Account = serde_json::from_slice(account.value()).unwrap_or_default();
+            let account = account.projection::<Account>();
             if api_access::is_wanted(account.automount_service_account_token, pod) {
                 api_access::mount(pod, &name_suffix(&request.cluster.new_uid()));
             }
-            give(account, &name, pod);
+            give(&account, &name, pod);
             Ok(())
         })
     }
@@ -118,12 +118,12 @@ async fn find(caches: &Caches, namespace: &str, name: &str) -> Option<Arc<Stored
     tokio::time::timeout(PATIENCE, appears).await.ok()
 }
 
-fn give(account: Account, name: &str, pod: &mut Value) {
+fn give(account: &Account, name: &str, pod: &mut Value) {
     pod["spec"]["serviceAccountName"] = json!(name);
     // The older name of the same field, which clients still read.
     pod["spec"]["serviceAccount"] = json!(name);
     let has_secrets = pod["spec"]["imagePullSecrets"].as_array().is_some_and(|it| !it.is_empty());
     if !has_secrets && !account.image_pull_secrets.is_empty() {
-        pod["spec"]["imagePullSecrets"] = account.image_pull_secrets.into();
+        pod["spec"]["imagePullSecrets"] = json!(account.image_pull_secrets);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::Wanted};
-use corten_admission::{Noted, Notes, services::Claims};
+use corten_admission::{Claims, Noted, Notes};
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
     codec::{self, Form, Strictness},

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_access::{Identity, Peer};
-use corten_admission::services::Ranges;
+use corten_admission::services;
 use corten_cacher::{
     answer,
     body::{Body, Response, whole},
@@ -64,7 +64,7 @@ impl Server {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let (caches, changes) = feed::fill(&*config.store).await?;
         let caches = Arc::new(caches);
-        let ranges = Ranges::read(&*config.store).await?;
+        let ranges = services::ranges_of(&*config.store).await?;
         let ended = watch::Sender::new(false);
         let feed = Arc::new(Feed::new(changes));
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));

@@ -3,10 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use corten_access::{Access, Clock, RightsChanged, tokens};
-use corten_admission::{
-    Cluster, Machine, NamespaceLocks, Uids,
-    services::{At, Ranges},
-};
+use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_kinds::Kind;
 use corten_meta::Time;
@@ -57,7 +54,6 @@ struct Held {
     cluster: Cluster,
     room: Room,
     metrics: Metrics,
-    ranges: Ranges,
     usages: Usages,
     tunnels: Tunnels,
     started: Time,
@@ -88,11 +84,11 @@ impl State {
             machine: config.machine.clone(),
             advertise: config.advertise,
             namespace_locks: NamespaceLocks::default(),
+            ranges,
         };
         Self(Arc::new(Held {
             room: Room::new(config.limits),
             metrics: Metrics::default(),
-            ranges,
             usages: Usages::default(),
             tunnels: Tunnels::default(),
             started: (config.clock)(),
@@ -139,11 +135,6 @@ impl State {
     /// Takes into the caches what the store has for them, so that nobody need be woken for it.
     pub(crate) fn help_caches(&self) {
         self.0.feed.help(self.caches());
-    }
-
-    /// What Services have for themselves.
-    pub(crate) fn services(&self) -> At<'_> {
-        At { cluster: &self.0.cluster, ranges: &self.0.ranges }
     }
 
     /// What nodes and pods use.

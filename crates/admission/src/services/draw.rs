@@ -9,7 +9,6 @@ use corten_kinds::service_allocation::{Family, Holds, Source};
 use corten_meta::address::Cidr;
 use serde_json::Value;
 
-use super::Ranges;
 use crate::cluster::Cluster;
 
 const PORT_MIN: u16 = 30_000;
@@ -24,7 +23,6 @@ const TAKEN_PORT: &str = "provided port is already allocated";
 
 pub(super) struct Draw<'a> {
     cluster: &'a Cluster,
-    ranges: &'a Ranges,
     claimed: &'a mut Holds,
     blocks: Vec<Block>,
     families: Vec<Family>,
@@ -56,7 +54,7 @@ fn is_ready(range: &Value) -> bool {
 }
 
 impl<'a> Draw<'a> {
-    pub(super) fn new(cluster: &'a Cluster, ranges: &'a Ranges, claimed: &'a mut Holds) -> Self {
+    pub(super) fn new(cluster: &'a Cluster, claimed: &'a mut Holds) -> Self {
         let (mut blocks, mut families) = (Vec::new(), Vec::new());
         let snapshot = cluster.caches().get(&SERVICE_CIDRS).map(|it| it.snapshot());
         let mut objects: Vec<Value> = snapshot.iter().flat_map(|it| it.iter()).map(|it| it.parse()).collect();
@@ -73,7 +71,7 @@ impl<'a> Draw<'a> {
             families = blocks.iter().map(|it| it.family).collect();
             families.dedup();
         }
-        Self { cluster, ranges, claimed, blocks, families }
+        Self { cluster, claimed, blocks, families }
     }
 
     /// A number that differs from draw to draw, and not from one run of the simulator to the next.
@@ -105,7 +103,7 @@ impl Source for Draw<'_> {
 
     fn any_address(&mut self, family: Family) -> Result<IpAddr, String> {
         let chance = self.chance();
-        let mut taken = self.ranges.0.lock();
+        let mut taken = self.cluster.ranges.lock();
         let free = self.blocks.iter().filter(|it| it.family == family).find_map(|block| {
             let all = around(block.n_addresses, block.spared(), chance).map(|it| block.address(it));
             let mut free = all.filter(|it| !taken.addresses.contains(it) && !self.is_named(*it));
@@ -121,7 +119,7 @@ impl Source for Draw<'_> {
         if !self.blocks.iter().any(|it| it.holds(address)) {
             return Err("the provided network does not match the current range".into());
         }
-        let mut taken = self.ranges.0.lock();
+        let mut taken = self.cluster.ranges.lock();
         if self.is_named(address) || !taken.addresses.insert(address) {
             return Err(TAKEN_ADDRESS.into());
         }
@@ -131,7 +129,7 @@ impl Source for Draw<'_> {
 
     fn any_port(&mut self) -> Result<u16, String> {
         let chance = self.chance();
-        let mut taken = self.ranges.0.lock();
+        let mut taken = self.cluster.ranges.lock();
         let all = around(u128::from(PORT_MAX - PORT_MIN) + 1, PORTS_SPARED, chance);
         let all = all.filter_map(|it| u16::try_from(it).ok()).map(|it| PORT_MIN + it);
         let mut all = all;
@@ -147,7 +145,7 @@ impl Source for Draw<'_> {
                 "provided port is not in the valid range. The range of valid ports is {PORT_MIN}-{PORT_MAX}"
             ));
         }
-        if !self.ranges.0.lock().ports.insert(port) {
+        if !self.cluster.ranges.lock().ports.insert(port) {
             return Err(TAKEN_PORT.into());
         }
         self.claimed.ports.insert(port);

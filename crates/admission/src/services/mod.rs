@@ -8,138 +8,150 @@
 mod draw;
 mod records;
 
-use std::{net::IpAddr, sync::Arc};
+use std::net::IpAddr;
 
 use corten_api::resources::{IP_ADDRESSES, SERVICES};
-use corten_kinds::{
-    Kind,
-    service_allocation::{self, Holds, Refused},
-};
+use corten_cacher::body::BoxFuture;
+use corten_kinds::Kind;
+use corten_kinds::service_allocation::{self, Holds, Refused};
 use corten_meta::Status;
 use corten_store::{Error, Operation, Store, Txn};
-use parking_lot::Mutex;
 use serde_json::Value;
 
 pub use draw::ranges;
 
-use crate::cluster::Cluster;
+use crate::{
+    claims::{Claims, Ranges},
+    commit_hook::{Begun, CommitHook, Write},
+    plugin::Attributes,
+};
 
-/// What is taken: by Services that are stored, and by requests that would store one.
-#[derive(Clone, Default)]
-pub struct Ranges(Arc<Mutex<Holds>>);
-
-impl Ranges {
-    pub async fn read(store: &dyn Store) -> Result<Self, Error> {
-        Ok(Self(Arc::new(Mutex::new(records::read(store).await?))))
-    }
-
-    fn free(&self, holds: &Holds) {
-        let mut taken = self.0.lock();
-        taken.addresses.retain(|it| !holds.addresses.contains(it));
-        taken.ports.retain(|it| !holds.ports.contains(it));
-    }
-}
-
-/// What is known of Services' addresses and ports.
-#[derive(Clone, Copy)]
-pub struct At<'a> {
-    pub cluster: &'a Cluster,
-    pub ranges: &'a Ranges,
-}
-
-/// What one request has taken and not stored yet. It goes back with the request.
-#[derive(Default)]
-pub struct Claims(Mutex<Option<Claimed>>);
-
-struct Claimed {
-    ranges: Ranges,
-    holds: Holds,
-}
-
-impl Drop for Claimed {
-    fn drop(&mut self) {
-        self.ranges.free(&self.holds);
-    }
-}
-
-/// Completes a Service that is to be stored with the addresses and ports it needs. Other kinds need none.
+/// Everything that is given.
 ///
 /// # Errors
-/// 422 where it asks for what it cannot get, 500 where nothing is left.
-pub fn allot(
-    at: &At<'_>,
-    claims: &Claims,
-    kind: &Kind,
-    service: &mut Value,
-    old: Option<&Value>,
-) -> Result<(), Status> {
-    if kind.resource != SERVICES {
-        return Ok(());
+/// The store's.
+pub async fn ranges_of(store: &dyn Store) -> Result<Ranges, Error> {
+    Ok(Ranges::of(records::read(store).await?))
+}
+
+/// Gives Services what they need, and takes back what they leave.
+pub(crate) struct Allocation;
+
+impl CommitHook for Allocation {
+    fn complete(&self, request: &Attributes<'_>, claims: &Claims, service: &mut Value) -> Result<(), Status> {
+        // Only a create and an update of the whole object change what a Service asks for.
+        if request.kind.resource != SERVICES || request.subresource.is_some() {
+            return Ok(());
+        }
+        allot(request, claims, service)
     }
-    // What an earlier attempt of the same request took goes back first.
-    let mut claims = claims.0.lock();
-    *claims = None;
-    let ranges = at.ranges.clone();
-    let claimed = claims.insert(Claimed { ranges, holds: Holds::default() });
-    let mut draw = draw::Draw::new(at.cluster, &claimed.ranges, &mut claimed.holds);
+
+    fn draws_for(&self, kind: &Kind) -> bool {
+        kind.resource == SERVICES
+    }
+
+    fn concerns(&self, write: &Write<'_>) -> bool {
+        self.draws_for(write.request.kind)
+    }
+
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
+        Box::pin(async { Change::of(write).map(|it| Box::new(it) as Box<dyn Begun>) })
+    }
+}
+
+fn allot(request: &Attributes<'_>, claims: &Claims, service: &mut Value) -> Result<(), Status> {
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    service_allocation::allocate(service, old, &mut draw).map_err(|refused| match refused {
-        Refused::Invalid(violations) => Status::invalid(&kind.resource, &name, &violations),
+    let cluster = request.cluster;
+    let allocated = claims.anew(&cluster.ranges, |claimed| {
+        service_allocation::allocate(service, request.old, &mut draw::Draw::new(cluster, claimed))
+    });
+    allocated.map_err(|refused| match refused {
+        Refused::Invalid(violations) => Status::invalid(&request.kind.resource, &name, &violations),
         Refused::Internal(message) => Status::internal(message),
     })
 }
 
-/// What takes the place of an IPAddress that is deleted while a Service has the address: as upstream, another one.
-pub fn reborn(at: &At<'_>, kind: &Kind, name: &str) -> Option<Operation> {
-    if kind.resource != IP_ADDRESSES {
-        return None;
-    }
-    let address: IpAddr = name.parse().ok()?;
-    let parent = at.cluster.cache(kind).get("", name)?.parse()["spec"]["parentRef"].take();
-    let text = |field: &str| parent[field].as_str().unwrap_or_default();
-    let services = at.cluster.caches().get(&SERVICES)?;
-    let service = (text("resource") == "services").then(|| services.get(text("namespace"), text("name")))??.parse();
-    Holds::of(&service).addresses.contains(&address).then(|| records::put(at.cluster, address, &service))
-}
-
 /// What one write of a Service takes and gives back.
-pub struct Change {
+struct Change {
     ranges: Ranges,
     gained: Holds,
     lost: Holds,
-    pub along: Txn,
+    along: Txn,
 }
 
 impl Change {
     /// `None` where nothing changes hands. From here on what was claimed stays taken until it is known not to be stored: the
     /// commit may happen even if nobody waits for its answer.
-    pub fn of(at: &At<'_>, claims: &Claims, kind: &Kind, new: Option<&Value>, old: Option<&Value>) -> Option<Self> {
-        if kind.resource != SERVICES {
-            return None;
-        }
-        let claimed = claims.0.lock().take();
+    fn of(write: &Write<'_>) -> Option<Self> {
+        let (new, old) = (write.new, write.request.old);
         let holds = |it: Option<&Value>| it.map(Holds::of).unwrap_or_default();
         let (now, before) = (holds(new), holds(old));
         let (gained, lost) = (now.without(&before), before.without(&now));
-        if let Some(mut claimed) = claimed {
-            let spare = claimed.holds.without(&gained);
-            claimed.holds = spare;
-        }
+        write.claims.hand_over(&gained);
         if gained.is_empty() && lost.is_empty() {
             return None;
         }
-        let along = records::txn(at.cluster, &gained, &lost, new.or(old)?);
-        Some(Self { ranges: at.ranges.clone(), gained, lost, along })
+        let cluster = write.request.cluster;
+        let along = records::txn(cluster, &gained, &lost, new.or(old)?);
+        Some(Self { ranges: cluster.ranges.clone(), gained, lost, along })
+    }
+}
+
+impl Begun for Change {
+    fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
+        txn.compares.extend(self.along.compares.iter().cloned());
+        txn.operations.extend(self.along.operations.iter().cloned());
+        Ok(())
     }
 
-    pub fn committed(self) {
+    fn committed(self: Box<Self>) {
         self.ranges.free(&self.lost);
     }
 
-    /// Nothing was written: the Service changed before, or another server has given away what was claimed here.
-    pub async fn refused(self, store: &dyn Store) -> Result<(), Error> {
-        let elsewhere = records::standing(store, &self.gained).await?;
-        self.ranges.free(&self.gained.without(&elsewhere));
+    /// The Service changed before, it may not be written, or another server has given away what was claimed here.
+    fn refused<'s>(self: Box<Self>, store: &'s dyn Store) -> BoxFuture<'s, Result<(), Error>>
+    where
+        Self: 's,
+    {
+        Box::pin(async move {
+            let elsewhere = records::standing(store, &self.gained).await?;
+            self.ranges.free(&self.gained.without(&elsewhere));
+            Ok(())
+        })
+    }
+}
+
+/// Puts another IPAddress in the place of one that is deleted while a Service has the address, as upstream's controller of
+/// IPAddresses does.
+pub(crate) struct KeptIpAddress;
+
+impl CommitHook for KeptIpAddress {
+    fn concerns(&self, write: &Write<'_>) -> bool {
+        write.new.is_none() && write.request.kind.resource == IP_ADDRESSES
+    }
+
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
+        Box::pin(async { kept(write.request).map(|it| Box::new(Kept(it)) as Box<dyn Begun>) })
+    }
+}
+
+/// The record of an address that a Service still has.
+struct Kept(Operation);
+
+impl Begun for Kept {
+    fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
+        let Operation::Put { key: kept, .. } = &self.0 else { return Ok(()) };
+        txn.operations.retain(|it| !matches!(it, Operation::Delete { key } if key == kept));
+        txn.operations.push(self.0.clone());
         Ok(())
     }
+}
+
+fn kept(request: &Attributes<'_>) -> Option<Operation> {
+    let address: IpAddr = request.name.parse().ok()?;
+    let parent = &request.old?["spec"]["parentRef"];
+    let text = |field: &str| parent[field].as_str().unwrap_or_default();
+    let services = request.cluster.caches().get(&SERVICES)?;
+    let service = (text("resource") == "services").then(|| services.get(text("namespace"), text("name")))??.parse();
+    Holds::of(&service).addresses.contains(&address).then(|| records::put(request.cluster, address, &service))
 }

@@ -98,6 +98,28 @@ async fn one_of_many_gets_a_port() {
     server.stop().await;
 }
 
+/// What a Service that a quota refuses had taken goes back at once.
+#[tokio::test]
+async fn a_refused_service_keeps_nothing() {
+    const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
+    let server = server::started().await;
+    // The Service kubernetes is the one.
+    let one = json!({ "services": "1" });
+    let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": one } });
+    assert_eq!(call(&server, "POST", QUOTAS, quota).await.0, 201);
+    let counted = json!({ "status": { "hard": one, "used": one } });
+    assert_eq!(call(&server, "PATCH", &format!("{QUOTAS}/q/status"), counted).await.0, 200);
+    let wish = || {
+        let ports = json!([{ "port": 80, "nodePort": 30_124 }]);
+        service("s", json!({ "type": "NodePort", "clusterIP": "10.96.7.7", "ports": ports }))
+    };
+    assert_eq!(call(&server, "POST", SERVICES, wish()).await.0, 403);
+    assert_eq!(call(&server, "DELETE", &format!("{QUOTAS}/q"), Value::Null).await.0, 200);
+    let (code, answer) = call(&server, "POST", SERVICES, wish()).await;
+    assert_eq!(code, 201, "{answer}");
+    server.stop().await;
+}
+
 /// A range of fourteen addresses gives fourteen, and says that it is full.
 #[tokio::test]
 async fn a_full_range_says_so() {

@@ -77,7 +77,7 @@ async fn created(
         write::pretend(ctx, target, &object, None)?
     } else {
         let asked = Asked { ctx, target, operation: corten_admission::Operation::Create, old: None };
-        match write::put_counted(&asked, &object, 0).await? {
+        match write::put(&asked, &object, 0).await? {
             Written::Done(json) => json,
             Written::Conflict => return Ok(None),
         }

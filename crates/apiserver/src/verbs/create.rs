@@ -1,7 +1,6 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
-use corten_admission::{Operation, services};
-use corten_api::resources::SERVICES;
+use corten_admission::{Operation, commit};
 use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
 use corten_meta::Status;
 use http::StatusCode;
@@ -22,12 +21,12 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
     let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
-    let allotted = target.kind.resource == SERVICES;
+    let drawn = commit::is_drawn_for(target.kind);
     let mut tries = 0;
     loop {
         tries += 1;
-        // Only a generated name is ever tried again, and a Service whose address another server was faster to give away.
-        let object = if generated || allotted { body.clone() } else { body.take() };
+        // Only a generated name is ever tried again, and what was drawn for the object, which another server may have been faster to give away.
+        let object = if generated || drawn { body.clone() } else { body.take() };
         let object = prepared(ctx, target, object, None).await?;
         write::warn(ctx, target, &object, None);
         let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
@@ -35,10 +34,10 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
             return dry_run(ctx, &target, &object, form);
         }
         let asked = Asked { ctx, target: &target, operation: Operation::Create, old: None };
-        match write::put_counted(&asked, &object, 0).await? {
+        match write::put(&asked, &object, 0).await? {
             Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
-            Written::Conflict if allotted && tries < NAMES_MAX && target.current(ctx).is_err() => {}
+            Written::Conflict if drawn && tries < NAMES_MAX && target.current(ctx).is_err() => {}
             Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
         }
     }
@@ -62,7 +61,7 @@ pub(crate) async fn prepared(
     corten_schema::complete(kind.schema, &mut object);
     let asked = Asked { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
-    services::allot(&ctx.state.services(), &ctx.claims, kind, &mut object, None)?;
+    asked.complete(&mut object)?;
     managed::put(&mut object, &owners);
     let mut violations = metadata::violations(target.asked, &object, None);
     violations.extend(managed::violations(&sent));

@@ -69,13 +69,13 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
                 return Ok(Removed::Waiting(write::pretend(ctx, target, &new, Some(current.revision))?));
             }
             Step::Mark(new) => {
-                if let Written::Done(json) = write::put(ctx, target, &new, current.revision).await? {
+                if let Written::Done(json) = write::put(&asked, &new, current.revision).await? {
                     return Ok(Removed::Waiting(json));
                 }
             }
             Step::Remove if options.dry_run => return Ok(Removed::Gone(current)),
             Step::Remove => {
-                if write::remove(ctx, target, current.revision).await? {
+                if write::remove(&asked, current.revision).await? {
                     return Ok(Removed::Gone(current));
                 }
             }

@@ -1,7 +1,7 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
 use bytes::Bytes;
-use corten_admission::{Operation, services};
+use corten_admission::Operation;
 use corten_cacher::{
     body::Response,
     codec::Form,
@@ -99,14 +99,14 @@ pub(super) async fn change_owned(
         if ctx.dry_run() {
             return write::pretend(ctx, target, &new, Some(current.revision));
         }
+        let asked = Asked { ctx, target, operation: Operation::Update, old: Some(&old) };
         if is_over(target.kind, &new) {
-            if write::remove(ctx, target, current.revision).await? {
+            if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
             continue;
         }
-        let asked = Asked { ctx, target, operation: Operation::Update, old: Some(&old) };
-        if let Written::Done(json) = write::put_counted(&asked, &new, current.revision).await? {
+        if let Written::Done(json) = write::put(&asked, &new, current.revision).await? {
             return Ok(json);
         }
     }
@@ -190,7 +190,7 @@ async fn prepared(
     let request = Asked { ctx, target, operation: Operation::Update, old: Some(old) };
     request.admit(&mut new).await?;
     if part == Part::Main {
-        services::allot(&ctx.state.services(), &ctx.claims, kind, &mut new, Some(old))?;
+        request.complete(&mut new)?;
     }
     let is_spec = matches!(part, Part::Main | Part::Particular(_));
     if is_spec && kind.policy.counts_changes() && (spec_differs(&new, old) || counted_metadata_differs(kind, &new, old))

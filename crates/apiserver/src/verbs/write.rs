@@ -1,8 +1,10 @@
 //! The last step of every write: one conditional commit, answered when the caches hold it.
 
 use bytes::Bytes;
-use corten_admission::{Attributes, PLUGINS, resource_quota, services};
-use corten_api::resources::SERVICES;
+use corten_admission::{
+    Attributes, PLUGINS,
+    commit::{self, Commit, Write},
+};
 use corten_cacher::{
     body::BODY_BYTES_MAX,
     watch_cache::{encode, head, owners_fit, spliced},
@@ -28,67 +30,82 @@ pub(super) enum Written {
     Conflict,
 }
 
-/// Stores `object` where its last change was at `expected` (0: where nothing is).
-pub(super) async fn put(ctx: &Context, target: &Target, object: &Value, expected: Revision) -> Result<Written, Status> {
-    put_along(ctx, target, object, expected, Txn::default()).await
-}
-
-/// As [`put`], together with `along`: all of it is written, or nothing.
-pub(super) async fn put_along(
-    ctx: &Context,
-    target: &Target,
-    object: &Value,
-    expected: Revision,
-    mut along: Txn,
-) -> Result<Written, Status> {
-    let value = bounded(ctx, target, object)?;
-    let key = target.cache(ctx).store_key(&target.namespace, &target.name);
-    along.compares.insert(0, Compare { key: key.clone(), mod_revision: expected });
-    along.operations.insert(0, Operation::Put { key, value: value.clone() });
-    let operation = if expected == 0 { "create" } else { "update" };
-    Ok(match commit(ctx, target, operation, along).await? {
-        Some(revision) => Written::Done(with_version(target, &value, revision)),
-        None => Written::Conflict,
-    })
-}
-
-/// As [`put`], and in the same commit what the namespace's quotas hold then: the object and its price are never apart.
-pub(super) async fn put_counted(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
-    let ctx = asked.ctx;
-    let Some(change) =
-        services::Change::of(&ctx.state.services(), &ctx.claims, asked.target.kind, Some(object), asked.old)
-    else {
-        return put_charged(asked, object, expected, Txn::default()).await;
-    };
-    let written = put_charged(asked, object, expected, change.along.clone()).await?;
-    match written {
-        Written::Done(_) => change.committed(),
-        Written::Conflict => change.refused(&*ctx.state.config().store).await.map_err(|it| failed(&it))?,
-    }
-    Ok(written)
-}
-
-/// What the object takes with it is in `along`; what the quotas hold then is added to it.
-async fn put_charged(asked: &Asked<'_>, object: &Value, expected: Revision, along: Txn) -> Result<Written, Status> {
-    let (ctx, target) = (asked.ctx, asked.target);
+/// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
+pub(super) async fn put(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
+    let value = bounded(asked.ctx, asked.target, object)?;
     let attributes = asked.attributes();
-    let Some(_turn) = resource_quota::turn(&attributes).await else {
-        return put_along(ctx, target, object, expected, along).await;
+    let write = Write { request: &attributes, claims: &asked.ctx.claims, new: Some(object) };
+    let commit = Commit::begin(&write).await;
+    let attempted = {
+        let _announcement = asked.target.cache(asked.ctx).announce(&value, object);
+        Put { asked, value, expected }.attempt(&commit).await?
     };
-    for _ in 0..ATTEMPTS {
-        let mut charges = resource_quota::charges(&attributes, object)?;
-        charges.compares.extend(along.compares.iter().cloned());
-        charges.operations.extend(along.operations.iter().cloned());
-        if let Written::Done(json) = put_along(ctx, target, object, expected, charges).await? {
-            return Ok(Written::Done(json));
-        }
-        let now = target.cache(ctx).get(&target.namespace, &target.name).map_or(0, |it| it.revision);
-        if now != expected {
-            return Ok(Written::Conflict);
-        }
-        // It was a quota that changed: its loop counts, too. Or what it takes along is taken: then again in vain.
+    if let Attempted::Written(Written::Done(_)) = &attempted {
+        commit.committed();
+    } else {
+        commit.refused(&*asked.ctx.state.config().store).await.map_err(|it| failed(&it))?;
     }
-    Err(resource_quota::busy(&attributes))
+    match attempted {
+        Attempted::Written(written) => Ok(written),
+        Attempted::Refused(status) => Err(*status),
+    }
+}
+
+struct Put<'a> {
+    asked: &'a Asked<'a>,
+    value: Bytes,
+    expected: Revision,
+}
+
+/// What became of all attempts. An error instead: nobody knows whether the last one was committed.
+enum Attempted {
+    Written(Written),
+    /// Nothing was written.
+    Refused(Box<Status>),
+}
+
+impl Put<'_> {
+    async fn attempt(&self, commit: &Commit<'_>) -> Result<Attempted, Status> {
+        for _ in 0..ATTEMPTS {
+            let mut txn = self.txn();
+            if let Err(status) = commit.add_to(&mut txn) {
+                return Ok(Attempted::Refused(Box::new(status)));
+            }
+            if let Some(revision) = self.commit(txn).await? {
+                let json = with_version(self.asked.target, &self.value, revision);
+                return Ok(Attempted::Written(Written::Done(json)));
+            }
+            if commit.contention().is_none() || self.is_stale() {
+                return Ok(Attempted::Written(Written::Conflict));
+            }
+        }
+        Ok(match commit.contention() {
+            Some(status) => Attempted::Refused(Box::new(status)),
+            None => Attempted::Written(Written::Conflict),
+        })
+    }
+
+    /// The object alone.
+    fn txn(&self) -> Txn {
+        let target = self.asked.target;
+        let key = target.cache(self.asked.ctx).store_key(&target.namespace, &target.name);
+        Txn {
+            compares: vec![Compare { key: key.clone(), mod_revision: self.expected }],
+            operations: vec![Operation::Put { key, value: self.value.clone() }],
+        }
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Option<Revision>, Status> {
+        let operation = if self.expected == 0 { "create" } else { "update" };
+        commit_txn(self.asked.ctx, self.asked.target, operation, txn).await
+    }
+
+    /// Has another write of the object come first?
+    fn is_stale(&self) -> bool {
+        let target = self.asked.target;
+        let current = target.cache(self.asked.ctx).get(&target.namespace, &target.name);
+        current.map_or(0, |it| it.revision) != self.expected
+    }
 }
 
 /// Tells the author what the kind has to say of the object; once, however often the write is tried.
@@ -97,19 +114,24 @@ pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<
 }
 
 /// Deletes the object if its last change was at `expected`. True where it did.
-pub(super) async fn remove(ctx: &Context, target: &Target, expected: Revision) -> Result<bool, Status> {
+pub(super) async fn remove(asked: &Asked<'_>, expected: Revision) -> Result<bool, Status> {
+    let (ctx, target) = (asked.ctx, asked.target);
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
-    let old = (target.kind.resource == SERVICES).then(|| target.current(ctx)).transpose()?.map(|it| it.parse());
-    let change = services::Change::of(&ctx.state.services(), &ctx.claims, target.kind, None, old.as_ref());
-    let mut txn = change.as_ref().map(|it| it.along.clone()).unwrap_or_default();
-    txn.compares.push(Compare { key: key.clone(), mod_revision: expected });
-    let reborn = services::reborn(&ctx.state.services(), target.kind, &target.name);
-    txn.operations.push(reborn.unwrap_or(Operation::Delete { key }));
-    let removed = commit(ctx, target, "delete", txn).await?.is_some();
-    if let Some(change) = change.filter(|_| removed) {
-        change.committed();
+    let mut txn = Txn {
+        compares: vec![Compare { key: key.clone(), mod_revision: expected }],
+        operations: vec![Operation::Delete { key }],
+    };
+    let attributes = asked.attributes();
+    let write = Write { request: &attributes, claims: &ctx.claims, new: None };
+    let hooks = Commit::begin(&write).await;
+    hooks.add_to(&mut txn)?;
+    let is_removed = commit_txn(ctx, target, "delete", txn).await?.is_some();
+    if is_removed {
+        hooks.committed();
+    } else {
+        hooks.refused(&*ctx.state.config().store).await.map_err(|it| failed(&it))?;
     }
-    Ok(removed)
+    Ok(is_removed)
 }
 
 /// What a dry run answers: the object as it would be, at its old revision.
@@ -166,7 +188,12 @@ fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
 }
 
 /// `operation` is what measurements call it.
-async fn commit(ctx: &Context, target: &Target, operation: &'static str, txn: Txn) -> Result<Option<Revision>, Status> {
+async fn commit_txn(
+    ctx: &Context,
+    target: &Target,
+    operation: &'static str,
+    txn: Txn,
+) -> Result<Option<Revision>, Status> {
     let store = &ctx.state.config().store;
     let begun = tokio::time::Instant::now();
     let outcome = store.commit(txn).await;
@@ -228,6 +255,11 @@ impl<'a> Asked<'a> {
             plugin.admit(&attributes, object).await?;
         }
         Ok(())
+    }
+
+    /// Completes the object with what the server gives its kind.
+    pub(super) fn complete(&self, object: &mut Value) -> Result<(), Status> {
+        commit::complete(&self.attributes(), &self.ctx.claims, object)
     }
 
     /// Lets every plugin refuse the object.

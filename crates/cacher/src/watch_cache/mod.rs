@@ -3,6 +3,7 @@
 //! Per resource: an ordered map that is replaced as a whole (readers take the newest with one atomic load), and one log of
 //! recent events. A watcher is a cursor into that log, or into a lane of it that holds only what its exact match can see.
 
+mod announced;
 mod encode;
 mod event;
 pub mod feed;
@@ -33,6 +34,7 @@ use corten_meta::{Resource, Status};
 use corten_store::Revision;
 use tokio::sync::Notify;
 
+pub use announced::Announcement;
 pub use encode::{encode, encode_text};
 pub use event::Seen;
 pub use feed::Feed;

@@ -10,6 +10,7 @@ use corten_kinds::{Kind, place_instead_of, place_of};
 use corten_schema::Shape;
 use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 
 type Labels = BTreeMap<String, String>;
 
@@ -17,7 +18,7 @@ type Labels = BTreeMap<String, String>;
 const LABELS_REMEMBERED: usize = 16;
 
 /// Made once per write.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Record {
     pub uid: String,
     /// Shared by the objects that were labelled alike.
@@ -75,6 +76,16 @@ impl Reader {
         Ok(record)
     }
 
+    /// As [`Reader::read`], of the object that is encoded in the bytes.
+    pub(crate) fn read_value(&self, object: &Value) -> Record {
+        let fields = self.absent.iter().map(|it| (*it).to_owned()).collect();
+        let mut record = Record { fields, ..Record::default() };
+        let mut labels = Labels::new();
+        self.root.take(object, &mut record, &mut labels);
+        record.labels = self.shared(labels);
+        record
+    }
+
     fn shared(&self, labels: Labels) -> Arc<Labels> {
         let mut recent = self.recent.lock();
         if let Some(known) = recent.iter().find(|it| ***it == labels) {
@@ -114,6 +125,30 @@ impl Node {
             node = &mut node.children[at].1;
         }
         node.leaves.push(leaf);
+    }
+}
+
+impl Node {
+    /// Takes what the wanted paths lead to.
+    fn take(&self, value: &Value, record: &mut Record, labels: &mut Labels) {
+        let walk = Walk { node: self, record, labels };
+        match value {
+            Value::Object(entries) if self.leaves.contains(&Leaf::Labels) => {
+                let texts = entries.iter().filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+                walk.labels.extend(texts);
+            }
+            Value::Object(entries) => {
+                for (name, node) in &self.children {
+                    if let Some(value) = entries.get(*name) {
+                        node.take(value, walk.record, walk.labels);
+                    }
+                }
+            }
+            Value::String(text) => walk.scalar(text),
+            Value::Bool(it) => walk.scalar(it),
+            Value::Number(number) => walk.scalar(number),
+            Value::Null | Value::Array(_) => {}
+        }
     }
 }
 

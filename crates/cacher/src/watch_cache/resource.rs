@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -14,10 +14,12 @@ use corten_kinds::Kind;
 use corten_store::{Entry, Revision};
 use imbl::OrdMap;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     Matcher, Stored, Watcher,
+    announced::{Announced, Announcement},
     event::Event,
     head, key_of,
     log::{Log, WINDOW, Window},
@@ -36,6 +38,7 @@ pub struct ResourceCache {
     prefix: String,
     head: String,
     reader: Reader,
+    announced: Announced,
     current: ArcSwap<Snapshot>,
     paged: Mutex<VecDeque<Paged>>,
     log: Arc<Log>,
@@ -118,6 +121,7 @@ impl ResourceCache {
             prefix: prefix_of(&kind.resource),
             head: head(&kind.resource),
             reader: Reader::new(kind),
+            announced: Announced::default(),
             current: ArcSwap::from_pointee(Snapshot { revision, objects: OrdMap::new() }),
             paged: Mutex::default(),
             log: Arc::new(Log::new(revision, window)),
@@ -160,16 +164,27 @@ impl ResourceCache {
                 Err(error) => return self.unreadable(key, &error),
             }
         };
-        match self.reader.read(&value) {
+        let announced = self.announced.take(&value);
+        debug_assert!(
+            announced.as_ref().is_none_or(|it| self.reader.read(&value).is_ok_and(|read| read == *it)),
+            "what is announced of {key} is what its bytes say"
+        );
+        match announced.map_or_else(|| self.reader.read(&value), Ok) {
             Ok(record) => Some(Arc::new(Stored {
                 key: key.into(),
                 value,
                 splice: self.head.len(),
                 revision: entry.mod_revision,
                 record,
+                projected: OnceLock::new(),
             })),
             Err(error) => self.unreadable(key, &error),
         }
+    }
+
+    /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them.
+    pub fn announce(&self, value: &Bytes, object: &Value) -> Announcement<'_> {
+        self.announced.add(value, self.reader.read_value(object))
     }
 
     fn unreadable(&self, key: &str, error: &serde_json::Error) -> Option<Arc<Stored>> {

@@ -1,10 +1,14 @@
 //! One object at one revision: the bytes of its JSON without `resourceVersion`, and where that belongs.
 
-use std::sync::Arc;
+use std::{
+    any::Any,
+    sync::{Arc, OnceLock},
+};
 
 use bytes::Bytes;
 use corten_meta::depth::{self, LEVELS_MAX, Read};
 use corten_store::Revision;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::Record;
@@ -19,6 +23,8 @@ pub struct Stored {
     pub splice: usize,
     pub revision: Revision,
     pub record: Record,
+    /// See [`Stored::projection`].
+    pub(super) projected: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Stored {
@@ -90,6 +96,14 @@ impl Stored {
             draft.value["metadata"]["managedFields"] = list.into();
         }
         draft
+    }
+
+    /// What `T` reads of the object; its default where it reads nothing. Kept, so that whatever is looked up for every write is
+    /// read once. Of several `T` the first is kept.
+    pub fn projection<T: DeserializeOwned + Default + Send + Sync + 'static>(&self) -> Arc<T> {
+        let read = || Arc::new(serde_json::from_slice::<T>(&self.value).unwrap_or_default());
+        let kept = self.projected.get_or_init(|| read());
+        kept.clone().downcast().unwrap_or_else(|_| read())
     }
 
     /// The object as a DOM, with `resourceVersion`. What an earlier release stored may be nested deeper than a DOM may be: then

@@ -1,0 +1,57 @@
+//! Addresses and ports that are taken: by Services that are stored, and by requests that would store one.
+
+use std::sync::Arc;
+
+use corten_kinds::service_allocation::Holds;
+use parking_lot::{Mutex, MutexGuard};
+
+/// Clones are the same ranges.
+#[derive(Clone, Default)]
+pub struct Ranges(Arc<Mutex<Holds>>);
+
+impl Ranges {
+    pub(crate) fn of(taken: Holds) -> Self {
+        Self(Arc::new(Mutex::new(taken)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Holds> {
+        self.0.lock()
+    }
+
+    pub(crate) fn free(&self, holds: &Holds) {
+        let mut taken = self.0.lock();
+        taken.addresses.retain(|it| !holds.addresses.contains(it));
+        taken.ports.retain(|it| !holds.ports.contains(it));
+    }
+}
+
+/// What one request has taken and not stored yet. It goes back with the request.
+#[derive(Default)]
+pub struct Claims(Mutex<Option<Claimed>>);
+
+struct Claimed {
+    ranges: Ranges,
+    holds: Holds,
+}
+
+impl Claims {
+    /// Gives back what an earlier attempt of the same request took, then takes what `draw` adds.
+    pub(crate) fn anew<T>(&self, ranges: &Ranges, draw: impl FnOnce(&mut Holds) -> T) -> T {
+        let mut claims = self.0.lock();
+        *claims = None;
+        draw(&mut claims.insert(Claimed { ranges: ranges.clone(), holds: Holds::default() }).holds)
+    }
+
+    /// Leaves to the caller what is about to be stored, and gives the rest back.
+    pub(crate) fn hand_over(&self, stored: &Holds) {
+        if let Some(mut claimed) = self.0.lock().take() {
+            claimed.holds = claimed.holds.without(stored);
+        }
+    }
+}
+
+impl Drop for Claimed {
+    fn drop(&mut self) {
+        self.ranges.free(&self.holds);
+    }
+}

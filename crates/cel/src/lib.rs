@@ -29,7 +29,7 @@ pub use estimate::Range;
 pub use functions::{
     Function, Overload,
     authorizer::{Asked, Authorizer, Authorizing, Decision},
-    named as function, table as functions,
+    is_uri, named as function, pattern, table as functions,
 };
 pub use mutation::to_json as mutation_json;
 pub use run::{Activation, Outcome, Program};

@@ -14,6 +14,7 @@ pub mod patch;
 pub mod proto;
 mod prune;
 mod shape;
+pub mod structural;
 mod table;
 #[cfg(feature = "extremes")]
 pub mod wide;

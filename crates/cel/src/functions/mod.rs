@@ -32,6 +32,19 @@ pub(crate) use operators::{compare, field, found};
 pub(crate) use semver::Semver;
 pub(crate) use url::Url;
 
+/// A regular expression in Go's syntax, which schemas use, too.
+///
+/// # Errors
+/// What is wrong with it, as Go says it.
+pub fn pattern(text: &str) -> Result<::regex::Regex, String> {
+    regex::compiled(text)
+}
+
+/// Is the text an absolute URI, or a path that begins with a slash (Go's url.ParseRequestURI)?
+pub fn is_uri(text: &str) -> bool {
+    url::checked(text).is_ok()
+}
+
 pub(crate) type Evaluated<'a> = Result<Value<'a>, Box<Error>>;
 pub(crate) type Run = for<'a> fn(&[Value<'a>]) -> Evaluated<'a>;
 

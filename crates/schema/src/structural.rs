@@ -1,0 +1,125 @@
+//! The schemas of custom resources: what a CustomResourceDefinition's `openAPIV3Schema` says of its objects, read once
+//! (KEP-1111 and k8s.io/apiextensions-apiserver, `pkg/apiserver/schema`).
+//!
+//! A schema is *structural*: what a value is made of stands apart from the rules that it must keep. Whether a definition is
+//! structural is asked where it is written; here it is taken as it is, and what has no meaning is left out.
+
+mod default;
+mod formats;
+mod keywords;
+mod lists;
+mod prune;
+mod read;
+mod report;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// One schema, or a part of one.
+#[derive(Debug, Default)]
+pub struct Structural {
+    /// Empty: any type.
+    types: Vec<Type>,
+    nullable: bool,
+    properties: BTreeMap<String, Self>,
+    others: Others,
+    items: Option<Box<Self>>,
+    preserves_unknown: bool,
+    is_embedded: bool,
+    list: ListType,
+    default: Option<Value>,
+    keywords: Keywords,
+    logic: Option<Box<Logic>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Type {
+    Array,
+    Boolean,
+    Integer,
+    Number,
+    Object,
+    String,
+}
+
+/// What an object may hold beside its properties.
+#[derive(Debug, Default)]
+enum Others {
+    /// Nothing is said of them.
+    #[default]
+    Unsaid,
+    /// `additionalProperties: true`, or `false`.
+    Allowed(bool),
+    Values(Box<Structural>),
+}
+
+/// How the items of a list are told apart (`x-kubernetes-list-type`).
+#[derive(Debug, Default, PartialEq, Eq)]
+enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    /// By these fields.
+    Map(Vec<String>),
+}
+
+/// What the value itself must be. A bound that is absent bounds nothing.
+#[derive(Debug, Default)]
+struct Keywords {
+    format: String,
+    maximum: Option<Bound>,
+    minimum: Option<Bound>,
+    multiple_of: Option<f64>,
+    max_length: Option<u64>,
+    min_length: Option<u64>,
+    pattern: Option<Pattern>,
+    max_items: Option<u64>,
+    min_items: Option<u64>,
+    max_properties: Option<u64>,
+    min_properties: Option<u64>,
+    required: Vec<String>,
+    /// Empty: any value.
+    allowed: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    value: f64,
+    is_exclusive: bool,
+}
+
+/// In Go's syntax (RE2).
+#[derive(Debug)]
+struct Pattern {
+    text: String,
+    /// What is wrong with it where it cannot be read.
+    regex: Result<Regex, String>,
+}
+
+/// Rules that combine others. They say nothing of what a value is made of.
+#[derive(Debug, Default)]
+struct Logic {
+    all_of: Vec<Structural>,
+    any_of: Vec<Structural>,
+    one_of: Vec<Structural>,
+    not: Option<Structural>,
+}
+
+/// What every object of the API has, whether or not its schema says so.
+const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+impl Structural {
+    /// The part that says what a property is; `None` where nothing does.
+    fn property(&self, name: &str) -> Option<&Self> {
+        self.properties.get(name).or(match &self.others {
+            Others::Values(of) => Some(of),
+            Others::Unsaid | Others::Allowed(_) => None,
+        })
+    }
+}

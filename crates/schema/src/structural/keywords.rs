@@ -1,0 +1,122 @@
+//! What a text, a number or a list must be, in the words of kube-openapi's `pkg/validation/errors`.
+
+use corten_meta::Violation;
+use serde_json::{Number, Value};
+
+use super::{Keywords, Pattern, formats, report::Report};
+
+impl Keywords {
+    /// The first rule that a text breaks.
+    pub(super) fn text(&self, path: &str, text: &str, report: &mut Report) {
+        let n_chars = || text.chars().count() as u64;
+        if let Some(most) = self.max_length.filter(|most| n_chars() > *most) {
+            return report.add(Violation::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+        }
+        if let Some(least) = self.min_length.filter(|least| n_chars() < *least) {
+            return invalid(path, text.into(), &format!("should be at least {least} chars long"), report);
+        }
+        let Some(Pattern { text: pattern, regex }) = &self.pattern else { return };
+        match regex {
+            Ok(regex) if regex.is_match(text) => {}
+            Ok(_) => invalid(path, text.into(), &format!("should match '{pattern}'"), report),
+            Err(error) => {
+                let message = format!("should match '{pattern}, but pattern is invalid: {error}'");
+                invalid(path, text.into(), &message, report);
+            }
+        }
+    }
+
+    pub(super) fn format(&self, path: &str, text: &str, report: &mut Report) {
+        if !formats::holds(&self.format, text) {
+            let detail = format!("{path} in body must be of type {}: {text:?}", self.format);
+            report.add(Violation::wrong_type(path, format_args!("{text:?}"), &detail));
+        }
+    }
+
+    pub(super) fn number(&self, path: &str, number: &Number, report: &mut Report) {
+        let shown = || Value::Number(number.clone());
+        let value = number.as_f64().unwrap_or_default();
+        if let Some(factor) = self.multiple_of.filter(|it| !is_multiple(number, *it)) {
+            invalid(path, shown(), &format!("should be a multiple of {factor}"), report);
+        }
+        if let Some(bound) = self.minimum {
+            let (is_below, words) = match bound.is_exclusive {
+                true => (value <= bound.value, "should be greater than"),
+                false => (value < bound.value, "should be greater than or equal to"),
+            };
+            if is_below {
+                invalid(path, shown(), &format!("{words} {}", bound.value), report);
+            }
+        }
+        if let Some(bound) = self.maximum {
+            let (is_above, words) = match bound.is_exclusive {
+                true => (value >= bound.value, "should be less than"),
+                false => (value > bound.value, "should be less than or equal to"),
+            };
+            if is_above {
+                invalid(path, shown(), &format!("{words} {}", bound.value), report);
+            }
+        }
+    }
+
+    pub(super) fn list(&self, path: &str, size: usize, report: &mut Report) {
+        if let Some(least) = self.min_items.filter(|least| (size as u64) < *least) {
+            invalid(path, size.into(), &format!("should have at least {least} items"), report);
+        }
+        if let Some(most) = self.max_items.filter(|most| size as u64 > *most) {
+            report.add(Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
+        }
+    }
+
+    /// Is the number of its properties right? If it is not, no property is looked at.
+    pub(super) fn size(&self, path: &str, size: usize, report: &mut Report) -> bool {
+        if let Some(least) = self.min_properties.filter(|least| (size as u64) < *least) {
+            invalid(path, size.into(), &format!("should have at least {least} properties"), report);
+            return false;
+        }
+        if let Some(most) = self.max_properties.filter(|most| size as u64 > *most) {
+            report.add(Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn is_allowed(&self, path: &str, value: &Value, report: &mut Report) {
+        if self.allowed.is_empty() || self.allowed.iter().any(|it| same(it, value)) {
+            return;
+        }
+        let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+        let allowed: Vec<String> = self.allowed.iter().map(text).collect();
+        let allowed: Vec<&str> = allowed.iter().map(|it| &**it).collect();
+        report.add(Violation::not_supported(path, &text(value), &allowed));
+    }
+}
+
+/// The sentence begins with the path once more.
+fn invalid(path: &str, value: Value, words: &str, report: &mut Report) {
+    report.add(Violation::invalid(path, value, &format!("{path} in body {words}")));
+}
+
+/// Numbers are the same whether or not they are written with a point.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        _ => one == other,
+    }
+}
+
+fn is_multiple(number: &Number, factor: f64) -> bool {
+    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    if factor == 0.0 {
+        return true;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number of 53 bits")]
+    if factor.fract() == 0.0
+        && factor.abs() < WHOLE
+        && let Some(number) = number.as_i64()
+    {
+        return number.checked_rem(factor as i64).is_none_or(|it| it == 0);
+    }
+    let ratio = number.as_f64().unwrap_or_default() / factor;
+    (ratio - ratio.round()).abs() <= f64::EPSILON * ratio.abs().max(1.0)
+}

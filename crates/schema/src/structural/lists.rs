@@ -1,0 +1,63 @@
+//! Lists whose items are told apart: no two may be the same (`x-kubernetes-list-type`, KEP-2887's `listtype.ValidateListSetsAndMaps`).
+
+use std::collections::BTreeSet;
+
+use corten_meta::Violation;
+use serde_json::{Map, Value};
+
+use super::{ListType, Structural, report::Report};
+
+impl Structural {
+    /// Items of sets and maps that are there twice.
+    pub(super) fn repeated(&self, value: &Value, path: &mut String, report: &mut Report) {
+        match value {
+            Value::Object(entries) => {
+                for (name, value) in entries {
+                    let Some(of) = self.property(name) else { continue };
+                    within(path, &format!("{}{name}", if path.is_empty() { "" } else { "." }), |path| {
+                        of.repeated(value, path, report);
+                    });
+                }
+            }
+            Value::Array(items) => {
+                match &self.list {
+                    ListType::Atomic => {}
+                    ListType::Set => twice(items.iter().map(Value::clone), path, report),
+                    ListType::Map(keys) => twice(items.iter().map(|it| self.key(keys, it)), path, report),
+                }
+                let Some(of) = &self.items else { return };
+                for (at, item) in items.iter().enumerate() {
+                    within(path, &format!("[{at}]"), |path| of.repeated(item, path, report));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The fields by which an item is told apart, with the defaults that its schema has for them.
+    pub(super) fn key(&self, keys: &[String], item: &Value) -> Value {
+        let of = |name: &String| {
+            let default = || self.items.as_ref()?.properties.get(name)?.default.clone();
+            item.get(name).cloned().or_else(default).map(|it| (name.clone(), it))
+        };
+        Value::Object(keys.iter().filter_map(of).collect::<Map<_, _>>())
+    }
+}
+
+fn within(path: &mut String, step: &str, look: impl FnOnce(&mut String)) {
+    let length = path.len();
+    path.push_str(step);
+    look(path);
+    path.truncate(length);
+}
+
+/// Upstream tells each repeated item once, at the first place where it is repeated.
+fn twice(keys: impl Iterator<Item = Value>, path: &str, report: &mut Report) {
+    let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+    for (at, key) in keys.enumerate() {
+        let text = key.to_string();
+        if !seen.insert(text.clone()) && told.insert(text.clone()) {
+            report.add(Violation::duplicate(format!("{path}[{at}]"), text));
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Reads a schema out of its JSON form.
+
+use serde_json::{Map, Value};
+
+use super::{Bound, Keywords, ListType, Logic, Others, Pattern, Structural, Type};
+
+impl Structural {
+    /// The schema that `openAPIV3Schema` describes. Values of a wrong type count as absent: the definition's own check has
+    /// refused them.
+    pub fn read(schema: &Value) -> Self {
+        let int_or_string = is_set(schema, "x-kubernetes-int-or-string");
+        Self {
+            types: types(schema, int_or_string),
+            nullable: is_set(schema, "nullable"),
+            properties: entries(schema, "properties").map(|(name, it)| (name.clone(), Self::read(it))).collect(),
+            others: others(&schema["additionalProperties"]),
+            items: schema["items"].is_object().then(|| Box::new(Self::read(&schema["items"]))),
+            preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
+            is_embedded: is_set(schema, "x-kubernetes-embedded-resource"),
+            list: list_type(schema),
+            default: schema.get("default").cloned(),
+            keywords: keywords(schema),
+            logic: logic(schema),
+        }
+    }
+}
+
+fn is_set(schema: &Value, field: &str) -> bool {
+    schema[field] == true
+}
+
+fn entries<'a>(schema: &'a Value, field: &str) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    schema[field].as_object().into_iter().flat_map(Map::iter)
+}
+
+fn types(schema: &Value, int_or_string: bool) -> Vec<Type> {
+    let named = match schema["type"].as_str() {
+        Some("array") => Some(Type::Array),
+        Some("boolean") => Some(Type::Boolean),
+        Some("integer") => Some(Type::Integer),
+        Some("number") => Some(Type::Number),
+        Some("object") => Some(Type::Object),
+        Some("string") => Some(Type::String),
+        _ => None,
+    };
+    match named {
+        Some(named) => vec![named],
+        None if int_or_string => vec![Type::Integer, Type::String],
+        None => Vec::new(),
+    }
+}
+
+fn others(others: &Value) -> Others {
+    match others {
+        Value::Bool(allowed) => Others::Allowed(*allowed),
+        Value::Object(_) => Others::Values(Box::new(Structural::read(others))),
+        _ => Others::Unsaid,
+    }
+}
+
+fn list_type(schema: &Value) -> ListType {
+    match schema["x-kubernetes-list-type"].as_str() {
+        Some("set") => ListType::Set,
+        Some("map") => ListType::Map(texts(&schema["x-kubernetes-list-map-keys"])),
+        _ => ListType::Atomic,
+    }
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn keywords(schema: &Value) -> Keywords {
+    let count = |field: &str| schema[field].as_u64();
+    let bound = |field: &str, exclusive: &str| {
+        schema[field].as_f64().map(|value| Bound { value, is_exclusive: is_set(schema, exclusive) })
+    };
+    let pattern = schema["pattern"].as_str().filter(|it| !it.is_empty());
+    Keywords {
+        format: schema["format"].as_str().unwrap_or_default().to_owned(),
+        maximum: bound("maximum", "exclusiveMaximum"),
+        minimum: bound("minimum", "exclusiveMinimum"),
+        multiple_of: schema["multipleOf"].as_f64(),
+        max_length: count("maxLength"),
+        min_length: count("minLength"),
+        pattern: pattern.map(|it| Pattern { text: it.to_owned(), regex: corten_cel::pattern(it) }),
+        max_items: count("maxItems"),
+        min_items: count("minItems"),
+        max_properties: count("maxProperties"),
+        min_properties: count("minProperties"),
+        required: texts(&schema["required"]),
+        allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+    }
+}
+
+fn logic(schema: &Value) -> Option<Box<Logic>> {
+    let list = |field: &str| -> Vec<Structural> {
+        schema[field].as_array().into_iter().flatten().map(Structural::read).collect()
+    };
+    let logic = Logic {
+        all_of: list("allOf"),
+        any_of: list("anyOf"),
+        one_of: list("oneOf"),
+        not: schema["not"].is_object().then(|| Structural::read(&schema["not"])),
+    };
+    let is_empty = logic.all_of.is_empty() && logic.any_of.is_empty() && logic.one_of.is_empty() && logic.not.is_none();
+    (!is_empty).then(|| Box::new(logic))
+}

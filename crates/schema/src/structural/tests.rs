@@ -1,0 +1,285 @@
+//! A schema in YAML's JSON, an object, and what becomes of it.
+
+use serde_json::{Value, json};
+
+use super::Structural;
+
+fn told(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<String> {
+    Structural::read(schema).validate(value, old).iter().map(ToString::to_string).collect()
+}
+
+/// A schema whose one field `x` is this.
+fn of(field: Value) -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": { "x": field } } } })
+}
+
+#[test]
+fn says_what_is_wrong_in_upstreams_words() {
+    for (field, value, expected) in [
+        (
+            json!({ "type": "integer" }),
+            json!("a"),
+            r#"spec.x: Invalid value: "string": spec.x in body must be of type integer: "string""#,
+        ),
+        (
+            json!({ "type": "integer" }),
+            json!(1.5),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+        ),
+        (json!({ "type": "integer" }), json!(1.0), ""),
+        (json!({ "type": "number" }), json!(1), ""),
+        (
+            json!({ "type": "string" }),
+            Value::Null,
+            r#"spec.x: Invalid value: "null": spec.x in body must be of type string: "null""#,
+        ),
+        (json!({ "type": "string", "nullable": true }), Value::Null, ""),
+        (
+            json!({ "x-kubernetes-int-or-string": true }),
+            json!(true),
+            r#"spec.x: Invalid value: "boolean": spec.x in body must be of type integer,string: "boolean""#,
+        ),
+        (json!({ "x-kubernetes-int-or-string": true }), json!("a"), ""),
+        (json!({ "type": "string", "maxLength": 2 }), json!("äöü"), "spec.x: Too long: may not be more than 2 bytes"),
+        (json!({ "type": "string", "maxLength": 3 }), json!("äöü"), ""),
+        (
+            json!({ "type": "string", "minLength": 2 }),
+            json!("a"),
+            r#"spec.x: Invalid value: "a": spec.x in body should be at least 2 chars long"#,
+        ),
+        (
+            json!({ "type": "string", "pattern": "^[a-z]+$" }),
+            json!("A"),
+            r#"spec.x: Invalid value: "A": spec.x in body should match '^[a-z]+$'"#,
+        ),
+        (
+            json!({ "type": "string", "enum": ["a", "b"] }),
+            json!("c"),
+            r#"spec.x: Unsupported value: "c": supported values: "a", "b""#,
+        ),
+        (
+            json!({ "type": "integer", "maximum": 3 }),
+            json!(4),
+            "spec.x: Invalid value: 4: spec.x in body should be less than or equal to 3",
+        ),
+        (
+            json!({ "type": "number", "minimum": 0, "exclusiveMinimum": true }),
+            json!(0),
+            "spec.x: Invalid value: 0: spec.x in body should be greater than 0",
+        ),
+        (
+            json!({ "type": "integer", "multipleOf": 3 }),
+            json!(4),
+            "spec.x: Invalid value: 4: spec.x in body should be a multiple of 3",
+        ),
+        (json!({ "type": "number", "multipleOf": 0.1 }), json!(0.3), ""),
+        (
+            json!({ "type": "array", "maxItems": 1, "items": { "type": "string" } }),
+            json!(["a", 1]),
+            r#"spec.x[1]: Invalid value: "integer": spec.x[1] in body must be of type string: "integer"; spec.x: Too many: 2: must have at most 1 items"#,
+        ),
+        (
+            json!({ "type": "object", "required": ["a"], "properties": { "a": { "type": "string" } } }),
+            json!({}),
+            "spec.x.a: Required value",
+        ),
+        (
+            json!({ "type": "object", "additionalProperties": { "type": "integer" } }),
+            json!({ "a": 1, "b": "c" }),
+            r#"spec.x.b: Invalid value: "string": spec.x.b in body must be of type integer: "string""#,
+        ),
+        (
+            json!({ "type": "string", "format": "date-time" }),
+            json!("yesterday"),
+            r#"spec.x: Invalid value: "yesterday": spec.x in body must be of type date-time: "yesterday""#,
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } }),
+            json!(["a", "b", "a", "a"]),
+            r#"spec.x[2]: Duplicate value: "a""#,
+        ),
+        (
+            json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"], "items": {
+                "type": "object", "properties": { "a": { "type": "string", "default": "d" }, "b": { "type": "string" } } } }),
+            json!([{ "b": "1" }, { "a": "d" }]),
+            r#"spec.x[1]: Duplicate value: {"a":"d"}"#,
+        ),
+    ] {
+        let object = json!({ "spec": { "x": value } });
+        assert_eq!(told(&of(field.clone()), &object, None).join("; "), expected, "{field} {value}");
+    }
+}
+
+#[test]
+fn combinations_name_the_alternative_that_fits_best() {
+    let one = json!({ "properties": { "a": { "enum": [1] } }, "required": ["a"] });
+    let two = json!({ "properties": { "a": { "enum": [2] } }, "required": ["a", "b"] });
+    let schema = |logic: Value| {
+        let mut field =
+            json!({ "type": "object", "properties": { "a": { "type": "integer" }, "b": { "type": "integer" } } });
+        field.as_object_mut().expect("made as one").extend(logic.as_object().expect("made as one").clone());
+        of(field)
+    };
+    for (logic, value, expected) in [
+        (json!({ "oneOf": [one, two] }), json!({ "a": 1 }), ""),
+        (
+            json!({ "oneOf": [one, { "required": ["a"] }] }),
+            json!({ "a": 1 }),
+            r#"<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives"#,
+        ),
+        (
+            json!({ "oneOf": [one, two] }),
+            json!({}),
+            r#"<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found none valid; spec.x.a: Required value"#,
+        ),
+        (json!({ "anyOf": [one, two] }), json!({ "a": 2, "b": 1 }), ""),
+        (
+            json!({ "anyOf": [one] }),
+            json!({ "a": 2 }),
+            r#"<nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf); spec.x.a: Unsupported value: "2": supported values: "1""#,
+        ),
+        (
+            json!({ "allOf": [one, two] }),
+            json!({ "a": 1, "b": 1 }),
+            r#"spec.x.a: Unsupported value: "1": supported values: "2"; <nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf)"#,
+        ),
+        (
+            json!({ "not": { "required": ["b"] } }),
+            json!({ "b": 1 }),
+            r#"<nil>: Invalid value: "": "spec.x" must not validate the schema (not)"#,
+        ),
+    ] {
+        let object = json!({ "spec": { "x": value } });
+        assert_eq!(told(&schema(logic.clone()), &object, None).join("; "), expected, "{logic} {value}");
+    }
+}
+
+#[test]
+fn what_has_not_changed_may_be_as_wrong_as_it_was() {
+    let item = json!({ "type": "object", "properties": {
+        "name": { "type": "string" }, "size": { "type": "integer", "maximum": 3 }, "note": { "type": "string" } } });
+    let keyed = json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"], "items": item });
+    let plain = json!({ "type": "array", "items": item });
+    let old = json!({ "spec": { "x": [{ "name": "a", "size": 9 }, { "name": "b", "size": 1 }] } });
+    let moved = json!({ "spec": { "x": [{ "name": "b", "size": 2 }, { "name": "a", "size": 9, "note": "n" }] } });
+    let wrong = "spec.x[1].size: Invalid value: 9: spec.x[1].size in body should be less than or equal to 3";
+    for (field, new, expected) in [
+        (&keyed, &old, ""),
+        (&keyed, &moved, ""),
+        (&plain, &old, ""),
+        // Items of an atomic list are told apart by nothing.
+        (&plain, &moved, wrong),
+    ] {
+        assert_eq!(told(&of(field.clone()), new, Some(&old)).join("; "), expected, "{field} {new}");
+    }
+}
+
+#[test]
+fn fills_in_defaults_and_drops_nulls() {
+    let schema = of(json!({ "type": "object", "default": {}, "properties": {
+        "a": { "type": "string", "default": "A" },
+        "n": { "type": "string", "nullable": true, "default": "N" },
+        "m": { "type": "string" },
+        "list": { "type": "array", "items": { "type": "object", "properties": { "b": { "type": "integer", "default": 1 } } } },
+        "map": { "type": "object", "additionalProperties": { "type": "integer", "default": 7 } },
+    } }));
+    for (given, expected) in [
+        (json!({}), json!({})),
+        (json!({ "spec": {} }), json!({ "spec": { "x": { "a": "A", "n": "N" } } })),
+        (json!({ "spec": { "x": null } }), json!({ "spec": { "x": { "a": "A", "n": "N" } } })),
+        (
+            json!({ "spec": { "x": { "a": null, "n": null, "m": null, "list": [{}, { "b": 2 }], "map": { "k": null } } } }),
+            json!({ "spec": { "x": { "a": "A", "n": null, "list": [{ "b": 1 }, { "b": 2 }], "map": { "k": 7 } } } }),
+        ),
+    ] {
+        let mut object = given.clone();
+        Structural::read(&schema).default(&mut object);
+        assert_eq!(object, expected, "{given}");
+        let again = object.clone();
+        Structural::read(&schema).default(&mut object);
+        assert_eq!(object, again, "defaults are filled in once");
+    }
+}
+
+#[test]
+fn prunes_what_is_not_known() {
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        "a": { "type": "string" },
+        "free": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+            "strict": { "type": "object", "properties": { "b": { "type": "string" } } } } },
+        "list": { "type": "array", "items": { "type": "object", "properties": { "c": { "type": "string" } } } },
+        "map": { "type": "object", "additionalProperties": { "type": "object", "properties": { "d": { "type": "string" } } } },
+        "embedded": { "type": "object", "x-kubernetes-embedded-resource": true, "properties": { "spec": { "type": "object" } } },
+    } } } });
+    let mut object = json!({
+        "apiVersion": "v", "kind": "K", "metadata": { "name": "n" }, "extra": 1,
+        "spec": {
+            "a": "1", "b": "2",
+            "free": { "any": { "thing": [1] }, "strict": { "b": "1", "x": 2 } },
+            "list": [{ "c": "1", "x": 2 }],
+            "map": { "k": { "d": "1", "x": 2 } },
+            "embedded": { "apiVersion": "v", "kind": "K", "metadata": {}, "spec": { "x": 1 }, "status": {} },
+        },
+    });
+    let removed = Structural::read(&schema).prune(&mut object);
+    assert_eq!(
+        object,
+        json!({
+            "apiVersion": "v", "kind": "K", "metadata": { "name": "n" },
+            "spec": {
+                "a": "1",
+                "free": { "any": { "thing": [1] }, "strict": { "b": "1" } },
+                "list": [{ "c": "1" }],
+                "map": { "k": { "d": "1" } },
+                "embedded": { "apiVersion": "v", "kind": "K", "metadata": {}, "spec": {} },
+            },
+        })
+    );
+    assert_eq!(
+        removed,
+        [
+            "extra",
+            "spec.b",
+            "spec.free.strict.x",
+            "spec.list[0].x",
+            "spec.map.k.x",
+            "spec.embedded.spec.x",
+            "spec.embedded.status"
+        ]
+    );
+}
+
+#[test]
+fn knows_formats() {
+    for (format, right, wrong) in [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("datetime", "2026-02-28T10:00:00+01:00", "2026-02-28"),
+        ("duration", "1h30m", "soon"),
+        ("duration", "3 days", "days"),
+        ("email", "a.b@example.com", "a.b"),
+        ("email", "A B <a@b>", "A B <a>"),
+        ("hostname", "a-1.example.com", "-a.example.com"),
+        ("ipv4", "10.0.0.1", "::1"),
+        ("ipv6", "::1", "10.0.0.1"),
+        ("cidr", "10.0.0.0/8", "10.0.0.0"),
+        ("mac", "00:11:22:33:44:55", "00:11:22:33:44"),
+        ("mac", "0011.2233.4455", "00112233.4455"),
+        ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b-12d3-a456-42661417400"),
+        ("uuid4", "123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000"),
+        ("uuid3", "123e4567e89b32d3a456426614174000", "123e4567e89b42d3a456426614174000"),
+        ("byte", "YWI=", "YWI"),
+        ("hexcolor", "#fff", "#ff"),
+        ("rgbcolor", "rgb(0, 255,10)", "rgb(0,256,0)"),
+        ("isbn", "978-3-16-148410-0", "978-3-16-148410-1"),
+        ("isbn10", "0-306-40615-2", "0-306-40615-3"),
+        ("creditcard", "4539 1488 0343 6467", "4539 1488 0343 6468"),
+        ("ssn", "123-45-6789", "123-45-678"),
+        ("bsonobjectid", "507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901g"),
+        ("uri", "https://example.com/a", "example"),
+        ("k8s-short-name", "a", "a.b"),
+    ] {
+        assert!(super::formats::holds(format, right), "{format}: {right}");
+        assert!(!super::formats::holds(format, wrong), "{format}: {wrong}");
+    }
+    assert!(super::formats::holds("unheard-of", "anything"));
+}

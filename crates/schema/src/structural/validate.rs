@@ -1,0 +1,175 @@
+//! Checks a value against its schema (kube-openapi, `pkg/validation/validate`), and against what stood there before: what has
+//! not changed may be as wrong as it was (KEP-4008, ratcheting).
+
+use std::fmt::Write;
+
+use corten_meta::Violation;
+use serde_json::{Map, Value};
+
+use super::{ListType, Others, Structural, Type, report::Report};
+
+impl Structural {
+    /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
+    pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
+        let mut report = Walk { path: String::new() }.part(self, value, old);
+        if old != Some(value) {
+            self.repeated(value, &mut String::new(), &mut report);
+        }
+        report.found
+    }
+}
+
+pub(super) struct Walk {
+    pub(super) path: String,
+}
+
+impl Walk {
+    pub(super) fn part(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) -> Report {
+        let mut report = Report::default();
+        if old == Some(value) {
+            return report;
+        }
+        self.kind(schema, value, &mut report);
+        if !value.is_null() {
+            if let Some(logic) = &schema.logic {
+                let combined = self.logic(logic, value);
+                report.merge(combined);
+            }
+            self.made_of(schema, value, old, &mut report);
+        }
+        schema.keywords.is_allowed(&self.path, value, &mut report);
+        report.matched();
+        report
+    }
+
+    fn kind(&self, schema: &Structural, value: &Value, report: &mut Report) {
+        let (Some(first), Some(named)) = (schema.types.first(), named(value)) else {
+            if value.is_null() && !schema.types.is_empty() && !schema.nullable {
+                self.wrong_type(schema, "null", report);
+            }
+            return;
+        };
+        let is_whole = |it: &Value| it.as_f64().is_some_and(|it| it.fract() == 0.0);
+        let fits = schema.types.contains(&named)
+            || named == Type::Integer && schema.types.contains(&Type::Number)
+            || named == Type::Number && schema.types.contains(&Type::Integer) && is_whole(value);
+        // A text with a format is looked at by that alone (typeValidator).
+        let is_numeric = matches!(first, Type::Integer | Type::Number);
+        let has_format = !schema.keywords.format.is_empty();
+        let is_left_to_format = !is_numeric && has_format && matches!(named, Type::String | Type::Array);
+        if !fits && !is_left_to_format {
+            self.wrong_type(schema, named.as_str(), report);
+        } else {
+            report.matched();
+        }
+    }
+
+    fn wrong_type(&self, schema: &Structural, found: &str, report: &mut Report) {
+        let expected: Vec<&str> = schema.types.iter().map(|it| it.as_str()).collect();
+        let detail = format!("{} in body must be of type {}: {found:?}", self.path, expected.join(","));
+        report.add(Violation::wrong_type(&*self.path, format_args!("{found:?}"), &detail));
+    }
+
+    fn made_of(&mut self, schema: &Structural, value: &Value, old: Option<&Value>, report: &mut Report) {
+        match value {
+            Value::String(text) => {
+                schema.keywords.text(&self.path, text, report);
+                schema.keywords.format(&self.path, text, report);
+            }
+            Value::Number(number) => schema.keywords.number(&self.path, number, report),
+            Value::Array(items) => self.items(schema, items, old, report),
+            Value::Object(entries) => self.entries(schema, entries, old, report),
+            Value::Null | Value::Bool(_) => {}
+        }
+        report.matched();
+    }
+
+    fn items(&mut self, schema: &Structural, items: &[Value], old: Option<&Value>, report: &mut Report) {
+        if let Some(of) = &schema.items {
+            let before = Before::of(schema, old);
+            for (at, item) in items.iter().enumerate() {
+                let length = self.path.len();
+                let _ = write!(self.path, "[{at}]");
+                let found = self.part(of, item, before.find(schema, item));
+                self.path.truncate(length);
+                report.merge(found);
+            }
+        }
+        schema.keywords.list(&self.path, items.len(), report);
+    }
+
+    fn entries(&mut self, schema: &Structural, entries: &Map<String, Value>, old: Option<&Value>, report: &mut Report) {
+        if !schema.keywords.size(&self.path, entries.len(), report) {
+            return;
+        }
+        for (name, value) in entries {
+            if let Some(of) = schema.property(name) {
+                let length = self.path.len();
+                self.lengthen(name);
+                let found = self.part(of, value, old.and_then(|it| it.get(name)));
+                self.path.truncate(length);
+                report.merge(found);
+            } else if let Others::Allowed(false) = schema.others {
+                let detail = format!("{}.{name} in body is a forbidden property", self.path);
+                report.add(Violation::invalid(&*self.path, "\"\"", &detail));
+            }
+        }
+        for name in schema.keywords.required.iter().filter(|it| !entries.contains_key(*it)) {
+            let length = self.path.len();
+            self.lengthen(name);
+            report.add(Violation::required(&*self.path, ""));
+            self.path.truncate(length);
+        }
+    }
+
+    fn lengthen(&mut self, name: &str) {
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+}
+
+/// The items that stood in a list before, by their keys. Those of sets and of atomic lists have none.
+struct Before<'a>(Vec<(Value, &'a Value)>);
+
+impl<'a> Before<'a> {
+    fn of(schema: &Structural, old: Option<&'a Value>) -> Self {
+        let ListType::Map(keys) = &schema.list else { return Self(Vec::new()) };
+        let items = old.and_then(Value::as_array).into_iter().flatten();
+        let mut keyed: Vec<_> = items.map(|it| (schema.key(keys, it), it)).collect();
+        keyed.sort_by_cached_key(|it| it.0.to_string());
+        Self(keyed)
+    }
+
+    fn find(&self, schema: &Structural, item: &Value) -> Option<&'a Value> {
+        let ListType::Map(keys) = &schema.list else { return None };
+        let key = schema.key(keys, item).to_string();
+        self.0.binary_search_by(|it| it.0.to_string().cmp(&key)).ok().map(|at| self.0[at].1)
+    }
+}
+
+fn named(value: &Value) -> Option<Type> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(_) => Type::Boolean,
+        Value::Number(it) if it.is_f64() => Type::Number,
+        Value::Number(_) => Type::Integer,
+        Value::String(_) => Type::String,
+        Value::Array(_) => Type::Array,
+        Value::Object(_) => Type::Object,
+    })
+}
+
+impl Type {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Array => "array",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Object => "object",
+            Self::String => "string",
+        }
+    }
+}

@@ -105,12 +105,19 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
         }
         if let Some(revision) = ages.pass(caches.applied()) {
             caches.iter().for_each(|it| it.forget(revision));
+            // The store keeps each value as long as its own window does, whatever the caches forget.
+            match store.compact(revision).await {
+                Ok(()) | Err(Error::Closed) => {}
+                Err(error) => tracing::warn!(%error, revision, "the store cannot forget what is old"),
+            }
         }
         let woken = feed.woken();
         tokio::select! {
             biased;
             _ = ended.wait_for(|it| *it) => return,
             () = woken => {}
+            // Where nothing changes any more, the last changes grow old all the same.
+            () = ages.next_pass(caches.applied()) => {}
         }
     }
 }
@@ -119,24 +126,36 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
 #[derive(Default)]
 struct Ages {
     marks: VecDeque<(Instant, Revision)>,
+    /// Of the newest mark, also when that has been dropped.
+    marked: Revision,
 }
 
 impl Ages {
     /// The revision up to which events have become old, where that has moved.
     fn pass(&mut self, newest: Revision) -> Option<Revision> {
         let now = Instant::now();
-        if self.marks.back().is_some_and(|(at, _)| now - *at < AGE_STEP) {
-            return None;
+        if newest > self.marked && self.marks.back().is_none_or(|(at, _)| now - *at >= AGE_STEP) {
+            self.marks.push_back((now, newest));
+            self.marked = newest;
         }
-        self.marks.push_back((now, newest));
         let mut old = None;
         while let Some((at, revision)) = self.marks.front()
-            && now - *at > EVENT_AGE
+            && now - *at >= EVENT_AGE
         {
             old = Some(*revision);
             self.marks.pop_front();
         }
         old
+    }
+
+    /// Waits until [`Self::pass`] has something to do though nothing new happens.
+    async fn next_pass(&self, newest: Revision) {
+        let old = self.marks.front().map(|(at, _)| *at + EVENT_AGE);
+        let unmarked = self.marks.back().filter(|_| newest > self.marked).map(|(at, _)| *at + AGE_STEP);
+        match old.into_iter().chain(unmarked).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Whatever its speed and selector, a watcher's events lead from the state it started at to the state there is: none is
 //! missed, none comes twice, none comes out of order. One that stands still costs bounded memory.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_kinds::by_path;
-use corten_store::{Entry, Revision};
+use corten_store::{Entry, Operation, Outcome, Range, Revision, Store, Txn, memory::Memory};
 
-use super::{Matcher, ResourceCache, Seen, Start, Watcher, log::Window, resource::Change};
+use super::{Caches, Feed, Matcher, ResourceCache, Seen, Start, Watcher, feed, log::Window, resource::Change};
 
 /// A small generator of numbers: the same from the same seed.
 struct Dice(u64);
@@ -212,4 +212,44 @@ fn frames_are_shared_while_they_are_new_and_made_again_when_old() {
     let again = first.frame(seen);
     assert_eq!(frame, again);
     assert_ne!(frame.as_ptr(), again.as_ptr(), "an old event keeps no frame");
+}
+
+/// Commits a change of one Pod and waits until the caches hold it.
+async fn change(store: &dyn Store, caches: &Caches, text: &str) -> Revision {
+    let value = format!(r#"{{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"p","namespace":"a"}},"{text}":1}}"#);
+    let put = Operation::Put { key: "/registry/pods/a/p".into(), value: value.into() };
+    let outcome = store.commit(Txn { compares: Vec::new(), operations: vec![put] }).await.expect("the store is open");
+    let Outcome::Committed(revision) = outcome else { panic!("nothing was compared") };
+    caches.reach(revision).await.expect("the feed runs");
+    revision
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_older_than_five_minutes_is_forgotten_though_nothing_happens_since() {
+    let store: Arc<dyn Store> = Arc::new(Memory::new());
+    let (caches, changes) = feed::fill(&*store).await.expect("an empty store");
+    let caches = Arc::new(caches);
+    let ended = tokio::sync::watch::Sender::new(false);
+    let feed = Arc::new(Feed::new(changes));
+    let task = tokio::spawn(feed::run(store.clone(), caches.clone(), feed, ended.subscribe()));
+    let first = change(&*store, &caches, "first").await;
+    let last = change(&*store, &caches, "last").await;
+    let pods = by_path("", "v1", "pods").expect("Pods are served");
+    let watch = |after| {
+        let matcher = Matcher::new(pods, "", "", "").expect("valid selectors");
+        caches.of(pods).watch(matcher, Start::After(after)).map(|_| ())
+    };
+    let at = |revision| store.range(Range::prefix("/registry/pods/"), Some(revision), 0);
+
+    tokio::time::sleep(Duration::from_secs(290)).await;
+    assert_eq!(watch(first), Ok(()));
+    assert!(at(first).await.is_ok());
+
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(watch(first), Err(last), "the window holds nothing");
+    assert_eq!(watch(last), Ok(()), "and goes on from there");
+    assert!(matches!(at(first).await, Err(corten_store::Error::Compacted { .. })), "nor does the store's");
+    assert!(at(last).await.is_ok());
+    ended.send_replace(true);
+    task.await.expect("it ends when it is told to");
 }

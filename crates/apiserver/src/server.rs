@@ -13,6 +13,7 @@ use corten_cacher::{
 use http::Method;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
+use tracing::Instrument;
 
 use crate::{
     bootstrap, chain,
@@ -100,7 +101,8 @@ impl Server {
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
         let mut ctx = Context::new(self.state.clone(), request, peer, identity);
-        let response = chain::run(&mut ctx).await;
+        let span = tracing::info_span!("request", id = %ctx.id, method = %ctx.method, path = ctx.uri.path());
+        let response = chain::run(&mut ctx).instrument(span).await;
         if is_head { answer::without_body(response) } else { response }
     }
 

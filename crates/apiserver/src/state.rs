@@ -16,6 +16,7 @@ use crate::{
     journals::JournalSource,
     kubelets::{KubeletClient, Tunnels},
     limits::{Limits, Room},
+    log_filter::LogFilter,
     metrics::Metrics,
     usage::Usages,
 };
@@ -43,6 +44,8 @@ pub struct Config {
 pub struct Guard {
     pub static_tokens: tokens::StaticTokens,
     pub audit_policy: audit::Policy,
+    /// What changes what the process logs; `None` where nothing does.
+    pub log: Option<Arc<dyn LogFilter>>,
 }
 
 /// Clones are the same state.

@@ -80,6 +80,22 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// How it logs: every process that runs a server has these.
+const LOG_ROWS: &[Row] = &[
+    (
+        "log-level",
+        "LEVEL[,MODULE=LEVEL,…]",
+        "",
+        "What is logged: error, warn, info, debug or trace, for all or for a part (info,corten_runner=debug). PUT /debug/flags/v changes it while it runs [default: what CORTEN_LOG says, else info]",
+    ),
+    ("log-format", "text|json", "text", "How it is logged: a line of text, or a line of JSON each"),
+];
+
+/// Adds the options of what is logged, and how.
+pub fn log_args(command: Command) -> Command {
+    with_rows(command, LOG_ROWS, "Logs")
+}
+
 /// Adds the options.
 pub fn args(command: Command) -> Command {
     let command = command
@@ -101,8 +117,12 @@ pub fn args(command: Command) -> Command {
                 .value_parser(value_parser!(PathBuf))
                 .help("The folder (or file) of static Pods' manifests [default: DATA-DIR/manifests]"),
         );
-    ROWS.iter().fold(command, |command, (name, value, default, help)| {
-        let arg = Arg::new(*name).long(*name).value_name(*value).help(*help).help_heading("Resources of the node");
+    log_args(with_rows(command, ROWS, "Resources of the node"))
+}
+
+fn with_rows(command: Command, rows: &'static [Row], heading: &'static str) -> Command {
+    rows.iter().fold(command, |command, (name, value, default, help)| {
+        let arg = Arg::new(*name).long(*name).value_name(*value).help(*help).help_heading(heading);
         command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })
     })
 }
@@ -110,6 +130,6 @@ pub fn args(command: Command) -> Command {
 /// Those that were given, as arguments.
 pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
-    let rows = ROWS.iter().filter(|it| is_given(it.0));
+    let rows = ROWS.iter().chain(LOG_ROWS).filter(|it| is_given(it.0));
     rows.filter_map(|(name, ..)| Some(format!("--{name}={}", matches.get_one::<String>(name)?))).collect()
 }

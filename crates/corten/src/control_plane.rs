@@ -11,7 +11,8 @@ use anyhow::{Context, Result};
 use corten_access::tokens::StaticTokens;
 use corten_admission::Machine;
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LoopQueue, Rotation, Server, Sink,
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, LoopQueue, Rotation, Server,
+    Sink,
 };
 use corten_meta::{Key, Resource};
 use corten_pki::Authority;
@@ -40,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) gateways: Vec<IpAddr>,
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
+    pub(crate) log: Arc<dyn LogFilter>,
 }
 
 /// A control plane that runs until [`ControlPlane::stop`].
@@ -270,7 +272,7 @@ fn open_audit_log(settings: &Settings) -> Result<Option<Arc<FileLog>>> {
 }
 
 fn guard(settings: &Settings) -> Result<Guard> {
-    let mut guard = Guard::default();
+    let mut guard = Guard { log: Some(settings.log.clone()), ..Guard::default() };
     if let Some(path) = &settings.static_tokens {
         guard.static_tokens = StaticTokens::load(path).with_context(|| format!("reading {}", path.display()))?;
     }

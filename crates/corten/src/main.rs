@@ -5,6 +5,7 @@ mod certificates;
 mod control_plane;
 mod in_process;
 mod kubelet_cluster;
+mod logging;
 mod name_server;
 mod node_agent;
 mod process;

@@ -1,6 +1,6 @@
-//! What a process gives its components: the clock, random names, logs, and the signal to end.
+//! What a process gives its components: the clock, random names, and the signal to end.
 
-use std::{io::IsTerminal, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use corten_meta::Time;
@@ -9,7 +9,6 @@ use tokio::{
     runtime::Handle,
     signal::unix::{Signal, SignalKind, signal},
 };
-use tracing_subscriber::EnvFilter;
 
 pub(crate) type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
@@ -24,14 +23,6 @@ pub(crate) fn uids() -> Arc<dyn Fn() -> String + Send + Sync> {
 /// What the machine calls itself.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Logs go to standard error; `CORTEN_LOG` chooses what is logged (`info`, `corten_runner=debug`).
-pub(crate) fn log() {
-    let filter = EnvFilter::try_from_env("CORTEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let colour = std::io::stderr().is_terminal();
-    // A second call (never in the program) would find the first one's subscriber: harmless.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colour).try_init();
 }
 
 /// Documents may be 128 levels deep, and each level takes some frames. Only what is used of it becomes memory.

@@ -28,6 +28,7 @@ use tokio::{
     sync::watch,
     time::{Instant, Sleep},
 };
+use tracing::Instrument;
 
 use crate::{
     Clock, EventRecorder, GivenUp, JournalBook, Loop, QueueCounts,
@@ -90,6 +91,7 @@ impl ControllerLoop {
     /// Asks the mind about one key; nothing is locked.
     fn think(&self, question: Question) -> Answer {
         let Question { key, view, now } = question;
+        let _entered = span(self.controller.name(), &key).entered();
         let begun = self.counts.thinking.begin(Some(key.clone()));
         let id = begun.id();
         let asked = catch_unwind(AssertUnwindSafe(|| {
@@ -135,6 +137,11 @@ impl Loop for ControllerLoop {
         // Locked it stands still amid the news: nobody could go on.
         self.running.try_lock().map_or(GivenUp::Whole, |mut it| it.set_aside())
     }
+}
+
+/// What is logged while a key is thought about, and while its plan is carried out, names both.
+fn span(controller: &str, key: &Key) -> tracing::Span {
+    tracing::info_span!("reconcile", controller, %key)
 }
 
 /// What the mind is asked.
@@ -389,10 +396,12 @@ impl Running {
             return self.park(key, Vec::new(), Instant::now() + rest);
         }
         let client = self.client.clone();
-        self.plans.push(Box::pin(async move {
+        let span = span(self.controller.name(), &key);
+        let carried_out = async move {
             let outcome = perform(&client, effects).await;
             Done { key, subject, rest, seen, outcome }
-        }));
+        };
+        self.plans.push(Box::pin(carried_out.instrument(span)));
     }
 
     fn tell(&mut self, effect: &Effect, at: Time) {

@@ -25,6 +25,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
+use tracing::Instrument;
 
 use crate::{
     Clock, EventRecorder, JournalBook, QueueCounts,
@@ -359,20 +360,27 @@ fn informer<T: DeserializeOwned + 'static>(
 
 /// Carries out one host effect; whatever happens, the mind gets its answer.
 fn perform(hands: Arc<dyn Hands>, effect: HostEffect) -> BoxFuture<'static, Vec<Event>> {
-    Box::pin(async move {
+    let span = span(effect.pod());
+    let performed = async move {
         let work = AssertUnwindSafe(hands.perform(effect.clone())).catch_unwind();
         match tokio::time::timeout(effect.deadline(), work).await {
             Ok(Ok(events)) => events,
             Ok(Err(_)) => {
-                tracing::error!(pod = %effect.pod().key, "a hand broke");
+                tracing::error!("a hand broke");
                 vec![effect.failed("internal error of the node")]
             }
             Err(_) => {
-                tracing::warn!(pod = %effect.pod().key, "an effect was given up after {:?}", effect.deadline());
+                tracing::warn!("an effect was given up after {:?}", effect.deadline());
                 vec![effect.failed("context deadline exceeded")]
             }
         }
-    })
+    };
+    Box::pin(performed.instrument(span))
+}
+
+/// What is logged while something is done for a pod names it.
+fn span(pod: &PodRef) -> tracing::Span {
+    tracing::info_span!("pod", key = %pod.key, uid = pod.uid)
 }
 
 /// As [`perform`], for the node as a whole.
@@ -395,7 +403,8 @@ fn perform_node(hands: Arc<dyn Hands>, effect: NodeEffect) -> BoxFuture<'static,
 
 /// Carries out one write to the API.
 fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
-    Box::pin(async move {
+    let span = effect.pod().map_or_else(tracing::Span::none, span);
+    let written = async move {
         match effect {
             ApiEffect::PatchPodStatus { pod, patch } => {
                 let patched = client.patch(&PODS, &pod.key, "status", &PatchType::Merge, &patch).await;
@@ -449,7 +458,8 @@ fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
             }
             ApiEffect::Event { .. } | ApiEffect::Follow(_) | ApiEffect::Unfollow(_) => Vec::new(),
         }
-    })
+    };
+    Box::pin(written.instrument(span))
 }
 
 async fn request_token(client: &Client, pod: &PodRef, account: &str, wish: &TokenWish) -> Result<Token, Error> {

@@ -25,6 +25,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
+use tracing::Instrument;
 
 use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, sight::REST};
 
@@ -275,10 +276,16 @@ fn informer<T: Seen>(client: &Client, resource: Resource) -> Informer<T> {
 }
 
 async fn write(client: Client, job: Job) -> Written {
+    let (Job::Patch { pod, .. } | Job::Bind { pod, .. }) = &job;
+    let span = tracing::info_span!("pod", key = %pod);
+    written(client, job).instrument(span).await
+}
+
+async fn written(client: Client, job: Job) -> Written {
     match job {
         Job::Patch { pod, patch } => {
             if let Err(error) = tell(&client, &pod, patch).await {
-                tracing::debug!(%pod, %error, "cannot tell that a pod is unschedulable");
+                tracing::debug!(%error, "cannot tell that a pod is unschedulable");
             }
             Written { pod, event: None }
         }
@@ -286,7 +293,7 @@ async fn write(client: Client, job: Job) -> Written {
             let event = match bind(&client, &pod, &uid, &node).await {
                 Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
                 Err(error) => {
-                    tracing::debug!(%pod, node, %error, "cannot bind");
+                    tracing::debug!(node, %error, "cannot bind");
                     Event::BindFailed { pod: pod.clone(), uid, retry: error.retry(), message: error.to_string() }
                 }
             };

@@ -78,7 +78,29 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
         has_ipv6: false,
         machine: corten_admission::Machine { host_name: "control.example.com".into(), node: Some("local".into()) },
-        guard: crate::Guard { static_tokens: tokens(), ..crate::Guard::default() },
+        guard: crate::Guard {
+            static_tokens: tokens(),
+            log: Some(Arc::new(Directives::default())),
+            ..crate::Guard::default()
+        },
+    }
+}
+
+/// Knows no directive `verbose`.
+#[derive(Default)]
+struct Directives(parking_lot::Mutex<String>);
+
+impl crate::LogFilter for Directives {
+    fn filter(&self) -> String {
+        self.0.lock().clone()
+    }
+
+    fn set_filter(&self, directives: &str) -> Result<(), String> {
+        if directives == "verbose" {
+            return Err("no level: verbose".into());
+        }
+        directives.clone_into(&mut self.0.lock());
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use corten_host::{Layout, Options, notify_service_manager};
 use tokio::sync::watch;
 
 use super::{node_options::NodeOptions, server};
-use crate::{control_plane::ControlPlane, node_agent, process};
+use crate::{control_plane::ControlPlane, logging, node_agent, process};
 
 pub(crate) const VERB: Verb = Verb {
     name: "node",
@@ -40,8 +40,8 @@ fn args(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    process::log();
-    let mut settings = server::settings(matches)?;
+    let log = logging::begin(matches)?;
+    let mut settings = server::settings(matches, log)?;
     settings.gateways = Options::default().gateways();
     let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
     let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));

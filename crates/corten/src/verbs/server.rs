@@ -1,14 +1,15 @@
 //! `corten server`: the control plane alone, in the foreground.
 
-use std::{net::IpAddr, path::PathBuf, process::ExitCode};
+use std::{net::IpAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_apiserver::LogFilter;
 use corten_cli::Verb;
 
 use crate::{
     control_plane::{ControlPlane, Settings},
-    process,
+    logging, process,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -23,7 +24,7 @@ pub(crate) const VERB: Verb = Verb {
 };
 
 fn args(command: Command) -> Command {
-    settings_args(command)
+    corten_cli::node_options::log_args(settings_args(command))
 }
 
 /// The options every verb with a control plane has.
@@ -77,7 +78,7 @@ pub(super) fn settings_args(command: Command) -> Command {
         )
 }
 
-pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
+pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<Settings> {
     let required = "clap gives a default";
     Ok(Settings {
         data_dir: matches.get_one::<PathBuf>("data-dir").context(required)?.clone(),
@@ -88,12 +89,13 @@ pub(super) fn settings(matches: &ArgMatches) -> Result<Settings> {
         static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
         gateways: Vec::new(),
         node: None,
+        log,
     })
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    process::log();
-    let settings = settings(matches)?;
+    let log = logging::begin(matches)?;
+    let settings = settings(matches, log)?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let control_plane = ControlPlane::start(&settings).await?;

@@ -91,7 +91,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report.json())?),
     }
     if let Some(file) = &args.write {
-        fs::write(file, report.page()).with_context(|| format!("writing {}", file.display()))?;
+        let before = fs::read_to_string(file).unwrap_or_default();
+        let page = report.page() + report::measured_otherwise(&before);
+        fs::write(file, page).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(())
 }

@@ -155,3 +155,8 @@ impl Report {
         )
     }
 }
+
+/// What a page has below a heading of its own: other commands have measured it, and it stays.
+pub(super) fn measured_otherwise(page: &str) -> &str {
+    page.find("\n## ").map_or("", |it| &page[it..])
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{
     load::quantile,
     machine, objects,
-    report::{Report, Row, Unit},
+    report::{Report, Row, Unit, measured_otherwise},
 };
 use crate::real::text_field;
 
@@ -47,4 +47,10 @@ memory    40.0 MB           -       -";
     assert_eq!(report.table(), expected);
     assert!(report.page().contains("| start | 0.020 s | 2.00 s | 100.0x | once |"));
     assert_eq!(report.json()["rows"][0]["unit"], "/s");
+}
+
+#[test]
+fn what_was_measured_otherwise_stays() {
+    assert_eq!(measured_otherwise("# a\n\n| b |\n\n## c\n\nd\n"), "\n## c\n\nd\n");
+    assert_eq!(measured_otherwise("# a\n\n| b |\n"), "");
 }

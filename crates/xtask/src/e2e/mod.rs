@@ -22,7 +22,7 @@ use crate::tidy::root;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only scripts whose path contains this
+    /// Only scripts whose path contains this, or one of several between commas: 10,20
     #[arg(default_value = "")]
     filter: String,
     /// The program under test
@@ -158,8 +158,25 @@ pub(crate) fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Scri
     let mut paths: Vec<PathBuf> = fs::read_dir(&dir)
         .with_context(|| format!("listing {}", dir.display()))?
         .filter_map(|it| it.ok().map(|it| it.path()))
-        .filter(|it| it.extension().is_some_and(|it| it == "e2e") && it.display().to_string().contains(filter))
+        .filter(|it| it.extension().is_some_and(|it| it == "e2e") && is_wanted(&it.display().to_string(), filter))
         .collect();
     paths.sort();
     paths.iter().map(|it| Script::read(root, it)).collect()
+}
+
+/// Does a path contain one of the words between the commas?
+fn is_wanted(path: &str, filter: &str) -> bool {
+    filter.split(',').any(|it| path.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_words_choose_scripts() {
+        assert!(is_wanted("e2e/node/60-x.e2e", ""));
+        assert!(is_wanted("e2e/node/60-x.e2e", "40,60"));
+        assert!(!is_wanted("e2e/node/60-x.e2e", "40,50"));
+    }
 }

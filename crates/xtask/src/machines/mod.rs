@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only scripts whose path contains this
+    /// Only scripts whose path contains this, or one of several between commas: 10,20
     #[arg(default_value = "")]
     filter: String,
     /// The program under test, built for the machines' architecture

@@ -24,7 +24,7 @@ use world::World;
 
 use super::{Tally, cluster::Cluster};
 
-/// Every case whose `path: name` contains `filter`.
+/// Every case whose `path: name` contains `filter`, or one of several between commas.
 pub(super) fn cases(root: &Path, filter: &str) -> Result<Vec<Case>> {
     let dir = root.join("e2e/pods");
     let entries = fs::read_dir(&dir).with_context(|| format!("listing {}", dir.display()))?;
@@ -35,7 +35,7 @@ pub(super) fn cases(root: &Path, filter: &str) -> Result<Vec<Case>> {
     for path in paths {
         cases.extend(case::read(root, &path)?);
     }
-    cases.retain(|it| format!("{}: {}", it.place, it.name).contains(filter));
+    cases.retain(|it| super::is_wanted(&format!("{}: {}", it.place, it.name), filter));
     Ok(cases)
 }
 

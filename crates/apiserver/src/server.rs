@@ -101,7 +101,7 @@ impl Server {
     ) -> Response {
         let is_head = request.method() == Method::HEAD;
         let mut ctx = Context::new(self.state.clone(), request, peer, identity);
-        let span = tracing::info_span!("request", id = %ctx.id, method = %ctx.method, path = ctx.uri.path());
+        let span = tracing::debug_span!("request", id = %ctx.id, method = %ctx.method, path = ctx.uri.path());
         let response = chain::run(&mut ctx).instrument(span).await;
         if is_head { answer::without_body(response) } else { response }
     }

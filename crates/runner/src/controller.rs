@@ -141,7 +141,7 @@ impl Loop for ControllerLoop {
 
 /// What is logged while a key is thought about, and while its plan is carried out, names both.
 fn span(controller: &str, key: &Key) -> tracing::Span {
-    tracing::info_span!("reconcile", controller, %key)
+    tracing::debug_span!("reconcile", controller, %key)
 }
 
 /// What the mind is asked.

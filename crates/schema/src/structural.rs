@@ -4,7 +4,9 @@
 //! A schema is *structural*: what a value is made of stands apart from the rules that it must keep. Whether a definition is
 //! structural is asked where it is written; here it is taken as it is, and what has no meaning is left out.
 
+mod correlate;
 mod default;
+mod expressions;
 mod formats;
 mod keywords;
 mod lists;
@@ -21,6 +23,8 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
+use self::expressions::Expressions;
+
 /// One schema, or a part of one.
 #[derive(Debug, Default)]
 pub struct Structural {
@@ -33,9 +37,13 @@ pub struct Structural {
     preserves_unknown: bool,
     is_embedded: bool,
     list: ListType,
+    is_atomic_map: bool,
     default: Option<Value>,
     keywords: Keywords,
     logic: Option<Box<Logic>>,
+    expressions: Option<Box<Expressions>>,
+    /// Has the part rules in CEL, or a part within it?
+    has_expressions: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -161,9 +161,9 @@ impl<'a> FromIterator<(Key<'a>, Value<'a>)> for Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(crate) const NONE: Self = Self::Optional(None);
+    pub const NONE: Self = Self::Optional(None);
 
-    pub(crate) fn some(value: Value<'a>) -> Self {
+    pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 

@@ -2,27 +2,41 @@
 
 use serde_json::{Map, Value};
 
-use super::{Bound, Keywords, ListType, Logic, Others, Pattern, Structural, Type};
+use super::{Bound, Expressions, Keywords, ListType, Logic, Others, Pattern, Structural, Type};
 
 impl Structural {
     /// The schema that `openAPIV3Schema` describes. Values of a wrong type count as absent: the definition's own check has
     /// refused them.
     pub fn read(schema: &Value) -> Self {
-        let int_or_string = is_set(schema, "x-kubernetes-int-or-string");
-        Self {
-            types: types(schema, int_or_string),
-            nullable: is_set(schema, "nullable"),
-            properties: entries(schema, "properties").map(|(name, it)| (name.clone(), Self::read(it))).collect(),
-            others: others(&schema["additionalProperties"]),
-            items: schema["items"].is_object().then(|| Box::new(Self::read(&schema["items"]))),
-            preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
-            is_embedded: is_set(schema, "x-kubernetes-embedded-resource"),
-            list: list_type(schema),
-            default: schema.get("default").cloned(),
-            keywords: keywords(schema),
-            logic: logic(schema),
-        }
+        part(schema, true)
     }
+}
+
+fn part(schema: &Value, is_root: bool) -> Structural {
+    let int_or_string = is_set(schema, "x-kubernetes-int-or-string");
+    let mut read = Structural {
+        types: types(schema, int_or_string),
+        nullable: is_set(schema, "nullable"),
+        properties: entries(schema, "properties").map(|(name, it)| (name.clone(), part(it, false))).collect(),
+        others: others(&schema["additionalProperties"]),
+        items: schema["items"].is_object().then(|| Box::new(part(&schema["items"], false))),
+        preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
+        is_embedded: is_set(schema, "x-kubernetes-embedded-resource"),
+        list: list_type(schema),
+        is_atomic_map: schema["x-kubernetes-map-type"] == "atomic",
+        default: schema.get("default").cloned(),
+        keywords: keywords(schema),
+        logic: logic(schema),
+        expressions: Expressions::read(schema, is_root),
+        has_expressions: false,
+    };
+    let values = match &read.others {
+        Others::Values(of) => Some(&**of),
+        Others::Unsaid | Others::Allowed(_) => None,
+    };
+    let mut within = read.properties.values().chain(read.items.as_deref()).chain(values);
+    read.has_expressions = read.expressions.is_some() || within.any(|it| it.has_expressions);
+    read
 }
 
 fn is_set(schema: &Value, field: &str) -> bool {
@@ -53,7 +67,7 @@ fn types(schema: &Value, int_or_string: bool) -> Vec<Type> {
 fn others(others: &Value) -> Others {
     match others {
         Value::Bool(allowed) => Others::Allowed(*allowed),
-        Value::Object(_) => Others::Values(Box::new(Structural::read(others))),
+        Value::Object(_) => Others::Values(Box::new(part(others, false))),
         _ => Others::Unsaid,
     }
 }
@@ -95,13 +109,13 @@ fn keywords(schema: &Value) -> Keywords {
 
 fn logic(schema: &Value) -> Option<Box<Logic>> {
     let list = |field: &str| -> Vec<Structural> {
-        schema[field].as_array().into_iter().flatten().map(Structural::read).collect()
+        schema[field].as_array().into_iter().flatten().map(|it| part(it, false)).collect()
     };
     let logic = Logic {
         all_of: list("allOf"),
         any_of: list("anyOf"),
         one_of: list("oneOf"),
-        not: schema["not"].is_object().then(|| Structural::read(&schema["not"])),
+        not: schema["not"].is_object().then(|| part(&schema["not"], false)),
     };
     let is_empty = logic.all_of.is_empty() && logic.any_of.is_empty() && logic.one_of.is_empty() && logic.not.is_none();
     (!is_empty).then(|| Box::new(logic))

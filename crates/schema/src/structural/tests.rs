@@ -283,3 +283,77 @@ fn knows_formats() {
     }
     assert!(super::formats::holds("unheard-of", "anything"));
 }
+
+#[test]
+fn asks_rules_in_cel() {
+    let schema = json!({ "type": "object", "properties": { "spec": {
+        "type": "object",
+        "x-kubernetes-validations": [
+            { "rule": "self.min <= self.max", "message": "min may not be above max" },
+            { "rule": "self.max < 100", "fieldPath": ".max", "reason": "FieldValueForbidden", "messageExpression": "'max is ' + string(self.max)" },
+            { "rule": "self.max >= oldSelf.max" },
+        ],
+        "properties": {
+            "min": { "type": "integer" },
+            "max": { "type": "integer" },
+            "tags": { "type": "array", "maxItems": 10, "items": {
+                "type": "string", "maxLength": 10, "x-kubernetes-validations": [{ "rule": "self.startsWith('a')" }] } },
+            "made": { "type": "object", "properties": { "by": { "type": "string" } }, "x-kubernetes-validations": [
+                { "rule": "oldSelf.hasValue() || self.by == 'me'", "optionalOldSelf": true, "message": "made by me" },
+                { "rule": "self.by.size() > 0" } ] },
+        },
+    } } });
+    let schema = Structural::read(&schema);
+    let spec = |it: Value| json!({ "spec": it });
+    for (new, old, expected) in [
+        (json!({ "min": 1, "max": 2 }), None, ""),
+        (json!({ "min": 3, "max": 2 }), None, r#"spec: Invalid value: "object": min may not be above max"#),
+        (json!({ "min": 3, "max": 200 }), None, "spec.max: Forbidden: max is 200"),
+        (
+            json!({ "min": 1, "max": 2 }),
+            Some(json!({ "min": 1, "max": 3 })),
+            r#"spec: Invalid value: "object": failed rule: self.max >= oldSelf.max"#,
+        ),
+        (
+            json!({ "min": 1, "max": 2, "tags": ["a", "b"] }),
+            None,
+            r#"spec.tags[1]: Invalid value: "string": failed rule: self.startsWith('a')"#,
+        ),
+        (
+            json!({ "min": 1 }),
+            None,
+            r#"spec: Invalid value: "object": no such key: max evaluating rule: min may not be above max; spec: Invalid value: "object": no such key: max evaluating rule: failed rule: self.max < 100"#,
+        ),
+        (
+            json!({ "min": 1, "max": 2, "made": { "by": "you" } }),
+            None,
+            r#"spec.made: Invalid value: "object": made by me"#,
+        ),
+        (
+            json!({ "min": 1, "max": 2, "made": { "by": "you" } }),
+            Some(json!({ "min": 1, "max": 2, "made": { "by": "" } })),
+            "",
+        ),
+        // The same part is as wrong as it was.
+        (
+            json!({ "min": 0, "max": 2, "made": { "by": "" } }),
+            Some(json!({ "min": 1, "max": 2, "made": { "by": "" } })),
+            "",
+        ),
+    ] {
+        let found = schema.validate_expressions(&spec(new.clone()), old.map(spec).as_ref());
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join("; "), expected, "{new}");
+    }
+}
+
+/// However many items there are, one object costs no more than the budget.
+#[test]
+fn expressions_end_with_their_budget() {
+    let schema = json!({ "type": "object", "properties": { "list": { "type": "array", "items": {
+        "type": "string", "x-kubernetes-validations": [{ "rule": "[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a + b + c > 0)))" }] } } } });
+    let object = json!({ "list": vec!["a"; 20_000] });
+    let found = Structural::read(&schema).validate_expressions(&object, None);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].message.contains("cost"), "{found:?}");
+}

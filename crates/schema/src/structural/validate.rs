@@ -6,7 +6,7 @@ use std::fmt::Write;
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
-use super::{ListType, Others, Structural, Type, report::Report};
+use super::{Others, Structural, Type, correlate::Before, report::Report};
 
 impl Structural {
     /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
@@ -102,6 +102,7 @@ impl Walk {
         if !schema.keywords.size(&self.path, entries.len(), report) {
             return;
         }
+        let old = schema.correlated(old);
         for (name, value) in entries {
             if let Some(of) = schema.property(name) {
                 let length = self.path.len();
@@ -130,25 +131,6 @@ impl Walk {
     }
 }
 
-/// The items that stood in a list before, by their keys. Those of sets and of atomic lists have none.
-struct Before<'a>(Vec<(Value, &'a Value)>);
-
-impl<'a> Before<'a> {
-    fn of(schema: &Structural, old: Option<&'a Value>) -> Self {
-        let ListType::Map(keys) = &schema.list else { return Self(Vec::new()) };
-        let items = old.and_then(Value::as_array).into_iter().flatten();
-        let mut keyed: Vec<_> = items.map(|it| (schema.key(keys, it), it)).collect();
-        keyed.sort_by_cached_key(|it| it.0.to_string());
-        Self(keyed)
-    }
-
-    fn find(&self, schema: &Structural, item: &Value) -> Option<&'a Value> {
-        let ListType::Map(keys) = &schema.list else { return None };
-        let key = schema.key(keys, item).to_string();
-        self.0.binary_search_by(|it| it.0.to_string().cmp(&key)).ok().map(|at| self.0[at].1)
-    }
-}
-
 fn named(value: &Value) -> Option<Type> {
     Some(match value {
         Value::Null => return None,
@@ -162,7 +144,7 @@ fn named(value: &Value) -> Option<Type> {
 }
 
 impl Type {
-    fn as_str(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Array => "array",
             Self::Boolean => "boolean",

@@ -61,6 +61,11 @@ pub(crate) fn go_millis(duration: Duration) -> String {
     if minutes == 0 { format!("{seconds}s") } else { format!("{minutes}m{seconds}s") }
 }
 
+/// The pause before the next try of something that failed `failures` times in a row: 1 s, 2 s, 4 s, up to `longest`.
+pub(crate) fn pause(failures: u32, longest: u64) -> Duration {
+    Duration::from_secs((1_u64 << failures.saturating_sub(1).min(16)).min(longest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

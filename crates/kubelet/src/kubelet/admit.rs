@@ -1,0 +1,58 @@
+//! Decides on pods that have not been decided on, once all is known that the decision needs.
+
+use corten_api::core::v1::{Node, Pod};
+
+use crate::{
+    ApiEffect, ApiFailure, Effect,
+    kubelet::Kubelet,
+    node::admission::{Rejection, verdict},
+    pod::admission::NewestNode,
+    spec::node_selection::is_selective,
+};
+
+impl Kubelet {
+    /// Decides on a pod that has not been decided on, once all is known that the decision needs.
+    pub(crate) fn admit(&mut self, uid: &str, effects: &mut Vec<Effect>) {
+        let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
+        let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
+        if is_leaving
+            || machine.admission.newest_node == NewestNode::Asked
+            || !self.runtime_is_known
+            || self.waits_for_boot()
+            || !(self.pods_are_known || machine.is_static())
+        {
+            return;
+        }
+        let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
+        let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
+        let verdict = verdict(&machine.pod, &ground, &taken);
+        let may_be_outdated =
+            self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
+        let Some(machine) = self.pods.get_mut(uid) else { return };
+        if may_be_outdated && machine.admission.newest_node == NewestNode::NotAsked {
+            machine.admission.newest_node = NewestNode::Asked;
+            let (name, pod) = (self.config.node_name.clone(), machine.who.clone());
+            effects.push(Effect::Api(ApiEffect::ReadNode { name, pod }));
+        } else {
+            machine.admission.verdict = Some(verdict);
+        }
+    }
+
+    /// Where the Node could not be read, what is known of it decides.
+    pub(crate) fn node_read(&mut self, uid: &str, result: Result<Box<Node>, ApiFailure>) -> Vec<String> {
+        if let Ok(node) = result {
+            self.node.set_node(Some(node));
+        }
+        if let Some(machine) = self.pods.get_mut(uid) {
+            machine.admission.newest_node = NewestNode::Told;
+        }
+        self.undecided()
+    }
+
+    /// Those that wait for the decision, in the order upstream decides: the oldest first.
+    pub(crate) fn undecided(&self) -> Vec<String> {
+        let mut pods: Vec<_> = self.pods.iter().filter(|(_, it)| it.in_api && !it.is_decided()).collect();
+        pods.sort_by_key(|(_, it)| it.pod.metadata.creation_timestamp.as_ref().map(|it| it.0));
+        pods.into_iter().map(|(uid, _)| uid.clone()).collect()
+    }
+}

@@ -1,0 +1,456 @@
+//! The mind of one node: it is told what happened, changes what is known, and has each pod that this touches synced.
+
+pub(crate) mod admit;
+pub(crate) mod evict;
+pub(crate) mod housekeeping;
+pub(crate) mod manifests;
+pub(crate) mod mirrors;
+pub(crate) mod resize;
+pub(crate) mod shutdown;
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use corten_api::core::v1::{Container, Pod};
+use corten_meta::Time;
+
+use crate::{
+    ApiFailure, Config, Effect, Event, Failure, Outcome, PodRef, Snapshot, Source,
+    node::{image_gc::Garbage, pressure::Pressure, status::NodeMachine},
+    pod::{
+        container_record::{Frame, Track},
+        containers,
+        context::Context,
+        image_state,
+        machine::{PatchState, PodMachine},
+        probe,
+        termination::Ending,
+    },
+    spec::{
+        env_file::EnvFilesRead,
+        image_volumes::volume_of,
+        pod::{any_container_named, spec_of},
+        runtime_class::RuntimeClasses,
+        services::Services,
+        sources::{self, Sources},
+    },
+    static_pods::{
+        manifest::Manifests,
+        mirror::{self, Mirrors},
+    },
+};
+
+/// The mind of one node.
+pub struct Kubelet {
+    config: Config,
+    node: NodeMachine,
+    /// By uid.
+    pods: BTreeMap<String, PodMachine>,
+    sources: Sources,
+    services: Services,
+    runtime_classes: RuntimeClasses,
+    manifests: Manifests,
+    mirrors: Mirrors,
+    pressure: Pressure,
+    relief: evict::Relief,
+    garbage: Garbage,
+    shutdown: Option<shutdown::Shutdown>,
+    /// Before the first snapshot nothing is begun: what already runs is to be adopted.
+    runtime_is_known: bool,
+    /// Before the API's list is complete no stranger is stopped.
+    pods_are_known: bool,
+    /// What was removed, and when: an older snapshot may still show it.
+    removed: BTreeMap<String, Time>,
+    node_wake: Option<Time>,
+    wake: Option<Time>,
+}
+
+impl Kubelet {
+    pub fn new(config: Config) -> Self {
+        let manifests = Manifests::new(!config.has_manifests);
+        Self {
+            config,
+            manifests,
+            mirrors: Mirrors::default(),
+            pressure: Pressure::default(),
+            relief: evict::Relief::default(),
+            garbage: Garbage::default(),
+            shutdown: None,
+            node: NodeMachine::default(),
+            pods: BTreeMap::new(),
+            sources: Sources::default(),
+            services: Services::default(),
+            runtime_classes: RuntimeClasses::default(),
+            runtime_is_known: false,
+            pods_are_known: false,
+            removed: BTreeMap::new(),
+            node_wake: None,
+            wake: None,
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes one event in and says what is to be done.
+    pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let changed = self.take_in(event, now, &mut effects);
+        for uid in changed {
+            self.look(&uid, now, &mut effects);
+        }
+        let care_wake = self.tend_node(now, &mut effects);
+        self.node_wake = self.node.look(&self.config, now, &mut effects);
+        let mirror_wake = self.tend_mirrors(now, &mut effects);
+        let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake);
+        let wake = self.pods.values().filter_map(|it| it.wake).chain(wakes).min();
+        if wake.is_some() && wake != self.wake {
+            effects.extend(wake.map(Effect::WakeAt));
+        }
+        self.wake = wake;
+        effects
+    }
+
+    /// Changes what is known and names the pods that must be looked at.
+    fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<String> {
+        match event {
+            Event::Pod(pod) => self.pod_seen(pod, now, effects).into_iter().collect(),
+            Event::PodGone(who) if self.mirror_gone(&who) => {
+                self.manifests.of.get(&who.key).cloned().into_iter().collect()
+            }
+            Event::PodGone(who) => match self.pods.get_mut(&who.uid) {
+                Some(machine) => {
+                    machine.in_api = false;
+                    vec![who.uid]
+                }
+                None => Vec::new(),
+            },
+            Event::PodsSynced => {
+                self.pods_are_known = true;
+                self.all()
+            }
+            Event::Source { source, data } => {
+                if self.sources.update(&source, data) {
+                    let names_it = |it: &PodMachine| sources::named_by(&it.pod).contains(&source);
+                    return self.pods.iter().filter(|(_, it)| names_it(it)).map(|(uid, _)| uid.clone()).collect();
+                }
+                Vec::new()
+            }
+            Event::Service { key, service } => {
+                self.services.update(key, service);
+                Vec::new()
+            }
+            Event::RuntimeClass { name, handler } => {
+                self.runtime_classes.update(name, handler);
+                Vec::new()
+            }
+            Event::RuntimeClassesSynced => {
+                self.runtime_classes.are_known = true;
+                self.all()
+            }
+            Event::ServicesSynced => {
+                self.services.are_known = true;
+                self.all()
+            }
+            Event::Token { pod, wish, result } => {
+                self.with(&pod.uid, now, effects, |machine, cx| machine.token_done(&wish, result, cx));
+                vec![pod.uid]
+            }
+            Event::Snapshot(snapshot) => self.observe(&snapshot, now),
+            Event::Done { pod, outcome } => {
+                self.done(&pod, outcome, now, effects);
+                vec![pod.uid]
+            }
+            Event::StatusPatched { pod, result } => {
+                self.status_patched(&pod, result, now, effects);
+                vec![pod.uid]
+            }
+            Event::Manifests(manifests) => self.read_manifests(manifests, now, effects),
+            Event::MirrorCreated { key, result } => {
+                self.mirror_written(&key, result.map(Some), now);
+                self.manifests.of.get(&key).cloned().into_iter().collect()
+            }
+            Event::PodDeleted { pod, result } if self.mirror_written(&pod.key, result.clone().map(|()| None), now) => {
+                self.manifests.of.get(&pod.key).cloned().into_iter().collect()
+            }
+            Event::PodDeleted { pod, result } => {
+                self.with(&pod.uid, now, effects, |machine, cx| machine.deleted_from_api(result, cx));
+                vec![pod.uid]
+            }
+            Event::Node(node) => {
+                self.node.set_node(node);
+                self.undecided()
+            }
+            Event::NodeWritten(result) => {
+                self.node.written(result, now);
+                self.undecided()
+            }
+            Event::NodeRead { pod, result } => self.node_read(&pod.uid, result),
+            Event::LeaseRenewed(result) => {
+                self.node.lease_renewed(&result, now);
+                Vec::new()
+            }
+            Event::Facts(facts) => {
+                self.node.set_facts(facts);
+                self.undecided()
+            }
+            Event::OfNode(news) => self.node_told(news, now, effects),
+            Event::Tick => {
+                // Even a timer that rang too early must be set anew.
+                self.wake = None;
+                let is_due = |it: &PodMachine| it.wake.is_some_and(|it| it <= now);
+                self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
+            }
+        }
+    }
+
+    /// Undecided ones last: by then it is known what the others take.
+    fn all(&self) -> Vec<String> {
+        let decided = self.pods.iter().filter(|(_, it)| !it.in_api || it.is_decided()).map(|(uid, _)| uid.clone());
+        decided.chain(self.undecided()).collect()
+    }
+
+    fn pod_seen(&mut self, pod: Box<Pod>, now: Time, effects: &mut Vec<Effect>) -> Option<String> {
+        let who = PodRef::of(&pod);
+        if who.uid.is_empty() || spec_of(&pod).node_name.as_ref() != Some(&self.config.node_name) {
+            return None;
+        }
+        if mirror::is_mirror(&pod) {
+            return self.mirror_seen(pod);
+        }
+        let pod: Arc<Pod> = Arc::from(pod);
+        match self.pods.get_mut(&who.uid) {
+            Some(machine) if machine.in_api && version(&pod) < version(&machine.pod) => return None,
+            Some(machine) => {
+                machine.take(pod);
+                machine.in_api = true;
+            }
+            None => {
+                self.pods.insert(who.uid.clone(), PodMachine::new(who.clone(), pod, true, now));
+            }
+        }
+        self.follow(effects);
+        Some(who.uid)
+    }
+
+    /// Follows the ConfigMaps and Secrets of the pods that are still wanted.
+    fn follow(&mut self, effects: &mut Vec<Effect>) {
+        let wanted = self.pods.values().filter(|it| it.in_api);
+        let needed: BTreeSet<Source> = wanted.flat_map(|it| sources::named_by(&it.pod)).collect();
+        effects.extend(self.sources.follow(&needed));
+    }
+
+    fn observe(&mut self, snapshot: &Snapshot, now: Time) -> Vec<String> {
+        let shown: BTreeSet<&str> = (snapshot.sandboxes.iter().map(|it| it.id.as_str()))
+            .chain(snapshot.containers.iter().map(|it| it.id.as_str()))
+            .collect();
+        self.removed.retain(|id, at| Some(*at) >= snapshot.taken_at || shown.contains(id.as_str()));
+        // Whoever has something here is someone, even if the API does not know of them.
+        let owners = (snapshot.sandboxes.iter().map(|it| (&it.id, &it.pod)))
+            .chain(snapshot.containers.iter().map(|it| (&it.id, &it.pod)))
+            .filter(|(id, who)| !who.uid.is_empty() && !self.removed.contains_key(*id));
+        let owners: Vec<PodRef> = owners.map(|it| it.1.clone()).collect();
+        for who in owners {
+            if !self.pods.contains_key(&who.uid) {
+                self.adopt_stranger(who, now);
+            }
+        }
+        for machine in self.pods.values_mut() {
+            machine.observe(snapshot, &self.removed);
+            machine.heed_stops(&self.config.stopped_with_machine);
+        }
+        self.runtime_is_known = true;
+        self.all()
+    }
+
+    /// A pod of which something is here, and which the API may not know of.
+    fn adopt_stranger(&mut self, who: PodRef, now: Time) -> String {
+        let uid = who.uid.clone();
+        let pod = Arc::new(stranger(&who));
+        self.pods.insert(uid.clone(), PodMachine::new(who, pod, false, now));
+        uid
+    }
+
+    fn status_patched(
+        &mut self,
+        pod: &PodRef,
+        result: Result<Box<Pod>, ApiFailure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) {
+        let mirror = result.as_ref().ok().filter(|it| mirror::is_mirror(it)).cloned();
+        self.with(&pod.uid, now, effects, |machine, cx| match result {
+            Ok(newer) => {
+                let sent = std::mem::take(&mut machine.patch.sent);
+                let made = newer.metadata.resource_version.clone();
+                machine.patch = PatchState { sent, made, ..PatchState::default() };
+                if !machine.is_static() && version(&newer) >= version(&machine.pod) {
+                    machine.take(Arc::from(newer));
+                }
+            }
+            Err(failure) => machine.patch_failed(&failure, cx),
+        });
+        if let Some(mirror) = mirror {
+            self.mirror_seen(mirror);
+        }
+    }
+
+    /// Calls `act` with the pod and a context; nothing where there is no such pod.
+    fn with(
+        &mut self,
+        uid: &str,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        act: impl FnOnce(&mut PodMachine, &mut Context<'_>),
+    ) -> Option<Time> {
+        let machine = self.pods.get_mut(uid)?;
+        let (facts, effects_so_far) = (self.node.facts(), std::mem::take(effects));
+        let mut cx = Context {
+            config: &self.config,
+            facts,
+            sources: &self.sources,
+            services: &self.services,
+            runtime_classes: &self.runtime_classes,
+            now,
+            effects: effects_so_far,
+            wake: None,
+        };
+        act(machine, &mut cx);
+        *effects = cx.effects;
+        cx.wake
+    }
+
+    fn look(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
+        let Some(machine) = self.pods.get(uid) else { return };
+        let is_static = machine.is_static();
+        let all_are_known = self.pods_are_known && self.manifests.are_known;
+        if !(machine.in_api || is_static || all_are_known) {
+            return;
+        }
+        // As upstream: of two static pods of one name the newer one waits until the other is gone.
+        let key = machine.who.key.clone();
+        let waits = |it: &PodMachine| it.who.key == key && it.who.uid != uid && it.is_static() && !it.in_api;
+        if is_static && machine.in_api && self.pods.values().any(waits) {
+            return;
+        }
+        let runtime_is_known = self.runtime_is_known;
+        let was_decided = machine.is_decided();
+        self.admit(uid, effects);
+        let resize_wake = self.consider_resize(uid, now, effects);
+        let wake = self.with(uid, now, effects, |machine, cx| {
+            if !was_decided {
+                machine.note_rejection(cx);
+            }
+            machine.look(cx, runtime_is_known);
+        });
+        let Some(machine) = self.pods.get_mut(uid) else { return };
+        machine.wake = wake.into_iter().chain(resize_wake).min();
+        let is_gone = !machine.in_api || machine.is_static();
+        if is_gone && machine.ending.as_ref().is_some_and(Ending::is_over) {
+            let gone = self.pods.remove(uid);
+            self.follow(effects);
+            // Another pod may have the name by now.
+            if !self.pods.values().any(|it| it.who.key == key) {
+                effects.push(Effect::Forget { pod: key.clone() });
+            }
+            if let Some(newer) = self.manifests.of.get(&key).cloned() {
+                // The file went and came back while its pod was ending.
+                if let Some(gone) = gone.filter(|it| it.who.uid == newer) {
+                    self.pods.insert(newer.clone(), gone.anew(now));
+                    self.attach_mirrors();
+                }
+                self.look(&newer, now, effects);
+            }
+        }
+    }
+
+    fn done(&mut self, pod: &PodRef, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) {
+        match &outcome {
+            Outcome::SandboxRemoved { id, result: Ok(()) } | Outcome::Removed { id, result: Ok(()), .. } => {
+                self.removed.insert(id.clone(), now);
+            }
+            _ => {}
+        }
+        self.with(&pod.uid, now, effects, |machine, cx| apply(machine, outcome, cx));
+    }
+}
+
+/// Tells a pod how one of its effects ended.
+fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
+    let failure = |it: Failure| it.message;
+    match outcome {
+        Outcome::Volumes(result) => machine.volumes_done(result, cx),
+        Outcome::Sandbox(result) => machine.sandbox_done(result, cx),
+        Outcome::SandboxStopped { id, result } => machine.sandbox_ended(&id, false, result, cx),
+        Outcome::SandboxRemoved { id, result } => machine.sandbox_ended(&id, true, result, cx),
+        Outcome::FilesRead { container, result } => {
+            let result = result.map_err(failure);
+            on(machine, &container, cx, |track, _, _| track.env_files = EnvFilesRead::Done(result));
+        }
+        Outcome::Resized(result) => machine.resized(result, cx),
+        Outcome::PodRemoved(result) => machine.files_removed(result, cx),
+        Outcome::Image { container, result } if volume_of(&container).is_some() => {
+            let volume = volume_of(&container).unwrap_or_default();
+            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
+        }
+        Outcome::Pulled { container, result } if volume_of(&container).is_some() => {
+            let volume = volume_of(&container).unwrap_or_default();
+            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
+        }
+        Outcome::Image { container, result } => {
+            on(machine, &container, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
+        }
+        Outcome::Pulled { container, result } => {
+            on(machine, &container, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
+        }
+        Outcome::Container { container, result, .. } => {
+            on(machine, &container, cx, |track, frame, cx| containers::started(track, frame, result, cx));
+        }
+        Outcome::Stopped { container, id, result } => {
+            on(machine, &container, cx, |track, _, cx| containers::stopped(track, &id, result.is_ok(), cx));
+        }
+        Outcome::Removed { container, id, result } => {
+            on(machine, &container, cx, |track, _, cx| track.removed(&id, result.is_ok(), cx.now));
+        }
+        Outcome::Probed { container, id, probe, verdict } => {
+            on(machine, &container, cx, |track, frame, cx| probe::answered(track, frame, &id, probe, &verdict, cx));
+        }
+        Outcome::Hooked { container, id, hook, result } => {
+            let result = result.map_err(failure);
+            on(machine, &container, cx, |track, frame, cx| containers::hooked(track, frame, &id, hook, result, cx));
+        }
+        Outcome::LogTail { container, text } => {
+            on(machine, &container, cx, |track, _, _| track.log_tail = text);
+        }
+    }
+}
+
+/// Calls `act` for a container by name, even one the spec does not have.
+fn on(
+    machine: &mut PodMachine,
+    name: &str,
+    cx: &mut Context<'_>,
+    act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>),
+) {
+    let pod = machine.pod.clone();
+    let stranger = || Cow::Owned(Container { name: name.into(), ..Container::default() });
+    machine.with_track(&any_container_named(&pod, name).unwrap_or_else(stranger), cx, act);
+}
+
+/// All that is known of a pod the API does not have.
+fn stranger(who: &PodRef) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.namespace = Some(who.key.namespace.clone());
+    pod.metadata.name = Some(who.key.name.clone());
+    pod.metadata.uid = Some(who.uid.clone());
+    pod
+}
+
+/// Newer objects have larger numbers; what is no number counts as oldest.
+pub(crate) fn version(pod: &Pod) -> u64 {
+    pod.metadata.resource_version.as_ref().and_then(|it| it.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,210 @@
+//! Does the node take a pod that was given to it? A pod that came past the scheduler, with `spec.nodeName` set by hand,
+//! must not overcommit the node unseen: it fails, with upstream's reasons and words, before anything of it begins.
+//!
+//! Decided once, when the pod is first seen: `status.startTime` is the mark of a pod that was taken. Upstream makes room
+//! for critical pods by evicting others; this one does not.
+
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Pod, Taint};
+
+use crate::{
+    Qos,
+    node::shutdown,
+    spec::{
+        node_selection::{allows, tolerates, tolerates_taint},
+        pod::{all_containers, is_static, is_system_critical, spec_of},
+        requests::{Given, host_ports, requests},
+        sandbox::{self, qos},
+    },
+};
+
+const NODE_AFFINITY: &str = "NodeAffinity";
+const TAINT_TOLERATION: &str = "TaintToleration";
+
+pub(crate) const EVICTED: &str = "Evicted";
+
+/// What a node is to a pod that wants in.
+pub(crate) struct Ground {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) taints: Vec<Taint>,
+    pub(crate) operating_system: String,
+    /// CPU in thousandths, all else in units.
+    pub(crate) allocatable: BTreeMap<String, i64>,
+    pub(crate) pods_max: i64,
+    pub(crate) allowed_sysctls: Vec<String>,
+    pub(crate) has_app_armor: bool,
+    /// The runtime keeps to `supplementalGroupsPolicy`.
+    pub(crate) keeps_groups_policy: bool,
+    /// The conditions of shortage that are the case.
+    pub(crate) pressed: Vec<&'static str>,
+    pub(crate) is_shutting_down: bool,
+}
+
+/// Why a pod is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+}
+
+impl Rejection {
+    pub(crate) fn is_of_the_node_object(&self) -> bool {
+        [NODE_AFFINITY, TAINT_TOLERATION].contains(&self.reason)
+    }
+}
+
+/// As upstream, of several reasons the first is told.
+pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
+    check_pressure(pod, ground)?;
+    check_sysctls(pod, &ground.allowed_sysctls)?;
+    check_security(pod, ground)?;
+    check_room(pod, ground, taken)?;
+    if !allows(pod, &ground.name, &ground.labels) {
+        return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
+    }
+    let given = Given::of(taken.iter().flat_map(|it| host_ports(it)));
+    if host_ports(pod).any(|wanted| given.collides(wanted)) {
+        return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
+    }
+    if !tolerates(pod, &ground.taints) {
+        return Err(predicate(TAINT_TOLERATION, "node(s) had untolerated taint(s)"));
+    }
+    if spec_of(pod).os.as_ref().is_some_and(|it| it.name != ground.operating_system) {
+        let message = "Failed to admit pod as the OS field doesn't match node OS".into();
+        return Err(Rejection { reason: "PodOSNotSupported", message });
+    }
+    Ok(())
+}
+
+/// As upstream: while memory is short, nobody who asks for none of it; while anything else is, nobody the system can be
+/// without.
+fn check_pressure(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
+    if ground.is_shutting_down {
+        return Err(Rejection { reason: shutdown::NOT_ADMITTED, message: shutdown::NOT_ADMITTED_MESSAGE.into() });
+    }
+    if ground.pressed.is_empty() || is_static(pod) || is_system_critical(pod) {
+        return Ok(());
+    }
+    if ground.pressed == ["MemoryPressure"] {
+        let key = "node.kubernetes.io/memory-pressure".to_owned();
+        let taint = Taint { key, effect: "NoSchedule".into(), ..Taint::default() };
+        if qos(pod) != Qos::BestEffort || tolerates_taint(pod, &taint) {
+            return Ok(());
+        }
+    }
+    let message = format!("The node had condition: [{}]. ", ground.pressed.join(" "));
+    Err(Rejection { reason: EVICTED, message })
+}
+
+fn predicate(name: &'static str, why: &str) -> Rejection {
+    Rejection { reason: name, message: format!("Predicate {name} failed: {why}") }
+}
+
+pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
+    let lacks = |reason, name: &str, requested: i64, used: i64, capacity: i64| {
+        let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
+        Err(Rejection { reason, message: format!("Node didn't have enough resource: {name}, {numbers}") })
+    };
+    let n_pods = i64::try_from(taken.len()).unwrap_or(i64::MAX);
+    if n_pods >= ground.pods_max {
+        return lacks("OutOfpods", "pods", 1, n_pods, ground.pods_max);
+    }
+    let wanted = requests(pod);
+    let used: Vec<_> = taken.iter().map(|it| requests(it)).collect();
+    for (name, reason) in [
+        ("cpu", "OutOfcpu"),
+        ("memory", "OutOfmemory"),
+        ("ephemeral-storage", "OutOfephemeral-storage"),
+        ("hugepages-2Mi", "OutOfhugepages-2Mi"),
+        ("hugepages-1Gi", "OutOfhugepages-1Gi"),
+    ] {
+        // As upstream: extended resources, which a device plugin would have made the node's, are not looked at.
+        let requested = wanted.get(name).copied().unwrap_or(0);
+        let used = used.iter().filter_map(|it| it.get(name)).fold(0_i64, |sum, it| sum.saturating_add(*it));
+        let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
+        if requested > 0 && requested > capacity.saturating_sub(used) {
+            return lacks(reason, name, requested, used, capacity);
+        }
+    }
+    Ok(())
+}
+
+/// The kernel parameters a pod may set without harm to others, each with what keeps it the pod's own.
+const SAFE_SYSCTLS: [(&str, Scope); 12] = [
+    ("kernel.shm_rmid_forced", Scope::Ipc),
+    ("net.ipv4.ip_local_port_range", Scope::Net),
+    ("net.ipv4.tcp_syncookies", Scope::Net),
+    ("net.ipv4.ping_group_range", Scope::Net),
+    ("net.ipv4.ip_unprivileged_port_start", Scope::Net),
+    ("net.ipv4.ip_local_reserved_ports", Scope::Net),
+    ("net.ipv4.tcp_keepalive_time", Scope::Net),
+    ("net.ipv4.tcp_fin_timeout", Scope::Net),
+    ("net.ipv4.tcp_keepalive_intvl", Scope::Net),
+    ("net.ipv4.tcp_keepalive_probes", Scope::Net),
+    ("net.ipv4.tcp_rmem", Scope::Net),
+    ("net.ipv4.tcp_wmem", Scope::Net),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Ipc,
+    Net,
+}
+
+/// What only some runtimes and kernels have. As upstream, such a pod fails where they have not.
+fn check_security(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
+    if !ground.keeps_groups_policy && sandbox::keeps_groups_strictly(pod) {
+        let message = "SupplementalGroupsPolicy=Strict is not supported in this node".into();
+        return Err(Rejection { reason: "SupplementalGroupsPolicyNotSupported", message });
+    }
+    if !ground.has_app_armor && wants_app_armor(pod) {
+        let message = "Cannot enforce AppArmor: AppArmor is not enabled on the host".into();
+        return Err(Rejection { reason: "AppArmor", message });
+    }
+    Ok(())
+}
+
+fn wants_app_armor(pod: &Pod) -> bool {
+    let contexts = all_containers(pod).filter_map(|it| it.security_context.as_ref()?.app_armor_profile.as_ref());
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.app_armor_profile.as_ref());
+    // The old form of the field: what it asks for is the same.
+    let old = pod.metadata.annotations.iter().flatten();
+    let mut old = old.filter(|(name, _)| name.starts_with("container.apparmor.security.beta.kubernetes.io/"));
+    contexts.chain(of_pod).any(|it| it.type_ != "Unconfined") || old.any(|(_, profile)| profile != "unconfined")
+}
+
+fn check_sysctls(pod: &Pod, allowed: &[String]) -> Result<(), Rejection> {
+    let spec = spec_of(pod);
+    let sysctls = spec.security_context.as_ref().and_then(|it| it.sysctls.as_ref());
+    for sysctl in sysctls.into_iter().flatten() {
+        // Both separators mean the same.
+        let name = sysctl.name.replace('/', ".");
+        let why = match SAFE_SYSCTLS.iter().find(|it| it.0 == name).map(|it| it.1) {
+            None if !allowed.iter().any(|it| is_allowed_by(it, &name)) => "not allowlisted",
+            None if name.starts_with("net.") && spec.host_network == Some(true) => "not allowed with host net enabled",
+            None if is_of_ipc(&name) && spec.host_ipc == Some(true) => "not allowed with host ipc enabled",
+            None => continue,
+            Some(Scope::Net) if spec.host_network == Some(true) => "not allowed with host net enabled",
+            Some(Scope::Ipc) if spec.host_ipc == Some(true) => "not allowed with host ipc enabled",
+            Some(_) => continue,
+        };
+        let message = format!("forbidden sysctl: {name:?} {why}");
+        return Err(Rejection { reason: "SysctlForbidden", message });
+    }
+    Ok(())
+}
+
+fn is_allowed_by(pattern: &str, name: &str) -> bool {
+    let pattern = pattern.replace('/', ".");
+    match pattern.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == pattern,
+    }
+}
+
+/// As upstream: which parameters belong to a namespace of IPC.
+fn is_of_ipc(name: &str) -> bool {
+    ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|it| name.starts_with(it)) || name == "kernel.sem"
+}

@@ -1,0 +1,559 @@
+//! This node at the API: its Node, registered and kept up to date, and its Lease, the sign of life.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use corten_api::core::v1::{Node, NodeCondition};
+use corten_meta::{ObjectReference, Quantity, Time};
+use corten_reconcile::EventType;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    ApiEffect, ApiFailure, Config, Effect, NodeFacts, RuntimeHandler, Signal,
+    backoff::pause,
+    node::{admission::Ground, shutdown},
+    spec::requests,
+};
+
+/// The Node's annotation that names, by commas, what the machine cannot do of what Kubernetes knows.
+pub const LACKS: &str = "corten.dev/machine-lacks";
+
+const HEARTBEAT: Duration = Duration::from_secs(300);
+const LEASE_RENEWAL: Duration = Duration::from_secs(10);
+const LEASE_SECONDS: i32 = 40;
+
+/// What is known of the Node and of the machine it stands for.
+#[derive(Debug, Default)]
+pub(crate) struct NodeMachine {
+    /// `None`: the API has not said yet.
+    node: Option<Option<Box<Node>>>,
+    facts: Option<Box<NodeFacts>>,
+    write_in_flight: bool,
+    failures: u32,
+    retry_at: Option<Time>,
+    lease_in_flight: bool,
+    lease_at: Option<Time>,
+    announced: bool,
+    /// What was last sent, and the version it made: as with a pod's status.
+    sent: Value,
+    made: u64,
+    /// The conditions of shortage that are the case.
+    pressed: Vec<&'static str>,
+    is_shutting_down: bool,
+    /// Until when the Node is known to be as it should, if nothing is heard: this is asked at each step.
+    right_until: Option<Time>,
+}
+
+impl NodeMachine {
+    pub(crate) fn facts(&self) -> Option<&NodeFacts> {
+        self.facts.as_deref()
+    }
+
+    pub(crate) fn uid(&self) -> Option<&str> {
+        self.node.as_ref()?.as_ref()?.metadata.uid.as_deref()
+    }
+
+    /// What the conditions are to say.
+    pub(crate) fn set_state(&mut self, pressed: Vec<&'static str>, is_shutting_down: bool) {
+        if (&self.pressed, self.is_shutting_down) != (&pressed, is_shutting_down) {
+            (self.pressed, self.is_shutting_down) = (pressed, is_shutting_down);
+            self.right_until = None;
+        }
+    }
+
+    fn state(&self) -> State<'_> {
+        State { pressed: &self.pressed, is_shutting_down: self.is_shutting_down }
+    }
+
+    pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
+        self.facts = Some(facts);
+        self.right_until = None;
+    }
+
+    pub(crate) fn set_node(&mut self, node: Option<Box<Node>>) {
+        if version(self.node.as_ref().and_then(|it| it.as_deref())) <= version(node.as_deref()) || node.is_none() {
+            self.node = Some(node);
+            self.right_until = None;
+        }
+    }
+
+    /// There is a Node at the API, as far as is known here.
+    pub(crate) fn is_registered(&self) -> bool {
+        matches!(self.node, Some(Some(_)))
+    }
+
+    pub(crate) fn written(&mut self, result: Result<Box<Node>, ApiFailure>, now: Time) {
+        self.write_in_flight = false;
+        match result {
+            Ok(node) => {
+                (self.failures, self.retry_at) = (0, None);
+                self.made = version(Some(&node));
+                self.set_node(Some(node));
+            }
+            Err(_) => {
+                self.failures += 1;
+                self.retry_at = Some(now.after(pause(self.failures, 30)));
+            }
+        }
+    }
+
+    pub(crate) fn lease_renewed(&mut self, result: &Result<(), ApiFailure>, now: Time) {
+        self.lease_in_flight = false;
+        let wait = if result.is_ok() { LEASE_RENEWAL } else { Duration::from_secs(2) };
+        self.lease_at = Some(now.after(wait));
+    }
+
+    /// What the node is to a pod that wants in; `None` while that is not known. A pod that selects nodes waits for the
+    /// Node, whose labels may be others' work.
+    pub(crate) fn ground(&self, config: &Config, is_selective: bool) -> Option<Ground> {
+        let facts = self.facts.as_ref()?;
+        if is_selective && self.node.is_none() {
+            return None;
+        }
+        let node = self.node.as_ref().and_then(Option::as_ref);
+        let allocatable = allocatable(config, facts);
+        let amount = |(name, text): (&String, &Value)| {
+            let quantity: Quantity = text.as_str()?.parse().ok()?;
+            Some((name.clone(), requests::amount(name, quantity)))
+        };
+        Some(Ground {
+            name: config.node_name.clone(),
+            labels: node.and_then(|it| it.metadata.labels.clone()).unwrap_or_else(|| labels(config, facts)),
+            taints: node.and_then(|it| it.spec.as_ref()?.taints.clone()).unwrap_or_default(),
+            operating_system: facts.operating_system.clone(),
+            allocatable: allocatable.as_object().into_iter().flatten().filter_map(amount).collect(),
+            pods_max: config.max_pods,
+            allowed_sysctls: config.allowed_unsafe_sysctls.clone(),
+            has_app_armor: facts.app_armor,
+            keeps_groups_policy: facts.keeps_groups_policy,
+            pressed: self.pressed.clone(),
+            is_shutting_down: self.is_shutting_down,
+        })
+    }
+
+    /// Registers, corrects, renews, as far as nothing is under way; and says when to look again.
+    pub(crate) fn look(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let (Some(node), Some(facts)) = (&self.node, &self.facts) else { return None };
+        let Some(node) = node else {
+            return self.register(config, now, effects);
+        };
+        if !self.announced {
+            self.announced = true;
+            effects.push(event(config, "Starting", "Starting kubelet.".into()));
+            effects.extend(standing(config, facts, self.state(), node, now));
+        }
+        let mut wake = Vec::new();
+        if !self.lease_in_flight {
+            match self.lease_at.filter(|it| *it > now) {
+                Some(at) => wake.push(at),
+                None => {
+                    self.lease_in_flight = true;
+                    effects.push(lease(config, node, now));
+                }
+            }
+        }
+        if self.write_in_flight {
+            return wake.into_iter().min();
+        }
+        if let Some(retry_at) = self.retry_at.filter(|it| *it > now) {
+            wake.push(retry_at);
+            return wake.into_iter().min();
+        }
+        if let Some(right_until) = self.right_until.filter(|it| *it > now) {
+            wake.push(right_until);
+            return wake.into_iter().min();
+        }
+        let (changes, heartbeat_at) = changes(config, facts, self.state(), node, now);
+        wake.push(heartbeat_at);
+        let unheard = |patch: &Value| self.made == version(Some(node)) && self.sent == *patch;
+        if let Some((status, patch, events)) = changes.filter(|it| !unheard(&it.1)) {
+            self.sent = patch.clone();
+            self.write_in_flight = true;
+            effects.push(Effect::Api(ApiEffect::PatchNode { name: config.node_name.clone(), status, patch }));
+            effects.extend(events);
+        } else {
+            self.right_until = Some(heartbeat_at);
+        }
+        wake.into_iter().min()
+    }
+
+    fn register(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let facts = self.facts.as_ref()?;
+        if self.write_in_flight {
+            return None;
+        }
+        if let Some(retry_at) = self.retry_at.filter(|it| *it > now) {
+            return Some(retry_at);
+        }
+        self.write_in_flight = true;
+        let node = json!({
+            "kind": "Node",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": config.node_name,
+                "labels": labels(config, facts),
+                "annotations": annotations(facts),
+            },
+            "spec": pod_networks(config),
+            "status": status(config, facts, self.state(), &[], now),
+        });
+        effects.push(Effect::Api(ApiEffect::CreateNode { node }));
+        None
+    }
+}
+
+fn version(node: Option<&Node>) -> u64 {
+    node.and_then(|it| it.metadata.resource_version.as_ref()?.parse().ok()).unwrap_or(0)
+}
+
+/// To the status or not, what, and whom to tell.
+type Change = (bool, Value, Vec<Effect>);
+
+/// The first thing of the Node that is not as it should be; and when its status is due in any case.
+fn changes(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> (Option<Change>, Time) {
+    let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
+    let heartbeats = old.iter().filter(|it| OWN.contains(&it.type_.as_str()));
+    let last = heartbeats.filter_map(|it| it.last_heartbeat_time.as_ref().map(|it| Time(it.0))).min();
+    let heartbeat_at = last.map_or(now, |it| it.after(HEARTBEAT));
+    if let Some(patch) = metadata_patch(config, facts, node) {
+        return (Some((false, patch, Vec::new())), heartbeat_at);
+    }
+    let current = node.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
+    let wanted = status(config, facts, state, &old, now);
+    let patch: Map<String, Value> = wanted
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, value)| {
+            let is_same = match name.as_str() {
+                "conditions" => {
+                    without_heartbeats(value) == without_heartbeats(&current["conditions"]) && heartbeat_at > now
+                }
+                name => current.get(name) == Some(*value),
+            };
+            !is_same
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if patch.is_empty() {
+        return (None, heartbeat_at);
+    }
+    let events = transitions(config, &old, patch.get("conditions"));
+    (Some((true, json!({"status": patch}), events)), now.after(HEARTBEAT))
+}
+
+const OWN: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"];
+
+fn without_heartbeats(conditions: &Value) -> Vec<Value> {
+    let strip = |it: &Value| {
+        let mut it = it.clone();
+        if let Some(it) = it.as_object_mut() {
+            it.remove("lastHeartbeatTime");
+        }
+        it
+    };
+    conditions.as_array().into_iter().flatten().map(strip).collect()
+}
+
+/// Labels that are missing, and what the machine lacks. Taints are for others to set: the server marks a node that is new, the node controller any
+/// other.
+fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
+    let mut patch = json!({});
+    let have = node.metadata.labels.clone().unwrap_or_default();
+    let missing: BTreeMap<_, _> = labels(config, facts).into_iter().filter(|(k, v)| have.get(k) != Some(v)).collect();
+    if !missing.is_empty() {
+        patch["metadata"]["labels"] = json!(missing);
+    }
+    let said = node.metadata.annotations.as_ref().and_then(|it| it.get(LACKS)).map_or("", String::as_str);
+    let lacks = facts.lacks.join(",");
+    if said != lacks {
+        patch["metadata"]["annotations"] = json!({ LACKS: Some(lacks).filter(|it| !it.is_empty()) });
+    }
+    // The server lets them be set once.
+    let has_networks = node.spec.as_ref().is_some_and(|it| it.pod_cidr.as_ref().is_some_and(|it| !it.is_empty()));
+    if !has_networks && !config.pod_cidrs.is_empty() {
+        patch["spec"] = pod_networks(config);
+    }
+    if patch == json!({}) {
+        return None;
+    }
+    Some(patch)
+}
+
+fn annotations(facts: &NodeFacts) -> Value {
+    let mut annotations = json!({"volumes.kubernetes.io/controller-managed-attach-detach": "true"});
+    if !facts.lacks.is_empty() {
+        annotations[LACKS] = json!(facts.lacks.join(","));
+    }
+    annotations
+}
+
+fn pod_networks(config: &Config) -> Value {
+    match config.pod_cidrs.first() {
+        Some(first) => json!({"podCIDR": first, "podCIDRs": config.pod_cidrs}),
+        None => json!({}),
+    }
+}
+
+fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
+    let (os, arch) = (&facts.operating_system, &facts.architecture);
+    let mut labels = config.labels.clone();
+    for (name, value) in [
+        ("kubernetes.io/hostname", &config.hostname),
+        ("kubernetes.io/os", os),
+        ("kubernetes.io/arch", arch),
+        ("beta.kubernetes.io/os", os),
+        ("beta.kubernetes.io/arch", arch),
+    ] {
+        labels.insert(name.into(), value.clone());
+    }
+    labels
+}
+
+fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Value {
+    let disk = facts.ephemeral_storage_bytes;
+    let mut capacity = json!({
+        "cpu": facts.cpus.to_string(),
+        "memory": format!("{}Ki", facts.memory_bytes >> 10),
+        "ephemeral-storage": format!("{}Ki", disk >> 10),
+        "pods": config.max_pods.to_string(),
+    });
+    for (size, bytes) in &facts.hugepages {
+        capacity[format!("hugepages-{size}")] = json!(whole_ki(*bytes));
+    }
+    let mut addresses: Vec<Value> =
+        config.node_ips.iter().map(|it| json!({"type": "InternalIP", "address": it})).collect();
+    addresses.push(json!({"type": "Hostname", "address": config.hostname}));
+    let images: Vec<Value> =
+        facts.images.iter().take(50).map(|it| json!({"names": it.names, "sizeBytes": it.size_bytes})).collect();
+    let mut status = json!({
+        "addresses": addresses,
+        "allocatable": allocatable(config, facts),
+        "capacity": capacity,
+        "conditions": conditions(facts, state, old, now),
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": config.port}},
+        "nodeInfo": {
+            "architecture": facts.architecture,
+            "bootID": facts.boot_id,
+            "containerRuntimeVersion": facts.container_runtime_version,
+            "kernelVersion": facts.kernel_version,
+            "kubeProxyVersion": "",
+            "kubeletVersion": config.version,
+            "machineID": facts.machine_id,
+            "operatingSystem": facts.operating_system,
+            "osImage": facts.os_image,
+            "systemUUID": facts.system_uuid,
+        },
+    });
+    if facts.swap_bytes > 0 {
+        status["nodeInfo"]["swap"] = json!({"capacity": facts.swap_bytes});
+    }
+    if !images.is_empty() {
+        status["images"] = json!(images);
+    }
+    if !facts.runtime_handlers.is_empty() {
+        status["runtimeHandlers"] = facts.runtime_handlers.iter().map(runtime_handler).collect();
+    }
+    status["features"] = json!({"supplementalGroupsPolicy": facts.keeps_groups_policy});
+    status
+}
+
+fn runtime_handler(it: &RuntimeHandler) -> Value {
+    let features = json!({
+        "recursiveReadOnlyMounts": it.recursive_read_only_mounts,
+        "userNamespaces": it.user_namespaces,
+    });
+    // As upstream: the empty name is left out.
+    if it.name.is_empty() { json!({"features": features}) } else { json!({"name": it.name, "features": features}) }
+}
+
+/// What pods may have of the node: all there is, but for what is kept for the system, and for what must be left.
+fn allocatable(config: &Config, facts: &NodeFacts) -> Value {
+    let floor = |signal: Signal, capacity: i64| {
+        let thresholds = config.eviction.thresholds.iter().filter(|it| it.signal == signal && it.is_hard());
+        thresholds.map(|it| it.limit.of(capacity).value()).max().unwrap_or(0)
+    };
+    let (memory, disk) = (facts.memory_bytes, facts.ephemeral_storage_bytes);
+    let memory =
+        memory.saturating_sub(config.reserved_memory_bytes).saturating_sub(floor(Signal::MemoryAvailable, memory));
+    let disk = disk.saturating_sub(config.reserved_storage_bytes).saturating_sub(floor(Signal::NodeFsAvailable, disk));
+    let mut allocatable = json!({
+        "cpu": Quantity::millis(facts.cpus.saturating_mul(1000).saturating_sub(config.reserved_cpu_millis)).to_string(),
+        "memory": format!("{}Ki", memory.max(0) >> 10),
+        "ephemeral-storage": disk.max(0).to_string(),
+        "pods": config.max_pods.to_string(),
+    });
+    for (size, bytes) in &facts.hugepages {
+        allocatable[format!("hugepages-{size}")] = json!(whole_ki(*bytes));
+    }
+    allocatable
+}
+
+fn whole_ki(bytes: i64) -> String {
+    Quantity::bytes(bytes >> 10 << 10).to_string()
+}
+
+/// What of the node is not the machine's own doing.
+#[derive(Clone, Copy)]
+struct State<'a> {
+    pressed: &'a [&'static str],
+    is_shutting_down: bool,
+}
+
+/// Why the node is not ready, in upstream's words.
+fn problem(facts: &NodeFacts, state: State<'_>) -> Option<String> {
+    let shutdown = state.is_shutting_down.then(|| shutdown::PROBLEM.to_owned());
+    let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
+    let all: Vec<String> = [runtime, network_problem(facts), shutdown].into_iter().flatten().collect();
+    // As upstream joins what is wrong.
+    match all.len() {
+        0 => None,
+        1 => all.into_iter().next(),
+        _ => Some(format!("[{}]", all.join(", "))),
+    }
+}
+
+pub(crate) fn network_problem(facts: &NodeFacts) -> Option<String> {
+    let ready = "NetworkReady=false reason:NetworkPluginNotReady message:";
+    facts.network_problem.as_ref().map(|it| format!("container runtime network not ready: {ready}{it}"))
+}
+
+fn conditions(facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Vec<Value> {
+    let pressure = |name, on: [&'static str; 2], off: [&'static str; 2]| {
+        let is_on = state.pressed.contains(&name);
+        let [reason, message] = if is_on { on } else { off };
+        (name, is_on, reason, message.to_owned())
+    };
+    let ready = match problem(facts, state) {
+        None => ("Ready", true, "KubeletReady", "kubelet is posting ready status".to_owned()),
+        Some(problem) => ("Ready", false, "KubeletNotReady", problem),
+    };
+    let own = [
+        pressure(
+            "MemoryPressure",
+            ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
+            ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
+        ),
+        pressure(
+            "DiskPressure",
+            ["KubeletHasDiskPressure", "kubelet has disk pressure"],
+            ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
+        ),
+        pressure(
+            "PIDPressure",
+            ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
+            ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
+        ),
+        ready,
+    ];
+    let mut all: Vec<Value> = own
+        .into_iter()
+        .map(|(name, is_true, reason, message)| {
+            let status = if is_true { "True" } else { "False" };
+            let before = old.iter().find(|it| it.type_ == name && it.status == status);
+            let since = before.and_then(|it| it.last_transition_time.as_ref()).map_or(now, |it| Time(it.0));
+            json!({
+                "lastHeartbeatTime": now,
+                "lastTransitionTime": since,
+                "message": message,
+                "reason": reason,
+                "status": status,
+                "type": name,
+            })
+        })
+        .collect();
+    all.extend(old.iter().filter(|it| !OWN.contains(&it.type_.as_str())).map(|it| json!(it)));
+    all
+}
+
+/// An event for each condition that turned.
+fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> Vec<Effect> {
+    let turned = new.and_then(Value::as_array).into_iter().flatten().filter(|it| {
+        let before = old.iter().find(|old| it["type"] == *old.type_);
+        before.is_none_or(|old| it["status"] != *old.status)
+    });
+    let reason = |it: &Value| match (it["type"].as_str()?, it["status"] == "True") {
+        ("Ready", true) => Some("NodeReady"),
+        ("Ready", false) => Some("NodeNotReady"),
+        ("MemoryPressure", true) => Some("NodeHasInsufficientMemory"),
+        ("MemoryPressure", false) => Some("NodeHasSufficientMemory"),
+        ("DiskPressure", true) => Some("NodeHasDiskPressure"),
+        ("DiskPressure", false) => Some("NodeHasNoDiskPressure"),
+        ("PIDPressure", true) => Some("NodeHasInsufficientPID"),
+        ("PIDPressure", false) => Some("NodeHasSufficientPID"),
+        _ => None,
+    };
+    let message = |reason: &str| format!("Node {} status is now: {reason}", config.node_name);
+    turned.filter_map(reason).map(|it| event(config, it, message(it))).collect()
+}
+
+/// As upstream: each start tells how the node does, as if nothing had been known of it. What turns tells of itself.
+fn standing(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> Vec<Effect> {
+    let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
+    let mut conditions = conditions(facts, state, &old, now);
+    conditions.retain(|it| old.iter().any(|old| it["type"] == *old.type_ && it["status"] == *old.status));
+    transitions(config, &[], Some(&conditions.into()))
+}
+
+fn event(config: &Config, reason: &'static str, message: String) -> Effect {
+    event_of(config, EventType::Normal, reason, message)
+}
+
+/// An event about the node.
+pub(crate) fn event_of(config: &Config, event_type: EventType, reason: &'static str, message: String) -> Effect {
+    let about = ObjectReference {
+        kind: "Node".into(),
+        name: config.node_name.clone(),
+        // As upstream: events of nodes carry the name for the uid.
+        uid: config.node_name.clone(),
+        api_version: "v1".into(),
+        ..ObjectReference::default()
+    };
+    Effect::Api(ApiEffect::Event { about, event_type, reason, message })
+}
+
+fn lease(config: &Config, node: &Node, now: Time) -> Effect {
+    let spec = json!({
+        "holderIdentity": config.node_name,
+        "leaseDurationSeconds": LEASE_SECONDS,
+        "renewTime": now.micro(),
+    });
+    let create = json!({
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {
+            "name": config.node_name,
+            "namespace": "kube-node-lease",
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Node", "name": config.node_name, "uid": node.metadata.uid,
+            }],
+        },
+        "spec": spec,
+    });
+    Effect::Api(ApiEffect::RenewLease { patch: json!({"spec": spec}), create })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_lacks_is_said_of_the_node_and_taken_back() {
+        let config = Config::new("one", "192.0.2.1");
+        let facts = |lacks: &[&'static str]| NodeFacts { lacks: lacks.to_vec(), ..NodeFacts::default() };
+        let node = |said: Option<&str>| -> Node {
+            let annotations = said.map(|it| json!({ LACKS: it, "other": "stays" })).unwrap_or_default();
+            let metadata = json!({"name": "one", "labels": labels(&config, &facts(&[])), "annotations": annotations});
+            serde_json::from_value(json!({"metadata": metadata})).expect("a Node")
+        };
+        for (said, lacks, patched) in [
+            (None, &[][..], None),
+            (None, &["AppArmor", "IPv6"][..], Some(json!("AppArmor,IPv6"))),
+            (Some("AppArmor"), &["AppArmor"][..], None),
+            (Some("AppArmor"), &[][..], Some(Value::Null)),
+        ] {
+            let patch = metadata_patch(&config, &facts(lacks), &node(said));
+            let expected = patched.map(|it| json!({"metadata": {"annotations": { LACKS: it }}}));
+            assert_eq!(patch, expected, "{said:?} {lacks:?}");
+        }
+    }
+}

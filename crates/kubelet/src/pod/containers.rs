@@ -1,0 +1,377 @@
+//! One container of a pod through all its attempts: image, start, hooks, probes, stop, restart.
+//!
+//! ```text
+//! image ──► start ──► running ──► exited ──► (back-off) ──► image ...
+//!   │         │          │ stop: preStop, signal, SIGKILL
+//!   └ wait ◄──┘ wait     └ probes
+//! ```
+
+use std::time::Duration;
+
+use corten_meta::Time;
+use corten_reconcile::EventType::{Normal, Warning};
+
+use crate::{
+    Exit, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, ProbeKind, StartFailure,
+    StartStage,
+    backoff::go_seconds,
+    pod::{
+        container_record::{Frame, Stopping, Track, exit_of, remove},
+        context::Context,
+        image_state::ImageState,
+        probe,
+    },
+    spec::{
+        container::{self, Ingredients},
+        env::ConfigError,
+        env_file::{self, EnvFilesRead},
+        image_volumes::mounted_by,
+    },
+};
+
+/// What a container waits for that is not its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lacks {
+    Nothing,
+    /// Images that it mounts.
+    VolumeImages,
+}
+
+/// Brings the container one step nearer to running. `restarts` says whether it runs again after an exit.
+pub(crate) fn advance(
+    track: &mut Track,
+    frame: &Frame<'_>,
+    sandbox: &ObservedSandbox,
+    restarts: &dyn Fn(&Exit) -> bool,
+    cx: &mut Context<'_>,
+) -> Lacks {
+    if track.starting.is_some() || track.stopping.is_some() {
+        return Lacks::Nothing;
+    }
+    let in_sandbox = track.latest_in(&sandbox.id).cloned();
+    match in_sandbox.as_ref().map(|it| &it.state) {
+        Some(Observed::Running { .. }) => {
+            watch_over(track, frame, cx);
+            return Lacks::Nothing;
+        }
+        Some(Observed::Unknown) => {
+            stop(track, frame, Some("is in an unknown state, will be restarted"), None, cx);
+            return Lacks::Nothing;
+        }
+        Some(Observed::Created) => {
+            // A kubelet died between making and starting it: it cannot be trusted to be whole.
+            let half_made = in_sandbox.expect("matched above");
+            if cx.is_due(track.retry_at) && track.removing.insert(half_made.id.clone()) {
+                cx.host(remove(frame.who, &half_made));
+            }
+            return Lacks::Nothing;
+        }
+        Some(Observed::Exited(exit)) if !restarts(exit) && !track.must_restart() => return Lacks::Nothing,
+        _ => {}
+    }
+    if backs_off(track, frame, cx) || !cx.is_due(track.retry_at) {
+        return Lacks::Nothing;
+    }
+    if mounted_by(frame.pod, frame.container).any(|it| !frame.images.contains_key(it)) {
+        return Lacks::VolumeImages;
+    }
+    if crate::pod::image_state::ensure(track, frame, cx) {
+        start(track, frame, sandbox, cx);
+    }
+    Lacks::Nothing
+}
+
+/// A running container is stopped where it is no longer what the spec says or a probe has given it up.
+fn watch_over(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
+    let Some(running) = track.running() else { return };
+    if !running.hash.is_empty() && running.hash != container::hash(frame.container) {
+        return stop(track, frame, Some("definition changed, will be restarted"), None, cx);
+    }
+    let id = running.id.clone();
+    for (kind, why) in [
+        (ProbeKind::Startup, "failed startup probe, will be restarted"),
+        (ProbeKind::Liveness, "failed liveness probe, will be restarted"),
+    ] {
+        let Some(probe) = probe::of(frame.container, kind) else { continue };
+        if track.passed(kind, &id) == Some(false) {
+            return stop(track, frame, Some(why), probe.termination_grace_period_seconds, cx);
+        }
+    }
+}
+
+/// True where it crashed too often to be started again now.
+fn backs_off(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+    let Some(latest) = track.attempts.last() else { return false };
+    let Some(exit) = exit_of(&latest.it) else { return false };
+    let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
+    let Some(until) = track.restarts.until(failed, cx.now) else { return false };
+    cx.wake_at(until);
+    if track.waiting.as_ref().is_none_or(|it| it.reason != CRASH_LOOP) {
+        let (name, attempt) = (&frame.container.name, latest.it.attempt);
+        let delay = go_seconds(track.restarts.delay());
+        let message = format!("back-off {delay} restarting failed container={name} pod={}", frame.who);
+        track.wait(CRASH_LOOP, message, cx.now);
+        let message = format!("Back-off restarting failed container {name} in pod {}", frame.who);
+        cx.event(frame.who, frame.field, Warning, "BackOff", message);
+        let (pod, container) = (frame.who.clone(), name.clone());
+        cx.host(HostEffect::TailLog { pod, container, attempt, lines: 10 });
+    }
+    true
+}
+
+pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
+pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
+/// As upstream, what fails for its configuration is tried again at this pace.
+const RETRY: Duration = Duration::from_secs(10);
+
+fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+    if !read_for(track, frame, cx) {
+        return;
+    }
+    let ImageState::Present(image) = &track.image else { return };
+    let ips = if sandbox.ips.is_empty() { &cx.config.node_ips } else { &sandbox.ips };
+    let attempt = next_attempt(track, frame);
+    let around = cx.around(ips);
+    let target = frame.target.as_ref();
+    let ingredients = Ingredients {
+        sandbox_id: &sandbox.id,
+        attempt,
+        image,
+        sources: cx.sources,
+        files: &track.env_files,
+        around,
+        target,
+        images: frame.images,
+    };
+    match container::spec(frame.pod, frame.container, &ingredients) {
+        Ok(spec) => {
+            if let Some(latest) = track.attempts.last()
+                && let Some(exit) = exit_of(&latest.it)
+            {
+                let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
+                track.restarts.next(failed, cx.now);
+            }
+            track.starting = Some(cx.now);
+            track.starting_with = Some(frame.container.resources.clone().unwrap_or_default());
+            track.retry_at = None;
+            track.env_files = EnvFilesRead::No;
+            track.image = ImageState::Idle;
+            cx.host(HostEffect::StartContainer(Box::new(spec)));
+        }
+        Err(ConfigError::Unread) => {}
+        Err(ConfigError::Broken(message)) => {
+            if track.waiting.as_ref().is_none_or(|it| it.message != message) {
+                cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {message}"));
+            }
+            track.wait("CreateContainerConfigError", message, cx.now);
+            if track.env_files != EnvFilesRead::No {
+                track.env_files = EnvFilesRead::No;
+                track.retry_at = Some(cx.now.after(RETRY));
+                cx.wake_at(cx.now.after(RETRY));
+            }
+        }
+    }
+}
+
+/// One more than the runtime or, where that has lost its memory, the API knows of.
+fn next_attempt(track: &Track, frame: &Frame<'_>) -> u32 {
+    if let Some(latest) = track.latest() {
+        return latest.attempt.saturating_add(1);
+    }
+    let name = &frame.container.name;
+    let status = frame.pod.status.as_ref();
+    let lists = status.map(|it| [&it.container_statuses, &it.init_container_statuses]);
+    let told = lists.into_iter().flatten().flat_map(|it| it.iter().flatten()).find(|it| it.name == *name);
+    let told = told.filter(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty()));
+    told.map_or(0, |it| u32::try_from(it.restart_count).unwrap_or(0) + 1)
+}
+
+pub(crate) fn started(
+    track: &mut Track,
+    frame: &Frame<'_>,
+    result: Result<ObservedContainer, StartFailure>,
+    cx: &mut Context<'_>,
+) {
+    track.starting = None;
+    match result {
+        Ok(container) => {
+            track.waiting = None;
+            let id = container.id.clone();
+            track.given = track.starting_with.take().map(|it| (id.clone(), it));
+            track.observe(container, Some(cx.now));
+            cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
+            cx.event(frame.who, frame.field, Normal, "Started", "Container started".into());
+            track.prune(frame.who, cx);
+            run_post_start(track, frame, id, cx);
+        }
+        Err(failure) => {
+            let reason = match failure.stage {
+                StartStage::Config => "CreateContainerConfigError",
+                StartStage::Create => CREATE_ERROR,
+                StartStage::Start => "RunContainerError",
+            };
+            if failure.stage == StartStage::Start {
+                cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
+            }
+            cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {}", failure.message));
+            track.wait(reason, failure.message, cx.now);
+            // A dead container is left behind: from now on its exit rules, as any other's.
+            let pause = if failure.container.is_some() { Duration::from_secs(1) } else { RETRY };
+            track.retry_at = Some(cx.now.after(pause));
+            if let Some(container) = failure.container {
+                track.observe(container, Some(cx.now));
+                track.prune(frame.who, cx);
+            }
+        }
+    }
+}
+
+fn run_post_start(track: &mut Track, frame: &Frame<'_>, id: String, cx: &mut Context<'_>) {
+    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.post_start.as_ref());
+    let ip = frame.pod_ips.first().map_or("", String::as_str);
+    let Some(action) = hook.and_then(|it| probe::hook_action(it, frame.container, ip)) else { return };
+    track.post_start = Some(id.clone());
+    match action {
+        Ok(action) => cx.host(HostEffect::RunHook {
+            pod: frame.who.clone(),
+            container: frame.container.name.clone(),
+            id,
+            hook: Hook::PostStart,
+            action,
+            // As upstream: only the container's own end limits it.
+            timeout_seconds: 24 * 3600,
+        }),
+        Err(message) => hooked(track, frame, &id, Hook::PostStart, Err(message), cx),
+    }
+}
+
+/// As upstream, both the event of a postStart hook and the reason for stopping its container.
+const HOOK_FAILED: &str = "FailedPostStartHook";
+
+/// Begins to stop whatever runs. `why` is given where the pod itself goes on.
+pub(crate) fn stop(
+    track: &mut Track,
+    frame: &Frame<'_>,
+    why: Option<&str>,
+    grace_seconds: Option<i64>,
+    cx: &mut Context<'_>,
+) {
+    let alive =
+        track.attempts.iter().rev().find(|it| matches!(it.it.state, Observed::Running { .. } | Observed::Unknown));
+    let Some(id) = alive.map(|it| it.it.id.clone()) else { return };
+    let spec = crate::spec::pod::spec_of(frame.pod);
+    let grace = grace_seconds.or(spec.termination_grace_period_seconds).unwrap_or(30).max(1);
+    let name = &frame.container.name;
+    let message = match why {
+        Some(HOOK_FAILED) => HOOK_FAILED.into(),
+        Some(why) => format!("Container {name} {why}"),
+        None => format!("Stopping container {name}"),
+    };
+    cx.event(frame.who, frame.field, Normal, "Killing", message);
+    let deadline = cx.now.after(Duration::from_secs(u64::try_from(grace).unwrap_or(1)));
+    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref());
+    let ip = frame.pod_ips.first().map_or("", String::as_str);
+    let action = hook.and_then(|it| probe::hook_action(it, frame.container, ip));
+    track.stopping = Some(Stopping { id: id.clone(), deadline, in_hook: action.is_some(), retry_at: None });
+    match action {
+        None => signal(track, frame, cx),
+        Some(Ok(action)) => cx.host(HostEffect::RunHook {
+            pod: frame.who.clone(),
+            container: name.clone(),
+            id,
+            hook: Hook::PreStop,
+            action,
+            timeout_seconds: u32::try_from(grace).unwrap_or(u32::MAX),
+        }),
+        Some(Err(message)) => hooked(track, frame, &id, Hook::PreStop, Err(message), cx),
+    }
+}
+
+/// StopContainer with what is left of the grace, but always two seconds, as upstream.
+fn signal(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
+    let Some(stopping) = &mut track.stopping else { return };
+    stopping.in_hook = false;
+    let left = i64::try_from(stopping.deadline.since(cx.now).as_secs()).unwrap_or(i64::MAX);
+    cx.host(HostEffect::StopContainer {
+        pod: frame.who.clone(),
+        container: frame.container.name.clone(),
+        id: stopping.id.clone(),
+        timeout_seconds: left.max(2),
+        signal: frame.container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
+    });
+}
+
+/// Repeats a stop that failed, and shortens one whose grace was cut.
+pub(crate) fn keep_stopping(track: &mut Track, frame: &Frame<'_>, deadline: Option<Time>, cx: &mut Context<'_>) {
+    let Some(stopping) = &mut track.stopping else { return };
+    if let Some(deadline) = deadline.filter(|it| it.after(Duration::from_secs(1)) < stopping.deadline) {
+        stopping.deadline = deadline;
+        stopping.retry_at = None;
+        return signal(track, frame, cx);
+    }
+    if stopping.retry_at.is_some() && cx.is_due(stopping.retry_at) {
+        stopping.retry_at = None;
+        signal(track, frame, cx);
+    }
+}
+
+pub(crate) fn stopped(track: &mut Track, id: &str, is_done: bool, cx: &mut Context<'_>) {
+    let Some(stopping) = track.stopping.as_mut().filter(|it| it.id == id) else { return };
+    // Done: the next snapshot shows how it ended. If none does, stopping again is harmless.
+    let pause = if is_done { 30 } else { 5 };
+    stopping.retry_at = Some(cx.now.after(Duration::from_secs(pause)));
+}
+
+pub(crate) fn hooked(
+    track: &mut Track,
+    frame: &Frame<'_>,
+    id: &str,
+    hook: Hook,
+    result: Result<HookAnswer, String>,
+    cx: &mut Context<'_>,
+) {
+    if let Ok(HookAnswer::WithoutTls { server }) = &result {
+        let message = format!("request to HTTPS lifecycle hook {server} got HTTP response, retry with HTTP succeeded");
+        cx.event(frame.who, "", Warning, "LifecycleHTTPFallback", message);
+    }
+    match hook {
+        Hook::PostStart => {
+            if track.post_start.as_deref() != Some(id) {
+                return;
+            }
+            if let Err(message) = result {
+                // As upstream: what a hook said may hold secrets, so no event repeats it.
+                let event = "PostStartHook failed".to_owned();
+                cx.event(frame.who, frame.field, Warning, HOOK_FAILED, event);
+                track.hook_failure = Some((id.to_owned(), message.clone()));
+                track.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
+                stop(track, frame, Some(HOOK_FAILED), None, cx);
+            } else {
+                track.post_start = None;
+            }
+        }
+        Hook::PreStop => {
+            if !track.stopping.as_ref().is_some_and(|it| it.id == id && it.in_hook) {
+                return;
+            }
+            if result.is_err() {
+                cx.event(frame.who, frame.field, Warning, "FailedPreStopHook", "PreStopHook failed".into());
+            }
+            signal(track, frame, cx);
+        }
+    }
+}
+
+/// True once the files its environment names are read.
+fn read_for(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+    let files = env_file::named_by(frame.container);
+    if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
+        return true;
+    }
+    if track.env_files == EnvFilesRead::No {
+        track.env_files = EnvFilesRead::Reading;
+        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
+        cx.host(HostEffect::ReadFiles { pod, container, files });
+    }
+    false
+}

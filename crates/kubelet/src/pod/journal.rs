@@ -1,0 +1,395 @@
+//! What `corten why` is told of a pod: the named steps, how far each is, and what blocks it.
+
+use std::{fmt::Write as _, time::Duration};
+
+use corten_api::core::v1::Container;
+use corten_meta::Time;
+use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
+
+use crate::{
+    Effect, Exit, Observed, ObservedContainer, ProbeKind,
+    pod::{
+        container_record::{Track, Waiting, exit_of},
+        containers::{CRASH_LOOP, CREATE_ERROR},
+        context::Context,
+        image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
+        machine::PodMachine,
+        sandbox_end::FAILED_KILL_POD,
+        span::{Span, step},
+        sync_pod::NO_NETWORK,
+        termination::Why,
+    },
+    spec::{
+        image_volumes::mounted_by,
+        pod::{all_containers, as_container, ephemeral_containers, is_init, is_sidecar, spec_of},
+        volumes::ProblemKind,
+    },
+};
+
+/// So long after its start a container that does not answer its probes yet is nobody's fault.
+const STARTING: Duration = Duration::from_secs(60);
+
+impl PodMachine {
+    /// Records the pod's steps where they changed since the last time.
+    pub(crate) fn record(&mut self, cx: &mut Context<'_>) {
+        let steps = self.steps(cx.now);
+        let mut waits: Vec<Wait> = Vec::new();
+        for wait in steps.iter().filter_map(|it| it.wait.clone()) {
+            if !waits.contains(&wait) {
+                waits.push(wait);
+            }
+        }
+        let decision = Decision { by: "kubelet".into(), steps, waits, ..Decision::default() };
+        if self.recorded.as_ref() != Some(&decision) {
+            self.recorded = Some(decision.clone());
+            let decision = Box::new(Decision { at: Some(cx.now), ..decision });
+            cx.effects.push(Effect::Record { pod: self.who.key.clone(), decision });
+        }
+    }
+
+    fn steps(&self, now: Time) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let is_rejected = self.rejection().is_some();
+        if let Some(ending) = self.ending.as_ref().filter(|it| !is_rejected || it.why > Why::Finished) {
+            let why = format!("{:?}", ending.why).to_lowercase();
+            let state = if ending.is_over() { StepState::Done } else { StepState::Running };
+            let mut step = step("end", state, Span { started: Some(ending.since), finished: None });
+            step.message = format!("the pod is ended: {why}");
+            if let Some(it) = &self.termination {
+                step.message = format!("the pod is ended by its node: {}: {}", it.reason, it.message.trim_end());
+            }
+            steps.push(step);
+        }
+        steps.extend(self.admission_step());
+        if is_rejected {
+            return steps;
+        }
+        steps.push(self.network_step());
+        steps.push(self.volumes_step(now));
+        let pod = &self.pod;
+        let nothing = Track::default();
+        for container in all_containers(pod) {
+            let track = self.tracks.get(&container.name).unwrap_or(&nothing);
+            steps.push(self.images_step(container, track));
+            steps.push(container_step(container, track, is_init(pod, &container.name) && !is_sidecar(container)));
+        }
+        for container in ephemeral_containers(pod).map(as_container) {
+            let track = self.tracks.get(&container.name).unwrap_or(&nothing);
+            steps.push(self.images_step(&container, track));
+            steps.push(container_step(&container, track, false));
+        }
+        steps.push(self.ready_step(now));
+        steps.extend(self.resize_step());
+        steps
+    }
+
+    /// Only where the node does not take the pod, or cannot start it as it is.
+    fn admission_step(&self) -> Option<Step> {
+        if let Some(rejection) = self.rejection() {
+            let mut step = step("admission", StepState::Failed, Span::default());
+            step.message.clone_from(&rejection.message);
+            step.wait = Some(Wait::new(rejection.reason, rejection.message.clone(), Actor::Author));
+            return Some(step);
+        }
+        if self.support.refusals.is_empty() || self.ending.is_some() {
+            return None;
+        }
+        let since = self.support.refused_since;
+        let mut step = step("admission", StepState::Blocked, Span { started: since, finished: None });
+        let mut wait = Wait::new("Unsupported", self.support.refusals.join("; "), Actor::Author);
+        wait.since = since;
+        step.wait = Some(wait);
+        Some(step)
+    }
+
+    fn network_step(&self) -> Step {
+        let problem = self.sandbox_step.problem.as_ref();
+        let state = match (self.sandbox(), problem) {
+            (Some(_), _) => StepState::Done,
+            (None, Some(_)) => StepState::Blocked,
+            (None, None) if self.sandbox_step.in_flight => StepState::Running,
+            _ => StepState::Pending,
+        };
+        let mut step = step("network", state, self.network);
+        if let Some(sandbox) = self.sandbox() {
+            let host = spec_of(&self.pod).host_network == Some(true);
+            step.message =
+                if host { "the host's network".into() } else { format!("address {}", sandbox.ips.join(", ")) };
+            let adopted = step.finished.is_none();
+            if adopted {
+                (step.started, step.finished) = (sandbox.created_at, sandbox.created_at);
+            }
+        } else if let Some(problem) = problem {
+            let has_network = !problem.starts_with(NO_NETWORK);
+            let reason = if has_network { "FailedCreatePodSandBox" } else { "NetworkNotReady" };
+            let mut wait = Wait::new(reason, problem.clone(), Actor::Operator);
+            wait.since = self.network.started;
+            step.wait = Some(wait);
+        }
+        if let Some((problem, since)) = &self.sandbox_step.end_problem {
+            let message = format!("its sandbox cannot be taken down, and is tried again every 5 s: {problem}");
+            let mut wait = Wait::new(FAILED_KILL_POD, message, Actor::Operator);
+            wait.since = Some(*since);
+            (step.state, step.wait) = (StepState::Blocked, Some(wait));
+        }
+        step
+    }
+
+    fn volumes_step(&self, now: Time) -> Step {
+        let volumes = &self.volumes;
+        let mut step = step("volumes", StepState::Done, volumes.span);
+        let n_volumes = spec_of(&self.pod).volumes.as_ref().map_or(0, Vec::len);
+        if volumes.is_ready || volumes.problems.is_empty() {
+            step.state = match (volumes.is_ready, volumes.in_flight) {
+                (true, _) => StepState::Done,
+                (_, true) => StepState::Running,
+                _ => StepState::Pending,
+            };
+            step.message = if n_volumes == 1 { "1 volume".into() } else { format!("{n_volumes} volumes") };
+            return step;
+        }
+        step.state = StepState::Blocked;
+        let messages: Vec<_> = volumes.problems.iter().map(|it| it.message.as_str()).collect();
+        let is = |kind| volumes.problems.iter().any(|it| it.kind == kind);
+        let (reason, actor) = if is(ProblemKind::Unsupported) {
+            ("UnsupportedVolume", Actor::Author)
+        } else if is(ProblemKind::Missing) {
+            ("FailedMount", Actor::Author)
+        } else {
+            ("SourceNotRead", Actor::Cluster)
+        };
+        let mut wait = Wait::new(reason, messages.join("; "), actor);
+        wait.since = volumes.span.started.or(Some(now));
+        step.wait = Some(wait);
+        step
+    }
+
+    /// The container's own image, and those that it mounts.
+    fn images_step(&self, container: &Container, track: &Track) -> Step {
+        let mut step = image_step(container, track);
+        for name in mounted_by(&self.pod, container) {
+            let volumes = spec_of(&self.pod).volumes.iter().flatten();
+            let image = volumes.filter(|it| it.name == name).find_map(|it| it.image.as_ref()?.reference.as_deref());
+            let _ = write!(step.message, ", and {} as volume {name}", image.unwrap_or_default());
+        }
+        step
+    }
+
+    fn ready_step(&self, now: Time) -> Step {
+        let spec = spec_of(&self.pod);
+        let is_ready = |it: &&Container| self.tracks.get(&it.name).is_some_and(|track| track.is_ready(it));
+        let all = || all_containers(&self.pod).filter(|it| is_sidecar(it) || !is_init(&self.pod, &it.name));
+        let unready: Vec<_> = all().filter(|it| !is_ready(it)).map(|it| it.name.as_str()).collect();
+        let running_since = spec.containers.iter().filter_map(|it| {
+            let running = self.tracks.get(&it.name)?.running()?;
+            if let Observed::Running { started_at } = running.state { started_at } else { None }
+        });
+        let started = running_since.max();
+        if unready.is_empty() && !spec.containers.is_empty() {
+            return self.gates_step(Span { started, finished: self.ready_since(started).or(Some(now)) });
+        }
+        let mut ready = step("ready", StepState::Pending, Span { started, finished: None });
+        let mut unproven = all().filter_map(|it| {
+            let track = self.tracks.get(&it.name)?;
+            let running = track.running().filter(|_| !track.is_ready(it))?;
+            let (kind, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
+            let kind = crate::pod::probe::name(*kind).to_lowercase();
+            let message = format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end());
+            Some((running, probe.has_restarted, message))
+        });
+        if let Some((container, has_restarted, message)) = unproven.next() {
+            let is_starting = !has_restarted && has_just_begun(container, now);
+            (ready.state, ready.wait) = self.unhealthy(is_starting, message, now);
+        }
+        ready.message = format!("not ready: {}", unready.join(", "));
+        ready
+    }
+
+    /// Since when all containers are ready: as recorded, else as the API says, whose times are whole seconds.
+    fn ready_since(&self, started: Option<Time>) -> Option<Time> {
+        let recorded = self.recorded.as_ref().and_then(|it| it.steps.iter().find(|it| it.name == "ready"));
+        if let Some(it) = recorded.filter(|it| it.started == started) {
+            return it.finished;
+        }
+        let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+        let condition = conditions.into_iter().flatten().find(|it| it.type_ == "Ready" && it.status == "True");
+        condition.and_then(|it| it.last_transition_time.as_ref()).map(|it| Time(it.0)).max(started)
+    }
+
+    /// Its containers are ready; others may have a say in whether the pod is.
+    fn gates_step(&self, span: Span) -> Step {
+        let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
+        let is_met = |gate: &str| conditions.into_iter().flatten().any(|it| it.type_ == gate && it.status == "True");
+        let gates = spec_of(&self.pod).readiness_gates.iter().flatten().map(|it| it.condition_type.as_str());
+        let unmet: Vec<_> = gates.filter(|it| !is_met(it)).collect();
+        if unmet.is_empty() {
+            return step("ready", StepState::Done, span);
+        }
+        let mut ready = step("ready", StepState::Blocked, Span { finished: None, ..span });
+        let message = format!("its containers are ready, and nobody has set the condition {}", unmet.join(", "));
+        let mut wait = Wait::new("ReadinessGate", message, Actor::External);
+        wait.since = span.finished;
+        ready.wait = Some(wait);
+        ready
+    }
+
+    /// A container whose probe fails.
+    fn unhealthy(&self, is_starting: bool, message: String, now: Time) -> (StepState, Option<Wait>) {
+        let (state, actor) =
+            if is_starting { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
+        let mut wait = Wait::new("Unhealthy", message, actor);
+        // `since` must not differ at each look, or every look would be news.
+        let recorded = self.recorded.as_ref().and_then(|it| it.waits.iter().find(|it| it.reason == "Unhealthy"));
+        wait.since = recorded.map_or(Some(now), |it| it.since);
+        (state, Some(wait))
+    }
+}
+
+fn has_just_begun(container: &ObservedContainer, now: Time) -> bool {
+    matches!(container.state, Observed::Running { started_at: Some(it) } if now.since(it) < STARTING)
+}
+
+fn is_about_image(waiting: &Waiting) -> bool {
+    [ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"]
+        .contains(&waiting.reason)
+}
+
+fn image_step(container: &Container, track: &Track) -> Step {
+    let waiting = track.waiting.as_ref().filter(|it| is_about_image(it));
+    let state = match (&track.image, waiting) {
+        (_, Some(_)) => StepState::Blocked,
+        (ImageState::Inspecting | ImageState::Pulling { .. }, _) => StepState::Running,
+        (ImageState::Present(_), _) => StepState::Done,
+        _ if track.starting.is_some() || track.latest().is_some() => StepState::Done,
+        _ => StepState::Pending,
+    };
+    let mut step = step(&format!("image {}", container.name), state, track.image_span);
+    let image = container.image.as_deref().unwrap_or_default();
+    step.message = match &track.image {
+        ImageState::Pulling { .. } => format!("pulling {image}"),
+        _ => image.to_owned(),
+    };
+    step.wait = waiting.map(wait_of);
+    step
+}
+
+/// What of a failed pull is not about the image: its registry cannot be spoken to.
+const UNREACHABLE: [&str; 8] = [
+    "dial tcp",
+    "no such host",
+    "connection refused",
+    "i/o timeout",
+    "deadline exceeded",
+    "TLS handshake",
+    "x509:",
+    "server gave HTTP response to HTTPS client",
+];
+
+/// What containerd says of an image whose parts are on the node, and not what they were.
+const DAMAGED: &str = "error unpacking image";
+
+fn wait_of(waiting: &Waiting) -> Wait {
+    let is_unreachable = is_about_image(waiting) && UNREACHABLE.iter().any(|it| waiting.message.contains(it));
+    let is_damaged = waiting.reason == CREATE_ERROR && waiting.message.contains(DAMAGED);
+    let actor = if is_unreachable || is_damaged { Actor::Operator } else { Actor::Author };
+    let mut wait = Wait::new(waiting.reason, waiting.message.clone(), actor);
+    wait.since = Some(waiting.since);
+    wait
+}
+
+fn container_step(container: &Container, track: &Track, must_end: bool) -> Step {
+    let name = format!("container {}", container.name);
+    let waiting = track.waiting.as_ref().filter(|it| !is_about_image(it));
+    let latest = track.latest();
+    let span = latest.map_or_else(Span::default, |it| Span {
+        started: it.created_at,
+        finished: match &it.state {
+            Observed::Running { started_at } => *started_at,
+            Observed::Exited(exit) => exit.finished_at,
+            _ => None,
+        },
+    });
+    if let Some(since) = track.starting {
+        return step(&name, StepState::Running, Span { started: Some(since), finished: None });
+    }
+    if let Some(waiting) = waiting {
+        let mut step = step(&name, StepState::Blocked, span);
+        let mut wait = wait_of(waiting);
+        if let Some((ended, exit)) = track.last_exit().filter(|_| waiting.reason == CRASH_LOOP) {
+            // Kubernetes's message names the pod again, which whoever asks knows.
+            let back_off = wait.message.split(" restarting ").next().unwrap_or_default();
+            wait.message = format!("{}; {back_off}", how_it_ended(track, ended, exit));
+            step.log = track.log_tail.lines().map(|it| it.trim_end().to_owned()).collect();
+        }
+        step.message = restarts(latest.map_or(0, |it| it.attempt));
+        step.wait = Some(wait);
+        return step;
+    }
+    let Some(latest) = latest else { return step(&name, StepState::Pending, span) };
+    let (state, message) = match &latest.state {
+        Observed::Running { .. } if must_end => (StepState::Running, "running".to_owned()),
+        Observed::Running { .. } => (StepState::Done, "running".to_owned()),
+        Observed::Exited(exit) if exit.code == 0 => (StepState::Done, "ended with exit code 0".to_owned()),
+        Observed::Exited(exit) => (StepState::Failed, format!("ended with exit code {}: {}", exit.code, exit.reason)),
+        Observed::Created | Observed::Unknown => (StepState::Running, "made, not started".to_owned()),
+    };
+    let mut step = step(&name, state, span);
+    if must_end && state == StepState::Running {
+        let message = format!("init container {:?} runs, and the next one starts when it has ended", container.name);
+        let mut wait = Wait::new("InitContainerRunning", message, Actor::Cluster);
+        wait.since = span.finished.or(span.started);
+        step.wait = Some(wait);
+    }
+    step.message = if latest.attempt == 0 { message } else { format!("{message}; {}", restarts(latest.attempt)) };
+    debug_assert!(exit_of(latest).is_none() || step.state != StepState::Running, "an exit is an end");
+    step
+}
+
+fn restarts(n: u32) -> String {
+    if n == 1 { "1 restart".into() } else { format!("{n} restarts") }
+}
+
+/// Why a container that crashes has ended, in words.
+fn how_it_ended(track: &Track, ended: &ObservedContainer, exit: &Exit) -> String {
+    let gave_up = |kind| track.probes.get(&kind).filter(|it| it.id == ended.id && it.passed == Some(false));
+    for kind in [ProbeKind::Startup, ProbeKind::Liveness] {
+        if let Some(probe) = gave_up(kind) {
+            let (kind, why) = (crate::pod::probe::name(kind).to_lowercase(), probe.last_failure.trim_end());
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            return format!("it is stopped because its {kind} probe fails{why}");
+        }
+    }
+    if let Some((_, why)) = track.hook_failure.as_ref().filter(|it| it.0 == ended.id) {
+        return format!("it is stopped because its postStart hook fails: {why}");
+    }
+    let said = exit.message.lines().next().filter(|it| !it.is_empty());
+    match (&*exit.reason, said) {
+        ("OOMKilled", _) => "it is killed for using more memory than it may".into(),
+        ("StartError" | "ContainerCannotRun", Some(said)) => format!("it cannot be started: {said}"),
+        (_, Some(said)) => format!("it ends with exit code {}: {said}", exit.code),
+        (_, None) => format!("it ends with exit code {}", exit.code),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_fault_it_is() {
+        for (reason, message, actor) in [
+            (ERR_IMAGE_PULL, "web:9: not found", Actor::Author),
+            (ERR_IMAGE_PULL, "failed to authorize: 401 Unauthorized", Actor::Author),
+            (IMAGE_PULL_BACK_OFF, "dial tcp 10.0.0.1:443: connect: connection refused", Actor::Operator),
+            (IMAGE_PULL_BACK_OFF, "lookup registry.example: no such host", Actor::Operator),
+            (ERR_IMAGE_PULL, "tls: failed to verify certificate: x509: unknown authority", Actor::Operator),
+            (CREATE_ERROR, "error unpacking image: failed to extract layer sha256:ab: invalid", Actor::Operator),
+            (CREATE_ERROR, "no command specified", Actor::Author),
+            // What a container says of its own network is its author's.
+            (CRASH_LOOP, "it ends with exit code 1: dial tcp: connection refused", Actor::Author),
+        ] {
+            let waiting = Waiting { reason, message: message.into(), since: Time::from_unix_seconds(1) };
+            assert_eq!(wait_of(&waiting).actor, actor, "{message}");
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! One pod: everything known of it, and the one function that looks at all of that and goes a step on.
+//!
+//! ```text
+//! volumes ──► sandbox ──► init containers, one by one ──► containers ──► all done ──► sandbox stopped
+//!                 any time: deletion, deadline, gone from the API ──► see `ending`
+//! ```
+
+use std::{collections::BTreeSet, time::Duration};
+
+use corten_api::core::v1::Container;
+use corten_reconcile::EventType::{Normal, Warning};
+
+use crate::{
+    Exit, Failure, HostEffect, Observed, ObservedSandbox, SandboxSpec,
+    backoff::pause,
+    node::status::network_problem,
+    pod::{
+        container_record::{Track, exit_of},
+        containers,
+        context::Context,
+        image_state,
+        machine::{KnownSandbox, PodMachine},
+        probe,
+        span::Span,
+    },
+    spec::{
+        images,
+        pod::{all_containers, as_container, ephemeral_containers, is_sidecar, restarts, spec_of},
+        resolv, sandbox, user_namespace,
+        volumes::{self, Problem, ProblemKind},
+    },
+};
+
+/// What the event and the journal begin with where the runtime has no network.
+pub(crate) const NO_NETWORK: &str = "network is not ready";
+const NETWORK_RETRY: Duration = Duration::from_secs(2);
+
+impl PodMachine {
+    /// Goes one step on: what is not yet as the spec wants it and not already under way is begun.
+    pub(crate) fn look(&mut self, cx: &mut Context<'_>, runtime_is_known: bool) {
+        self.note_ending(cx);
+        if runtime_is_known {
+            if self.ending.is_some() {
+                self.wind_down(cx);
+            } else if self.rest.is_some() {
+                self.come_to_rest(cx);
+            } else if self.is_admitted() {
+                self.bring_up(cx);
+                self.drive_resize(cx);
+            }
+            self.drive_probes(cx);
+        }
+        // Not before it is decided whether the pod is taken: its start time tells that it is.
+        let is_shown = if self.is_static() { self.mirror.is_some() } else { self.in_api };
+        let stays = self.rest.is_some() && self.ending.is_none();
+        if is_shown && runtime_is_known && !stays && (self.is_decided() || self.ending.is_some()) {
+            self.publish(cx);
+        }
+        self.record(cx);
+    }
+
+    fn bring_up(&mut self, cx: &mut Context<'_>) {
+        if !self.is_supported(cx) {
+            return;
+        }
+        let missing = images::missing_secrets(&self.pod, cx.sources);
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            let message = format!(
+                "Unable to retrieve some image pull secrets ({names}); attempting to pull the image may not succeed."
+            );
+            self.warn("FailedToRetrieveImagePullSecret", message, cx);
+        }
+        let has_volumes = self.prepare_volumes(cx);
+        // The network takes longest: it is made while the volumes are, as long as nothing is wrong with them.
+        if !has_volumes && !self.volumes.is_coming() {
+            return;
+        }
+        let Some(sandbox) = self.ensure_sandbox(cx) else {
+            // Images come while the network is being made.
+            if self.sandbox_step.in_flight && self.sandbox_step.problem.is_none() {
+                self.fetch_first_images(cx);
+            }
+            return;
+        };
+        if has_volumes {
+            self.run_containers(&sandbox, cx);
+        }
+    }
+
+    /// True once the volumes are there; later it keeps their content up to date.
+    fn prepare_volumes(&mut self, cx: &mut Context<'_>) -> bool {
+        self.fetch_tokens(cx);
+        let state = &mut self.volumes;
+        if state.in_flight {
+            return state.is_ready;
+        }
+        state.span.started.get_or_insert(cx.now);
+        match volumes::plan(&self.pod, cx.sources, &self.tokens, &cx.around(&[])) {
+            Ok(content) => {
+                state.problems.retain(|it| it.volume.is_empty());
+                if content.is_empty() {
+                    state.is_ready = true;
+                    state.span.finished.get_or_insert(cx.now);
+                    return true;
+                }
+                let is_current = state.is_ready && state.content == content;
+                if !is_current && cx.is_due(state.retry_at) {
+                    (state.in_flight, state.content) = (true, content.clone());
+                    let fs_group = spec_of(&self.pod).security_context.as_ref().and_then(|it| it.fs_group);
+                    cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, fs_group });
+                }
+            }
+            Err(problems) => {
+                // Running containers keep the content they have.
+                if state.is_ready {
+                    return true;
+                }
+                let known: BTreeSet<&Problem> = state.problems.iter().collect();
+                for it in problems.iter().filter(|it| !matches!(it.kind, ProblemKind::Unread | ProblemKind::Asked)) {
+                    if !known.contains(it) {
+                        cx.event(&self.who, "", Warning, "FailedMount", it.message.clone());
+                    }
+                }
+                state.problems = problems;
+            }
+        }
+        self.volumes.is_ready
+    }
+
+    pub(crate) fn volumes_done(&mut self, result: Result<(), Failure>, cx: &mut Context<'_>) {
+        let state = &mut self.volumes;
+        state.in_flight = false;
+        match result {
+            Ok(()) => {
+                state.is_ready = true;
+                state.span.finished.get_or_insert(cx.now);
+                (state.failures, state.retry_at) = (0, None);
+                state.problems.clear();
+            }
+            Err(failure) => {
+                state.failures += 1;
+                state.retry_at = Some(cx.now.after(pause(state.failures, 120)));
+                state.content.clear();
+                let problem = Problem { volume: String::new(), kind: ProblemKind::Missing, message: failure.message };
+                if !state.problems.contains(&problem) {
+                    cx.event(&self.who, "", Warning, "FailedMount", problem.message.clone());
+                }
+                state.problems = vec![problem];
+            }
+        }
+    }
+
+    /// The sandbox to run containers in; else one is under way, or something must end first.
+    fn ensure_sandbox(&mut self, cx: &mut Context<'_>) -> Option<ObservedSandbox> {
+        if let Some(sandbox) = self.sandbox().cloned() {
+            // Older ones stay as long as a container's newest attempt is in them: it may have to be shown.
+            let held: BTreeSet<_> =
+                self.tracks.values().filter_map(|it| Some(it.latest()?.sandbox_id.clone())).collect();
+            self.remove_sandboxes(|it| it.id != sandbox.id && !held.contains(&it.id), cx);
+            return Some(sandbox);
+        }
+        if self.sandbox_step.in_flight {
+            return None;
+        }
+        if self.sandboxes.iter().any(|it| !it.is_stopped) {
+            if self.removing.is_empty() && self.sandbox_step.end_retry_at.is_none() {
+                let message = "Pod sandbox changed, it will be killed and re-created.";
+                cx.event(&self.who, "", Normal, "SandboxChanged", message.into());
+                self.network = Span::default();
+            }
+            self.stop_sandboxes(cx);
+            return None;
+        }
+        if !cx.is_due(self.sandbox_step.retry_at) || self.tracks.values().any(|it| it.starting.is_some()) {
+            return None;
+        }
+        self.network.started.get_or_insert(cx.now);
+        if self.awaits_network(cx) {
+            return None;
+        }
+        let runtime_handler = match cx.runtime_classes.handler(&self.pod)? {
+            Ok(handler) => handler,
+            Err(problem) => {
+                self.sandbox_done(Err(Failure::new(problem)), cx);
+                return None;
+            }
+        };
+        if let Err(problem) = user_namespace::check(&self.pod, &runtime_handler, cx.facts) {
+            self.sandbox_done(Err(Failure::new(problem)), cx);
+            return None;
+        }
+        self.sandbox_step.in_flight = true;
+        let newest = self.sandboxes.iter().map(|it| it.it.attempt.saturating_add(1)).max().unwrap_or(0);
+        let attempt = self.sandbox_step.attempts.max(newest);
+        for (reason, message) in resolv::of_pod(&self.pod, cx.config, cx.facts).1 {
+            cx.event(&self.who, "", Warning, reason, message);
+        }
+        let spec = sandbox::spec(&self.pod, attempt, cx.config, cx.facts);
+        cx.host(HostEffect::RunSandbox(Box::new(SandboxSpec { runtime_handler, ..spec })));
+        None
+    }
+
+    /// As upstream: as long as the runtime has no network to give, it is not asked for one.
+    fn awaits_network(&mut self, cx: &mut Context<'_>) -> bool {
+        let in_host_network = self.spec().host_network == Some(true);
+        let problem = cx.facts.filter(|_| !in_host_network).and_then(network_problem);
+        let Some(problem) = problem else { return false };
+        let message = format!("{NO_NETWORK}: {problem}");
+        if self.sandbox_step.problem.as_ref() != Some(&message) {
+            cx.event(&self.who, "", Warning, "NetworkNotReady", message.clone());
+        }
+        self.sandbox_step.problem = Some(message);
+        self.sandbox_step.retry_at = Some(cx.now.after(NETWORK_RETRY));
+        cx.is_due(self.sandbox_step.retry_at);
+        true
+    }
+
+    pub(crate) fn sandbox_done(&mut self, result: Result<ObservedSandbox, Failure>, cx: &mut Context<'_>) {
+        let step = &mut self.sandbox_step;
+        step.in_flight = false;
+        match result {
+            Ok(sandbox) => {
+                (step.failures, step.retry_at, step.problem) = (0, None, None);
+                self.network.finished = Some(cx.now);
+                self.resize.sandbox_made();
+                self.sandboxes.retain(|it| it.it.id != sandbox.id);
+                step.attempts = sandbox.attempt.saturating_add(1);
+                self.sandboxes.push(KnownSandbox { it: sandbox, learnt: Some(cx.now), is_stopped: false });
+            }
+            Err(failure) => {
+                step.failures += 1;
+                step.attempts = step.attempts.saturating_add(1);
+                step.retry_at = Some(cx.now.after(pause(step.failures, 10)));
+                let message = format!("Failed to create pod sandbox: {}", failure.message);
+                step.problem = Some(failure.message);
+                cx.event(&self.who, "", Warning, "FailedCreatePodSandBox", message);
+            }
+        }
+    }
+
+    fn fetch_first_images(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let spec = spec_of(&pod);
+        let init = spec.init_containers.as_deref().unwrap_or_default();
+        let first = if init.is_empty() { spec.containers.as_slice() } else { &init[..1] };
+        for container in first {
+            self.with_track(container, cx, |track, frame, cx| {
+                if track.attempts.is_empty() {
+                    image_state::ensure(track, frame, cx);
+                }
+            });
+        }
+    }
+
+    /// Each once: one that has ever begun is never begun again. They need not wait for init containers.
+    fn run_ephemeral(&mut self, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        for container in ephemeral_containers(&pod).map(as_container) {
+            let told = pod.status.as_ref().and_then(|it| it.ephemeral_container_statuses.as_ref());
+            let mut told = told.into_iter().flatten().filter(|it| it.name == container.name);
+            let latest = self.tracks.get(&container.name).and_then(Track::latest);
+            let has_begun = match latest {
+                Some(it) => it.state != Observed::Created,
+                None => told.any(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty())),
+            };
+            if !has_begun && self.is_container_supported(&container, cx) {
+                self.advance(&container, sandbox, &|_| false, cx);
+            }
+        }
+    }
+
+    fn run_containers(&mut self, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+        self.run_ephemeral(sandbox, cx);
+        if self.restart_all(cx) {
+            return;
+        }
+        let pod = self.pod.clone();
+        let spec = spec_of(&pod);
+        // Containers of a sandbox that is gone do not count: its init containers run again in the new one.
+        let mains_began = spec
+            .containers
+            .iter()
+            .any(|it| self.tracks.get(&it.name).is_some_and(|it| it.latest_in(&sandbox.id).is_some()));
+        for container in spec.init_containers.iter().flatten() {
+            let restarts = |exit: &Exit| restarts(&pod, container, exit);
+            if is_sidecar(container) {
+                self.advance(container, sandbox, &restarts, cx);
+                let is_started = self.tracks.get(&container.name).is_some_and(|it| it.is_started(container));
+                if !is_started && !mains_began {
+                    return;
+                }
+                continue;
+            }
+            let latest = self.tracks.get(&container.name).and_then(|it| it.latest_in(&sandbox.id));
+            let is_done = latest.and_then(exit_of).is_some_and(|it| it.code == 0);
+            if !is_done && !mains_began {
+                return self.advance(container, sandbox, &restarts, cx);
+            }
+        }
+        let mut is_held = false;
+        for container in &spec.containers {
+            let restarts = |exit: &Exit| restarts(&pod, container, exit);
+            // Unlike init containers, one that is done stays done in a new sandbox.
+            let track = self.tracks.get(&container.name);
+            // As upstream: one after the other, and until a container's postStart hook is over none that comes after it is
+            // begun. All starts of a pod go through one shim, which with many at once does not even say how it is.
+            if is_held && !track.is_some_and(Track::is_alive) {
+                continue;
+            }
+            let exit = track.and_then(Track::latest).and_then(exit_of);
+            if exit.is_none_or(restarts) || track.is_some_and(Track::must_restart) {
+                self.advance(container, sandbox, &restarts, cx);
+            }
+            let has_hook = container.lifecycle.as_ref().is_some_and(|it| it.post_start.is_some());
+            let track = self.tracks.get(&container.name);
+            is_held |= track.is_some_and(|it| it.starting.is_some() || has_hook && it.is_beginning());
+        }
+    }
+
+    fn advance(
+        &mut self,
+        container: &Container,
+        sandbox: &ObservedSandbox,
+        restarts: &dyn Fn(&Exit) -> bool,
+        cx: &mut Context<'_>,
+    ) {
+        let (lacks, is_begun) = self.with_track(container, cx, |track, frame, cx| {
+            containers::keep_stopping(track, frame, None, cx);
+            let was_starting = track.starting.is_some();
+            let lacks = containers::advance(track, frame, sandbox, restarts, cx);
+            (lacks, track.starting.is_some() && !was_starting)
+        });
+        if lacks == containers::Lacks::VolumeImages {
+            self.fetch_image_volumes(container, cx);
+        }
+        if is_begun {
+            self.look_again_for_images(container);
+        }
+    }
+
+    fn drive_probes(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let is_ending = self.ending.is_some() || self.rest.is_some();
+        for container in all_containers(&pod) {
+            self.with_track(container, cx, |track, frame, cx| probe::drive(track, frame, is_ending, cx));
+        }
+    }
+}

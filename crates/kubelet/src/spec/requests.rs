@@ -1,0 +1,169 @@
+//! What a pod asks of its node: resources, by name, and ports.
+//!
+//! As upstream: init containers run one after another, so only the largest counts; a sidecar stays, and counts beside
+//! all that come after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_api::{
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+    core::v1::{Container, Pod},
+};
+use corten_meta::Quantity;
+
+use crate::spec::{
+    downward::quantity,
+    pod::{is_sidecar, spec_of},
+};
+
+type Quantities = Option<BTreeMap<String, ApiQuantity>>;
+
+/// Of everything the pod asks for: how much. CPU in thousandths, all else in units.
+pub(crate) fn requests(pod: &Pod) -> BTreeMap<String, i64> {
+    let spec = spec_of(pod);
+    let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
+    for container in &spec.containers {
+        for (name, own) in asked_for(container) {
+            let sums = sums.entry(name).or_default();
+            sums.together = sums.together.saturating_add(own);
+        }
+    }
+    // What a container does not name is as it was when the one before it came that names it.
+    for container in spec.init_containers.iter().flatten() {
+        for (name, own) in asked_for(container) {
+            let sums = sums.entry(name).or_default();
+            sums.init_most = sums.init_most.max(sums.sidecars.saturating_add(own));
+            if is_sidecar(container) {
+                sums.together = sums.together.saturating_add(own);
+                sums.sidecars = sums.sidecars.saturating_add(own);
+            }
+        }
+    }
+    let lists = spec.resources.iter().flat_map(|it| [&it.requests, &it.limits]).chain([&spec.overhead]);
+    for name in lists.flatten().flat_map(BTreeMap::keys) {
+        sums.entry(name).or_default();
+    }
+    let of_pod = |name: &str| spec.resources.as_ref().and_then(|it| listed(&it.requests, name));
+    let request = |(name, sums): (&str, Sums)| {
+        let own = of_pod(name).unwrap_or(sums.together.max(sums.init_most));
+        (name.to_owned(), own.saturating_add(listed(&spec.overhead, name).unwrap_or(0)))
+    };
+    sums.into_iter().map(request).collect()
+}
+
+/// What the containers ask for of one resource.
+#[derive(Default)]
+struct Sums {
+    together: i64,
+    sidecars: i64,
+    init_most: i64,
+}
+
+fn asked_for(container: &Container) -> impl Iterator<Item = (&str, i64)> {
+    let lists = container.resources.iter().flat_map(|it| [&it.requests, &it.limits]);
+    let names: BTreeSet<&String> = lists.flatten().flat_map(BTreeMap::keys).collect();
+    names.into_iter().map(move |name| (&**name, quantity(container, false, name).map_or(0, |it| amount(name, it))))
+}
+
+fn listed(quantities: &Quantities, name: &str) -> Option<i64> {
+    let quantity: Quantity = quantities.as_ref()?.get(name)?.0.parse().ok()?;
+    Some(amount(name, quantity))
+}
+
+pub(crate) fn amount(name: &str, quantity: Quantity) -> i64 {
+    if name == "cpu" { quantity.milli_value() } else { quantity.value() }
+}
+
+/// One port of the node that a pod asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort<'a> {
+    port: i32,
+    protocol: &'a str,
+    ip: &'a str,
+}
+
+const ANY: &str = "0.0.0.0";
+
+/// As upstream, sidecars count and other init containers do not.
+pub(crate) fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort<'_>> {
+    let spec = spec_of(pod);
+    let in_host_network = spec.host_network == Some(true);
+    let sidecars = spec.init_containers.iter().flatten().filter(|it| is_sidecar(it));
+    let ports = sidecars.chain(&spec.containers).flat_map(|it| it.ports.iter().flatten());
+    ports.filter_map(move |it| {
+        let named = it.host_port.filter(|it| *it > 0);
+        let port = named.or(in_host_network.then_some(it.container_port))?;
+        let protocol = it.protocol.as_deref().filter(|it| !it.is_empty()).unwrap_or("TCP");
+        let ip = it.host_ip.as_deref().filter(|it| !it.is_empty()).unwrap_or(ANY);
+        Some(HostPort { port, protocol, ip })
+    })
+}
+
+/// The ports of a node that pods have been given.
+pub(crate) struct Given<'a> {
+    ports: BTreeSet<HostPort<'a>>,
+    on_any_address: BTreeSet<(i32, &'a str)>,
+}
+
+impl<'a> Given<'a> {
+    pub(crate) fn of(ports: impl Iterator<Item = HostPort<'a>>) -> Self {
+        let ports: BTreeSet<HostPort<'a>> = ports.collect();
+        let on_any_address = ports.iter().map(|it| (it.port, it.protocol)).collect();
+        Self { ports, on_any_address }
+    }
+
+    /// Two pods cannot have the same number and protocol on an address they have in common.
+    pub(crate) fn collides(&self, wanted: HostPort<'_>) -> bool {
+        let HostPort { port, protocol, ip } = wanted;
+        let has = |ip| self.ports.contains(&HostPort { port, protocol, ip });
+        if ip == ANY { self.on_any_address.contains(&(port, protocol)) } else { has(ip) || has(ANY) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(spec: Value) -> Pod {
+        serde_json::from_value(json!({ "spec": spec })).expect("a pod")
+    }
+
+    #[test]
+    fn sidecars_count_beside_what_comes_after_them() {
+        let container = |cpu: &str, always: bool| {
+            let policy = always.then_some("Always");
+            json!({ "name": "c", "restartPolicy": policy, "resources": { "requests": { "cpu": cpu } } })
+        };
+        for (init, containers, expected) in [
+            (vec![container("3", false)], vec![container("1", false), container("1", false)], 3_000),
+            (vec![container("1", true), container("1", false)], vec![container("2", false)], 3_000),
+            (vec![container("1", true), container("5", false)], vec![container("2", false)], 6_000),
+            (vec![container("5", false), container("1", true)], vec![container("2", false)], 5_000),
+        ] {
+            let pod = pod(json!({ "initContainers": init, "containers": containers }));
+            assert_eq!(requests(&pod)["cpu"], expected);
+        }
+    }
+
+    /// So many that whoever looks at all of them for each of them does not come to an end.
+    #[test]
+    fn a_pod_may_ask_for_much() {
+        let many = 30_000;
+        let sidecar = |it: usize| json!({ "name": "c", "restartPolicy": "Always", "resources": { "requests": { format!("r{it}"): "1" } } });
+        let of_many = pod(json!({ "containers": [], "initContainers": (0..many).map(sidecar).collect::<Vec<_>>() }));
+        assert_eq!(requests(&of_many).len(), many);
+        let port = |it: usize| json!({ "containerPort": 1, "hostPort": 80, "hostIP": format!("10.0.{}.{}", it / 256, it % 256) });
+        let with_ports = |range: std::ops::Range<usize>| {
+            pod(json!({ "containers": [{ "name": "c", "ports": range.map(port).collect::<Vec<_>>() }] }))
+        };
+        let (one, other) = (with_ports(0..many), with_ports(many..2 * many));
+        let given = Given::of(host_ports(&one));
+        assert!(!host_ports(&other).any(|it| given.collides(it)));
+        assert!(host_ports(&one).all(|it| given.collides(it)));
+        let any = pod(json!({ "containers": [{ "name": "c", "ports": [{ "containerPort": 1, "hostPort": 80 }] }] }));
+        assert!(host_ports(&any).all(|it| given.collides(it)));
+        assert!(host_ports(&one).all(|it| Given::of(host_ports(&any)).collides(it)));
+    }
+}

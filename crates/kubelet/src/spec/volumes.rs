@@ -1,0 +1,316 @@
+//! A pod's volumes: from its spec and the ConfigMaps and Secrets it names to what must lie on disk.
+//!
+//! A kind this node cannot provide is a problem like a missing ConfigMap is: the pod waits and says for what.
+
+use std::cell::Cell;
+
+use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
+use corten_meta::{Key, Quantity};
+
+use crate::{
+    HostPathKind, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeSource,
+    spec::{
+        downward::{self, Surroundings},
+        pod::{all_containers, container_named, spec_of},
+        resources,
+        sources::{Lookup, Sources},
+        tokens::{self, Issued, Tokens},
+    },
+};
+
+/// Why a volume cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    pub(crate) volume: String,
+    pub(crate) kind: ProblemKind,
+    pub(crate) message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ProblemKind {
+    /// Its ConfigMap or Secret has not been read yet.
+    Unread,
+    /// Its token is asked for: as good as there.
+    Asked,
+    /// Something it needs is missing and may appear.
+    Missing,
+    /// This node has no such kind of volume.
+    Unsupported,
+}
+
+const DEFAULT_MODE: u32 = 0o644;
+/// What all files of one pod's volumes may come to: a pod may name one large key in thousands of places.
+const BYTES_MAX: usize = 64 << 20;
+
+/// All volumes of the pod, or everything that is wrong with them.
+pub(crate) fn plan(
+    pod: &Pod,
+    sources: &Sources,
+    tokens: &Tokens,
+    around: &Surroundings<'_>,
+) -> Result<Vec<Volume>, Vec<Problem>> {
+    let mut volumes = Vec::new();
+    let mut problems = Vec::new();
+    let room = Cell::new(BYTES_MAX);
+    // One that is an image is the runtime's to make.
+    for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
+        let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
+        match planner.source(volume) {
+            Ok(source) => volumes.push(Volume { name: volume.name.clone(), source }),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() { Ok(volumes) } else { Err(problems) }
+}
+
+struct Planner<'a> {
+    pod: &'a Pod,
+    sources: &'a Sources,
+    tokens: &'a Tokens,
+    around: &'a Surroundings<'a>,
+    volume: &'a str,
+    /// How many bytes there may still be.
+    room: &'a Cell<usize>,
+}
+
+/// What several kinds of volume have in common: the keys of one object as files.
+struct Keys<'a> {
+    kind: SourceKind,
+    name: &'a str,
+    items: Option<&'a Vec<KeyToPath>>,
+    optional: Option<bool>,
+    access: Access,
+}
+
+/// Whose a file is and what may be done to it, where its item says nothing else.
+#[derive(Clone, Copy)]
+struct Access {
+    mode: u32,
+    user: Option<i64>,
+}
+
+impl Access {
+    fn file(self, path: &str, item_mode: Option<i32>, item_user: Option<i64>, content: Vec<u8>) -> VolumeFile {
+        let user = item_user.or(self.user).and_then(|it| u32::try_from(it).ok());
+        VolumeFile { path: path.to_owned(), mode: mode(item_mode, self.mode), user, content }
+    }
+}
+
+impl Planner<'_> {
+    fn source(&self, volume: &ApiVolume) -> Result<VolumeSource, Problem> {
+        if let Some(it) = &volume.empty_dir {
+            let limit = it.size_limit.as_ref().and_then(|it| it.0.parse::<Quantity>().ok());
+            let limit = limit.map(Quantity::value).filter(|it| *it > 0);
+            let memory = it.medium.as_deref() == Some("Memory");
+            return Ok(VolumeSource::EmptyDir {
+                memory,
+                size_limit_bytes: if memory { self.memory_size(limit) } else { limit },
+                mode: mode(it.mode, 0o777),
+            });
+        }
+        if let Some(it) = &volume.host_path {
+            let kind = host_path_kind(it.type_.as_deref().unwrap_or_default());
+            let kind = kind.ok_or_else(|| self.unsupported("hostPath type"))?;
+            return Ok(VolumeSource::HostPath { path: it.path.clone(), kind });
+        }
+        if let Some(it) = &volume.config_map {
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
+            let items = it.items.as_ref();
+            let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, access };
+            return Ok(VolumeSource::Files { plugin: Plugin::ConfigMap, files: self.keys(&keys)? });
+        }
+        if let Some(it) = &volume.secret {
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
+            let (name, items) = (it.secret_name.as_deref().unwrap_or_default(), it.items.as_ref());
+            let keys = Keys { kind: SourceKind::Secret, name, items, optional: it.optional, access };
+            return Ok(VolumeSource::Files { plugin: Plugin::Secret, files: self.keys(&keys)? });
+        }
+        if let Some(it) = &volume.downward_api {
+            let access = Access { mode: mode(it.default_mode, DEFAULT_MODE), user: it.default_user };
+            return Ok(VolumeSource::Files {
+                plugin: Plugin::DownwardApi,
+                files: self.downward(it.items.as_ref(), access)?,
+            });
+        }
+        if volume.projected.is_some() {
+            return self.projected(volume);
+        }
+        Err(self.unsupported(kind_name(volume)))
+    }
+
+    /// As upstream: no more than the pod may use, or all pods together.
+    fn memory_size(&self, limit: Option<i64>) -> Option<i64> {
+        let of_pod = Some(resources::of_pod(self.pod).memory_limit_bytes).filter(|it| *it > 0);
+        let facts = self.around.facts;
+        let of_node = facts.map(|it| it.memory_bytes.saturating_sub(self.around.config.reserved_memory_bytes));
+        [limit, of_pod, of_node].into_iter().flatten().min()
+    }
+
+    fn projected(&self, volume: &ApiVolume) -> Result<VolumeSource, Problem> {
+        let mut files = Vec::new();
+        let projected = volume.projected.as_ref();
+        let mode = mode(projected.and_then(|it| it.default_mode), DEFAULT_MODE);
+        let access = Access { mode, user: projected.and_then(|it| it.default_user) };
+        for part in projected.iter().flat_map(|it| it.sources.iter().flatten()) {
+            if let Some(it) = &part.config_map {
+                let items = it.items.as_ref();
+                let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, access };
+                files.extend(self.keys(&keys)?);
+            } else if let Some(it) = &part.secret {
+                let items = it.items.as_ref();
+                let keys = Keys { kind: SourceKind::Secret, name: &it.name, items, optional: it.optional, access };
+                files.extend(self.keys(&keys)?);
+            } else if let Some(it) = &part.downward_api {
+                files.extend(self.downward(it.items.as_ref(), access)?);
+            } else if let Some(it) = &part.service_account_token {
+                files.push(self.token(it, access)?);
+            } else {
+                return Err(self.unsupported("projected"));
+            }
+        }
+        Ok(VolumeSource::Files { plugin: Plugin::Projected, files })
+    }
+
+    fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
+        // As upstream: where the pod's group, or the one user all its containers run as, is given the file, nobody else
+        // needs to read it.
+        let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
+        let user = common_user(self.pod);
+        let is_private = group.is_some() || user.is_some();
+        let access = Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) };
+        match self.tokens.lookup(&tokens::wish(source)) {
+            Issued::Token(token) => Ok(access.file(&source.path, None, source.user, token.as_bytes().to_vec())),
+            Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
+            Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
+        }
+    }
+
+    fn keys(&self, keys: &Keys<'_>) -> Result<Vec<VolumeFile>, Problem> {
+        let namespace = self.pod.metadata.namespace.clone().unwrap_or_default();
+        let source = Source { kind: keys.kind, key: Key::new(namespace, keys.name) };
+        let optional = keys.optional == Some(true);
+        let data = match self.sources.lookup(&source) {
+            Lookup::Found(data) => data,
+            Lookup::Missing if optional => return Ok(Vec::new()),
+            Lookup::Missing => return Err(self.missing(source.not_found())),
+            Lookup::Unread => return Err(self.problem(ProblemKind::Unread, format!("{} is not read yet", keys.name))),
+        };
+        let Some(items) = keys.items.filter(|it| !it.is_empty()) else {
+            let file = |(key, content): (&String, &Vec<u8>)| {
+                self.take_room(content.len())?;
+                Ok(keys.access.file(key, None, None, content.clone()))
+            };
+            return data.iter().map(file).collect();
+        };
+        let mut files = Vec::new();
+        for item in items {
+            match data.get(&item.key) {
+                Some(content) => {
+                    self.take_room(content.len())?;
+                    files.push(keys.access.file(&item.path, item.mode, item.user, content.clone()));
+                }
+                None if optional => {}
+                None if keys.kind == SourceKind::ConfigMap => {
+                    return Err(self.missing(format!("configmap references non-existent config key: {}", item.key)));
+                }
+                None => return Err(self.missing(format!("references non-existent secret key: {}", item.key))),
+            }
+        }
+        Ok(files)
+    }
+
+    fn downward(&self, items: Option<&Vec<DownwardAPIVolumeFile>>, access: Access) -> Result<Vec<VolumeFile>, Problem> {
+        let mut files = Vec::new();
+        for item in items.into_iter().flatten() {
+            let value = match (&item.field_ref, &item.resource_field_ref) {
+                (Some(it), _) => downward::field(self.pod, it, self.around),
+                (_, Some(it)) => {
+                    let name = it.container_name.as_deref().unwrap_or_default();
+                    match container_named(self.pod, name) {
+                        Some(container) => downward::resource(it, container, self.around),
+                        None => Err(format!("container {name} not found")),
+                    }
+                }
+                _ => Err("neither fieldRef nor resourceFieldRef is set".into()),
+            };
+            let content = value.map_err(|it| self.missing(it))?.into_bytes();
+            self.take_room(content.len())?;
+            files.push(access.file(&item.path, item.mode, item.user, content));
+        }
+        Ok(files)
+    }
+
+    fn take_room(&self, bytes: usize) -> Result<(), Problem> {
+        let left = self.room.get().checked_sub(bytes).ok_or_else(|| {
+            let message = format!("volume {:?} makes more than {BYTES_MAX} bytes of files of this pod", self.volume);
+            self.problem(ProblemKind::Unsupported, message)
+        })?;
+        self.room.set(left);
+        Ok(())
+    }
+
+    fn missing(&self, reason: String) -> Problem {
+        self.problem(ProblemKind::Missing, format!("MountVolume.SetUp failed for volume {:?} : {reason}", self.volume))
+    }
+
+    fn unsupported(&self, kind: &str) -> Problem {
+        let message = format!("volume {:?} is of a kind this node does not support: {kind}", self.volume);
+        self.problem(ProblemKind::Unsupported, message)
+    }
+
+    fn problem(&self, kind: ProblemKind, message: String) -> Problem {
+        Problem { volume: self.volume.into(), kind, message }
+    }
+}
+
+/// The user that all containers run as, where they agree and say so.
+fn common_user(pod: &Pod) -> Option<i64> {
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.run_as_user);
+    let users = all_containers(pod).map(|it| it.security_context.as_ref().and_then(|it| it.run_as_user).or(of_pod));
+    let users: std::collections::BTreeSet<Option<i64>> = users.collect();
+    if users.len() == 1 { users.into_iter().next().flatten() } else { None }
+}
+
+fn mode(mode: Option<i32>, default: u32) -> u32 {
+    mode.and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
+}
+
+fn host_path_kind(kind: &str) -> Option<HostPathKind> {
+    Some(match kind {
+        "" => HostPathKind::Unset,
+        "DirectoryOrCreate" => HostPathKind::DirectoryOrCreate,
+        "Directory" => HostPathKind::Directory,
+        "FileOrCreate" => HostPathKind::FileOrCreate,
+        "File" => HostPathKind::File,
+        "Socket" => HostPathKind::Socket,
+        "CharDevice" => HostPathKind::CharDevice,
+        "BlockDevice" => HostPathKind::BlockDevice,
+        _ => return None,
+    })
+}
+
+/// Where the content of a volume this kubelet makes lies; `None` for a hostPath and for what it cannot make.
+pub(crate) fn plugin(volume: &ApiVolume) -> Option<Plugin> {
+    let plugins = [
+        (volume.empty_dir.is_some(), Plugin::EmptyDir),
+        (volume.config_map.is_some(), Plugin::ConfigMap),
+        (volume.secret.is_some(), Plugin::Secret),
+        (volume.downward_api.is_some(), Plugin::DownwardApi),
+        (volume.projected.is_some(), Plugin::Projected),
+    ];
+    plugins.into_iter().find(|it| it.0).map(|it| it.1)
+}
+
+/// The name of the one source field that is set.
+fn kind_name(volume: &ApiVolume) -> &'static str {
+    let kinds = [
+        (volume.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
+        (volume.csi.is_some(), "csi"),
+        (volume.ephemeral.is_some(), "ephemeral"),
+        (volume.nfs.is_some(), "nfs"),
+        (volume.iscsi.is_some(), "iscsi"),
+        (volume.fc.is_some(), "fc"),
+        (volume.git_repo.is_some(), "gitRepo"),
+    ];
+    kinds.into_iter().find(|it| it.0).map_or("unknown", |it| it.1)
+}

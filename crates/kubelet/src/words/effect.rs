@@ -1,0 +1,606 @@
+//! What the kubelet can want done: on its machine ([`HostEffect`]), at the API server ([`ApiEffect`]), or in its books.
+//!
+//! Every host effect is answered by exactly one [`crate::Outcome`]. The mind never has two effects in flight that
+//! need an order between them, so hands may run all of them at once.
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use corten_api::core::v1::Pod;
+use corten_meta::{Key, ObjectReference, Time};
+use corten_reconcile::{Decision, EventType};
+use serde_json::Value;
+
+use crate::words::{
+    event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
+    measure::NodeEffect,
+    token::TokenWish,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// For the host; the answer comes back as [`Event::Done`].
+    Host(HostEffect),
+    /// For the host, about the node as a whole; the answer comes back as [`Event::OfNode`].
+    Node(NodeEffect),
+    /// For the API server.
+    Api(ApiEffect),
+    /// What is now known of one pod, for `corten why`.
+    Record { pod: Key, decision: Box<Decision> },
+    /// Forget what was recorded: the pod is gone.
+    Forget { pod: Key },
+    /// Step again with [`Event::Tick`] at this time; replaces any earlier wish.
+    WakeAt(Time),
+}
+
+/// Names one pod for good: a pod of the same name made later has another uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRef {
+    pub key: Key,
+    pub uid: String,
+}
+
+/// One thing done to the machine. A hand does it as said and chooses nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostEffect {
+    /// Makes the pod's folder hold exactly these volumes' content; also refreshes content that changed (atomically,
+    /// for [`VolumeSource::Files`]). Idempotent. → [`Outcome::Volumes`]
+    PrepareVolumes { pod: PodRef, volumes: Vec<Volume>, fs_group: Option<i64> },
+    /// CRI RunPodSandbox, then PodSandboxStatus for the addresses. → [`Outcome::Sandbox`]
+    RunSandbox(Box<SandboxSpec>),
+    /// CRI StopPodSandbox: its network goes, the dead containers and their logs stay. Already gone is success.
+    /// → [`Outcome::SandboxStopped`]
+    StopSandbox { pod: PodRef, id: String },
+    /// CRI StopPodSandbox, then RemovePodSandbox. Already gone is success. → [`Outcome::SandboxRemoved`]
+    RemoveSandbox { pod: PodRef, id: String },
+    /// CRI ImageStatus. → [`Outcome::Image`]
+    InspectImage { pod: PodRef, container: String, image: String },
+    /// CRI PullImage with each of `credentials` in turn (none: anonymously), then ImageStatus. → [`Outcome::Pulled`]
+    PullImage { pod: PodRef, container: String, image: String, credentials: Vec<Credential> },
+    /// CRI CreateContainer, StartContainer, ContainerStatus. → [`Outcome::Container`]
+    StartContainer(Box<ContainerSpec>),
+    /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. → [`Outcome::Stopped`]
+    StopContainer { pod: PodRef, container: String, id: String, timeout_seconds: i64, signal: Option<String> },
+    /// CRI RemoveContainer, and its log files. Already gone is success. → [`Outcome::Removed`]
+    RemoveContainer { pod: PodRef, container: String, id: String, attempt: u32 },
+    /// One attempt of one probe. → [`Outcome::Probed`]
+    Probe { pod: PodRef, container: String, id: String, probe: ProbeKind, action: Action, timeout_seconds: u32 },
+    /// A lifecycle hook. → [`Outcome::Hooked`]
+    RunHook { pod: PodRef, container: String, id: String, hook: Hook, action: Action, timeout_seconds: u32 },
+    /// Refused where the memory in use is not below what a check says; else the steps, one after the other: CRI
+    /// UpdateContainerResources, or the pod's cgroup. → [`Outcome::Resized`]
+    Resize { pod: PodRef, qos: Qos, steps: Vec<ResizeStep>, checks: Vec<MemoryCheck> },
+    /// What these files of the pod's emptyDirs hold, volume and path beneath it. → [`Outcome::FilesRead`]
+    ReadFiles { pod: PodRef, container: String, files: Vec<EnvFile> },
+    /// The last lines a container wrote, for the journal of a crash loop. → [`Outcome::LogTail`]
+    TailLog { pod: PodRef, container: String, attempt: u32, lines: u32 },
+    /// Unmounts and deletes everything kept for the pod: volumes, files, logs. → [`Outcome::PodRemoved`]
+    RemovePod { pod: PodRef },
+}
+
+/// One volume of a pod; its content lies in the pod's folder under its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Volume {
+    pub name: String,
+    pub source: VolumeSource,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum VolumeSource {
+    /// A folder, or a tmpfs (of this size); what is in it stays.
+    EmptyDir { memory: bool, size_limit_bytes: Option<i64>, mode: u32 },
+    /// Nothing is made in the pod's folder; only `kind` is checked or created.
+    HostPath { path: String, kind: HostPathKind },
+    /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
+    Files { plugin: Plugin, files: Vec<VolumeFile> },
+}
+
+/// Upstream's word for a kind of volume, which is also a step of its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plugin {
+    EmptyDir,
+    ConfigMap,
+    Secret,
+    DownwardApi,
+    Projected,
+}
+
+/// `hostPath.type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostPathKind {
+    /// Empty: no check.
+    Unset,
+    DirectoryOrCreate,
+    Directory,
+    FileOrCreate,
+    File,
+    Socket,
+    CharDevice,
+    BlockDevice,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct VolumeFile {
+    /// Relative, without `..`.
+    pub path: String,
+    pub mode: u32,
+    /// Root's where nobody is named.
+    pub user: Option<u32>,
+    pub content: Vec<u8>,
+}
+
+/// Without the content: it may be a Secret's.
+impl fmt::Debug for VolumeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeFile").field("path", &self.path).field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+/// Everything CRI's PodSandboxConfig needs. Log folder and cgroup parent are the host's business.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SandboxSpec {
+    pub pod: PodRef,
+    pub attempt: u32,
+    pub hostname: String,
+    /// The pod's labels and the `io.kubernetes.pod.*` ones.
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub dns: Dns,
+    pub ports: Vec<PortMapping>,
+    pub host_network: bool,
+    pub host_pid: bool,
+    pub host_ipc: bool,
+    pub share_process_namespace: bool,
+    pub sysctls: BTreeMap<String, String>,
+    pub qos: Qos,
+    /// The sum of the containers' resources, for the pod's cgroup.
+    pub resources: Resources,
+    pub run_as_user: Option<i64>,
+    pub run_as_group: Option<i64>,
+    pub supplemental_groups: Vec<i64>,
+    pub strict_groups: bool,
+    /// Any container is privileged.
+    pub privileged: bool,
+    pub seccomp: Seccomp,
+    pub runtime_handler: String,
+    /// The pod has a user namespace of its own, with ids of the machine that no other pod has.
+    pub own_users: bool,
+}
+
+/// What goes into the pod's resolv.conf.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dns {
+    pub servers: Vec<String>,
+    pub searches: Vec<String>,
+    pub options: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortMapping {
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    pub container_port: i32,
+    pub host_port: i32,
+    pub host_ip: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Qos {
+    Guaranteed,
+    Burstable,
+    #[default]
+    BestEffort,
+}
+
+/// CRI's LinuxContainerResources; zero means unlimited or the default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    pub cpu_shares: i64,
+    pub cpu_quota: i64,
+    pub cpu_period: i64,
+    pub memory_limit_bytes: i64,
+    pub oom_score_adj: i64,
+}
+
+/// One thing that is given other resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ResizeStep {
+    /// The pod's cgroup; what is zero has no limit.
+    Pod(Resources),
+    Container {
+        id: String,
+        resources: Resources,
+    },
+}
+
+/// A limit that must not be below what is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryCheck {
+    /// Name and id; `None`: the pod as a whole.
+    pub container: Option<(String, String)>,
+    pub limit_bytes: i64,
+}
+
+/// A user and password for a registry.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credential {
+    pub username: String,
+    pub password: String,
+    pub registry: String,
+}
+
+/// Without the password.
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credential")
+            .field("username", &self.username)
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything CRI's ContainerConfig needs, already expanded and resolved.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ContainerSpec {
+    pub pod: PodRef,
+    pub sandbox_id: String,
+    /// The sandbox's; becomes the variable `HOSTNAME`.
+    pub hostname: String,
+    pub name: String,
+    /// CRI's `attempt` and the restart count.
+    pub attempt: u32,
+    /// As the user wrote it.
+    pub image: String,
+    /// What ImageStatus said it is; the container is made from this.
+    pub image_ref: String,
+    pub command: Vec<String>,
+    pub args: Vec<String>,
+    pub working_dir: String,
+    pub env: Vec<(String, String)>,
+    pub mounts: Vec<Mount>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub stdin: bool,
+    pub stdin_once: bool,
+    pub tty: bool,
+    pub resources: Resources,
+    pub security: Security,
+    pub host_network: bool,
+    pub host_pid: bool,
+    pub host_ipc: bool,
+    pub share_process_namespace: bool,
+    /// As its sandbox: [`SandboxSpec::own_users`].
+    pub own_users: bool,
+    /// The container whose processes this one sees, where neither the pod nor the host shares them anyway.
+    pub pid_target: Option<String>,
+    /// Of each size of huge pages the machine has, in CRI's words, how many bytes of it.
+    pub hugepages: Vec<(String, u64)>,
+    /// How much of the machine's swap it may use.
+    pub swap_bytes: i64,
+    /// Decides, with the pod's uid, which cgroup is the parent.
+    pub qos: Qos,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mount {
+    pub container_path: String,
+    pub source: MountSource,
+    pub read_only: bool,
+    /// So is what is mounted beneath it.
+    pub recursive_read_only: bool,
+    pub propagation: Propagation,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum MountSource {
+    /// The prepared volume of this name, or a path beneath it (relative, no `..`; made as a folder where missing,
+    /// resolved without following links out of the volume).
+    Volume { plugin: Plugin, name: String, sub_path: String },
+    /// A path of the machine, or one beneath it, as with `Volume`.
+    HostPath { name: String, path: String, sub_path: String },
+    /// What an image holds, or a path in it: its id, and how the pod names it.
+    Image { image_ref: String, reference: String, sub_path: String },
+    /// The pod's /etc/hosts.
+    Hosts(Hosts),
+    /// An empty file of this container and attempt, from which the termination message is read.
+    TerminationLog,
+}
+
+/// What a pod's /etc/hosts says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts {
+    /// Without any the file is the machine's own: the pod has no network of its own.
+    pub ips: Vec<String>,
+    pub hostname: String,
+    /// `subdomain.namespace.svc.cluster.local`.
+    pub domain: Option<String>,
+    /// An address and its names.
+    pub aliases: Vec<(String, Vec<String>)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    #[default]
+    Private,
+    HostToContainer,
+    Bidirectional,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Security {
+    pub privileged: bool,
+    pub run_as_user: Option<i64>,
+    /// Only where `run_as_user` is not given and the image names its user.
+    pub run_as_username: String,
+    pub run_as_group: Option<i64>,
+    pub supplemental_groups: Vec<i64>,
+    /// `supplementalGroupsPolicy: Strict`: the groups that the image gives its user are left out.
+    pub strict_groups: bool,
+    pub read_only_rootfs: bool,
+    pub no_new_privs: bool,
+    pub add_capabilities: Vec<String>,
+    pub drop_capabilities: Vec<String>,
+    pub seccomp: Seccomp,
+    pub app_armor: AppArmor,
+    /// User, role, type, level; not looked at where the machine has no SELinux.
+    pub se_linux: Option<[String; 4]>,
+    /// `procMount: Unmasked`: nothing of /proc is hidden.
+    pub unmasked_proc: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Seccomp {
+    #[default]
+    Unconfined,
+    RuntimeDefault,
+    /// A profile file beneath the node's seccomp folder.
+    Localhost(String),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AppArmor {
+    /// What the runtime does where nobody says anything.
+    #[default]
+    Unset,
+    Unconfined,
+    RuntimeDefault,
+    /// A profile that is loaded on the machine.
+    Localhost(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProbeKind {
+    Startup,
+    Liveness,
+    Readiness,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hook {
+    PostStart,
+    PreStop,
+}
+
+/// What a probe or a hook does; addresses and ports are resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// In the container, by CRI ExecSync.
+    Exec {
+        command: Vec<String>,
+    },
+    /// A probe succeeds from 200 to 399. Certificates are not verified; redirects are followed on the same host only.
+    Http {
+        https: bool,
+        host: String,
+        port: u16,
+        path: String,
+        headers: Vec<(String, String)>,
+    },
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    /// grpc.health.v1.Health/Check.
+    Grpc {
+        host: String,
+        port: u16,
+        service: String,
+    },
+    Sleep {
+        seconds: i64,
+    },
+}
+
+/// One request to the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ApiEffect {
+    /// A merge patch of `pods/NAME/status`; `patch` carries uid and resourceVersion, so it is refused where the pod
+    /// changed meanwhile. → [`Event::StatusPatched`]
+    PatchPodStatus {
+        pod: PodRef,
+        patch: Value,
+    },
+    /// Deletes with grace 0 and the uid as precondition. Already gone is success. → [`Event::PodDeleted`]
+    DeletePod {
+        pod: PodRef,
+    },
+    /// Creates the pod that shows a static pod at the API. → [`Event::MirrorCreated`]
+    CreateMirror {
+        key: Key,
+        pod: Box<Pod>,
+    },
+    /// Tells users; repetitions are counted into one Event. No answer.
+    Event {
+        about: ObjectReference,
+        event_type: EventType,
+        reason: &'static str,
+        message: String,
+    },
+    /// Keeps one ConfigMap or Secret in sight until [`ApiEffect::Unfollow`]. → [`Event::Source`], at first and at each change.
+    Follow(Source),
+    Unfollow(Source),
+    /// A token for the service account, bound to the pod. → [`Event::Token`]
+    RequestToken {
+        pod: PodRef,
+        account: String,
+        wish: TokenWish,
+    },
+    /// Creates the Node. → [`Event::NodeWritten`]
+    CreateNode {
+        node: Value,
+    },
+    /// A merge patch of the Node, or of its status. → [`Event::NodeWritten`]
+    PatchNode {
+        name: String,
+        status: bool,
+        patch: Value,
+    },
+    /// Reads the Node past what the watch has told. → [`Event::NodeRead`]
+    ReadNode {
+        name: String,
+        pod: PodRef,
+    },
+    /// A merge patch of the node's Lease in `kube-node-lease`; `create` is the whole Lease for when there is none.
+    /// → [`Event::LeaseRenewed`]
+    RenewLease {
+        patch: Value,
+        create: Value,
+    },
+}
+
+/// A ConfigMap or Secret that some pod here reads.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    pub kind: SourceKind,
+    pub key: Key,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceKind {
+    ConfigMap,
+    Secret,
+}
+
+impl Plugin {
+    /// `configmap`: the path is `volumes/kubernetes.io~configmap/NAME`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EmptyDir => "empty-dir",
+            Self::ConfigMap => "configmap",
+            Self::Secret => "secret",
+            Self::DownwardApi => "downward-api",
+            Self::Projected => "projected",
+        }
+    }
+}
+
+impl ApiEffect {
+    /// The pod it is about, where it is about one.
+    pub fn pod(&self) -> Option<&PodRef> {
+        match self {
+            Self::PatchPodStatus { pod, .. }
+            | Self::DeletePod { pod }
+            | Self::RequestToken { pod, .. }
+            | Self::ReadNode { pod, .. } => Some(pod),
+            Self::CreateMirror { .. }
+            | Self::Event { .. }
+            | Self::Follow(_)
+            | Self::Unfollow(_)
+            | Self::CreateNode { .. }
+            | Self::PatchNode { .. }
+            | Self::RenewLease { .. } => None,
+        }
+    }
+}
+
+impl HostEffect {
+    pub fn pod(&self) -> &PodRef {
+        match self {
+            Self::RunSandbox(spec) => &spec.pod,
+            Self::StartContainer(spec) => &spec.pod,
+            Self::PrepareVolumes { pod, .. }
+            | Self::StopSandbox { pod, .. }
+            | Self::RemoveSandbox { pod, .. }
+            | Self::InspectImage { pod, .. }
+            | Self::PullImage { pod, .. }
+            | Self::StopContainer { pod, .. }
+            | Self::RemoveContainer { pod, .. }
+            | Self::Probe { pod, .. }
+            | Self::RunHook { pod, .. }
+            | Self::Resize { pod, .. }
+            | Self::ReadFiles { pod, .. }
+            | Self::TailLog { pod, .. }
+            | Self::RemovePod { pod } => pod,
+        }
+    }
+
+    /// After this time the driver gives up and answers with [`HostEffect::failed`].
+    pub fn deadline(&self) -> Duration {
+        let seconds = |it: i64| Duration::from_secs(u64::try_from(it).unwrap_or(0));
+        match self {
+            Self::PullImage { .. } => Duration::from_secs(3600),
+            Self::RunSandbox(_) | Self::StopSandbox { .. } | Self::RemoveSandbox { .. } => Duration::from_secs(240),
+            Self::StopContainer { timeout_seconds, .. } => {
+                seconds(*timeout_seconds).saturating_add(Duration::from_secs(120))
+            }
+            Self::Probe { timeout_seconds, .. } => {
+                seconds(i64::from(*timeout_seconds)).saturating_add(Duration::from_secs(2))
+            }
+            Self::RunHook { timeout_seconds, .. } => {
+                seconds(i64::from(*timeout_seconds)).saturating_add(Duration::from_secs(2))
+            }
+            _ => Duration::from_secs(120),
+        }
+    }
+
+    /// The outcome of an effect that could not be carried out at all: its deadline passed, or the hand broke.
+    pub fn failed(&self, message: &str) -> Event {
+        let failure = Failure::new(message);
+        let outcome = match self {
+            Self::PrepareVolumes { .. } => Outcome::Volumes(Err(failure)),
+            Self::RunSandbox(_) => Outcome::Sandbox(Err(failure)),
+            Self::StopSandbox { id, .. } => Outcome::SandboxStopped { id: id.clone(), result: Err(failure) },
+            Self::RemoveSandbox { id, .. } => Outcome::SandboxRemoved { id: id.clone(), result: Err(failure) },
+            Self::InspectImage { container, .. } => {
+                Outcome::Image { container: container.clone(), result: Err(failure) }
+            }
+            Self::PullImage { container, .. } => Outcome::Pulled { container: container.clone(), result: Err(failure) },
+            Self::StartContainer(spec) => Outcome::Container {
+                container: spec.name.clone(),
+                attempt: spec.attempt,
+                result: Err(StartFailure { stage: StartStage::Create, message: message.into(), container: None }),
+            },
+            Self::StopContainer { container, id, .. } => {
+                Outcome::Stopped { container: container.clone(), id: id.clone(), result: Err(failure) }
+            }
+            Self::RemoveContainer { container, id, .. } => {
+                Outcome::Removed { container: container.clone(), id: id.clone(), result: Err(failure) }
+            }
+            Self::Probe { container, id, probe, .. } => Outcome::Probed {
+                container: container.clone(),
+                id: id.clone(),
+                probe: *probe,
+                verdict: ProbeVerdict::Failure(message.into()),
+            },
+            Self::RunHook { container, id, hook, .. } => {
+                Outcome::Hooked { container: container.clone(), id: id.clone(), hook: *hook, result: Err(failure) }
+            }
+            Self::Resize { .. } => Outcome::Resized(Err(failure)),
+            Self::ReadFiles { container, .. } => {
+                Outcome::FilesRead { container: container.clone(), result: Err(failure) }
+            }
+            Self::TailLog { container, .. } => Outcome::LogTail { container: container.clone(), text: String::new() },
+            Self::RemovePod { .. } => Outcome::PodRemoved(Err(failure)),
+        };
+        Event::Done { pod: self.pod().clone(), outcome }
+    }
+}
+
+impl fmt::Display for PodRef {
+    /// As the kubelet's messages name pods: `web_default(uid)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}({})", self.key.name, self.key.namespace, self.uid)
+    }
+}
+
+/// One file that a container's environment names: volume and path.
+pub type EnvFile = (String, String);

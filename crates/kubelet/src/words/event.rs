@@ -1,0 +1,411 @@
+//! What the kubelet can be told: what the API wants, what the machine shows, and how its effects ended.
+
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{Node, Pod};
+use corten_meta::{Key, Time};
+
+use crate::{
+    EnvFile,
+    words::{
+        effect::{Dns, Hook, PodRef, ProbeKind, Source},
+        measure::NodeNews,
+        service::ServiceLink,
+        token::{Token, TokenWish},
+    },
+};
+
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at a time, and most are the large ones")]
+pub enum Event {
+    // ---- from the API ----
+    /// A pod of this node appeared or changed. Versions older than one already seen are ignored.
+    Pod(Box<Pod>),
+    /// A pod of this node is no longer in the API.
+    PodGone(PodRef),
+    /// Every pod of this node has been told once: from now on what is not known is not wanted.
+    PodsSynced,
+    /// This node's Node as the API has it, or `None` where there is none.
+    Node(Option<Box<Node>>),
+    /// A followed ConfigMap or Secret; `None`: there is none of that name.
+    Source {
+        source: Source,
+        data: Option<BTreeMap<String, Vec<u8>>>,
+    },
+    /// A Service appeared or changed; `None`: it is gone.
+    Service {
+        key: Key,
+        service: Option<ServiceLink>,
+    },
+    /// A RuntimeClass appeared or changed; `None`: it is gone.
+    RuntimeClass {
+        name: String,
+        handler: Option<String>,
+    },
+    RuntimeClassesSynced,
+    /// Every Service has been told once.
+    ServicesSynced,
+    /// How [`crate::ApiEffect::RequestToken`] ended.
+    Token {
+        pod: PodRef,
+        wish: TokenWish,
+        result: Result<Token, ApiFailure>,
+    },
+    /// How [`crate::ApiEffect::PatchPodStatus`] ended: the pod as it now is.
+    StatusPatched {
+        pod: PodRef,
+        result: Result<Box<Pod>, ApiFailure>,
+    },
+    /// How [`crate::ApiEffect::DeletePod`] ended.
+    PodDeleted {
+        pod: PodRef,
+        result: Result<(), ApiFailure>,
+    },
+    /// How a write of the Node ended: the Node as it now is.
+    NodeWritten(Result<Box<Node>, ApiFailure>),
+    /// What [`crate::ApiEffect::ReadNode`] found, asked for this pod's sake.
+    NodeRead {
+        pod: PodRef,
+        result: Result<Box<Node>, ApiFailure>,
+    },
+    LeaseRenewed(Result<(), ApiFailure>),
+
+    /// How [`crate::ApiEffect::CreateMirror`] ended.
+    MirrorCreated {
+        key: Key,
+        result: Result<Box<Pod>, ApiFailure>,
+    },
+
+    // ---- from the machine ----
+    /// Everything the folder of manifests holds; at start and whenever that changed.
+    Manifests(Vec<Manifest>),
+    /// What the runtime shows; hands send one at start and whenever something differs from the last one.
+    Snapshot(Snapshot),
+    /// What the machine is and how it does; at start and every ten seconds or when something changed.
+    Facts(Box<NodeFacts>),
+    /// What the machine measured or found.
+    OfNode(NodeNews),
+    /// How a [`crate::HostEffect`] ended.
+    Done {
+        pod: PodRef,
+        outcome: Outcome,
+    },
+
+    /// The time of the last [`crate::Effect::WakeAt`] has come.
+    Tick,
+}
+
+/// How one host effect ended. Each names what it was about, so late answers can be told from current ones.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "few are alive at a time, and most are the large ones")]
+pub enum Outcome {
+    Volumes(Result<(), Failure>),
+    Sandbox(Result<ObservedSandbox, Failure>),
+    SandboxStopped {
+        id: String,
+        result: Result<(), Failure>,
+    },
+    SandboxRemoved {
+        id: String,
+        result: Result<(), Failure>,
+    },
+    /// `Ok(None)`: the image is not on this machine.
+    Image {
+        container: String,
+        result: Result<Option<Image>, Failure>,
+    },
+    Pulled {
+        container: String,
+        result: Result<Image, Failure>,
+    },
+    Container {
+        container: String,
+        attempt: u32,
+        result: Result<ObservedContainer, StartFailure>,
+    },
+    Stopped {
+        container: String,
+        id: String,
+        result: Result<(), Failure>,
+    },
+    Removed {
+        container: String,
+        id: String,
+        result: Result<(), Failure>,
+    },
+    Probed {
+        container: String,
+        id: String,
+        probe: ProbeKind,
+        verdict: ProbeVerdict,
+    },
+    Hooked {
+        container: String,
+        id: String,
+        hook: Hook,
+        result: Result<HookAnswer, Failure>,
+    },
+    LogTail {
+        container: String,
+        text: String,
+    },
+    PodRemoved(Result<(), Failure>),
+    Resized(Result<(), Failure>),
+    /// `None`: there is no such file.
+    FilesRead {
+        container: String,
+        result: Result<BTreeMap<EnvFile, Option<Vec<u8>>>, Failure>,
+    },
+}
+
+impl Outcome {
+    /// What runtime and machine said, where something failed.
+    pub fn messages(&mut self) -> Vec<&mut String> {
+        fn of<T>(result: &mut Result<T, Failure>) -> Vec<&mut String> {
+            result.as_mut().err().map(|it| &mut it.message).into_iter().collect()
+        }
+        match self {
+            Self::Volumes(result) | Self::PodRemoved(result) => of(result),
+            Self::Stopped { result, .. }
+            | Self::Removed { result, .. }
+            | Self::SandboxStopped { result, .. }
+            | Self::SandboxRemoved { result, .. } => of(result),
+            Self::Sandbox(result) => of(result),
+            Self::Image { result, .. } => of(result),
+            Self::Pulled { result, .. } => of(result),
+            Self::Hooked { result, .. } => of(result),
+            Self::Resized(result) => of(result),
+            Self::FilesRead { result, .. } => of(result),
+            Self::Container { result: Err(failure), .. } => {
+                let exit = failure.container.as_mut().and_then(|it| match &mut it.state {
+                    Observed::Exited(exit) => Some(&mut exit.message),
+                    _ => None,
+                });
+                std::iter::once(&mut failure.message).chain(exit).collect()
+            }
+            Self::Probed { verdict, .. } => match verdict {
+                ProbeVerdict::Success => Vec::new(),
+                ProbeVerdict::Warning(it) | ProbeVerdict::Failure(it) | ProbeVerdict::Unknown(it) => vec![it],
+            },
+            Self::Container { .. } | Self::LogTail { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Why an effect failed, as the runtime or the machine put it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub message: String,
+}
+
+/// Why a container did not start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StartFailure {
+    pub stage: StartStage,
+    pub message: String,
+    /// The dead container that a failed start leaves behind (exit code 128, reason StartError).
+    pub container: Option<ObservedContainer>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartStage {
+    /// A mount's source or a file could not be made: CreateContainerConfigError.
+    Config,
+    /// CRI CreateContainer: CreateContainerError.
+    Create,
+    /// CRI StartContainer: RunContainerError.
+    Start,
+}
+
+/// Why a request to the API server failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiFailure {
+    /// The object is not there, or is another one of that name.
+    Gone,
+    /// It was changed meanwhile; the newest version comes by the watch.
+    Conflict,
+    Other(String),
+}
+
+/// The runtime's whole truth at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Read before the runtime was asked: what began later may be missing. `None` counts as the beginning of time.
+    pub taken_at: Option<Time>,
+    pub sandboxes: Vec<ObservedSandbox>,
+    pub containers: Vec<ObservedContainer>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedSandbox {
+    pub id: String,
+    /// From the labels `io.kubernetes.pod.{namespace,name,uid}`.
+    pub pod: PodRef,
+    pub attempt: u32,
+    pub ready: bool,
+    pub created_at: Option<Time>,
+    /// The pod's addresses, the first one is `podIP`; empty for the host's network.
+    pub ips: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObservedContainer {
+    /// As the runtime has it, without `containerd://`.
+    pub id: String,
+    pub sandbox_id: String,
+    pub pod: PodRef,
+    /// From the label `io.kubernetes.container.name`.
+    pub name: String,
+    /// CRI's attempt, which is the restart count.
+    pub attempt: u32,
+    /// As the user named it (annotation, or CRI's `image.image`).
+    pub image: String,
+    /// `status.containerStatuses[].imageID`.
+    pub image_id: String,
+    /// The annotation `io.kubernetes.container.hash`.
+    pub hash: String,
+    pub created_at: Option<Time>,
+    /// Who its first process began as, where the runtime tells.
+    pub user: Option<User>,
+    pub state: Observed,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    pub uid: i64,
+    pub gid: i64,
+    pub groups: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Observed {
+    /// Made, not started.
+    #[default]
+    Created,
+    Running {
+        started_at: Option<Time>,
+    },
+    Exited(Exit),
+    Unknown,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exit {
+    pub code: i32,
+    /// CRI's: `Completed`, `Error`, `OOMKilled`, `StartError`.
+    pub reason: String,
+    /// The termination message (file, or log tail with `FallbackToLogsOnError`), else CRI's message.
+    pub message: String,
+    pub started_at: Option<Time>,
+    pub finished_at: Option<Time>,
+}
+
+/// An image on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Image {
+    /// What a container is made from: CRI's image id.
+    pub image_ref: String,
+    pub size_bytes: u64,
+    /// The image's numeric user, if it has one.
+    pub uid: Option<i64>,
+    /// The image's named user, else empty.
+    pub username: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeVerdict {
+    Success,
+    /// Good enough, and worth an event: the text stands after `Readiness probe warning: `.
+    Warning(String),
+    /// The answer was bad: the text stands after `Readiness probe failed: `.
+    Failure(String),
+    /// Nothing was learned; counts neither way.
+    Unknown(String),
+}
+
+/// How a lifecycle hook went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HookAnswer {
+    Ran,
+    /// A server that was to be asked over TLS has none, and was asked without.
+    WithoutTls {
+        /// `HOST:PORT`
+        server: String,
+    },
+}
+
+/// What the machine is and how it does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeFacts {
+    pub cpus: i64,
+    pub memory_bytes: i64,
+    pub swap_bytes: i64,
+    /// The file system that holds the pods' folders.
+    pub ephemeral_storage_bytes: i64,
+    pub hugepages: BTreeMap<String, i64>,
+    /// The kernel has AppArmor, and the runtime can load profiles.
+    pub app_armor: bool,
+    pub se_linux: bool,
+    pub architecture: String,
+    pub operating_system: String,
+    pub os_image: String,
+    pub kernel_version: String,
+    pub machine_id: String,
+    pub system_uuid: String,
+    pub boot_id: String,
+    /// `containerd://1.6.20`.
+    pub container_runtime_version: String,
+    /// Why the runtime does not work, as CRI Status says; `None`: it works.
+    pub runtime_problem: Option<String>,
+    /// Why the pod network does not work, as CRI Status says; `None`: it works.
+    pub network_problem: Option<String>,
+    /// What the runtime offers: its handlers, and whether it keeps to a policy for supplemental groups.
+    pub runtime_handlers: Vec<RuntimeHandler>,
+    pub keeps_groups_policy: bool,
+    /// What the machine cannot do, by the names that [`crate::LACKS`] lists.
+    pub lacks: Vec<&'static str>,
+    /// How the machine itself resolves names.
+    pub resolv: Dns,
+    /// The images on this machine, largest first.
+    pub images: Vec<NodeImage>,
+}
+
+/// A way of the runtime to run pods; the usual one has no name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuntimeHandler {
+    pub name: String,
+    pub recursive_read_only_mounts: bool,
+    pub user_namespaces: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeImage {
+    pub names: Vec<String>,
+    pub size_bytes: i64,
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into() }
+    }
+}
+
+impl PodRef {
+    pub fn new(namespace: &str, name: &str, uid: &str) -> Self {
+        Self { key: Key::new(namespace, name), uid: uid.into() }
+    }
+
+    pub fn of(pod: &Pod) -> Self {
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        Self { key: Key::new(text(&pod.metadata.namespace), text(&pod.metadata.name)), uid: text(&pod.metadata.uid) }
+    }
+}
+
+/// One file of the folder.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest {
+    pub path: String,
+    /// As the API server would have defaulted it; or why the file is no pod.
+    pub pod: Result<Box<Pod>, String>,
+}

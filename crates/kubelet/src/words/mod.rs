@@ -1,0 +1,10 @@
+//! What the kubelet is told, what it answers, and what it is set to.
+
+pub(crate) mod config;
+pub(crate) mod effect;
+pub(crate) mod event;
+pub mod exposure;
+pub(crate) mod measure;
+pub(crate) mod service;
+pub(crate) mod thresholds;
+pub(crate) mod token;

@@ -13,6 +13,7 @@ mod bootstrap;
 pub mod chain;
 mod connect;
 pub mod context;
+mod debug_flags;
 mod filters;
 mod health;
 mod journals;

@@ -9,7 +9,7 @@ use corten_openapi::discovery;
 use crate::{
     connect,
     context::Context,
-    health, log_filter,
+    debug_flags, health,
     verbs::{
         binding, component_status, create, delete, delete_collection, eviction, get, journal, list, options, patch,
         reviews, scale, target::Target, token, update, usage, watch,
@@ -40,7 +40,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         ctx.warn(deprecation);
     }
     let response = match route {
-        Route::NonResource if ctx.info.path == log_filter::PATH => return log_filter::answer(ctx).await,
+        Route::NonResource if ctx.info.path == debug_flags::PATH => return debug_flags::answer(ctx).await,
         Route::NonResource => return elsewhere(ctx),
         Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
         Route::NoSuchMethod(_) => Err(not_allowed()),

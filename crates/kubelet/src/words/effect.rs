@@ -493,25 +493,6 @@ impl Plugin {
     }
 }
 
-impl ApiEffect {
-    /// The pod it is about, where it is about one.
-    pub fn pod(&self) -> Option<&PodRef> {
-        match self {
-            Self::PatchPodStatus { pod, .. }
-            | Self::DeletePod { pod }
-            | Self::RequestToken { pod, .. }
-            | Self::ReadNode { pod, .. } => Some(pod),
-            Self::CreateMirror { .. }
-            | Self::Event { .. }
-            | Self::Follow(_)
-            | Self::Unfollow(_)
-            | Self::CreateNode { .. }
-            | Self::PatchNode { .. }
-            | Self::RenewLease { .. } => None,
-        }
-    }
-}
-
 impl HostEffect {
     pub fn pod(&self) -> &PodRef {
         match self {

@@ -6,5 +6,6 @@ pub(crate) mod event;
 pub mod exposure;
 pub(crate) mod measure;
 pub(crate) mod service;
+mod subject;
 pub(crate) mod thresholds;
 pub(crate) mod token;

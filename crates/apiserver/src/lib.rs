@@ -21,6 +21,7 @@ mod kubelets;
 mod limits;
 mod log_filter;
 mod metrics;
+mod progress;
 mod router;
 mod serve;
 mod server;

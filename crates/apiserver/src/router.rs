@@ -9,7 +9,7 @@ use corten_openapi::discovery;
 use crate::{
     connect,
     context::Context,
-    debug_flags, health,
+    debug_flags, health, progress,
     verbs::{
         binding, component_status, create, delete, delete_collection, eviction, get, journal, list, options, patch,
         reviews, scale, target::Target, token, update, usage, watch,
@@ -58,7 +58,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
 
 /// Paths that are no resource.
 fn elsewhere(ctx: &Context) -> Result<Response, Status> {
-    let system = health::answer(ctx).or_else(|| {
+    let system = health::answer(ctx).or_else(|| progress::answer(ctx)).or_else(|| {
         let keys = ctx.state.access().authenticator().pki().token_keys();
         tokens::discovery::answer(&ctx.info.path, &ctx.method, &keys)
     });

@@ -228,6 +228,15 @@ impl Client {
         Ok(Watch::new(response.into_body()))
     }
 
+    /// A path whose answer is a stream of events, as a watch's is.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn stream(&self, path: &str) -> Result<Watch, Error> {
+        let response = self.send(request(Method::GET, path, "", Bytes::new())?).await?;
+        Ok(Watch::new(response.into_body()))
+    }
+
     // ---- below ----
 
     async fn call(&self, method: Method, url: &str, content_type: &str, body: Bytes) -> Result<Bytes, Error> {

@@ -69,6 +69,8 @@ pub struct InformerParams {
     pub namespace: String,
     pub label_selector: String,
     pub field_selector: String,
+    /// Say soon after every change in the cluster that everything up to it has been delivered: see [`WatchParams::progress`].
+    pub progress: bool,
     /// Of the jitter in back-offs and watch lengths.
     pub seed: u64,
 }
@@ -76,7 +78,8 @@ pub struct InformerParams {
 impl InformerParams {
     pub fn all(resource: Resource) -> Self {
         let seed = seed_of(&resource.qualified());
-        Self { resource, namespace: String::new(), label_selector: String::new(), field_selector: String::new(), seed }
+        let (namespace, label_selector, field_selector) = (String::new(), String::new(), String::new());
+        Self { resource, namespace, label_selector, field_selector, progress: false, seed }
     }
 }
 
@@ -102,6 +105,8 @@ pub struct Informer<T = Bytes> {
     from: String,
     /// The newest version that has been delivered.
     version: String,
+    /// What was delivered last is part of a list, or an end that was found out late: its version says nothing.
+    is_amid_list: bool,
     n_lists: u64,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
@@ -175,6 +180,7 @@ impl<T> Informer<T> {
             known: BTreeMap::new(),
             from: String::new(),
             version: String::new(),
+            is_amid_list: false,
             n_lists: 0,
             lists_again: false,
             ready: VecDeque::new(),
@@ -189,6 +195,12 @@ impl<T> Informer<T> {
     /// Everything up to this version has been delivered; empty before the first list.
     pub fn version(&self) -> &str {
         &self.version
+    }
+
+    /// Does what was delivered last only count together with what comes next? Then [`Informer::version`] is still the one
+    /// before it.
+    pub fn is_amid_list(&self) -> bool {
+        self.is_amid_list
     }
 
     /// How many whole lists have been delivered.
@@ -238,7 +250,8 @@ impl<T> Informer<T> {
             InformerEvent::Deleted(meta) => &meta.resource_version,
             InformerEvent::Synced(version) => version,
         };
-        if place != Place::AmidList {
+        self.is_amid_list = place == Place::AmidList;
+        if !self.is_amid_list {
             version.clone_into(&mut self.version);
         }
         self.n_lists += u64::from(place == Place::EndOfList);
@@ -350,6 +363,7 @@ impl<T> Informer<T> {
             field_selector: self.params.field_selector.clone(),
             resource_version: self.from.clone(),
             bookmarks: true,
+            progress: self.params.progress,
             timeout_seconds: WATCH_SECONDS + jitter,
         };
         State::Connecting(Box::pin(async move { client.watch(&resource, &params).await }))

@@ -10,6 +10,7 @@ mod informer;
 pub mod kubeconfig;
 pub mod lease;
 mod params;
+mod progress;
 #[cfg(test)]
 mod script;
 mod transport;
@@ -20,5 +21,6 @@ pub use client::{Client, List, decode, version_number};
 pub use error::Error;
 pub use informer::{Identity, Informer, InformerEvent, InformerParams};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
+pub use progress::Progress;
 pub use transport::{Body, BoxFuture, Transport, TransportError};
 pub use watch::{Watch, WatchEvent};

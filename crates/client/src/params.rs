@@ -28,6 +28,9 @@ pub struct WatchParams {
     /// Changes after this one; empty: the present objects first, then changes.
     pub resource_version: String,
     pub bookmarks: bool,
+    /// A bookmark soon after every change of anything, of other resources too: so streams can be compared. Corten's own servers
+    /// send them, others ignore this.
+    pub progress: bool,
     /// The server ends the watch after this long; 0: it decides.
     pub timeout_seconds: u32,
 }
@@ -143,6 +146,7 @@ impl WatchParams {
             .with("fieldSelector", &self.field_selector)
             .with("resourceVersion", &self.resource_version)
             .with("allowWatchBookmarks", if self.bookmarks { "true" } else { "" })
+            .with("progressBookmarks", if self.progress { "true" } else { "" })
             .with("timeoutSeconds", &timeout)
             .finish()
     }

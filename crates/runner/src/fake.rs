@@ -179,7 +179,30 @@ impl FakeApi {
         (201, json!({"kind": "Status", "status": "Success"}))
     }
 
-    fn watch(self: Arc<Self>, collection: String, after: u64) -> Body {
+    /// How far all has come, and when each resource that is known here was changed last; it is never late.
+    fn progress(self: Arc<Self>) -> Body {
+        let changed = self.changed.subscribe();
+        let lines = stream::unfold((0, changed), move |(after, mut changed)| {
+            let api = self.clone();
+            async move {
+                changed.wait_for(|it| *it > after).await.ok()?;
+                let state = api.state.lock();
+                let mut last = BTreeMap::new();
+                for plural in COLLECTIONS {
+                    let change = state.log.iter().rev().find(|it| it.path.contains(&format!("/{plural}/")));
+                    last.insert(*plural, change.map_or(1, |it| it.version).to_string());
+                }
+                let object = json!({"revision": state.version.to_string(), "changed": last});
+                let line = format!("{}\n", json!({"type": "BOOKMARK", "object": object}));
+                let version = state.version;
+                drop(state);
+                Some((Ok(Frame::data(Bytes::from(line))), (version, changed)))
+            }
+        });
+        BodyExt::boxed_unsync(StreamBody::new(lines))
+    }
+
+    fn watch(self: Arc<Self>, collection: String, after: u64, progress: bool) -> Body {
         let delay = self.state.lock().watch_delay;
         let changed = self.changed.subscribe();
         let lines = stream::unfold((after, changed), move |(after, mut changed)| {
@@ -194,6 +217,10 @@ impl FakeApi {
                     text.push('\n');
                 }
                 let version = state.version;
+                if progress {
+                    let object = json!({"metadata": {"resourceVersion": version.to_string()}});
+                    text.push_str(&format!("{}\n", json!({"type": "BOOKMARK", "object": object})));
+                }
                 drop(state);
                 Some((Ok(Frame::data(Bytes::from(text))), (version, changed)))
             }
@@ -232,11 +259,16 @@ struct Line(Arc<FakeApi>);
 impl Transport for Line {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         let query = request.uri().query().unwrap_or_default().to_owned();
+        if request.uri().path() == "/progress" {
+            let body = self.0.clone().progress();
+            return Box::pin(async move { Ok(Response::new(body)) });
+        }
         if !query.contains("watch=true") {
             return self.0.send(request);
         }
         let after = query.split('&').find_map(|it| it.strip_prefix("resourceVersion=")?.parse().ok()).unwrap_or(0);
-        let body = self.0.clone().watch(request.uri().path().to_owned(), after);
+        let body =
+            self.0.clone().watch(request.uri().path().to_owned(), after, query.contains("progressBookmarks=true"));
         Box::pin(async move { Ok(Response::new(body)) })
     }
 }
@@ -277,22 +309,21 @@ fn is_in(path: &str, collection: &str) -> bool {
     parent == collection || (parent.starts_with(group) && parent.ends_with(&format!("/{plural}")))
 }
 
+const COLLECTIONS: &[&str] = &[
+    "pods",
+    "configmaps",
+    "nodes",
+    "events",
+    "secrets",
+    "certificatesigningrequests",
+    "endpointslices",
+    "namespaces",
+    "services",
+    "servicecidrs",
+];
+
 fn is_collection(path: &str) -> bool {
-    matches!(
-        path.rsplit('/').next(),
-        Some(
-            "pods"
-                | "configmaps"
-                | "nodes"
-                | "events"
-                | "secrets"
-                | "certificatesigningrequests"
-                | "endpointslices"
-                | "namespaces"
-                | "services"
-                | "servicecidrs"
-        )
-    )
+    path.rsplit('/').next().is_some_and(|it| COLLECTIONS.contains(&it))
 }
 
 fn merge(object: &mut Value, patch: &Value) {

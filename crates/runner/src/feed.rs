@@ -10,21 +10,24 @@ use std::{
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_reconcile::{Controller, Table, View, Wake, Watch};
 
-use crate::sight::{self, Sight, Subscription};
+use crate::sight::{self, Change, Sight, Subscription};
 
 /// One watch of a controller and what feeds it.
 struct Feed {
     watch: Watch,
     /// Nothing while it is not needed.
     subscription: Option<Subscription>,
-    /// Up to where the view holds the resource, and how often it had been listed then.
-    version: u64,
+    /// How often the resource had been listed as the view holds it.
     n_lists: u64,
+    /// It is not of the view's revision.
+    is_behind: bool,
 }
 
 pub(crate) struct Feeds {
     sight: Sight,
     feeds: Vec<Feed>,
+    /// Of everything the view holds.
+    revision: u64,
     /// A thought holds on to it, and sees no change.
     pub(crate) view: Arc<View>,
 }
@@ -42,10 +45,10 @@ impl Feeds {
         let feeds = controller.watches().into_iter().map(|watch| {
             view.declare(&watch.resource);
             let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
-            Feed { watch, subscription, version: 0, n_lists: 0 }
+            Feed { watch, subscription, n_lists: 0, is_behind: false }
         });
         let feeds = feeds.collect();
-        Self { sight: sight.clone(), feeds, view: Arc::new(view) }
+        Self { sight: sight.clone(), feeds, revision: 0, view: Arc::new(view) }
     }
 
     /// To be changed. Whoever holds on to what it was keeps that.
@@ -53,14 +56,14 @@ impl Feeds {
         Arc::make_mut(&mut self.view)
     }
 
-    /// Has every resource been listed that is needed?
+    /// Is the view of one revision? It lacks nothing that is needed, and no part of it is behind the others.
     pub(crate) fn is_synced(&self) -> bool {
-        self.feeds.iter().all(|it| it.n_lists > 0 || it.subscription.is_none())
+        self.feeds.iter().all(|it| it.n_lists > 0 && !it.is_behind || it.subscription.is_none())
     }
 
     /// Up to where the view holds this resource; `None` where it is not watched.
     pub(crate) fn version(&self, resource: &Resource) -> Option<u64> {
-        self.of(resource).map(|it| it.version).min()
+        self.of(resource).map(|it| if it.n_lists > 0 && !it.is_behind { self.revision } else { 0 }).min()
     }
 
     /// How often this resource has been listed; `None` where it is not watched.
@@ -92,53 +95,66 @@ impl Feeds {
 
     /// Takes in what is new; ready where that was anything.
     pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut News) -> Poll<()> {
-        let mut poll = Poll::Pending;
-        for Feed { watch, subscription, version, n_lists } in &mut self.feeds {
+        for Feed { watch, subscription, .. } in &mut self.feeds {
             if subscription.is_none() && watch.needed.is_some_and(|it| it(&self.view)) {
                 *subscription = Some(self.sight.subscribe(watch));
             }
-            let Some(subscription) = subscription else { continue };
-            let Poll::Ready(sight::News { state, changes }) = subscription.poll(context) else { continue };
-            poll = Poll::Ready(());
-            (*version, *n_lists) = (state.version, state.n_lists);
-            let view = Arc::make_mut(&mut self.view);
-            match changes {
-                Some(changes) => take(view, watch, state.table, &changes, news),
-                None => take_all(view, watch, state.table, news),
+        }
+        let mut told = Vec::new();
+        {
+            // All at one revision. What it wakes is asked of the mind afterwards: that may take long.
+            let shown = self.sight.shown();
+            self.revision = *shown;
+            for (feed, Feed { subscription, .. }) in self.feeds.iter().enumerate() {
+                if let Some(Poll::Ready(it)) = subscription.as_ref().map(|it| it.poll(context)) {
+                    told.push((feed, it));
+                }
             }
         }
-        poll
+        if told.is_empty() {
+            return Poll::Pending;
+        }
+        let view = Arc::make_mut(&mut self.view);
+        let mut taken = Vec::new();
+        for (feed, sight::News { state, changes }) in told {
+            let Feed { watch, n_lists, is_behind, .. } = &mut self.feeds[feed];
+            (*n_lists, *is_behind) = (state.n_lists, state.is_behind);
+            let is_everything = changes.is_none();
+            taken.push((feed, is_everything, take(view, &watch.resource, state.table, changes)));
+        }
+        // Whom a change wakes is found in the view as it is now, as a whole.
+        for (feed, is_everything, changes) in taken {
+            let watch = &self.feeds[feed].watch;
+            let is_news = |it: &Change| match (&it.old, &it.new) {
+                (Some(old), Some(new)) => is_everything || watch.is_news(old, new),
+                _ => true,
+            };
+            changes.iter().filter(|it| is_news(it)).for_each(|it| tell(view, watch, it, news));
+        }
+        Poll::Ready(())
     }
 }
 
-fn take(view: &mut View, watch: &Watch, table: Table, changes: &[sight::Change], news: &mut News) {
+/// Puts a table into the view. Gives what may have changed with it.
+fn take(view: &mut View, resource: &Resource, table: Table, changes: Option<Vec<Change>>) -> Vec<Change> {
+    let changes = changes.unwrap_or_else(|| {
+        let old = view.table(resource).cloned().unwrap_or_default();
+        let keys: BTreeSet<&Key> = old.keys().chain(table.keys()).collect();
+        let change = |key: &Key| Change { old: old.get(key).cloned(), new: table.get(key).cloned() };
+        keys.into_iter().map(change).collect()
+    });
     let keys: Vec<Key> = changes.iter().map(|it| it.meta().key()).collect();
-    view.advance(&watch.resource, table, keys.iter());
-    for (change, key) in changes.iter().zip(keys) {
-        if let (Some(old), Some(new)) = (&change.old, &change.new)
-            && !watch.is_news(old, new)
-        {
-            continue;
-        }
-        for object in change.old.iter().chain(&change.new) {
-            woken(watch.wake, view, object.meta(), &mut news.woken);
-        }
-        if change.new.is_none() {
-            news.gone.push((watch.resource.clone(), key));
-        }
-    }
+    view.advance(resource, table, keys.iter());
+    changes
 }
 
-/// Takes a table in of which anything may have changed.
-fn take_all(view: &mut View, watch: &Watch, table: Table, news: &mut News) {
-    let resource = &watch.resource;
-    let old = view.table(resource).cloned().unwrap_or_default();
-    view.advance(resource, table.clone(), old.keys().chain(table.keys()));
-    for object in old.iter().chain(table.iter()) {
+fn tell(view: &View, watch: &Watch, change: &Change, news: &mut News) {
+    for object in change.old.iter().chain(&change.new) {
         woken(watch.wake, view, object.meta(), &mut news.woken);
     }
-    let gone = old.keys().filter(|it| table.get(it).is_none());
-    news.gone.extend(gone.map(|it| (resource.clone(), it.clone())));
+    if change.new.is_none() {
+        news.gone.push((watch.resource.clone(), change.meta().key()));
+    }
 }
 
 fn woken(wake: Wake, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {

@@ -1,14 +1,23 @@
 //! What the controllers of one process see together: one informer and one table per projection, however many look at it.
 //!
 //! ```text
-//! informer --> table --+--> inbox of a controller --> its view, and the keys that wakes
-//!                      +--> inbox of another
+//! informer --> what has come --+                       +--> inbox of a controller --> its view, and the keys that wakes
+//! informer --> what has come --+--> (one revision) -->-+
+//! informer --> what has come --+    tables             +--> inbox of another
 //! ```
 //! An object is decoded once and held once. A controller that is slow loses nothing: its inbox holds what changed since it
 //! last looked, and where that grows too long it looks at everything. What comes right after news waits a moment for more:
 //! a stream of single events would wake every controller for each.
+//!
+//! All tables are moved on together, to a revision up to which every stream has delivered: streams reach this place apart,
+//! and a view made of them as they come shows states that never were (the Pod gone, its ReplicaSet, deleted before it, still
+//! there). The store has one order, and the server tells how far it has come, and which resources have changed on the way
+//! ([`Progress`]).
+//! A stream that does not come along is not waited for without end: the others go on, and whoever looks at its table is asked
+//! nothing until it is back.
 
 use std::{
+    collections::VecDeque,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -17,11 +26,11 @@ use std::{
     time::Duration,
 };
 
-use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, version_number};
+use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, Progress, version_number};
 use corten_meta::{Key, ObjectMeta};
 use corten_reconcile::{Object, Subject, Table, Watch};
 use futures_util::task::AtomicWaker;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
@@ -33,6 +42,11 @@ const BATCH: usize = 256;
 pub(crate) const REST: Duration = Duration::from_millis(5);
 /// Changes an inbox holds before it only says that everything may have changed.
 const INBOX_MAX: usize = 4096;
+/// How long all others wait for a stream that has not come as far as they have.
+const HOLD: Duration = Duration::from_secs(2);
+/// A stream that has not come along for this long is suspected, and listed again; then after twice as long, and so on.
+const SUSPECTED_AFTER: Duration = Duration::from_secs(10);
+const SUSPECTED_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// See the module's documentation. Clones are the same sight.
 #[derive(Clone)]
@@ -41,10 +55,13 @@ pub struct Sight(Arc<Inner>);
 struct Inner {
     client: Client,
     sources: Mutex<Vec<Arc<Source>>>,
+    progress: Mutex<Progress>,
     /// A source was added, or one was told to list again.
     stirred: Notify,
     /// Of the task that runs it.
     waker: Arc<AtomicWaker>,
+    /// The revision that everybody sees. Locked while the tables move on, so that nobody sees some of them moved.
+    shown: RwLock<u64>,
     clock_set: watch::Sender<()>,
 }
 
@@ -72,18 +89,45 @@ impl Wake for Bell {
 
 struct Held {
     informer: Informer<Object>,
+    /// What everybody sees.
     state: State,
+    /// What has come and is not shown yet, in the order of versions.
+    coming: VecDeque<Coming>,
+    /// Events without a version of their own: they count once the one after them has come.
+    open: Vec<InformerEvent<Object>>,
+    /// Since when others have come further, where they have.
+    lag: Option<Lag>,
+    /// It is not waited for.
+    is_late: bool,
+    /// Its objects are chosen by a selector.
+    is_partial: bool,
     inboxes: Vec<Weak<Mutex<Inbox>>>,
     /// It is not asked before.
     rests_until: Option<Instant>,
 }
 
-/// Everything up to `version`, after `n_lists` whole lists.
+/// An event, up to which version it brings its table, and how many lists were whole with it.
+struct Coming {
+    event: InformerEvent<Object>,
+    version: u64,
+    n_lists: u64,
+}
+
+/// A stream behind the others.
+struct Lag {
+    /// How far the foremost had come then.
+    target: u64,
+    since: Instant,
+    suspected_after: Duration,
+}
+
+/// A table after `n_lists` whole lists.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     pub(crate) table: Table,
-    pub(crate) version: u64,
     pub(crate) n_lists: u64,
+    /// The others have gone on without it: it is not of the revision that is shown.
+    pub(crate) is_behind: bool,
 }
 
 /// One key at which the table is another; at least one of both is there.
@@ -126,8 +170,15 @@ pub(crate) struct Subscription {
 impl Sight {
     /// Sees through `client`, with its permissions.
     pub fn new(client: Client) -> Self {
-        let (stirred, clock_set) = (Notify::new(), watch::Sender::new(()));
-        Self(Arc::new(Inner { client, sources: Mutex::default(), stirred, waker: Arc::default(), clock_set }))
+        Self(Arc::new(Inner {
+            progress: Mutex::new(Progress::new(client.clone())),
+            client,
+            sources: Mutex::default(),
+            stirred: Notify::new(),
+            waker: Arc::default(),
+            shown: RwLock::default(),
+            clock_set: watch::Sender::new(()),
+        }))
     }
 
     /// The machine's clock was set, or it slept: what a controller waits for may be due, however long it meant to sleep.
@@ -138,6 +189,11 @@ impl Sight {
     /// Tells of it.
     pub(crate) fn clock_sets(&self) -> watch::Receiver<()> {
         self.0.clock_set.subscribe()
+    }
+
+    /// The revision that every table is of which is not behind; as long as it is held they stay there.
+    pub(crate) fn shown(&self) -> RwLockReadGuard<'_, u64> {
+        self.0.shown.read()
     }
 
     pub(crate) fn subscribe(&self, watch: &Watch) -> Subscription {
@@ -161,7 +217,7 @@ impl Sight {
             return source.clone();
         }
         let informer = informer(self.0.client.clone(), watch.clone());
-        let held = Held { informer, state: State::default(), inboxes: Vec::new(), rests_until: None };
+        let held = Held::new(informer, !watch.field_selector.is_empty());
         let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), sight: self.0.waker.clone() });
         let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
         sources.push(source.clone());
@@ -199,11 +255,12 @@ impl Sight {
 
     fn poll(&self, context: &Context<'_>) -> Round {
         self.0.waker.register(context.waker());
+        let has_moved = self.poll_progress(context);
+        let mut round = Round { has_news: has_moved, ..Round::default() };
         let sources = self.0.sources.lock();
         let ringing: Vec<Arc<Source>> =
             sources.iter().filter(|it| it.bell.is_ringing.load(Ordering::Acquire)).cloned().collect();
         drop(sources);
-        let mut round = Round::default();
         let now = Instant::now();
         for source in ringing {
             let mut held = source.held.lock();
@@ -222,7 +279,52 @@ impl Sight {
                 held.rests_until = Some(now + REST);
             }
         }
+        if let Some(alarm) = self.move_on(now) {
+            round.rested = Some(round.rested.map_or(alarm, |it| it.min(alarm)));
+        }
         round
+    }
+
+    fn poll_progress(&self, context: &Context<'_>) -> bool {
+        let mut context = Context::from_waker(context.waker());
+        let mut progress = self.0.progress.lock();
+        let mut has_moved = false;
+        while progress.poll(&mut context).is_ready() {
+            has_moved = true;
+        }
+        has_moved
+    }
+
+    /// Shows everybody the newest revision that all streams have reached. Gives when to look again at those that have not
+    /// come as far as others.
+    fn move_on(&self, now: Instant) -> Option<Instant> {
+        let sources = self.0.sources.lock().clone();
+        let progress = self.0.progress.lock();
+        let foremost = sources.iter().filter_map(|it| it.held.lock().reached(&progress)).max()?;
+        let shown = *self.0.shown.read();
+        let (mut revision, mut alarm) = (foremost, None);
+        let mut is_due = false;
+        for source in &sources {
+            let mut held = source.held.lock();
+            let Some(reached) = held.reached(&progress) else { continue };
+            if let Some(at) = held.measure(reached, foremost.max(shown), now) {
+                alarm = Some(alarm.map_or(at, |it: Instant| it.min(at)));
+            }
+            held.is_late = reached < shown || held.lag.as_ref().is_some_and(|it| now >= it.since + HOLD);
+            is_due |= held.is_late != held.state.is_behind;
+            if !held.is_late {
+                revision = revision.min(reached);
+            }
+        }
+        is_due |= revision != shown || sources.iter().any(|it| it.held.lock().has_come(revision));
+        if is_due {
+            let mut shown = self.0.shown.write();
+            *shown = revision;
+            for source in &sources {
+                source.held.lock().show(revision);
+            }
+        }
+        alarm
     }
 }
 
@@ -230,13 +332,16 @@ impl Sight {
 #[derive(Default)]
 struct Round {
     has_news: bool,
-    /// When the first of those that rest can be asked.
+    /// When the first of those that rest can be asked, or one that is late is to be looked at.
     rested: Option<Instant>,
 }
 
 fn informer(client: Client, watch: Watch) -> Informer<Object> {
-    let params =
-        InformerParams { field_selector: watch.field_selector.clone(), ..InformerParams::all(watch.resource.clone()) };
+    let params = InformerParams {
+        field_selector: watch.field_selector.clone(),
+        progress: !watch.field_selector.is_empty(),
+        ..InformerParams::all(watch.resource.clone())
+    };
     Informer::decoding(client, params.seeded_by("sight"), move |bytes| {
         let object = watch.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
         Ok((Identity::of(object.meta()), object))
@@ -244,24 +349,80 @@ fn informer(client: Client, watch: Watch) -> Informer<Object> {
 }
 
 impl Held {
-    /// Takes in what the informer has and passes it on. Was there anything, and is there nothing more?
+    fn new(informer: Informer<Object>, is_partial: bool) -> Self {
+        let (state, coming) = (State::default(), VecDeque::new());
+        Self {
+            informer,
+            state,
+            coming,
+            open: Vec::new(),
+            lag: None,
+            is_late: false,
+            is_partial,
+            inboxes: Vec::new(),
+            rests_until: None,
+        }
+    }
+
+    /// Takes in what the informer has. Was there anything, and is there nothing more?
     fn poll(&mut self, context: &mut Context<'_>) -> (bool, bool) {
+        for n in 0..BATCH {
+            let Poll::Ready(event) = self.informer.poll_event(context) else { return (n > 0, true) };
+            self.open.push(event);
+            if self.informer.is_amid_list() {
+                continue;
+            }
+            let version = version_number(self.informer.version()).unwrap_or(0);
+            let n_lists = self.informer.n_lists();
+            self.coming.extend(self.open.drain(..).map(|event| Coming { event, version, n_lists }));
+        }
+        (true, false)
+    }
+
+    /// Up to which revision everything has come; nothing before the first list.
+    fn reached(&self, progress: &Progress) -> Option<u64> {
+        let version = (self.informer.n_lists() > 0).then(|| version_number(self.informer.version()).unwrap_or(0))?;
+        // Of changes to what it is not about a stream of some objects tells nothing: it gets bookmarks of its own.
+        Some(if self.is_partial { version } else { progress.of(self.informer.resource(), version) })
+    }
+
+    /// Measures how long it has been behind the foremost, and lists again where that is too long. Gives when to look again.
+    fn measure(&mut self, reached: u64, foremost: u64, now: Instant) -> Option<Instant> {
+        let has_caught_up = |it: &Lag| reached >= if now < it.since + HOLD { it.target } else { foremost };
+        if self.lag.as_ref().is_some_and(has_caught_up) {
+            self.lag = None;
+        }
+        if reached >= foremost {
+            return None;
+        }
+        let lag = self.lag.get_or_insert(Lag { target: foremost, since: now, suspected_after: SUSPECTED_AFTER });
+        if now >= lag.since + lag.suspected_after {
+            tracing::debug!(resource = %self.informer.resource(), "a stream does not come along, listing again");
+            lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_AFTER_MAX);
+            self.informer.relist();
+        }
+        let late = lag.since + HOLD;
+        Some(if now < late { late } else { lag.since + lag.suspected_after })
+    }
+
+    fn has_come(&self, revision: u64) -> bool {
+        self.coming.front().is_some_and(|it| it.version <= revision)
+    }
+
+    /// Moves the table on to `revision` and tells all who look at it.
+    fn show(&mut self, revision: u64) {
+        if !self.has_come(revision) && self.is_late == self.state.is_behind {
+            return;
+        }
+        self.state.is_behind = self.is_late;
         let mut changes = Vec::new();
-        let (mut has_news, mut is_drained) = (false, false);
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.informer.poll_event(context) else {
-                is_drained = true;
-                break;
-            };
-            has_news = true;
+        while self.has_come(revision)
+            && let Some(Coming { event, n_lists, .. }) = self.coming.pop_front()
+        {
             changes.extend(self.state.table.take(event));
+            self.state.n_lists = n_lists;
         }
-        if has_news {
-            self.state.version = version_number(self.informer.version()).unwrap_or(0);
-            self.state.n_lists = self.informer.n_lists();
-            self.inboxes.retain(|it| it.upgrade().map(|it| it.lock().put(&changes, &self.state)).is_some());
-        }
-        (has_news, is_drained)
+        self.inboxes.retain(|it| it.upgrade().map(|it| it.lock().put(&changes, &self.state)).is_some());
     }
 }
 

@@ -7,6 +7,7 @@ mod dice;
 mod heartbeat;
 mod line;
 mod node;
+mod one_revision;
 mod script;
 mod settled;
 mod truth;

@@ -118,7 +118,8 @@ impl Line {
         self.weather.n_requests.fetch_add(1, Ordering::Relaxed);
         let method = request.method().clone();
         let what = format!("{method} {}", request.uri());
-        let is_watch = request.uri().query().is_some_and(|it| it.contains("watch=true"));
+        let is_watch =
+            request.uri().path() == "/progress" || request.uri().query().is_some_and(|it| it.contains("watch=true"));
         let fate = self.fate(&method);
         self.delay().await;
         match fate {

@@ -10,7 +10,7 @@ use corten_store::Change;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{node, workloads::Successes};
+use crate::{node, one_revision::States, workloads::Successes};
 
 /// How far behind a loop's view may be when it acts: watches that are cut, back-offs, slow requests.
 const STALENESS: Duration = Duration::from_secs(180);
@@ -24,6 +24,7 @@ pub(crate) struct Truth {
     /// What a set of pods (by the key of its owner) was meant to hold at most, and since when.
     wanted: BTreeMap<String, VecDeque<(Instant, i64)>>,
     successes: Successes,
+    pub(crate) states: States,
     pub(crate) revision: u64,
     /// Of everything that was ever stored, and when.
     pub(crate) hash: u64,
@@ -52,6 +53,7 @@ impl Truth {
         }
         self.revision = change.revision;
         self.log.entry(change.revision).or_default().push(key.clone());
+        self.states.note(&key, change.revision, change.entry.is_none());
         if change.entry.is_none() {
             self.objects.remove(&key);
             return Ok(());

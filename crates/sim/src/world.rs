@@ -22,6 +22,7 @@ use crate::{
     dice::Dice,
     line::{Line, Switch, Weather},
     node::Node,
+    one_revision::{Views, Watched},
     truth::Truth,
 };
 
@@ -40,6 +41,7 @@ pub(crate) struct World {
     server: Switch,
     clock: Clock,
     uids: Dice,
+    views: Views,
     /// The scheduler, the nodes' agents and the controllers, by name.
     components: Vec<(String, JoinHandle<()>)>,
     n_begun: u64,
@@ -85,6 +87,7 @@ impl World {
             server: Arc::default(),
             clock: Arc::new(move || Time::from_unix_seconds(EPOCH_SECONDS).after(start.elapsed())),
             uids: Dice::of(seed, "uids"),
+            views: Views::default(),
             components: vec![("witness".into(), witness)],
             n_begun: 0,
         };
@@ -174,10 +177,12 @@ impl World {
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);
             // A sight of its own: each loop is as far behind as its own line makes it.
-            let sight = Sight::new(client.clone());
+            let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
+            let sight = Sight::new(self.line(&format!("the sight of {name}"), sees_as, false));
+            let controller = Arc::new(Watched::new(make(), self.views.clone()));
             tokio::spawn(async move {
                 let seeing = sight.clone().run(std::future::pending());
-                tokio::join!(seeing, run_controller(make(), client, &sight, clock, journal, never));
+                tokio::join!(seeing, run_controller(controller, client, &sight, clock, journal, never));
             })
         } else if name == "scheduler" {
             let client = self.line(name, Identity::new("system:kube-scheduler", &["system:authenticated"]), false);
@@ -213,9 +218,12 @@ impl World {
 
     /// What has gone wrong so far, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
-        if let Some(violation) = &self.truth.lock().violation {
+        let truth = self.truth.lock();
+        if let Some(violation) = &truth.violation {
             return Err(violation.clone());
         }
+        self.views.judge(&truth.states)?;
+        drop(truth);
         match self.components.iter().find(|it| it.1.is_finished()) {
             Some((name, _)) => Err(format!("{name} ended by itself")),
             None => Ok(()),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::paths;
 use crate::{
     node,
     role_objects::{CREATE, READ, account, binding, events, named, role, rule, user},
@@ -92,6 +93,8 @@ fn controller_manager() -> Vec<Value> {
         rule(CREATE, &["authorization.k8s.io"], &["subjectaccessreviews"]),
         rule(LIST, &["*"], &["*"]),
         rule(CREATE, &[""], &["serviceaccounts/token"]),
+        // Of Corten: what it sees is put together to one revision.
+        paths(&["/progress"]),
     ]
 }
 

@@ -32,6 +32,8 @@ use crate::{context::Context, limits::Held, metrics::WatchGuard, state::State};
 
 /// Time for a bookmark, and to ask whether the watch may go on.
 const LOOK_EVERY: Duration = corten_access::EVERY;
+/// Between two bookmarks of a watch that asked for one after every change.
+const PROGRESS_REST: Duration = Duration::from_millis(2);
 /// A watch without `timeoutSeconds` ends after this and up to as much again, so that not all return at once.
 const LIFETIME_SECONDS_MIN: u64 = 1800;
 /// Initial events are sent in pieces of about this size.
@@ -53,21 +55,19 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
     // The loops of this process are few and need theirs.
     let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.asker())).transpose()?;
     // What follows a revision can be waited for before there is that revision; the state at it cannot be shown.
-    let after = match options.start {
-        Start::After(revision) => revision,
-        Start::State | Start::Now => {
-            if let Some(revision) = options.revision {
-                ctx.state.caches().reach(revision).await?;
-            }
-            0
-        }
-    };
+    if let (Start::State | Start::Now, Some(revision)) = (options.start, options.revision) {
+        ctx.state.caches().reach(revision).await?;
+    }
     let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
     let applied = ctx.state.caches().applied();
     let frames = match target.cache(ctx).watch(matcher, options.start) {
         Ok(started) => {
-            let revision = applied.max(started.snapshot.revision).max(after);
+            // What lies between an older revision and now is still to be sent.
+            let revision = match options.start {
+                Start::After(revision) => revision,
+                Start::State | Start::Now => applied.max(started.snapshot.revision),
+            };
             let initial =
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
             Frames::new(ctx, target.asked, form, &options, started.watcher, initial, revision)
@@ -98,6 +98,8 @@ struct WatchOptions {
     revision: Option<Revision>,
     start: Start,
     bookmarks: bool,
+    /// Say with a bookmark, soon after each change of any resource, that everything up to it has been sent.
+    progress: bool,
     /// Say with a bookmark where the initial events end.
     mark_initial: bool,
     lifetime: Duration,
@@ -128,7 +130,8 @@ impl WatchOptions {
         let asked = query.seconds("timeoutSeconds")?;
         let spread: u64 = ctx.id.bytes().map(u64::from).sum::<u64>() * 97 % LIFETIME_SECONDS_MIN;
         let lifetime = asked.unwrap_or(Duration::from_secs(LIFETIME_SECONDS_MIN + spread));
-        Ok(Self { revision, start, bookmarks, mark_initial: bookmarks && initial == Some(true), lifetime })
+        let progress = query.is_set("progressBookmarks");
+        Ok(Self { revision, start, bookmarks, progress, mark_initial: bookmarks && initial == Some(true), lifetime })
     }
 }
 
@@ -136,6 +139,20 @@ impl WatchOptions {
 struct Initial {
     snapshot: Arc<Snapshot>,
     after: Option<Arc<str>>,
+}
+
+/// What a watch that wants to know has been told.
+struct Progress {
+    told: Revision,
+    rests_until: Instant,
+}
+
+impl Progress {
+    /// Until there is a later revision that may be told.
+    async fn is_due(&self, state: &State) {
+        state.caches().until(|| (state.caches().applied() > self.told).then_some(())).await;
+        tokio::time::sleep_until(self.rests_until).await;
+    }
 }
 
 /// The body of one watch.
@@ -150,6 +167,7 @@ struct Frames {
     queue: VecDeque<Bytes>,
     /// Everything up to here was sent or is none of the watcher's business.
     revision: Revision,
+    progress: Option<Progress>,
     timer: Pin<Box<Sleep>>,
     end: Instant,
     recheck: Recheck,
@@ -189,6 +207,7 @@ impl Frames {
             bookmarks: options.bookmarks,
             queue: VecDeque::new(),
             revision,
+            progress: options.progress.then_some(Progress { told: revision, rests_until: now }),
             timer: Box::pin(sleep_until(end.min(now + LOOK_EVERY))),
             end,
             with_columns: true,
@@ -222,7 +241,9 @@ impl Frames {
                 }
                 Ok(events) if events.is_empty() => {
                     self.revision = self.revision.max(applied);
-                    self.wait().await;
+                    if !self.tell_progress() {
+                        self.wait().await;
+                    }
                 }
                 Ok(events) => {
                     self.is_behind = true;
@@ -234,6 +255,10 @@ impl Frames {
                             _ => self.transformed(seen, event.subject(seen), event.revision),
                         };
                         self.queue.push_back(frame);
+                    }
+                    // An event tells as much as a bookmark.
+                    if let Some(progress) = &mut self.progress {
+                        progress.told = self.revision;
                     }
                 }
             }
@@ -248,7 +273,20 @@ impl Frames {
             biased;
             () = self.watcher.changed(is_over) => self.done = self.state.is_stopping(),
             () = self.timer.as_mut() => self.look(),
+            () = progress_is_due(self.progress.as_ref(), &self.state) => {}
         }
+    }
+
+    /// Says up to where everything has been sent, to who wants to know and has not been told just now.
+    fn tell_progress(&mut self) -> bool {
+        let (revision, now) = (self.revision, Instant::now());
+        let Some(progress) = self.progress.as_mut().filter(|it| it.told < revision && it.rests_until <= now) else {
+            return false;
+        };
+        *progress = Progress { told: revision, rests_until: now + PROGRESS_REST };
+        let frame = self.bookmark(false);
+        self.queue.push_back(frame);
+        true
     }
 
     /// Has somebody's right changed? And a client that never lets the watch catch up shall not have it for ever.
@@ -347,6 +385,14 @@ impl Frames {
             }
         };
         line("BOOKMARK", &object)
+    }
+}
+
+/// Never, for who does not want to know.
+async fn progress_is_due(progress: Option<&Progress>, state: &State) {
+    match progress {
+        Some(progress) => progress.is_due(state).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -8,7 +8,7 @@ use corten_kinds::Kind;
 use corten_meta::Time;
 use corten_pki::Authority;
 
-use crate::{claims::Ranges, namespace_locks::NamespaceLocks};
+use crate::{namespace_locks::NamespaceLocks, service_reservations::Ranges};
 
 /// Makes UUIDs; random, or the simulator's from a seed.
 pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;

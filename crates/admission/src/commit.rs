@@ -10,10 +10,11 @@ use serde_json::Value;
 
 pub use crate::commit_hook::Write;
 use crate::{
-    claims::Claims,
     commit_hook::{Begun, CommitHook},
     plugin::Attributes,
-    resource_quota, services,
+    resource_quota,
+    service_reservations::ServiceReservations,
+    services,
 };
 
 /// Each is asked of every write.
@@ -49,10 +50,12 @@ impl<'a> Commit<'a> {
     /// # Errors
     /// The store's, where it had to be asked who was faster.
     pub async fn refused(self, store: &dyn Store) -> Result<(), Error> {
+        let mut result = Ok(());
         for begun in self.0 {
-            begun.refused(store).await?;
+            // Every hook learns of it, whatever became of the one before.
+            result = result.and(begun.refused(store).await);
         }
-        Ok(())
+        result
     }
 }
 
@@ -60,11 +63,15 @@ impl<'a> Commit<'a> {
 ///
 /// # Errors
 /// As the request is to be answered where that cannot be given.
-pub fn complete(request: &Attributes<'_>, claims: &Claims, object: &mut Value) -> Result<(), Status> {
-    HOOKS.iter().try_for_each(|it| it.complete(request, claims, object))
+pub fn complete(
+    request: &Attributes<'_>,
+    reservations: &ServiceReservations,
+    object: &mut Value,
+) -> Result<(), Status> {
+    HOOKS.iter().try_for_each(|it| it.complete(request, reservations, object))
 }
 
-/// Is something drawn for objects of the kind that another server may be faster to give away?
-pub fn is_drawn_for(kind: &Kind) -> bool {
-    HOOKS.iter().any(|it| it.draws_for(kind))
+/// Reports whether a hook allocates a value for objects of the kind: on a conflict their create is tried again with another.
+pub fn allocates_for(kind: &Kind) -> bool {
+    HOOKS.iter().any(|it| it.allocates_for(kind))
 }

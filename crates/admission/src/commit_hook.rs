@@ -6,13 +6,13 @@ use corten_meta::Status;
 use corten_store::{Error, Store, Txn};
 use serde_json::Value;
 
-use crate::{claims::Claims, plugin::Attributes};
+use crate::{plugin::Attributes, service_reservations::ServiceReservations};
 
 /// One write, about to be committed.
 pub struct Write<'a> {
     pub request: &'a Attributes<'a>,
     /// What the request has taken for its object.
-    pub claims: &'a Claims,
+    pub reservations: &'a ServiceReservations,
     /// The object as it is to be stored; `None` where it is to be removed. What is stored now is the request's `old`.
     pub new: Option<&'a Value>,
 }
@@ -22,12 +22,18 @@ pub(crate) trait CommitHook: Sync {
     ///
     /// # Errors
     /// As the request is to be answered where that cannot be given.
-    fn complete(&self, _request: &Attributes<'_>, _claims: &Claims, _object: &mut Value) -> Result<(), Status> {
+    fn complete(
+        &self,
+        _request: &Attributes<'_>,
+        _reservations: &ServiceReservations,
+        _object: &mut Value,
+    ) -> Result<(), Status> {
         Ok(())
     }
 
-    /// Does [`CommitHook::complete`] draw something for objects of the kind, so that the next attempt draws something else?
-    fn draws_for(&self, _kind: &Kind) -> bool {
+    /// Does [`CommitHook::complete`] allocate a value for objects of the kind? Then a create is tried again with another value where
+    /// another server was faster to give this one away.
+    fn allocates_for(&self, _kind: &Kind) -> bool {
         false
     }
 

@@ -7,7 +7,6 @@
 
 mod api_access;
 mod certificates;
-mod claims;
 mod cluster;
 pub mod commit;
 mod commit_hook;
@@ -33,16 +32,17 @@ mod refusal;
 mod resource_quota;
 mod runtime_class;
 mod service_account;
+mod service_reservations;
 pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
-pub use claims::{Claims, Ranges};
 pub use cluster::{Cluster, Machine, Uids};
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation};
+pub use service_reservations::{Ranges, ServiceReservations};
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[

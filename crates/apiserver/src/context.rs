@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::Wanted};
-use corten_admission::{Claims, Noted, Notes};
+use corten_admission::{Noted, Notes, ServiceReservations};
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
     codec::{self, Form, Strictness},
@@ -54,7 +54,7 @@ pub struct Context {
     /// What admission wants to be said, which only reads the request.
     pub(crate) notes: Notes,
     /// Addresses and ports that the request has taken and not stored yet.
-    pub(crate) claims: Claims,
+    pub(crate) reservations: ServiceReservations,
     /// Locked only to be taken; the lock makes the context shareable between threads.
     body: Mutex<Option<Body>>,
     /// What the body that was read takes of the room for all.
@@ -88,7 +88,7 @@ impl Context {
             audit_annotations: BTreeMap::new(),
             audit: Trail::default(),
             notes: Notes::default(),
-            claims: Claims::default(),
+            reservations: ServiceReservations::default(),
             body: Mutex::new(Some(body)),
             body_room: None,
             extensions: parts.extensions,

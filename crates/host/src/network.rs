@@ -158,14 +158,18 @@ impl PodNetwork {
     }
 
     async fn look_at_filters(&self) {
-        let filters = match Filters::read().await {
-            Ok(filters) => filters,
-            Err(error) => return tracing::debug!(%error, "cannot look at others' packet rules"),
-        };
-        let opened = managers::open(&filters, &self.layout).await;
-        // What was opened is seen as open by the next look, which this change has called.
-        let found = if opened { Vec::new() } else { filters.drops(&self.layout) };
-        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        match self.opened_filters().await {
+            Ok(filters) => {
+                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = filters.drops(&self.layout);
+            }
+            Err(error) => tracing::debug!(%error, "cannot look at others' packet rules"),
+        }
+    }
+
+    /// Others' filters, as they are once their managers have opened what they can.
+    async fn opened_filters(&self) -> Result<Filters, HostError> {
+        let filters = Filters::read().await?;
+        if managers::open(&filters, &self.layout).await { Filters::read().await } else { Ok(filters) }
     }
 
     fn tell_failure(&self, result: Result<(), HostError>) {

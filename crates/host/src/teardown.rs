@@ -59,9 +59,11 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
     for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {
         mounts::unmount_beneath(&place).doing("unmount what is beneath", &place)?;
     }
-    network::withdraw(layout).await?;
+    // What cannot be taken back of others' filters keeps nothing of Corten's own there.
+    let withdrawn = network::withdraw(layout).await;
     cni::remove(layout).await?;
-    clear(layout)
+    clear(layout)?;
+    withdrawn
 }
 
 /// Would [`erase`] erase anything that is not Corten's?

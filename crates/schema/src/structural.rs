@@ -1,5 +1,5 @@
 //! The schemas of custom resources: what a CustomResourceDefinition's `openAPIV3Schema` says of its objects, read once
-//! (KEP-1111 and k8s.io/apiextensions-apiserver, `pkg/apiserver/schema`).
+//! (KEP-2335; k8s.io/apiextensions-apiserver, `pkg/apiserver/schema`).
 //!
 //! A schema is *structural*: what a value is made of stands apart from the rules that it must keep. Whether a definition is
 //! structural is asked where it is written; here it is taken as it is, and what has no meaning is left out.
@@ -8,15 +8,15 @@ mod correlate;
 mod default;
 mod expressions;
 mod formats;
-mod keywords;
 mod lists;
+mod nested_value_validation;
 mod prune;
 mod read;
 mod report;
-mod rules;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod value_validation;
 
 use std::collections::BTreeMap;
 
@@ -32,15 +32,15 @@ pub struct Structural {
     types: Vec<Type>,
     nullable: bool,
     properties: BTreeMap<String, Self>,
-    others: Others,
+    additional_properties: AdditionalProperties,
     items: Option<Box<Self>>,
     preserves_unknown: bool,
-    is_embedded: bool,
+    embedded_resource: bool,
     list: ListType,
     is_atomic_map: bool,
     default: Option<Value>,
-    keywords: Keywords,
-    logic: Option<Box<Logic>>,
+    validation: ValueValidation,
+    logic: Option<Box<NestedValueValidation>>,
     expressions: Option<Box<Expressions>>,
     /// Has the part rules in CEL, or a part within it?
     has_expressions: bool,
@@ -58,7 +58,7 @@ enum Type {
 
 /// What an object may hold beside its properties.
 #[derive(Debug, Default)]
-enum Others {
+enum AdditionalProperties {
     /// Nothing is said of them.
     #[default]
     Unsaid,
@@ -79,7 +79,7 @@ enum ListType {
 
 /// What the value itself must be. A bound that is absent bounds nothing.
 #[derive(Debug, Default)]
-struct Keywords {
+struct ValueValidation {
     format: String,
     maximum: Option<Bound>,
     minimum: Option<Bound>,
@@ -93,7 +93,7 @@ struct Keywords {
     min_properties: Option<u64>,
     required: Vec<String>,
     /// Empty: any value.
-    allowed: Vec<Value>,
+    enum_values: Vec<Value>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +112,7 @@ struct Pattern {
 
 /// Rules that combine others. They say nothing of what a value is made of.
 #[derive(Debug, Default)]
-struct Logic {
+struct NestedValueValidation {
     all_of: Vec<Structural>,
     any_of: Vec<Structural>,
     one_of: Vec<Structural>,
@@ -120,14 +120,14 @@ struct Logic {
 }
 
 /// What every object of the API has, whether or not its schema says so.
-const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
+const TYPE_AND_OBJECT_META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 impl Structural {
     /// The part that says what a property is; `None` where nothing does.
     fn property(&self, name: &str) -> Option<&Self> {
-        self.properties.get(name).or(match &self.others {
-            Others::Values(of) => Some(of),
-            Others::Unsaid | Others::Allowed(_) => None,
+        self.properties.get(name).or(match &self.additional_properties {
+            AdditionalProperties::Values(of) => Some(of),
+            AdditionalProperties::Unsaid | AdditionalProperties::Allowed(_) => None,
         })
     }
 }

@@ -148,6 +148,7 @@ fn plant(name: &str, corpus: &Path) -> Result<()> {
     match name {
         "dns" => return plant_queries(corpus),
         "depth" => return plant_steps(corpus),
+        "schemas" => return plant_schemas(corpus),
         _ => {}
     }
     for (idx, kind) in KINDS.iter().enumerate() {
@@ -171,6 +172,25 @@ fn plant(name: &str, corpus: &Path) -> Result<()> {
         fs::write(corpus.join(format!("seed-{idx}")), bytes)?;
     }
     Ok(())
+}
+
+/// A schema with one of everything, and an object of it.
+fn plant_schemas(corpus: &Path) -> Result<()> {
+    let schema = serde_json::json!({ "type": "object", "properties": { "spec": { "type": "object", "default": {}, "required": ["a"],
+        "x-kubernetes-validations": [{ "rule": "self.n > 0 && (!has(oldSelf.n) || self.n >= oldSelf.n)" }],
+        "properties": {
+            "a": { "type": "string", "pattern": "^[a-z]+$", "maxLength": 9, "enum": ["a", "b"], "nullable": true },
+            "n": { "type": "integer", "minimum": 0, "multipleOf": 2, "default": 2 },
+            "p": { "x-kubernetes-int-or-string": true, "anyOf": [{ "type": "integer" }, { "type": "string" }] },
+            "s": { "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string", "format": "date-time" } },
+            "m": { "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"], "items": {
+                "type": "object", "properties": { "k": { "type": "string", "default": "d" } } } },
+            "o": { "type": "object", "additionalProperties": { "type": "number" }, "not": { "required": ["z"] } },
+            "u": { "type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": true },
+        } } } });
+    let object = serde_json::json!({ "spec": { "a": "b", "n": 4, "p": "x", "s": ["2026-01-01T00:00:00Z"], "m": [{}, { "k": "e" }],
+        "o": { "y": 1.5 }, "u": { "kind": "K", "x": null } } });
+    fs::write(corpus.join("seed-schema"), format!("{schema}\n{object}")).context("writing a seed")
 }
 
 /// Copies of a value into itself, each of which doubles the depth, and a text that is too deep.

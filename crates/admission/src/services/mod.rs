@@ -21,9 +21,9 @@ use serde_json::Value;
 pub use draw::ranges;
 
 use crate::{
-    claims::{Claims, Ranges},
     commit_hook::{Begun, CommitHook, Write},
     plugin::Attributes,
+    service_reservations::{Ranges, ServiceReservations},
 };
 
 /// Everything that is given.
@@ -38,20 +38,25 @@ pub async fn ranges_of(store: &dyn Store) -> Result<Ranges, Error> {
 pub(crate) struct Allocation;
 
 impl CommitHook for Allocation {
-    fn complete(&self, request: &Attributes<'_>, claims: &Claims, service: &mut Value) -> Result<(), Status> {
+    fn complete(
+        &self,
+        request: &Attributes<'_>,
+        reservations: &ServiceReservations,
+        service: &mut Value,
+    ) -> Result<(), Status> {
         // Only a create and an update of the whole object change what a Service asks for.
         if request.kind.resource != SERVICES || request.subresource.is_some() {
             return Ok(());
         }
-        allot(request, claims, service)
+        allot(request, reservations, service)
     }
 
-    fn draws_for(&self, kind: &Kind) -> bool {
+    fn allocates_for(&self, kind: &Kind) -> bool {
         kind.resource == SERVICES
     }
 
     fn concerns(&self, write: &Write<'_>) -> bool {
-        self.draws_for(write.request.kind)
+        self.allocates_for(write.request.kind)
     }
 
     fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
@@ -59,10 +64,10 @@ impl CommitHook for Allocation {
     }
 }
 
-fn allot(request: &Attributes<'_>, claims: &Claims, service: &mut Value) -> Result<(), Status> {
+fn allot(request: &Attributes<'_>, reservations: &ServiceReservations, service: &mut Value) -> Result<(), Status> {
     let name = service["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let cluster = request.cluster;
-    let allocated = claims.anew(&cluster.ranges, |claimed| {
+    let allocated = reservations.anew(&cluster.ranges, |claimed| {
         service_allocation::allocate(service, request.old, &mut draw::Draw::new(cluster, claimed))
     });
     allocated.map_err(|refused| match refused {
@@ -87,7 +92,7 @@ impl Change {
         let holds = |it: Option<&Value>| it.map(Holds::of).unwrap_or_default();
         let (now, before) = (holds(new), holds(old));
         let (gained, lost) = (now.without(&before), before.without(&now));
-        write.claims.hand_over(&gained);
+        write.reservations.hand_over(&gained);
         if gained.is_empty() && lost.is_empty() {
             return None;
         }

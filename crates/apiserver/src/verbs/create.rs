@@ -21,12 +21,12 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
     let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
-    let drawn = commit::is_drawn_for(target.kind);
+    let allocated = commit::allocates_for(target.kind);
     let mut tries = 0;
     loop {
         tries += 1;
-        // Only a generated name is ever tried again, and what was drawn for the object, which another server may have been faster to give away.
-        let object = if generated || drawn { body.clone() } else { body.take() };
+        // Only a generated name is tried again (KEP-4420), and an address or port that another server was faster to give away.
+        let object = if generated || allocated { body.clone() } else { body.take() };
         let object = prepared(ctx, target, object, None).await?;
         write::warn(ctx, target, &object, None);
         let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
@@ -37,7 +37,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         match write::put(&asked, &object, 0).await? {
             Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
-            Written::Conflict if drawn && tries < NAMES_MAX && target.current(ctx).is_err() => {}
+            Written::Conflict if allocated && tries < NAMES_MAX && target.current(ctx).is_err() => {}
             Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
         }
     }

@@ -34,17 +34,14 @@ pub(super) enum Written {
 pub(super) async fn put(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
     let value = bounded(asked.ctx, asked.target, object)?;
     let attributes = asked.attributes();
-    let write = Write { request: &attributes, claims: &asked.ctx.claims, new: Some(object) };
+    let write = Write { request: &attributes, reservations: &asked.ctx.reservations, new: Some(object) };
     let commit = Commit::begin(&write).await;
     let attempted = {
         let _announcement = asked.target.cache(asked.ctx).announce(&value, object);
         Put { asked, value, expected }.attempt(&commit).await?
     };
-    if let Attempted::Written(Written::Done(_)) = &attempted {
-        commit.committed();
-    } else {
-        commit.refused(&*asked.ctx.state.config().store).await.map_err(|it| failed(&it))?;
-    }
+    let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
+    finish(asked.ctx, commit, is_committed).await?;
     match attempted {
         Attempted::Written(written) => Ok(written),
         Attempted::Refused(status) => Err(*status),
@@ -122,16 +119,21 @@ pub(super) async fn remove(asked: &Asked<'_>, expected: Revision) -> Result<bool
         operations: vec![Operation::Delete { key }],
     };
     let attributes = asked.attributes();
-    let write = Write { request: &attributes, claims: &ctx.claims, new: None };
+    let write = Write { request: &attributes, reservations: &ctx.reservations, new: None };
     let hooks = Commit::begin(&write).await;
-    hooks.add_to(&mut txn)?;
-    let is_removed = commit_txn(ctx, target, "delete", txn).await?.is_some();
-    if is_removed {
+    let refusal = hooks.add_to(&mut txn).err();
+    let is_removed = refusal.is_none() && commit_txn(ctx, target, "delete", txn).await?.is_some();
+    finish(ctx, hooks, is_removed).await?;
+    refusal.map_or(Ok(is_removed), Err)
+}
+
+/// Tells the hooks what became of the commit.
+async fn finish(ctx: &Context, hooks: Commit<'_>, is_committed: bool) -> Result<(), Status> {
+    if is_committed {
         hooks.committed();
-    } else {
-        hooks.refused(&*ctx.state.config().store).await.map_err(|it| failed(&it))?;
+        return Ok(());
     }
-    Ok(is_removed)
+    hooks.refused(&*ctx.state.config().store).await.map_err(|it| failed(&it))
 }
 
 /// What a dry run answers: the object as it would be, at its old revision.
@@ -259,7 +261,7 @@ impl<'a> Asked<'a> {
 
     /// Completes the object with what the server gives its kind.
     pub(super) fn complete(&self, object: &mut Value) -> Result<(), Status> {
-        commit::complete(&self.attributes(), &self.ctx.claims, object)
+        commit::complete(&self.attributes(), &self.ctx.reservations, object)
     }
 
     /// Lets every plugin refuse the object.

@@ -64,7 +64,7 @@ pub(super) fn command(filters: &Filters, chain: &Chain, bridge: &str) -> String 
 
 /// Takes back what [`open`] has put, whether its manager runs or not.
 pub(super) async fn withdraw(layout: &Layout) -> Result<(), HostError> {
-    firewalld::withdraw(layout).await?;
-    ufw::withdraw(layout).await?;
-    docker::withdraw(layout).await
+    // One manager that fails keeps no other from it.
+    let withdrawn = [firewalld::withdraw(layout).await, ufw::withdraw(layout).await, docker::withdraw(layout).await];
+    withdrawn.into_iter().collect()
 }

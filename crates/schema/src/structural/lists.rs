@@ -1,4 +1,5 @@
-//! Lists whose items are told apart: no two may be the same (`x-kubernetes-list-type`, KEP-2887's `listtype.ValidateListSetsAndMaps`).
+//! Lists whose items are told apart: no two may be the same (`x-kubernetes-list-type`;
+//! `pkg/apiserver/schema/listtype.ValidateListSetsAndMaps` of apiextensions-apiserver).
 
 use std::collections::BTreeSet;
 

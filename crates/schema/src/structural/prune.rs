@@ -3,7 +3,7 @@
 use corten_meta::shortened;
 use serde_json::Value;
 
-use super::{HEAD, Others, Structural};
+use super::{AdditionalProperties, Structural, TYPE_AND_OBJECT_META};
 
 /// As many are told.
 const REPORTED_MAX: usize = 100;
@@ -25,7 +25,7 @@ struct Pruner {
 impl Pruner {
     /// `schema` is absent where nothing is known of what the value is made of, so nothing of an object is kept.
     fn part(&mut self, schema: Option<&Structural>, value: &mut Value, has_head: bool) {
-        let has_head = has_head || schema.is_some_and(|it| it.is_embedded);
+        let has_head = has_head || schema.is_some_and(|it| it.embedded_resource);
         match value {
             Value::Object(entries) => entries.retain(|name, value| {
                 let length = self.path.len();
@@ -56,7 +56,7 @@ impl Pruner {
 
     fn keeps(&mut self, schema: Option<&Structural>, name: &str, value: &mut Value, has_head: bool) -> bool {
         // Metadata has a schema of its own, whatever is said of it here.
-        if has_head && HEAD.contains(&name) {
+        if has_head && TYPE_AND_OBJECT_META.contains(&name) {
             return true;
         }
         let Some(schema) = schema else { return false };
@@ -67,7 +67,7 @@ impl Pruner {
         if schema.preserves_unknown {
             return true;
         }
-        if let Others::Allowed(true) = schema.others {
+        if let AdditionalProperties::Allowed(true) = schema.additional_properties {
             self.part(None, value, false);
             return true;
         }

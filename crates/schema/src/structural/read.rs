@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Bound, Expressions, Keywords, ListType, Logic, Others, Pattern, Structural, Type};
+use super::{
+    AdditionalProperties, Bound, Expressions, ListType, NestedValueValidation, Pattern, Structural, Type,
+    ValueValidation,
+};
 
 impl Structural {
     /// The schema that `openAPIV3Schema` describes. Values of a wrong type count as absent: the definition's own check has
@@ -18,21 +21,21 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         types: types(schema, int_or_string),
         nullable: is_set(schema, "nullable"),
         properties: entries(schema, "properties").map(|(name, it)| (name.clone(), part(it, false))).collect(),
-        others: others(&schema["additionalProperties"]),
+        additional_properties: additional_properties(&schema["additionalProperties"]),
         items: schema["items"].is_object().then(|| Box::new(part(&schema["items"], false))),
         preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
-        is_embedded: is_set(schema, "x-kubernetes-embedded-resource"),
+        embedded_resource: is_set(schema, "x-kubernetes-embedded-resource"),
         list: list_type(schema),
         is_atomic_map: schema["x-kubernetes-map-type"] == "atomic",
         default: schema.get("default").cloned(),
-        keywords: keywords(schema),
+        validation: value_validation(schema),
         logic: logic(schema),
         expressions: Expressions::read(schema, is_root),
         has_expressions: false,
     };
-    let values = match &read.others {
-        Others::Values(of) => Some(&**of),
-        Others::Unsaid | Others::Allowed(_) => None,
+    let values = match &read.additional_properties {
+        AdditionalProperties::Values(of) => Some(&**of),
+        AdditionalProperties::Unsaid | AdditionalProperties::Allowed(_) => None,
     };
     let mut within = read.properties.values().chain(read.items.as_deref()).chain(values);
     read.has_expressions = read.expressions.is_some() || within.any(|it| it.has_expressions);
@@ -64,11 +67,11 @@ fn types(schema: &Value, int_or_string: bool) -> Vec<Type> {
     }
 }
 
-fn others(others: &Value) -> Others {
-    match others {
-        Value::Bool(allowed) => Others::Allowed(*allowed),
-        Value::Object(_) => Others::Values(Box::new(part(others, false))),
-        _ => Others::Unsaid,
+fn additional_properties(schema: &Value) -> AdditionalProperties {
+    match schema {
+        Value::Bool(allowed) => AdditionalProperties::Allowed(*allowed),
+        Value::Object(_) => AdditionalProperties::Values(Box::new(part(schema, false))),
+        _ => AdditionalProperties::Unsaid,
     }
 }
 
@@ -84,13 +87,13 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn keywords(schema: &Value) -> Keywords {
+fn value_validation(schema: &Value) -> ValueValidation {
     let count = |field: &str| schema[field].as_u64();
     let bound = |field: &str, exclusive: &str| {
         schema[field].as_f64().map(|value| Bound { value, is_exclusive: is_set(schema, exclusive) })
     };
     let pattern = schema["pattern"].as_str().filter(|it| !it.is_empty());
-    Keywords {
+    ValueValidation {
         format: schema["format"].as_str().unwrap_or_default().to_owned(),
         maximum: bound("maximum", "exclusiveMaximum"),
         minimum: bound("minimum", "exclusiveMinimum"),
@@ -103,15 +106,15 @@ fn keywords(schema: &Value) -> Keywords {
         max_properties: count("maxProperties"),
         min_properties: count("minProperties"),
         required: texts(&schema["required"]),
-        allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+        enum_values: schema["enum"].as_array().cloned().unwrap_or_default(),
     }
 }
 
-fn logic(schema: &Value) -> Option<Box<Logic>> {
+fn logic(schema: &Value) -> Option<Box<NestedValueValidation>> {
     let list = |field: &str| -> Vec<Structural> {
         schema[field].as_array().into_iter().flatten().map(|it| part(it, false)).collect()
     };
-    let logic = Logic {
+    let logic = NestedValueValidation {
         all_of: list("allOf"),
         any_of: list("anyOf"),
         one_of: list("oneOf"),

@@ -162,6 +162,11 @@ fn what_has_not_changed_may_be_as_wrong_as_it_was() {
     let plain = json!({ "type": "array", "items": item });
     let old = json!({ "spec": { "x": [{ "name": "a", "size": 9 }, { "name": "b", "size": 1 }] } });
     let moved = json!({ "spec": { "x": [{ "name": "b", "size": 2 }, { "name": "a", "size": 9, "note": "n" }] } });
+    let twice = |it: &str| json!({ "spec": { "x": ["a", "a", it] } });
+    let set = json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "string" } });
+    assert_eq!(told(&of(set.clone()), &twice("b"), Some(&twice("c"))), [""; 0], "what is there twice may stay");
+    let once = json!({ "spec": { "x": ["a"] } });
+    assert_eq!(told(&of(set), &twice("b"), Some(&once)), [r#"spec.x[1]: Duplicate value: "a""#]);
     let wrong = "spec.x[1].size: Invalid value: 9: spec.x[1].size in body should be less than or equal to 3";
     for (field, new, expected) in [
         (&keyed, &old, ""),

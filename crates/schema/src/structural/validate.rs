@@ -6,13 +6,19 @@ use std::fmt::Write;
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
-use super::{Others, Structural, Type, correlate::Before, report::Report};
+use super::{AdditionalProperties, Structural, Type, correlate::Before, report::Report};
 
 impl Structural {
     /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         let mut report = Walk { path: String::new() }.part(self, value, old);
-        if old != Some(value) {
+        // Who has repeated items stored already may go on with them (customResourceStrategy.ValidateUpdate).
+        let has_repeated = |it: &Value| {
+            let mut report = Report::default();
+            self.repeated(it, &mut String::new(), &mut report);
+            !report.is_valid()
+        };
+        if !old.is_some_and(has_repeated) {
             self.repeated(value, &mut String::new(), &mut report);
         }
         report.found
@@ -37,7 +43,7 @@ impl Walk {
             }
             self.made_of(schema, value, old, &mut report);
         }
-        schema.keywords.is_allowed(&self.path, value, &mut report);
+        schema.validation.check_enum(&self.path, value, &mut report);
         report.matched();
         report
     }
@@ -55,7 +61,7 @@ impl Walk {
             || named == Type::Number && schema.types.contains(&Type::Integer) && is_whole(value);
         // A text with a format is looked at by that alone (typeValidator).
         let is_numeric = matches!(first, Type::Integer | Type::Number);
-        let has_format = !schema.keywords.format.is_empty();
+        let has_format = !schema.validation.format.is_empty();
         let is_left_to_format = !is_numeric && has_format && matches!(named, Type::String | Type::Array);
         if !fits && !is_left_to_format {
             self.wrong_type(schema, named.as_str(), report);
@@ -73,10 +79,10 @@ impl Walk {
     fn made_of(&mut self, schema: &Structural, value: &Value, old: Option<&Value>, report: &mut Report) {
         match value {
             Value::String(text) => {
-                schema.keywords.text(&self.path, text, report);
-                schema.keywords.format(&self.path, text, report);
+                schema.validation.text(&self.path, text, report);
+                schema.validation.format(&self.path, text, report);
             }
-            Value::Number(number) => schema.keywords.number(&self.path, number, report),
+            Value::Number(number) => schema.validation.number(&self.path, number, report),
             Value::Array(items) => self.items(schema, items, old, report),
             Value::Object(entries) => self.entries(schema, entries, old, report),
             Value::Null | Value::Bool(_) => {}
@@ -95,11 +101,11 @@ impl Walk {
                 report.merge(found);
             }
         }
-        schema.keywords.list(&self.path, items.len(), report);
+        schema.validation.list(&self.path, items.len(), report);
     }
 
     fn entries(&mut self, schema: &Structural, entries: &Map<String, Value>, old: Option<&Value>, report: &mut Report) {
-        if !schema.keywords.size(&self.path, entries.len(), report) {
+        if !schema.validation.check_property_count(&self.path, entries.len(), report) {
             return;
         }
         let old = schema.correlated(old);
@@ -110,12 +116,12 @@ impl Walk {
                 let found = self.part(of, value, old.and_then(|it| it.get(name)));
                 self.path.truncate(length);
                 report.merge(found);
-            } else if let Others::Allowed(false) = schema.others {
+            } else if let AdditionalProperties::Allowed(false) = schema.additional_properties {
                 let detail = format!("{}.{name} in body is a forbidden property", self.path);
                 report.add(Violation::invalid(&*self.path, "\"\"", &detail));
             }
         }
-        for name in schema.keywords.required.iter().filter(|it| !entries.contains_key(*it)) {
+        for name in schema.validation.required.iter().filter(|it| !entries.contains_key(*it)) {
             let length = self.path.len();
             self.lengthen(name);
             report.add(Violation::required(&*self.path, ""));

@@ -18,16 +18,20 @@ pub(super) fn keeps(filters: &Filters, chain: &Chain) -> bool {
 /// True where a rule was put.
 pub(super) async fn open(filters: &Filters, layout: &Layout) -> Result<bool, HostError> {
     let families: BTreeSet<&str> = filters.families_with(CHAIN).collect();
+    let mut is_put = false;
     for (_, program) in PROGRAMS.iter().filter(|it| families.contains(it.0)) {
         for rule in rules(layout) {
-            // What stands there already is not put twice.
+            // What stands there already is not put twice. Where it does not help, nothing leads to the chain.
             if change(program, "-C", &rule).await.is_err() {
                 change(program, "-I", &rule).await?;
+                is_put = true;
             }
         }
-        tracing::info!(program, "Docker drops what is forwarded: pods' traffic is let through in {CHAIN}");
     }
-    Ok(!families.is_empty())
+    if is_put {
+        tracing::info!("Docker drops what is forwarded: pods' traffic is let through in {CHAIN}");
+    }
+    Ok(is_put)
 }
 
 pub(super) async fn withdraw(layout: &Layout) -> Result<(), HostError> {

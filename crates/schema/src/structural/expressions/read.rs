@@ -12,8 +12,8 @@ impl Expressions {
     /// The rules of a schema; `None` where it has none, or where expressions see nothing of its values.
     pub(in crate::structural) fn read(schema: &Value, is_root: bool) -> Option<Box<Self>> {
         let rules = schema["x-kubernetes-validations"].as_array().filter(|it| !it.is_empty())?;
-        let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
-        let declared = Arc::new(DeclType::from_schema(schema, is_root || is_embedded)?);
+        let embedded_resource = schema["x-kubernetes-embedded-resource"] == true;
+        let declared = Arc::new(DeclType::from_schema(schema, is_root || embedded_resource)?);
         let rules = rules.iter().map(|it| expression(it, &declared)).collect();
         Some(Box::new(Self { declared, rules }))
     }

@@ -3,9 +3,9 @@
 use corten_meta::Violation;
 use serde_json::{Number, Value};
 
-use super::{Keywords, Pattern, formats, report::Report};
+use super::{Pattern, ValueValidation, formats, report::Report};
 
-impl Keywords {
+impl ValueValidation {
     /// The first rule that a text breaks.
     pub(super) fn text(&self, path: &str, text: &str, report: &mut Report) {
         let n_chars = || text.chars().count() as u64;
@@ -69,7 +69,7 @@ impl Keywords {
     }
 
     /// Is the number of its properties right? If it is not, no property is looked at.
-    pub(super) fn size(&self, path: &str, size: usize, report: &mut Report) -> bool {
+    pub(super) fn check_property_count(&self, path: &str, size: usize, report: &mut Report) -> bool {
         if let Some(least) = self.min_properties.filter(|least| (size as u64) < *least) {
             invalid(path, size.into(), &format!("should have at least {least} properties"), report);
             return false;
@@ -81,12 +81,12 @@ impl Keywords {
         true
     }
 
-    pub(super) fn is_allowed(&self, path: &str, value: &Value, report: &mut Report) {
-        if self.allowed.is_empty() || self.allowed.iter().any(|it| same(it, value)) {
+    pub(super) fn check_enum(&self, path: &str, value: &Value, report: &mut Report) {
+        if self.enum_values.is_empty() || self.enum_values.iter().any(|it| same(it, value)) {
             return;
         }
         let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
-        let allowed: Vec<String> = self.allowed.iter().map(text).collect();
+        let allowed: Vec<String> = self.enum_values.iter().map(text).collect();
         let allowed: Vec<&str> = allowed.iter().map(|it| &**it).collect();
         report.add(Violation::not_supported(path, &text(value), &allowed));
     }

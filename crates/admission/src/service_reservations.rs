@@ -27,19 +27,19 @@ impl Ranges {
 
 /// What one request has taken and not stored yet. It goes back with the request.
 #[derive(Default)]
-pub struct Claims(Mutex<Option<Claimed>>);
+pub struct ServiceReservations(Mutex<Option<Reserved>>);
 
-struct Claimed {
+struct Reserved {
     ranges: Ranges,
     holds: Holds,
 }
 
-impl Claims {
+impl ServiceReservations {
     /// Gives back what an earlier attempt of the same request took, then takes what `draw` adds.
     pub(crate) fn anew<T>(&self, ranges: &Ranges, draw: impl FnOnce(&mut Holds) -> T) -> T {
-        let mut claims = self.0.lock();
-        *claims = None;
-        draw(&mut claims.insert(Claimed { ranges: ranges.clone(), holds: Holds::default() }).holds)
+        let mut reserved = self.0.lock();
+        *reserved = None;
+        draw(&mut reserved.insert(Reserved { ranges: ranges.clone(), holds: Holds::default() }).holds)
     }
 
     /// Leaves to the caller what is about to be stored, and gives the rest back.
@@ -50,7 +50,7 @@ impl Claims {
     }
 }
 
-impl Drop for Claimed {
+impl Drop for Reserved {
     fn drop(&mut self) {
         self.ranges.free(&self.holds);
     }

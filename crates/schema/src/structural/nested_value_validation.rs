@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Logic, Structural, report::Report, validate::Walk};
+use super::{NestedValueValidation, Structural, report::Report, validate::Walk};
 
 impl Walk {
-    pub(super) fn logic(&mut self, logic: &Logic, value: &Value) -> Report {
+    pub(super) fn logic(&mut self, logic: &NestedValueValidation, value: &Value) -> Report {
         let mut report = Report::default();
         self.any_of(&logic.any_of, value, &mut report);
         self.one_of(&logic.one_of, value, &mut report);

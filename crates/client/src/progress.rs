@@ -19,6 +19,8 @@ use crate::{Backoff, BoxFuture, Client, Error, Watch, WatchEvent, backoff::seed_
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// The server ends each stream after a minute. One that lasts longer is a connection that nobody hears any more.
+const LIFETIME_MAX: Duration = Duration::from_secs(90);
 
 /// See the module's documentation. It runs only while it is polled; it never ends.
 pub struct Progress {
@@ -31,7 +33,8 @@ pub struct Progress {
 
 enum State {
     Connecting(BoxFuture<'static, Result<Watch, Error>>),
-    Reading(Watch),
+    /// Until the time at which the stream must have ended.
+    Reading(Watch, Pin<Box<Sleep>>),
     Waiting(Pin<Box<Sleep>>),
 }
 
@@ -61,24 +64,21 @@ impl Progress {
         loop {
             self.state = match &mut self.state {
                 State::Connecting(watch) => match ready!(watch.as_mut().poll(context)) {
-                    Ok(watch) => State::Reading(watch),
-                    Err(error) => {
-                        tracing::warn!(%error, failures = self.backoff.failures() + 1, "cannot read /progress");
-                        self.wait()
-                    }
+                    Ok(watch) => State::Reading(watch, Box::pin(tokio::time::sleep(LIFETIME_MAX))),
+                    Err(error) => self.failed(&error),
                 },
-                State::Reading(watch) => match ready!(watch.poll_next_unpin(context)) {
-                    Some(Ok(WatchEvent::Bookmark(line))) => match crate::decode::<Line>(&line) {
-                        Ok(line) => {
-                            self.take(&line);
-                            self.backoff.reset();
-                            return Poll::Ready(());
-                        }
-                        Err(_) => self.wait(),
+                State::Reading(watch, end) => match watch.poll_next_unpin(context) {
+                    Poll::Pending => {
+                        ready!(end.as_mut().poll(context));
+                        self.failed(&"the stream has not ended in time")
+                    }
+                    Poll::Ready(Some(Ok(WatchEvent::Bookmark(line)))) => match self.read(&line) {
+                        Ok(()) => return Poll::Ready(()),
+                        Err(error) => self.failed(&error),
                     },
-                    // It ends every minute.
-                    None => State::connect(&self.client),
-                    Some(_) => self.wait(),
+                    Poll::Ready(None) => State::connect(&self.client),
+                    Poll::Ready(Some(Ok(_))) => self.failed(&"an event that is no bookmark"),
+                    Poll::Ready(Some(Err(error))) => self.failed(&error),
                 },
                 State::Waiting(until) => {
                     ready!(until.as_mut().poll(context));
@@ -88,13 +88,18 @@ impl Progress {
         }
     }
 
-    fn take(&mut self, line: &Line) {
-        self.revision = version_number(&line.revision).unwrap_or(0);
+    fn read(&mut self, line: &[u8]) -> Result<(), Error> {
+        let line = crate::decode::<Line>(line)?;
+        self.revision = version_number(&line.revision).unwrap_or(self.revision);
         let changed = line.changed.iter().filter_map(|(name, it)| Some((name.clone(), version_number(it)?)));
         self.changed.extend(changed);
+        self.backoff.reset();
+        Ok(())
     }
 
-    fn wait(&mut self) -> State {
+    /// Tells why, and tries again later.
+    fn failed(&mut self, error: &dyn std::fmt::Display) -> State {
+        tracing::warn!(%error, failures = self.backoff.failures() + 1, "cannot read /progress");
         State::Waiting(Box::pin(tokio::time::sleep(self.backoff.delay())))
     }
 }

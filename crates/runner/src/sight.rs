@@ -46,7 +46,7 @@ const INBOX_MAX: usize = 4096;
 const HOLD: Duration = Duration::from_secs(2);
 /// A stream that has not come along for this long is suspected, and listed again; then after twice as long, and so on.
 const SUSPECTED_AFTER: Duration = Duration::from_secs(10);
-const SUSPECTED_AFTER_MAX: Duration = Duration::from_secs(300);
+const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
 
 /// See the module's documentation. Clones are the same sight.
 #[derive(Clone)]
@@ -397,8 +397,11 @@ impl Held {
         }
         let lag = self.lag.get_or_insert(Lag { target: foremost, since: now, suspected_after: SUSPECTED_AFTER });
         if now >= lag.since + lag.suspected_after {
-            tracing::debug!(resource = %self.informer.resource(), "a stream does not come along, listing again");
-            lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_AFTER_MAX);
+            tracing::warn!(
+                resource = %self.informer.resource(),
+                "a watch does not come as far as the others: controllers that look at it wait; it is listed again"
+            );
+            lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_STEP_MAX);
             self.informer.relist();
         }
         let late = lag.since + HOLD;

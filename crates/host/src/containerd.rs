@@ -30,6 +30,7 @@ use crate::{
     logs::{self, RotateLimits},
     mounts,
     oci_runtime::OciRuntime,
+    process,
     process::{Process, detach, open_log},
     service_manager::NOTIFY_SOCKET,
     shims,
@@ -417,8 +418,11 @@ pub(crate) fn running(layout: &Layout) -> Option<Pid> {
 }
 
 /// Is this a containerd with that configuration? A zombie has no command line; another process that got the number has
-/// another.
+/// another. Whoever can start a process can give it such a command line, so it must be one of this user's and in no container.
 fn is_containerd(pid: i32, config: &Path) -> bool {
+    if !process::is_own(pid) {
+        return false;
+    }
     let Ok(command_line) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
     let args: Vec<&[u8]> = command_line.split(|it| *it == 0).collect();
     args.first().is_some_and(|it| it.ends_with(b"containerd"))

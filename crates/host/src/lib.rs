@@ -69,6 +69,7 @@ pub use nft::ServiceRules;
 pub use node_facts::{NodeFacts, addresses, boot_id, gather};
 pub use oom::shield_from_oom;
 pub use own_folder::{Place, leave};
+pub use owners::others_write;
 pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
 pub use pod_files::{DnsConfig, HostsFile};
 pub use process::{Process, detach, open_log};

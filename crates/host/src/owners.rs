@@ -106,7 +106,8 @@ fn own_user() -> u32 {
 /// Folders above the node's that others can write: they could put another folder in its place before the next start.
 pub(crate) fn replaceable(layout: &Layout) -> Vec<Exposure> {
     let mut found: Vec<Exposure> = Vec::new();
-    for path in [&layout.data, &layout.run] {
+    let program = std::env::current_exe().ok();
+    for path in [&layout.data, &layout.run].into_iter().chain(&program) {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         for above in real.ancestors().skip(1) {
             let Some(who) = who_else_writes(above) else { continue };
@@ -116,6 +117,13 @@ pub(crate) fn replaceable(layout: &Layout) -> Vec<Exposure> {
         }
     }
     found
+}
+
+/// Can somebody apart from root and this user put another file in the place of what is in this folder, or another folder in its
+/// place?
+pub fn others_write(folder: &Path) -> bool {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    real.ancestors().any(|it| who_else_writes(it).is_some())
 }
 
 /// Who apart from root and this user may replace what is in a folder.

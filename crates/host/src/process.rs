@@ -51,6 +51,22 @@ impl Process {
     }
 }
 
+/// Is it a process of this one's user, and in no container? Then what its command line says can be believed: others cannot start
+/// one.
+pub(crate) fn is_own(pid: i32) -> bool {
+    let namespace = |of: &str, name: &str| fs::read_link(format!("/proc/{of}/ns/{name}")).ok();
+    let is_in_none = ["pid", "user"].iter().all(|it| {
+        let own = namespace("self", it);
+        own.is_some() && own == namespace(&pid.to_string(), it)
+    });
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    // Real, effective, saved and of the file system.
+    let users = status.lines().find_map(|it| it.strip_prefix("Uid:")).unwrap_or_default();
+    let own = rustix::process::geteuid().as_raw();
+    let mut users = users.split_whitespace().map(str::parse::<u32>).peekable();
+    is_in_none && users.peek().is_some() && users.all(|it| it == Ok(own))
+}
+
 /// Gives a program a session of its own: no terminal's and no parent's end reaches it.
 #[expect(unsafe_code, reason = "code between fork and exec is unsafe by nature")]
 pub fn detach(program: &mut Command) {
@@ -73,6 +89,18 @@ pub fn open_log(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_of_another_user_is_not_believed() {
+        assert!(is_own(i32::try_from(std::process::id()).expect("a number of a process")));
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let mut other = Command::new("cat").uid(65_534).stdin(std::process::Stdio::piped()).spawn().expect("started");
+        assert!(!is_own(i32::try_from(other.id()).expect("a number of a process")));
+        drop(other.stdin.take());
+        other.wait().expect("ended");
+    }
 
     #[tokio::test]
     async fn waits_for_a_process_and_for_no_other() {

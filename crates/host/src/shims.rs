@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::
 
 use rustix::process::{Pid, Signal};
 
-use crate::{Layout, process::Process};
+use crate::{
+    Layout,
+    process::{self, Process},
+};
 
 const PROGRAM: &[u8] = b"containerd-shim-runc-v2";
 /// What a shim gets to clean up after itself.
@@ -60,6 +63,9 @@ impl Shim {
     fn find(pid: Pid, socket: &OsStr) -> Option<Self> {
         // Taken hold of before it is looked at: the number may come to mean another.
         let process = Process::find(pid)?;
+        if !process::is_own(pid.as_raw_nonzero().get()) {
+            return None;
+        }
         let command_line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).ok()?;
         let args: Vec<&[u8]> = command_line.split(|it| *it == 0).collect();
         // It names its containerd's socket in its arguments.

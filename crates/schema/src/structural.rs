@@ -24,6 +24,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use self::expressions::Expressions;
+pub use default::{BYTES_MAX, TooLarge};
 
 /// One schema, or a part of one.
 #[derive(Debug, Default)]
@@ -38,12 +39,19 @@ pub struct Structural {
     embedded_resource: bool,
     list: ListType,
     is_atomic_map: bool,
-    default: Option<Value>,
+    default: Option<DefaultValue>,
     validation: ValueValidation,
     logic: Option<Box<NestedValueValidation>>,
     expressions: Option<Box<Expressions>>,
     /// Has the part rules in CEL, or a part within it?
     has_expressions: bool,
+}
+
+#[derive(Debug)]
+struct DefaultValue {
+    value: Value,
+    /// As JSON.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

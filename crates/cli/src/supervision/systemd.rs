@@ -7,7 +7,7 @@
 
 use std::{
     env,
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt::Write as _,
     fs,
     os::unix::ffi::OsStrExt as _,
@@ -206,6 +206,7 @@ fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8>
     let mut text = Vec::new();
     for (name, value) in variables {
         let Some(known) = name.to_str().filter(|it| is_for_node(it)) else { continue };
+        let value = if known == "PATH" { trusted(&value) } else { value };
         text.extend(known.bytes().chain(*b"=\""));
         for byte in value.as_bytes() {
             if b"\"\\$`".contains(byte) {
@@ -218,7 +219,17 @@ fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8>
     text
 }
 
+/// The folders of a search path in which nobody but root, or whoever starts the node, can put a program: it runs at every boot.
+fn trusted(path: &OsStr) -> OsString {
+    let folders = env::split_paths(path).filter(|it| it.is_absolute() && !corten_host::others_write(it));
+    env::join_paths(folders).unwrap_or_default()
+}
+
 fn is_for_node(name: &str) -> bool {
+    // A line of the file is a variable.
+    if !name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_') {
+        return false;
+    }
     let begins = ["CORTEN_", "RUST_"].iter().any(|it| name.starts_with(it));
     name == "PATH" || begins || name.to_ascii_uppercase().ends_with("_PROXY")
 }

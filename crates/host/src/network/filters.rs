@@ -47,6 +47,8 @@ struct Rule {
 enum Fate {
     Accepted,
     Dropped,
+    /// By a rule that names the Pods' bridge: somebody means just them.
+    Forbidden,
     /// The chain's caller decides.
     Undecided,
 }
@@ -108,9 +110,15 @@ impl Filters {
         }
         match self.fate(chain, by, CALLS_MAX) {
             Fate::Accepted => false,
-            Fate::Dropped => true,
+            Fate::Dropped | Fate::Forbidden => true,
             Fate::Undecided => chain.policy.as_deref() == Some("drop"),
         }
+    }
+
+    /// Is it a rule about the Pods' bridge that drops? Then the chain is not opened: that is what somebody wants.
+    pub(super) fn forbids_pods(&self, chain: &Chain, bridge: &str) -> bool {
+        let key = if chain.hook() == "output" { "oifname" } else { "iifname" };
+        self.fate(chain, By { key, bridge }, CALLS_MAX) == Fate::Forbidden
     }
 
     /// Follows a packet of a Pod that no rule knows: only rules for everything, and for the bridge, decide about it.
@@ -128,6 +136,7 @@ impl Filters {
             }
             let (called, is_last) = match verdict {
                 Some(Verdict::Accept) => return Fate::Accepted,
+                Some(Verdict::Drop) if rule.has_condition() => return Fate::Forbidden,
                 Some(Verdict::Drop) => return Fate::Dropped,
                 Some(Verdict::Return) => return Fate::Undecided,
                 Some(Verdict::Jump(name)) => (name, false),
@@ -193,6 +202,11 @@ impl Rule {
             let is_equal = it["op"] == "==";
             key == Some(by.key) && is_equal == names_bridge
         }) && !self.is_unreadable()
+    }
+
+    /// It looks at something of a packet. A rule that concerns Pods looks at nothing but their bridge.
+    fn has_condition(&self) -> bool {
+        self.expr.iter().any(|it| it.get("match").is_some())
     }
 
     /// It has a condition of iptables that nft shows by its name alone, or asks whose an address is: newer programs show one

@@ -34,7 +34,7 @@ fn manager(filters: &Filters, chain: &Chain) -> Option<Manager> {
 /// Opens what is closed and has a manager. True where anything was opened.
 pub(super) async fn open(filters: &Filters, layout: &Layout) -> bool {
     let mut opened = false;
-    for chain in filters.closed(layout) {
+    for chain in filters.closed(layout).into_iter().filter(|it| !filters.forbids_pods(it, &layout.bridge)) {
         let done = match manager(filters, chain) {
             Some(Manager::Firewalld) => firewalld::open(layout).await,
             Some(Manager::Ufw) => ufw::open(chain, layout).await,

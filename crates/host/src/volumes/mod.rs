@@ -14,7 +14,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
+use rustix::{
+    fs::{Mode, OFlags},
+    mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount},
+};
 
 use crate::{HostsFile, Layout, NodeMounts, mounts, tree};
 
@@ -191,8 +194,16 @@ impl Volumes {
     pub async fn read_termination_log(&self, path: &Path) -> String {
         let path = path.to_owned();
         let read = self.there(move || {
-            let file = fs::File::open(&path).doing("open", &path)?;
-            let size = file.metadata().doing("look at", &path)?.len();
+            // The container may have put anything there: a pipe would be waited for, a link would lead out.
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+            let file = fs::File::from(
+                rustix::fs::open(&path, flags, Mode::empty()).map_err(io::Error::from).doing("open", &path)?,
+            );
+            let entry = file.metadata().doing("look at", &path)?;
+            if !entry.is_file() {
+                return Err(VolumeError::Refused(format!("{} is no file", path.display())));
+            }
+            let size = entry.len();
             let mut text = vec![0; usize::try_from(size.min(TERMINATION_MESSAGE_BYTES_MAX)).unwrap_or(0)];
             let start = size.saturating_sub(TERMINATION_MESSAGE_BYTES_MAX);
             std::os::unix::fs::FileExt::read_exact_at(&file, &mut text, start).doing("read", &path)?;

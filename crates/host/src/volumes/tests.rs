@@ -130,6 +130,16 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
     fs::write(&log, "x".repeat(5000) + "end").expect("written");
     let last = volumes.read_termination_log(&log).await;
     assert!(last.len() == 4096 && last.ends_with("xend"));
+    // A container may put something else there by a mount of its own.
+    for anything in ["pipe", "link"] {
+        let path = dir.path().join(anything);
+        match anything {
+            "pipe" => rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::from(0o666), 0)
+                .expect("made"),
+            _ => std::os::unix::fs::symlink("/etc/passwd", &path).expect("made"),
+        }
+        assert_eq!(volumes.read_termination_log(&path).await, "", "{anything}");
+    }
 
     assert_eq!(volumes.pod_uids().await, ["u1"]);
     volumes.remove_pod("u1").await.expect("removed");

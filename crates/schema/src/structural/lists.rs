@@ -38,7 +38,7 @@ impl Structural {
     /// The fields by which an item is told apart, with the defaults that its schema has for them.
     pub(super) fn key(&self, keys: &[String], item: &Value) -> Value {
         let of = |name: &String| {
-            let default = || self.items.as_ref()?.properties.get(name)?.default.clone();
+            let default = || self.items.as_ref()?.properties.get(name)?.default.as_ref().map(|it| it.value.clone());
             item.get(name).cloned().or_else(default).map(|it| (name.clone(), it))
         };
         Value::Object(keys.iter().filter_map(of).collect::<Map<_, _>>())

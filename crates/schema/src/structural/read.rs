@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, Bound, Expressions, ListType, NestedValueValidation, Pattern, Structural, Type,
+    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, Pattern, Structural, Type,
     ValueValidation,
 };
 
@@ -27,7 +27,7 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         embedded_resource: is_set(schema, "x-kubernetes-embedded-resource"),
         list: list_type(schema),
         is_atomic_map: schema["x-kubernetes-map-type"] == "atomic",
-        default: schema.get("default").cloned(),
+        default: schema.get("default").map(|it| DefaultValue { value: it.clone(), bytes: it.to_string().len() }),
         validation: value_validation(schema),
         logic: logic(schema),
         expressions: Expressions::read(schema, is_root),

@@ -198,10 +198,10 @@ fn fills_in_defaults_and_drops_nulls() {
         ),
     ] {
         let mut object = given.clone();
-        Structural::read(&schema).default(&mut object);
+        Structural::read(&schema).default(&mut object).expect("small enough");
         assert_eq!(object, expected, "{given}");
         let again = object.clone();
-        Structural::read(&schema).default(&mut object);
+        Structural::read(&schema).default(&mut object).expect("small enough");
         assert_eq!(object, again, "defaults are filled in once");
     }
 }
@@ -361,4 +361,16 @@ fn expressions_end_with_their_budget() {
     let found = Structural::read(&schema).validate_expressions(&object, None);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].message.contains("cost"), "{found:?}");
+}
+
+/// A short object may ask for a long default as often as it has items.
+#[test]
+fn defaults_have_a_bound() {
+    let schema = json!({ "type": "object", "properties": { "list": { "type": "array", "items": {
+        "type": "object", "properties": { "text": { "type": "string", "default": "x".repeat(4096) } } } } } });
+    let schema = Structural::read(&schema);
+    for (n, fits) in [(100, true), (700, true), (800, false), (100_000, false)] {
+        let mut object = json!({ "list": vec![json!({}); n] });
+        assert_eq!(schema.default(&mut object).is_ok(), fits, "{n}");
+    }
 }

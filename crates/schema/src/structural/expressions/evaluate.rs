@@ -101,8 +101,8 @@ impl Asked {
             }
         };
         // What has not changed may be as wrong as it was (KEP-4008); a rule about a change is asked of it all the same.
-        let is_forgiven = !rule.is_transition && old == Some(value);
-        self.found.extend(refusal.filter(|_| !is_forgiven));
+        let is_forgiven = |_: &Violation| !rule.is_transition && old == Some(value);
+        self.found.extend(refusal.filter(|it| !is_forgiven(it)));
         if self.budget == 0 && !self.is_over {
             self.is_over = true;
             let message =

@@ -121,6 +121,14 @@ struct Lag {
     suspected_after: Duration,
 }
 
+impl Lag {
+    /// When it is next to be looked at, though nothing happens.
+    fn look_at(&self, now: Instant) -> Instant {
+        let late = self.since + HOLD;
+        if now < late { late } else { self.since + self.suspected_after }
+    }
+}
+
 /// A table after `n_lists` whole lists.
 #[derive(Clone, Default)]
 pub(crate) struct State {
@@ -307,9 +315,16 @@ impl Sight {
         for source in &sources {
             let mut held = source.held.lock();
             let Some(reached) = held.reached(&progress) else { continue };
-            if let Some(at) = held.measure(reached, foremost.max(shown), now) {
-                alarm = Some(alarm.map_or(at, |it: Instant| it.min(at)));
+            if held.is_suspected(reached, foremost.max(shown), now) {
+                tracing::warn!(
+                    resource = %source.subject.resource,
+                    "a watch does not come as far as the others: controllers that look at it wait; it is listed again"
+                );
+                held.informer.relist();
+                source.bell.is_ringing.store(true, Ordering::Release);
+                alarm = Some(now);
             }
+            alarm = alarm.into_iter().chain(held.lag.as_ref().map(|it| it.look_at(now))).min();
             held.is_late = reached < shown || held.lag.as_ref().is_some_and(|it| now >= it.since + HOLD);
             is_due |= held.is_late != held.state.is_behind;
             if !held.is_late {
@@ -386,26 +401,21 @@ impl Held {
         Some(if self.is_partial { version } else { progress.of(self.informer.resource(), version) })
     }
 
-    /// Measures how long it has been behind the foremost, and lists again where that is too long. Gives when to look again.
-    fn measure(&mut self, reached: u64, foremost: u64, now: Instant) -> Option<Instant> {
+    /// Measures how long it has been behind the foremost. Is that so long that it is to be listed again?
+    fn is_suspected(&mut self, reached: u64, foremost: u64, now: Instant) -> bool {
         let has_caught_up = |it: &Lag| reached >= if now < it.since + HOLD { it.target } else { foremost };
         if self.lag.as_ref().is_some_and(has_caught_up) {
             self.lag = None;
         }
         if reached >= foremost {
-            return None;
+            return false;
         }
         let lag = self.lag.get_or_insert(Lag { target: foremost, since: now, suspected_after: SUSPECTED_AFTER });
-        if now >= lag.since + lag.suspected_after {
-            tracing::warn!(
-                resource = %self.informer.resource(),
-                "a watch does not come as far as the others: controllers that look at it wait; it is listed again"
-            );
+        let is_suspected = now >= lag.since + lag.suspected_after;
+        while now >= lag.since + lag.suspected_after {
             lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_STEP_MAX);
-            self.informer.relist();
         }
-        let late = lag.since + HOLD;
-        Some(if now < late { late } else { lag.since + lag.suspected_after })
+        is_suspected
     }
 
     fn has_come(&self, revision: u64) -> bool {

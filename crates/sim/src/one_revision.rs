@@ -19,39 +19,48 @@ use corten_reconcile::{Controller, Plan, View, Watch, Write};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The states each resource has been in, by its prefix in the store, each with the revision it began at.
+/// The states each resource has been in, by its prefix in the store.
 #[derive(Default)]
 pub(crate) struct States {
-    by_prefix: BTreeMap<String, Vec<(u64, u64)>>,
+    by_prefix: BTreeMap<String, History>,
     versions: BTreeMap<String, u64>,
+}
+
+#[derive(Default)]
+struct History {
+    state: u64,
+    since: u64,
+    /// From when and until before when the resource was in a state that it has left.
+    past: BTreeMap<u64, Vec<(u64, u64)>>,
 }
 
 impl States {
     /// Notes that `key` was changed at `revision`, or deleted.
     pub(crate) fn note(&mut self, key: &str, revision: u64, is_deleted: bool) {
         let Some((prefix, name)) = split(key) else { return };
-        let states = self.by_prefix.entry(prefix.to_owned()).or_default();
-        let mut state = states.last().map_or(0, |it| it.1);
+        let history = self.by_prefix.entry(prefix.to_owned()).or_default();
+        // More than one key may be changed at once.
+        if history.since < revision {
+            history.past.entry(history.state).or_default().push((history.since, revision));
+            history.since = revision;
+        }
         if let Some(version) = self.versions.remove(key) {
-            state ^= mark(name, version);
+            history.state ^= mark(name, version);
         }
         if !is_deleted {
-            state ^= mark(name, revision);
+            history.state ^= mark(name, revision);
             self.versions.insert(key.to_owned(), revision);
-        }
-        // More than one key may be changed at once.
-        match states.last_mut().filter(|it| it.0 == revision) {
-            Some(last) => last.1 = state,
-            None => states.push((revision, state)),
         }
     }
 
     /// The revisions, from and before, at which the resource was in this state.
     fn when(&self, prefix: &str, state: u64) -> Vec<(u64, u64)> {
-        let states = self.by_prefix.get(prefix).map_or(&[][..], |it| it);
-        let starts = [(0, 0)].into_iter().chain(states.iter().copied());
-        let ends = states.iter().map(|it| it.0).chain([u64::MAX]);
-        starts.zip(ends).filter(|it| it.0.1 == state).map(|((from, _), before)| (from, before)).collect()
+        let Some(history) = self.by_prefix.get(prefix) else {
+            return if state == 0 { vec![(0, u64::MAX)] } else { Vec::new() };
+        };
+        let mut when = history.past.get(&state).cloned().unwrap_or_default();
+        when.extend((history.state == state).then_some((history.since, u64::MAX)));
+        when
     }
 }
 
@@ -76,7 +85,7 @@ fn mark(name: &str, version: u64) -> u64 {
 struct Shown {
     at: Instant,
     to: &'static str,
-    tables: BTreeMap<String, u64>,
+    tables: Vec<(Arc<str>, u64)>,
 }
 
 /// What all controllers were shown and nobody has judged yet.
@@ -119,6 +128,8 @@ pub(crate) struct Watched {
     partial: BTreeSet<Resource>,
     /// Of these it may see nothing.
     optional: BTreeSet<Resource>,
+    /// In the store, of all.
+    prefixes: BTreeMap<Resource, Arc<str>>,
     views: Views,
 }
 
@@ -128,17 +139,18 @@ impl Watched {
         let those = |is: fn(&Watch) -> bool| watches.iter().filter(|it| is(it)).map(|it| it.resource.clone()).collect();
         let partial = those(|it| !it.field_selector.is_empty());
         let optional = those(|it| it.needed.is_some());
-        Self { controller, partial, optional, views }
+        let prefixes = watches.iter().map(|it| (it.resource.clone(), prefix(&it.resource).into())).collect();
+        Self { controller, partial, optional, prefixes, views }
     }
 
     fn note(&self, view: &View) {
-        let mut tables = BTreeMap::new();
+        let mut tables = Vec::new();
         for resource in view.resources().filter(|it| !self.partial.contains(it)) {
             let table = view.table(resource).into_iter().flat_map(|it| it.iter());
             let marks = table.map(|it| mark_of(it.meta()));
             let state = marks.fold(0, |state, it| state ^ it);
             if state != 0 || !self.optional.contains(resource) {
-                tables.insert(prefix(resource), state);
+                tables.push((self.prefixes[resource].clone(), state));
             }
         }
         self.views.0.lock().push(Shown { at: Instant::now(), to: self.controller.name(), tables });
@@ -191,7 +203,7 @@ mod tests {
     use super::*;
 
     fn shown(tables: &[(&str, u64)]) -> Shown {
-        let tables = tables.iter().map(|(it, state)| (format!("/registry/{it}/"), *state)).collect();
+        let tables = tables.iter().map(|(it, state)| (format!("/registry/{it}/").into(), *state)).collect();
         Shown { at: Instant::now(), to: "a loop", tables }
     }
 

@@ -34,7 +34,10 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
     if text.len() > 63 {
         reasons.push(too_many_characters(63));
     }
-    if !is_lower_label(text) {
+    // As upstream (IsDNS1123Label): of a name that would do as a subdomain, only what is wrong with it.
+    if text.contains('.') && text.split('.').all(is_lower_label) && text.len() <= 253 {
+        reasons.push("must not contain dots".into());
+    } else if !is_lower_label(text) {
         reasons.push(DNS1123_LABEL.into());
     }
     reasons
@@ -129,6 +132,8 @@ mod tests {
             assert_eq!(dns1035_label(text).is_empty(), service, "service {text}");
             assert_eq!(qualified_name(text).is_empty(), qualified, "qualified {text}");
         }
+        assert_eq!(dns1123_label("web.example"), ["must not contain dots"]);
+        assert_eq!(dns1123_label("Web.example"), [DNS1123_LABEL]);
         assert!(path_segment("system:node").is_empty());
         assert!(!path_segment("..").is_empty());
         assert!(!path_segment("a/b").is_empty());

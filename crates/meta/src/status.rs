@@ -22,7 +22,13 @@ pub struct Status {
     pub reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
+    /// Absent where it is 0: some answers of success say none.
+    #[serde(skip_serializing_if = "is_zero")]
     pub code: u16,
+}
+
+fn is_zero(code: &u16) -> bool {
+    *code == 0
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
     let mut body = body::object(ctx, target.asked).await?;
     versions::to_stored(target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
+    let revision = body["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0_u64);
     let allocated = commit::allocates_for(target.kind);
     let mut tries = 0;
     loop {
@@ -32,6 +33,10 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
         if ctx.dry_run() {
             return dry_run(ctx, &target, &object, form);
+        }
+        // As upstream: it is the store that refuses it.
+        if revision > 0 {
+            return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
         }
         let asked = Asked { ctx, target: &target, operation: Operation::Create, old: None };
         match write::put(&asked, &object, 0).await? {
@@ -53,7 +58,7 @@ pub(crate) async fn prepared(
     let kind = target.kind;
     let sent = managed::sent(&mut object);
     metadata::place(&mut object, target, "")?;
-    metadata::begin(ctx, kind, &mut object)?;
+    metadata::begin(ctx, kind, &mut object);
     kind.policy.default(&mut object);
     // As upstream: what the server itself adds from here on nobody owns.
     let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);

@@ -29,7 +29,8 @@ pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Re
 }
 
 fn gone(target: &Target, uid: &str) -> Status {
-    let mut status = Status::success();
+    // As upstream (finalizeDelete): this answer says no code.
+    let mut status = Status { code: 0, ..Status::success() };
     let resource = target.resource();
     status.details = Some(Details {
         name: target.name.clone(),

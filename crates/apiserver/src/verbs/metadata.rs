@@ -86,10 +86,7 @@ pub(super) fn rename(object: &mut Value, target: &Target) -> Result<(), Status> 
 }
 
 /// Gives a new object what the server gives: uid, creation time, generation, a name where it asks for one.
-pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) -> Result<(), Status> {
-    if !text(object, "resourceVersion").is_empty() {
-        return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
-    }
+pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) {
     let generated = generated_name(ctx, object);
     let metadata = of(object);
     for name in SERVER_FIELDS {
@@ -103,7 +100,6 @@ pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) -> Result<()
     if kind.policy.has_generation() {
         metadata.insert("generation".into(), 1.into());
     }
-    Ok(())
 }
 
 /// `generateName` and five characters that make no words, where no name is given.

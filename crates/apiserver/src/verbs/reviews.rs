@@ -48,6 +48,11 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
         access(ctx, &review, asker)?
     };
     review["status"] = status;
+    if !review["metadata"].is_object() {
+        review["metadata"] = json!({});
+    }
+    // As upstream: of a review that was not stored.
+    review["metadata"]["creationTimestamp"] = Value::Null;
     Ok(answer::json(StatusCode::CREATED, &review))
 }
 

@@ -119,6 +119,23 @@ impl Policy for PersistentVolume {
         }
     }
 
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut found = Vec::new();
+        if old.is_some_and(|old| old["spec"] == new["spec"]) {
+            return found;
+        }
+        violations(new, |volume| {
+            let spec = volume.at("spec");
+            pod_spec::old_sources(spec, &mut found);
+            let reclaim = spec.at("persistentVolumeReclaimPolicy");
+            if reclaim.str() == "Recycle" {
+                let what = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
+                found.push(format!("{}: {what}", reclaim.path()));
+            }
+        });
+        found
+    }
+
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |volume| spec(volume.at("spec")))
     }

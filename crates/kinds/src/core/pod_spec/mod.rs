@@ -22,7 +22,7 @@ pub(crate) use names::{annotations, labels, port_name, port_number_or_name};
 pub(crate) use placement::{label_selector, node_selector, toleration};
 pub(crate) use resources::qos_class;
 pub(crate) use volumes::source as volume_source;
-pub(crate) use warnings::{Name, warnings};
+pub(crate) use warnings::{Name, old_sources, warnings};
 
 /// The rules of a Pod's own spec.
 pub(crate) fn validate(spec: Cursor<'_>) {

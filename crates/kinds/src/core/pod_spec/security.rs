@@ -52,6 +52,14 @@ pub(super) fn of_pod(context: Cursor<'_>) {
     profiles(context);
 }
 
+/// What is masked in /proc guards the node from users that are the node's own (ValidateSecurityContext).
+pub(super) fn proc_mount(spec: Cursor<'_>, container: Cursor<'_>) {
+    let (host_users, kind) = (spec.at("hostUsers"), container.at("securityContext").at("procMount"));
+    if kind.str() == "Unmasked" && (!host_users.exists() || host_users.bool()) {
+        kind.invalid("`hostUsers` must be false to use `Unmasked`");
+    }
+}
+
 pub(super) fn of_container(context: Cursor<'_>) {
     if !context.exists() {
         return;

@@ -89,6 +89,7 @@ fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>, claims: 
                 name.duplicate();
             }
             container::validate(container, role, volumes);
+            security::proc_mount(spec, container);
             container::resize_policy(container.at("resizePolicy"), spec.at("restartPolicy").str());
             claims::of_container(container.at("resources").at("claims"), claims);
         }

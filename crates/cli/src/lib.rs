@@ -96,9 +96,22 @@ pub fn main(own: &[Verb]) -> ExitCode {
             let _unread = output::json(&json);
         }
         eprintln!("error: {text}");
-        ExitCode::from(FAILED)
+        let begins_anew = error.downcast_ref::<BeginsAnew>().is_some();
+        ExitCode::from(if begins_anew { BEGINS_ANEW } else { FAILED })
     })
 }
+
+/// A node that ends because a new process can do what it cannot; whoever looks after it starts it again.
+#[derive(Debug)]
+pub struct BeginsAnew(pub String);
+
+impl std::fmt::Display for BeginsAnew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BeginsAnew {}
 
 /// What was asked for cannot be read, or it is help that was asked for.
 fn misused(error: &clap::Error) -> ExitCode {
@@ -119,6 +132,9 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 const FAILED: u8 = 1;
+/// How a node ends that a new process mends: the disk of its store is back, or the machine has another address (`EX_TEMPFAIL` of
+/// `sysexits.h`).
+pub(crate) const BEGINS_ANEW: u8 = 75;
 const MISUSED: u8 = 2;
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_host::{
-    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey, gather,
-    notify_service_manager, stopped_with_machine,
+    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey,
+    begun_terminations, gather, notify_service_manager, stopped_with_machine,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
 use corten_pki::Authority;
@@ -116,6 +116,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         .extend(gather(&layout).addresses.iter().filter(|it| it.is_ipv6() != address.is_ipv6()).map(IpAddr::to_string));
     config.has_manifests = true;
     config.stopped_with_machine = stopped_with_machine(&layout);
+    config.terminations = begun_terminations(&layout);
     settings.options.apply(&mut config);
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
@@ -175,7 +176,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     }
     loops.stop();
     match anew.reason() {
-        Some(reason) => bail!("{reason}"),
+        Some(reason) => Err(corten_cli::BeginsAnew(reason.to_owned()).into()),
         None => Ok(()),
     }
 }

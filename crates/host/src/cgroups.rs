@@ -197,6 +197,14 @@ impl Cgroups {
         CLASSES.into_iter().try_for_each(|it| self.remove(&self.names.pod(it, uid)))
     }
 
+    /// Kills what runs in a Pod's cgroups, and leaves them.
+    pub(crate) fn kill_pod(&self, uid: &str) -> io::Result<()> {
+        let cgroups = CLASSES.map(|it| self.names.pod(it, uid));
+        let trees = self.trees();
+        let mut places = trees.iter().flat_map(|tree| cgroups.iter().map(|it| tree.join(it)));
+        places.try_for_each(|it| removal::kill_tree(&it))
+    }
+
     /// The uids of all Pods that have cgroups.
     pub fn pods(&self) -> Vec<String> {
         let mut uids = Vec::new();

@@ -43,6 +43,7 @@ mod shims;
 mod stats;
 mod stops;
 mod teardown;
+mod terminations;
 mod tree;
 mod user_namespaces;
 pub mod volumes;
@@ -79,6 +80,7 @@ pub use service_manager::{notify_service_manager, systemd_is_in_charge};
 pub use shims::n_sandboxes;
 pub use stops::stopped_with_machine;
 pub use teardown::{erase, may_be_erased, stop_all};
+pub use terminations::begun_terminations;
 pub use volumes::{HostPathType, Medium, VolumeError, VolumeFile, Volumes};
 pub use wall_clock::WallClock;
 

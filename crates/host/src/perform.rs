@@ -38,7 +38,7 @@ use crate::{
         Stats,
         counters::{self, Counters},
     },
-    tree,
+    terminations, tree,
     user_namespaces::UserNamespaces,
 };
 
@@ -71,6 +71,7 @@ struct Inner {
     user_namespaces: UserNamespaces,
     stats: Stats,
     counters: Counters,
+    stop_turns: stop::StopTurns,
     /// All processes of a container end where one is killed for want of memory.
     kills_together: bool,
     node_name: OnceLock<String>,
@@ -98,6 +99,7 @@ impl NodeHands {
             user_namespaces: UserNamespaces::new(&layout),
             stats: Stats::default(),
             counters: Counters::default(),
+            stop_turns: stop::StopTurns::default(),
             node_name: OnceLock::new(),
             layout,
         };
@@ -194,6 +196,7 @@ impl Inner {
             user_namespaces: other.user_namespaces.clone(),
             stats: Stats::default(),
             counters: Counters::default(),
+            stop_turns: stop::StopTurns::default(),
             kills_together: other.kills_together,
             node_name: other.node_name.clone(),
         }
@@ -223,9 +226,9 @@ impl Inner {
                 let result = self.start_container(&spec).await;
                 Outcome::Container { container: spec.name, attempt: spec.attempt, result }
             }
-            HostEffect::StopContainer { container, id, timeout_seconds, signal, .. } => {
+            HostEffect::StopContainer { pod, container, id, timeout_seconds, signal } => {
                 let grace = Duration::from_secs(u64::try_from(timeout_seconds).unwrap_or(0));
-                let result = self.stop(&id, grace, signal.as_deref()).await;
+                let result = self.stop(&pod, &id, grace, signal.as_deref()).await;
                 Outcome::Stopped { container, id, result }
             }
             HostEffect::RemoveContainer { pod, container, id, attempt } => {
@@ -308,11 +311,12 @@ impl Inner {
 
     async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
         self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
-        let (cgroups, uid) = (self.cgroups.clone(), pod.uid.clone());
+        let (cgroups, uid, layout) = (self.cgroups.clone(), pod.uid.clone(), self.layout.clone());
         let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
         let work = tokio::task::spawn_blocking(move || {
             cgroups.remove_pod(&uid)?;
-            tree::remove(&logs)
+            tree::remove(&logs)?;
+            terminations::forget(&layout, &uid)
         });
         work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(|it| Failure::new(it.to_string()))
     }

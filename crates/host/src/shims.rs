@@ -76,6 +76,10 @@ impl Shim {
         Some(Self { process, pid, id: String::from_utf8_lossy(id).into_owned() })
     }
 
+    pub(crate) fn is_of(&self, sandbox: &str) -> bool {
+        self.id == sandbox
+    }
+
     pub(crate) fn kill(&self) {
         self.process.signal(Signal::KILL);
     }

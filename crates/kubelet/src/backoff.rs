@@ -15,6 +15,11 @@ pub(crate) struct BackOff {
 }
 
 impl BackOff {
+    /// What failed at `failed` had gone well for so long that it begins anew.
+    pub(crate) fn is_quiet(&self, failed: Time) -> bool {
+        self.updated.is_none_or(|it| failed.since(it) > LAST * 2)
+    }
+
     /// Until when to wait, for something that failed at `failed`; `None`: no longer.
     pub(crate) fn until(&self, failed: Time, now: Time) -> Option<Time> {
         let updated = self.updated?;
@@ -26,8 +31,7 @@ impl BackOff {
 
     /// Tries again now, after a failure at `failed`: the next delay is twice as long.
     pub(crate) fn next(&mut self, failed: Time, now: Time) {
-        let is_quiet = self.updated.is_none_or(|it| failed.since(it) > LAST * 2);
-        self.delay = if is_quiet { FIRST } else { (self.delay * 2).min(LAST) };
+        self.delay = if self.is_quiet(failed) { FIRST } else { (self.delay * 2).min(LAST) };
         self.updated = Some(now);
     }
 

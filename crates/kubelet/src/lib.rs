@@ -19,7 +19,7 @@ mod tests;
 
 pub use kubelet::Kubelet;
 pub use node::status::LACKS;
-pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior};
+pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::effect::{
     Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, HostPathKind,
     Hosts, MemoryCheck, Mount, MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep,

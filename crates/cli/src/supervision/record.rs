@@ -126,6 +126,9 @@ impl End {
     }
 }
 
+/// It counts towards giving up, as a failure does.
+const BEGINS_ANEW: i32 = crate::BEGINS_ANEW as i32;
+
 impl How {
     /// Who ends by one of these signals was told to, before it could listen. A terminal that goes, or a reader, tells nobody to
     /// end a node: the unit says so to systemd, which counts both as told. Of the end of the machine nobody here is to blame.
@@ -141,6 +144,7 @@ impl How {
         match self {
             Self::Exited(0) => "was told to end".into(),
             Self::Exited(PANIC) => format!("ended with exit code {PANIC}: it panicked"),
+            Self::Exited(BEGINS_ANEW) => "ended to begin anew".into(),
             Self::Exited(code) => format!("ended with exit code {code}"),
             Self::Killed(9) => "was killed by SIGKILL: by somebody, or by the kernel for want of memory".into(),
             Self::Killed(6) => "aborted (SIGABRT)".into(),
@@ -326,7 +330,9 @@ impl Record {
     /// The failures of the last hour, and the newest of them.
     pub(crate) fn recent(&self, now: Time) -> Option<(usize, &End)> {
         const RECENT: Duration = Duration::from_secs(3600);
-        let recent = || self.ends.iter().filter(|it| it.is_failure() && now.since(Time(it.at.0)) < RECENT);
+        // One that began anew of itself has mended something, and did not fail.
+        let is_failure = |it: &&End| it.is_failure() && it.how != How::Exited(BEGINS_ANEW);
+        let recent = || self.ends.iter().filter(is_failure).filter(|it| now.since(Time(it.at.0)) < RECENT);
         Some((recent().count(), recent().next_back()?))
     }
 
@@ -498,6 +504,20 @@ mod tests {
         record.note_no_start("no such file".into(), at(60));
         record.note_stop(at(70));
         assert_eq!(record.silent_since(), Some(at(50).micro()), "what came after it did not answer");
+    }
+
+    #[test]
+    fn who_began_anew_of_itself_has_not_failed_in_the_last_hour() {
+        let mut record = Record::default();
+        let begun = record.note_begin(7, 0, at(0));
+        assert!(
+            record.note_end_of(begun, How::Exited(BEGINS_ANEW), Vec::new(), at(1)).is_some(),
+            "it is started again"
+        );
+        assert!(record.recent(at(2)).is_none());
+        let begun = record.note_begin(8, 0, at(3));
+        record.note_end_of(begun, How::Exited(1), Vec::new(), at(4));
+        assert_eq!(record.recent(at(5)).map(|it| it.0), Some(1));
     }
 
     #[test]

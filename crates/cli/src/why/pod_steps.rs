@@ -32,6 +32,8 @@ pub(super) fn of(pod: &Value, decisions: &[Decision]) -> Vec<Step> {
     }
     if is_over(pod) {
         steps.iter_mut().for_each(|it| it.wait = None);
+        // Nothing is under way any more, whatever its journal says it last saw.
+        steps.retain(|it| matches!(it.state, StepState::Done | StepState::Failed));
     }
     steps
 }

@@ -12,6 +12,7 @@ const HEAD: usize = 64;
 pub(super) fn start_of_last(file: &File, size: u64, count: u64) -> io::Result<u64> {
     let mut lines = 0;
     // Where the part that was looked at last begins: the start, if nothing stops us before.
+    let size = without_zeros(file, size)?;
     let mut start = size;
     let mut end = size;
     let mut first = true;
@@ -29,6 +30,22 @@ pub(super) fn start_of_last(file: &File, size: u64, count: u64) -> io::Result<u6
         end = begin;
     }
     Ok(start)
+}
+
+/// A power cut may leave zeros at the end of a file, where its length was written and its content was not: they are no line.
+fn without_zeros(file: &File, size: u64) -> io::Result<u64> {
+    let mut block = vec![0; BLOCK];
+    let mut end = size;
+    while end > 0 {
+        let length = end.min(BLOCK as u64);
+        let block = &mut block[..usize::try_from(length).unwrap_or(BLOCK)];
+        file.read_exact_at(block, end - length)?;
+        if let Some(last) = block.iter().rposition(|it| *it != 0) {
+            return Ok(end - length + last as u64 + 1);
+        }
+        end -= length;
+    }
+    Ok(0)
 }
 
 /// Where the line begins that ends at `end`: after the newline before its own.

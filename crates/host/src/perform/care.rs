@@ -17,7 +17,7 @@ use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
     Cgroups, EndOfMachine, Layout, cri, disks, folder_modes, lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
-    stops,
+    stops, terminations,
 };
 
 /// As upstream: `evictionMonitoringPeriod`.
@@ -78,6 +78,18 @@ impl NodeHands {
                 return Vec::new();
             }
             NodeEffect::NoteStops { containers } => self.note_stops(containers).await,
+            NodeEffect::NoteTermination { uid, note } => {
+                let layout = self.layout().clone();
+                let work = tokio::task::spawn_blocking(move || terminations::write(&layout, &uid, &note)).await;
+                if let Err(error) = work.map_err(std::io::Error::other).and_then(|it| it) {
+                    tracing::warn!(%error, "a pod's grace period begins again where Corten is started again before it is over");
+                }
+                return Vec::new();
+            }
+            NodeEffect::EndByForce { pod, sandboxes } => {
+                self.inner.end_by_force(&pod, sandboxes).await;
+                return Vec::new();
+            }
             NodeEffect::ReadyToShutDown => {
                 self.inner.end.pods_have_ended();
                 return Vec::new();

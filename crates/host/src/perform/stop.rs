@@ -1,12 +1,21 @@
 //! Ends a container with a signal of its Pod's choice, which this runtime knows no word for: the process itself is told.
 
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
 
-use corten_kubelet::Failure;
+use corten_kubelet::{Failure, PodRef};
 use rustix::process::{Pid, Signal};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Inner, gone_is_fine};
-use crate::{CriError, Process};
+use crate::{
+    CriError, Process,
+    shims::{self, Shim},
+};
 
 /// In the order of their numbers, from one on.
 const NAMES: [&str; 31] = [
@@ -15,9 +24,52 @@ const NAMES: [&str; 31] = [
     "PWR", "SYS",
 ];
 
+/// How many containers of a pod are signalled at once. Each costs processes of the runtime, and all ends of a pod go through one
+/// shim, which many at once keep from hearing of any.
+const AT_ONCE: usize = 8;
+/// So long one holds its turn. Kills come after the grace, so they are spread as the signals were.
+const TURN: Duration = Duration::from_millis(250);
+
+/// Whose turn it is to be stopped, among the containers of each pod.
+#[derive(Default)]
+pub(super) struct StopTurns(Mutex<BTreeMap<String, Weak<Semaphore>>>);
+
+impl StopTurns {
+    async fn wait(&self, uid: &str) -> OwnedSemaphorePermit {
+        let turns = {
+            let mut of_pods = self.0.lock().expect("nobody panics while it is held");
+            of_pods.retain(|_, it| it.strong_count() > 0);
+            let known = of_pods.get(uid).and_then(Weak::upgrade);
+            known.unwrap_or_else(|| {
+                let turns = Arc::new(Semaphore::new(AT_ONCE));
+                of_pods.insert(uid.to_owned(), Arc::downgrade(&turns));
+                turns
+            })
+        };
+        turns.acquire_owned().await.expect("it is never closed")
+    }
+}
+
 impl Inner {
-    /// The signal, then after the time SIGKILL.
-    pub(super) async fn stop(&self, id: &str, grace: Duration, signal: Option<&str>) -> Result<(), Failure> {
+    /// The signal, then after the time SIGKILL. Of one pod only some are signalled at a time.
+    pub(super) async fn stop(
+        &self,
+        pod: &PodRef,
+        id: &str,
+        grace: Duration,
+        signal: Option<&str>,
+    ) -> Result<(), Failure> {
+        let turn = self.stop_turns.wait(&pod.uid).await;
+        let mut stopped = pin!(self.stop_now(id, grace, signal));
+        if let Ok(result) = tokio::time::timeout(TURN, &mut stopped).await {
+            return result;
+        }
+        // It takes its time, which is its right: its signal has long been sent.
+        drop(turn);
+        stopped.await
+    }
+
+    async fn stop_now(&self, id: &str, grace: Duration, signal: Option<&str>) -> Result<(), Failure> {
         let Some(signal) = signal else { return self.end(|| self.cri.stop_container(id, grace)).await };
         let Some(signal) = signal_named(signal) else { return Err(Failure::new(format!("unknown signal {signal:?}"))) };
         match self.process_of(id).await {
@@ -30,6 +82,22 @@ impl Inner {
             Err(error) => return gone_is_fine(Err(error)),
         }
         self.end(|| self.cri.stop_container(id, Duration::ZERO)).await
+    }
+
+    /// Kills all that runs in the pod's cgroup, and the shims of its sandboxes: containerd then says of its containers that they
+    /// have ended, without asking anybody.
+    pub(super) async fn end_by_force(&self, pod: &PodRef, sandboxes: Vec<String>) {
+        let (cgroups, uid, socket) = (self.cgroups.clone(), pod.uid.clone(), self.layout.containerd_socket());
+        tracing::warn!(pod = %pod.key, ?sandboxes, "the runtime does not end a pod: all of it is killed, and its shim");
+        let work = tokio::task::spawn_blocking(move || {
+            let killed = cgroups.kill_pod(&uid);
+            shims::of(&socket).iter().filter(|it| sandboxes.iter().any(|id| it.is_of(id))).for_each(Shim::kill);
+            killed
+        });
+        if let Err(error) = work.await.map_err(std::io::Error::other).and_then(|it| it) {
+            tracing::warn!(pod = %pod.key, %error, "cannot kill all of a pod");
+        }
+        self.nudge.notify_one();
     }
 
     /// The container's first process, where it runs.
@@ -75,7 +143,25 @@ fn real_time(number: i32) -> Option<Signal> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
+
+    #[tokio::test]
+    async fn of_one_pod_only_some_are_stopped_at_once_and_no_other_pod_waits_for_them() {
+        let turns = StopTurns::default();
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(turns.wait("a").await);
+        }
+        let mut next = pin!(turns.wait("a"));
+        assert!(next.as_mut().now_or_never().is_none(), "all turns of this pod are taken");
+        let _other = turns.wait("b").await;
+        held.pop();
+        assert!(next.as_mut().now_or_never().is_some());
+        drop(held);
+        assert_eq!(turns.0.lock().expect("held by nobody").len(), 2);
+    }
 
     #[test]
     fn signals_by_name() {

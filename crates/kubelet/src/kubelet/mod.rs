@@ -411,7 +411,11 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
             on(machine, &container, cx, |track, frame, cx| containers::started(track, frame, result, cx));
         }
         Outcome::Stopped { container, id, result } => {
-            on(machine, &container, cx, |track, _, cx| containers::stopped(track, &id, result.is_ok(), cx));
+            on(machine, &container, cx, |track, _, cx| containers::stopped(track, &id, &result, cx));
+            match result {
+                Ok(()) => machine.stop_problem = None,
+                Err(failure) => machine.container_stays(&container, &failure, cx),
+            }
         }
         Outcome::Removed { container, id, result } => {
             on(machine, &container, cx, |track, _, cx| track.removed(&id, result.is_ok(), cx.now));

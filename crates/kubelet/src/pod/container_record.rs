@@ -28,6 +28,8 @@ pub(crate) struct Track {
     pub(crate) restarts: BackOff,
     /// Why it does not run, where that is not plain.
     pub(crate) waiting: Option<Waiting>,
+    /// Since when it crashes: an attempt that runs for a while between two waits does not begin it anew.
+    pub(crate) crashes_since: Option<Time>,
     /// A StartContainer is under way since then.
     pub(crate) starting: Option<Time>,
     /// The resources it was begun with.
@@ -70,7 +72,18 @@ pub(crate) struct Stopping {
     pub(crate) deadline: Time,
     /// The preStop hook is still running.
     pub(crate) in_hook: bool,
+    /// It was called, and is over.
+    pub(crate) hook_ended: bool,
     pub(crate) retry_at: Option<Time>,
+    /// So often the runtime gave no answer in time.
+    pub(crate) timeouts: u32,
+}
+
+impl Stopping {
+    /// The container whose preStop hook is over.
+    pub(crate) fn ended_hook(&self) -> Option<&String> {
+        self.hook_ended.then_some(&self.id)
+    }
 }
 
 /// One container of one pod, as the functions here need it.
@@ -171,6 +184,11 @@ impl Track {
     pub(crate) fn wait(&mut self, reason: &'static str, message: impl Into<String>, now: Time) {
         let since = self.waiting.as_ref().filter(|it| it.reason == reason).map_or(now, |it| it.since);
         self.waiting = Some(Waiting { reason, message: message.into(), since });
+    }
+
+    /// Its postStart hook is under way.
+    pub(crate) fn is_in_post_start(&self) -> bool {
+        self.post_start.is_some() && self.post_start.as_ref() == self.running().map(|it| &it.id)
     }
 
     pub(crate) fn is_stopping(&self, id: &str) -> bool {

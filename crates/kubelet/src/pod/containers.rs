@@ -12,7 +12,7 @@ use corten_meta::Time;
 use corten_reconcile::EventType::{Normal, Warning};
 
 use crate::{
-    Exit, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, ProbeKind, StartFailure,
+    Exit, Failure, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, ProbeKind, StartFailure,
     StartStage,
     backoff::go_seconds,
     pod::{
@@ -104,13 +104,17 @@ fn backs_off(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool
     let Some(latest) = track.attempts.last() else { return false };
     let Some(exit) = exit_of(&latest.it) else { return false };
     let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
+    if track.restarts.is_quiet(failed) {
+        track.crashes_since = None;
+    }
+    let since = *track.crashes_since.get_or_insert(failed);
     let Some(until) = track.restarts.until(failed, cx.now) else { return false };
     cx.wake_at(until);
     if track.waiting.as_ref().is_none_or(|it| it.reason != CRASH_LOOP) {
         let (name, attempt) = (&frame.container.name, latest.it.attempt);
         let delay = go_seconds(track.restarts.delay());
         let message = format!("back-off {delay} restarting failed container={name} pod={}", frame.who);
-        track.wait(CRASH_LOOP, message, cx.now);
+        track.wait(CRASH_LOOP, message, since);
         let message = format!("Back-off restarting failed container {name} in pod {}", frame.who);
         cx.event(frame.who, frame.field, Warning, "BackOff", message);
         let (pod, container) = (frame.who.clone(), name.clone());
@@ -269,10 +273,13 @@ pub(crate) fn stop(
     };
     cx.event(frame.who, frame.field, Normal, "Killing", message);
     let deadline = cx.now.after(Duration::from_secs(u64::try_from(grace).unwrap_or(1)));
-    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref());
+    let was_called = cx.config.terminations.get(&frame.who.uid).is_some_and(|it| it.hooks.contains(&id));
+    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref()).filter(|_| !was_called);
     let ip = frame.pod_ips.first().map_or("", String::as_str);
     let action = hook.and_then(|it| probe::hook_action(it, frame.container, ip));
-    track.stopping = Some(Stopping { id: id.clone(), deadline, in_hook: action.is_some(), retry_at: None });
+    let in_hook = action.is_some();
+    track.stopping =
+        Some(Stopping { id: id.clone(), deadline, in_hook, hook_ended: was_called, retry_at: None, timeouts: 0 });
     match action {
         None => signal(track, frame, cx),
         Some(Ok(action)) => cx.host(HostEffect::RunHook {
@@ -290,7 +297,7 @@ pub(crate) fn stop(
 /// StopContainer with what is left of the grace, but always two seconds, as upstream.
 fn signal(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
     let Some(stopping) = &mut track.stopping else { return };
-    stopping.in_hook = false;
+    stopping.hook_ended |= std::mem::take(&mut stopping.in_hook);
     let left = i64::try_from(stopping.deadline.since(cx.now).as_secs()).unwrap_or(i64::MAX);
     cx.host(HostEffect::StopContainer {
         pod: frame.who.clone(),
@@ -315,8 +322,10 @@ pub(crate) fn keep_stopping(track: &mut Track, frame: &Frame<'_>, deadline: Opti
     }
 }
 
-pub(crate) fn stopped(track: &mut Track, id: &str, is_done: bool, cx: &mut Context<'_>) {
+pub(crate) fn stopped(track: &mut Track, id: &str, result: &Result<(), Failure>, cx: &mut Context<'_>) {
     let Some(stopping) = track.stopping.as_mut().filter(|it| it.id == id) else { return };
+    stopping.timeouts = if result.as_ref().is_err_and(Failure::is_timeout) { stopping.timeouts + 1 } else { 0 };
+    let is_done = result.is_ok();
     // Done: the next snapshot shows how it ended. If none does, stopping again is harmless.
     let pause = if is_done { 30 } else { 5 };
     stopping.retry_at = Some(cx.now.after(Duration::from_secs(pause)));

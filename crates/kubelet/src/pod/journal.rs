@@ -58,6 +58,21 @@ impl PodMachine {
             if let Some(it) = &self.termination {
                 step.message = format!("the pod is ended by its node: {}: {}", it.reason, it.message.trim_end());
             }
+            let in_hook = self.tracks.iter().find(|(_, it)| it.stopping.as_ref().is_some_and(|it| it.in_hook));
+            if let Some((name, _)) = in_hook {
+                let message =
+                    format!("container {name}: its preStop hook has not returned, and takes of the grace period");
+                let mut wait = Wait::new("PreStopHookRunning", message, Actor::Cluster);
+                wait.since = Some(ending.since);
+                step.wait = Some(wait);
+            }
+            if let Some((problem, since)) =
+                self.stop_problem.as_ref().filter(|_| self.tracks.values().any(Track::is_alive))
+            {
+                let mut wait = Wait::new(FAILED_KILL_POD, problem.clone(), Actor::Operator);
+                wait.since = Some(*since);
+                (step.state, step.wait) = (StepState::Blocked, Some(wait));
+            }
             steps.push(step);
         }
         steps.extend(self.admission_step());
@@ -326,6 +341,17 @@ fn container_step(container: &Container, track: &Track, must_end: bool) -> Step 
         return step;
     }
     let Some(latest) = latest else { return step(&name, StepState::Pending, span) };
+    if track.is_in_post_start() {
+        let mut step = step(&name, StepState::Running, span);
+        let message = format!(
+            "container {}: its postStart hook has not returned: it is not ready, and none that comes after it starts",
+            container.name
+        );
+        let mut wait = Wait::new("PostStartHookRunning", message, Actor::Cluster);
+        wait.since = span.finished.or(span.started);
+        (step.message, step.wait) = ("running".into(), Some(wait));
+        return step;
+    }
     let (state, message) = match &latest.state {
         Observed::Running { .. } if must_end => (StepState::Running, "running".to_owned()),
         Observed::Running { .. } => (StepState::Done, "running".to_owned()),

@@ -50,6 +50,8 @@ pub(crate) struct PodMachine {
     /// Of the volumes that are images: what is known of each.
     pub(crate) image_volumes: BTreeMap<String, Track>,
     pub(crate) ending: Option<Ending>,
+    /// Why a container cannot be stopped though the pod is ended, and since when.
+    pub(crate) stop_problem: Option<(String, Time)>,
     /// The node wants it gone.
     pub(crate) termination: Option<Termination>,
     /// The machine is about to end, and the pod waits for the next boot.
@@ -87,6 +89,8 @@ pub(crate) struct SandboxStep {
     pub(crate) end_retry_at: Option<Time>,
     /// Why one cannot be stopped or removed, and since when.
     pub(crate) end_problem: Option<(String, Time)>,
+    /// So often in a row the runtime gave no answer in time.
+    pub(crate) end_timeouts: u32,
 }
 
 #[derive(Debug, Default)]
@@ -137,6 +141,7 @@ impl PodMachine {
             tracks: BTreeMap::new(),
             image_volumes: BTreeMap::new(),
             ending: None,
+            stop_problem: None,
             termination: None,
             rest: None,
             patch: PatchState::default(),

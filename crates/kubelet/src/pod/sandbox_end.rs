@@ -5,12 +5,15 @@ use std::time::Duration;
 use corten_reconcile::EventType::Warning;
 
 use crate::{
-    Failure, HostEffect, ObservedSandbox,
+    Effect, Failure, HostEffect, NodeEffect, ObservedSandbox,
     pod::{context::Context, machine::PodMachine},
 };
 
 /// As upstream: the reason of the event, and here of the wait.
 pub(crate) const FAILED_KILL_POD: &str = "FailedKillPod";
+
+/// A stop that the runtime has not answered so often, minutes each, is not its to answer any more.
+const TIMEOUTS_MAX: u32 = 2;
 
 impl PodMachine {
     pub(crate) fn remove_sandboxes(&mut self, which: impl Fn(&ObservedSandbox) -> bool, cx: &mut Context<'_>) {
@@ -49,9 +52,13 @@ impl PodMachine {
             // The next look tries again; a pause keeps that from being a loop.
             self.sandbox_step.end_retry_at = Some(cx.now.after(Duration::from_secs(5)));
             cx.wake_at(cx.now.after(Duration::from_secs(5)));
+            self.sandbox_step.end_timeouts = if failure.is_timeout() { self.sandbox_step.end_timeouts + 1 } else { 0 };
+            if self.sandbox_step.end_timeouts >= TIMEOUTS_MAX {
+                self.end_by_force(cx);
+            }
             return self.sandbox_stays(failure.message, cx);
         }
-        self.sandbox_step.end_problem = None;
+        (self.sandbox_step.end_problem, self.sandbox_step.end_timeouts) = (None, 0);
         if was_removed {
             self.sandboxes.retain(|it| it.it.id != id);
             for track in self.tracks.values_mut() {
@@ -61,6 +68,45 @@ impl PodMachine {
             (known.it.ready, known.is_stopped) = (false, true);
             known.learnt = Some(cx.now);
         }
+    }
+
+    /// A container could not be stopped. Where the runtime gives no answer again and again, as one whose shim is stuck, the pod is
+    /// ended without it.
+    pub(crate) fn container_stays(&mut self, name: &str, failure: &Failure, cx: &mut Context<'_>) {
+        let stopping = self.tracks.get(name).and_then(|it| it.stopping.as_ref());
+        let Some(timeouts) = stopping.map(|it| it.timeouts).filter(|_| self.ending.is_some()) else { return };
+        let message = &failure.message;
+        let shim = self.sandboxes.last().map(|it| it.it.id.clone()).unwrap_or_default();
+        let shim = format!("its shim is containerd-shim-runc-v2 -id {shim}");
+        let problem = match timeouts {
+            0 => format!("does not end container {name}, and is asked every 5 s: {message}"),
+            it if it < TIMEOUTS_MAX => {
+                format!(
+                    "does not end container {name}, is asked once more, and then all of the pod is killed: {message}"
+                )
+            }
+            _ => format!("did not end container {name}: all of the pod was killed, and the shim: {message}"),
+        };
+        let since = self.stop_problem.as_ref().map(|it| it.1);
+        self.stop_problem = Some((format!("the runtime {problem}; {shim}"), since.unwrap_or(cx.now)));
+        if timeouts >= TIMEOUTS_MAX {
+            self.end_by_force(cx);
+        }
+        if timeouts >= TIMEOUTS_MAX || since.is_none() {
+            let text = format!(
+                "error killing pod: failed to \"KillContainer\" for {name:?} with KillContainerError: {message:?}"
+            );
+            cx.event(&self.who, "", Warning, FAILED_KILL_POD, text);
+        }
+    }
+
+    fn end_by_force(&mut self, cx: &mut Context<'_>) {
+        for stopping in self.tracks.values_mut().filter_map(|it| it.stopping.as_mut()) {
+            stopping.timeouts = 0;
+        }
+        self.sandbox_step.end_timeouts = 0;
+        let sandboxes = self.sandboxes.iter().map(|it| it.it.id.clone()).collect();
+        cx.effects.push(Effect::Node(NodeEffect::EndByForce { pod: self.who.clone(), sandboxes }));
     }
 
     /// Told once for each reason, however often it is tried again.

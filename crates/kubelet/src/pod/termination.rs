@@ -5,15 +5,20 @@
 //! ```
 //! A pod that is only done keeps its dead containers and its files until it is deleted, for whoever reads its logs.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, time::Duration};
 
 use corten_api::core::v1::Container;
 use corten_meta::Time;
 use corten_reconcile::EventType::Normal;
 
 use crate::{
-    ApiEffect, ApiFailure, Failure, HostEffect,
-    pod::{container_record::Frame, containers, context::Context, machine::PodMachine},
+    ApiEffect, ApiFailure, Effect, Failure, HostEffect, NodeEffect, TerminationNote,
+    pod::{
+        container_record::{Frame, Track},
+        containers,
+        context::Context,
+        machine::PodMachine,
+    },
     spec::pod::{is_sidecar, is_system_critical, spec_of},
 };
 
@@ -25,6 +30,8 @@ pub(crate) struct Ending {
     grace_seconds: i64,
     /// Its files: being removed, removed.
     files: Files,
+    /// What the node keeps of it for the next run of the kubelet.
+    noted: Option<TerminationNote>,
     /// The API was asked to forget it.
     delete_sent: bool,
     retry_at: Option<Time>,
@@ -65,7 +72,7 @@ pub(crate) const DEADLINE_MESSAGE: &str = "Pod was active on the node longer tha
 
 impl Ending {
     fn new(why: Why, grace_seconds: i64, since: Time) -> Self {
-        Self { why, since, grace_seconds, files: Files::Kept, delete_sent: false, retry_at: None }
+        Self { why, since, grace_seconds, files: Files::Kept, noted: None, delete_sent: false, retry_at: None }
     }
 
     fn deadline(&self) -> Time {
@@ -100,7 +107,12 @@ impl PodMachine {
             return;
         };
         match &mut self.ending {
-            None => self.ending = Some(Ending::new(why, grace, cx.now)),
+            None => {
+                // What an earlier run of the kubelet has begun goes on.
+                let noted = cx.config.terminations.get(&self.who.uid).filter(|_| why == Why::Deleted);
+                let since = noted.map_or(cx.now, |it| it.since.min(cx.now));
+                self.ending = Some(Ending { noted: noted.cloned(), ..Ending::new(why, grace, since) });
+            }
             Some(ending) if ending.why < why => {
                 // What was begun for a milder reason goes on: only the grace may become shorter.
                 let grace = if ending.why >= Why::Deleted { grace.min(ending.grace_seconds) } else { grace };
@@ -163,7 +175,9 @@ impl PodMachine {
         if self.sandbox_step.in_flight || self.volumes.in_flight || self.is_starting() {
             return;
         }
-        if !self.stop_containers(grace, deadline, cx) || !cx.is_due(self.sandbox_step.end_retry_at) {
+        let has_ended = self.stop_containers(grace, deadline, cx);
+        self.note_termination(cx);
+        if !has_ended || !cx.is_due(self.sandbox_step.end_retry_at) {
             return;
         }
         match why {
@@ -202,6 +216,22 @@ impl PodMachine {
             });
         }
         false
+    }
+
+    /// For the next run of the kubelet, where this one ends before the pod does.
+    fn note_termination(&mut self, cx: &mut Context<'_>) {
+        let Some(ending) = self.ending.as_mut().filter(|it| it.why == Why::Deleted) else { return };
+        if !self.tracks.values().any(Track::is_alive) {
+            return;
+        }
+        let mut note =
+            ending.noted.clone().unwrap_or_else(|| TerminationNote { since: ending.since, hooks: BTreeSet::new() });
+        let ended = self.tracks.values().filter_map(|it| it.stopping.as_ref()?.ended_hook());
+        note.hooks.extend(ended.cloned());
+        if ending.noted.as_ref() != Some(&note) {
+            ending.noted = Some(note.clone());
+            cx.effects.push(Effect::Node(NodeEffect::NoteTermination { uid: self.who.uid.clone(), note }));
+        }
     }
 
     /// Sandboxes, then files, then the API object.

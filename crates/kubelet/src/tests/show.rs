@@ -206,6 +206,11 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
         Effect::NoteStops { containers } => format!("note stops {}", containers.join(" ")),
+        Effect::NoteTermination { uid, note } => {
+            let hooks: String = note.hooks.iter().map(|it| format!(", the hook of {it} is over")).collect();
+            format!("note termination of {uid}{hooks}")
+        }
+        Effect::EndByForce { pod, sandboxes } => format!("end {} by force, with {}", pod.key.name, sandboxes.join(" ")),
         Effect::ReadyToShutDown => "ready to shut down".into(),
     }
 }

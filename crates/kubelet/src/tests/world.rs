@@ -15,7 +15,7 @@ use super::show;
 use crate::{
     Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
     Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse,
-    RuntimeHandler, Signal, Signals, Source, SourceKind, Token, VolumeUse,
+    RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeUse,
 };
 
 pub(super) struct World {
@@ -38,6 +38,7 @@ pub(super) struct World {
     files: BTreeMap<String, String>,
     /// What is written on the disk of containers that are stopped for the machine's end.
     noted: Vec<String>,
+    terminations: BTreeMap<String, TerminationNote>,
     /// While the API is away nothing is told of it or by it.
     is_api_away: bool,
     n_made: u32,
@@ -65,6 +66,7 @@ impl World {
             manifests: BTreeMap::new(),
             files: BTreeMap::new(),
             noted: Vec::new(),
+            terminations: BTreeMap::new(),
             is_api_away: false,
             n_made: 0,
             version: 1,
@@ -192,7 +194,8 @@ impl World {
             "makes" => self.show_early(name, Observed::Created),
             "runs" => self.show_early(name, Observed::Running { started_at: Some(self.now) }),
             "restart" => {
-                (self.kubelet, self.wake) = (Kubelet::new(self.kubelet.config().clone()), None);
+                let config = Config { terminations: self.terminations.clone(), ..self.kubelet.config().clone() };
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
                 self.pending.clear();
                 self.boot();
             }
@@ -435,8 +438,12 @@ impl World {
                 }
                 Effect::Node(effect) => {
                     self.shown.push(show::of_node(&effect));
-                    if let NodeEffect::NoteStops { containers } = effect {
-                        self.noted = containers;
+                    match effect {
+                        NodeEffect::NoteStops { containers } => self.noted = containers,
+                        NodeEffect::NoteTermination { uid, note } => {
+                            self.terminations.insert(uid, note);
+                        }
+                        _ => {}
                     }
                 }
                 Effect::Api(effect) => self.api(effect),

@@ -5,6 +5,9 @@ use std::{
     time::Duration,
 };
 
+use corten_meta::Time;
+use serde::{Deserialize, Serialize};
+
 use super::thresholds::EvictionConfig;
 
 /// What does not change while the kubelet runs.
@@ -39,8 +42,19 @@ pub struct Config {
     pub shutdown: ShutdownConfig,
     /// Containers, by their ids, that were stopped when the machine's run before this one ended.
     pub stopped_with_machine: BTreeSet<String>,
+    /// Of pods, by their uids: terminations that an earlier run of the kubelet has begun.
+    pub terminations: BTreeMap<String, TerminationNote>,
     /// `v1.37.0`.
     pub version: String,
+}
+
+/// How far the termination of a deleted pod is. Kept on the node, so that a new run of the kubelet neither begins the grace period
+/// again nor calls a preStop hook twice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminationNote {
+    pub since: Time,
+    /// Containers, by their ids, whose preStop hook is over.
+    pub hooks: BTreeSet<String>,
 }
 
 impl Config {
@@ -66,6 +80,7 @@ impl Config {
             image_gc: ImageGcConfig::default(),
             shutdown: ShutdownConfig::default(),
             stopped_with_machine: BTreeSet::new(),
+            terminations: BTreeMap::new(),
             version: "v1.37.0".into(),
         }
     }

@@ -389,6 +389,11 @@ impl Failure {
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into() }
     }
+
+    /// No answer came in time: the runtime says so, its client (`Timeout expired`), or whoever asked both.
+    pub fn is_timeout(&self) -> bool {
+        ["DeadlineExceeded", "deadline exceeded", "Timeout expired"].iter().any(|it| self.message.contains(it))
+    }
 }
 
 impl PodRef {

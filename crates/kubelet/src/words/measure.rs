@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Event, Failure, PodRef, Signal};
+use crate::{Event, Failure, PodRef, Signal, TerminationNote};
 
 /// Something done to the node as a whole. Each is answered by the event it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,11 @@ pub enum NodeEffect {
     /// Containers, by their ids, that are about to be stopped for the machine's end: the next boot must know of them.
     /// → [`NodeNews::StopsNoted`]
     NoteStops { containers: Vec<String> },
+    /// How far the termination of a deleted pod is: the next run of the kubelet goes on there. No answer.
+    NoteTermination { uid: String, note: TerminationNote },
+    /// The runtime does not end a pod: all that runs in its cgroup is killed, and the shims of its sandboxes. No answer; the
+    /// runtime tells what became of it.
+    EndByForce { pod: PodRef, sandboxes: Vec<String> },
     /// All pods have ended that were to end before the machine. No answer.
     ReadyToShutDown,
 }
@@ -120,7 +125,11 @@ impl NodeEffect {
     /// What is told where it could not be carried out at all.
     pub fn failed(&self, message: &str) -> Option<Event> {
         let news = match self {
-            Self::ReadSignals | Self::CountEviction { .. } | Self::ReadyToShutDown => return None,
+            Self::ReadSignals
+            | Self::CountEviction { .. }
+            | Self::ReadyToShutDown
+            | Self::NoteTermination { .. }
+            | Self::EndByForce { .. } => return None,
             Self::NoteStops { .. } => NodeNews::StopsNoted,
             Self::MeasurePods { .. } => NodeNews::PodsMeasured(Err(Failure::new(message))),
             Self::ListImages => NodeNews::Images(Err(Failure::new(message))),

@@ -31,11 +31,59 @@ pub(super) fn crash(case: &Case<'_>) -> Advice {
     let headline = if is_over { what.to_owned() } else { headline };
     let code =
         what.split("exit code ").nth(1).map(|it| it.chars().take_while(char::is_ascii_digit).collect::<String>());
+    let unstartable = case.root.step.and_then(|it| it.log.iter().rev().find_map(|it| not_executable(it)));
+    if let Some((program, why, hint)) = unstartable {
+        return Advice::run(logs(case, &container, options))
+            .headline(format!("container {container} cannot run {program}: {why}"))
+            .hint(hint)
+            .hints(images::undo_hint(case));
+    }
     let meaning = code.and_then(|it| meaning(&it)).filter(|_| !what.contains("probe fails"));
     Advice::run(logs(case, &container, options))
         .headline(headline)
         .hints(meaning.map(str::to_owned))
         .hints(images::undo_hint(case))
+}
+
+/// What runc's last act says in the container's own log, where the kernel does not take the program: which, why, and what that means.
+fn not_executable(line: &str) -> Option<(&str, &str, &'static str)> {
+    let (program, why) =
+        line.trim().trim_start_matches("standard_init_linux.go:").trim().strip_prefix("exec ")?.rsplit_once(": ")?;
+    let hint = match why {
+        "exec format error" => {
+            "it is made for another processor than the node's, or is a script whose first line names no program (`#!/bin/sh`)"
+        }
+        "no such file or directory" => {
+            "it is there, and what runs it is not: the program its first line names (line ends of Windows count as part of the name), or its loader"
+        }
+        _ => return None,
+    };
+    Some((program, why, hint))
+}
+
+/// A hook that does not come back.
+pub(super) fn hook(case: &Case<'_>) -> Advice {
+    let message = &case.wait.message;
+    let name = message.strip_prefix("container ").and_then(|it| it.split(':').next()).unwrap_or_default().to_owned();
+    let which = if case.wait.reason == "PreStopHookRunning" { "preStop" } else { "postStart" };
+    let all = ["/spec/containers", "/spec/initContainers"];
+    let spec = all.iter().flat_map(|it| items(case.object, it)).find(|it| it["name"] == *name);
+    let hook = spec.and_then(|it| it.pointer(&format!("/lifecycle/{which}")));
+    let what = hook.map(|it| match it["sleep"]["seconds"].as_i64() {
+        Some(seconds) => format!("it sleeps {seconds} s"),
+        None => format!("it is {}", shape(it)),
+    });
+    Advice::run(logs(case, &name, &["--tail=20"]))
+        .headline(message.clone())
+        .who("nobody, if it ends by itself; else whoever wrote it: that cannot be known from outside")
+        .hints(what)
+}
+
+/// It took more of the node's disk than its own limits let it.
+pub(super) fn evicted(case: &Case<'_>) -> Advice {
+    Advice::run(case.edit())
+        .headline(case.wait.message.trim().to_owned())
+        .hint("raise the limit (`sizeLimit` of the volume, `limits.ephemeral-storage` of the container), or write less")
 }
 
 /// How often the API says it was started again.

@@ -104,6 +104,11 @@ pub(super) fn endpoints(case: &Case<'_>) -> Advice {
         .hint("give it a selector, or write an EndpointSlice with the label kubernetes.io/service-name")
 }
 
+pub(super) fn ended(case: &Case<'_>) -> Advice {
+    Advice::run(kubectl(case.namespace, &["get", "pods", "-o", "wide"]))
+        .hint("a Service needs pods that go on: those of a Deployment, or of restartPolicy Always")
+}
+
 pub(super) fn scaled(case: &Case<'_>) -> Advice {
     let workload = case.wait.on.as_deref().unwrap_or_default();
     Advice::run(kubectl(case.namespace, &["scale", workload, "--replicas=1"])).headline(case.wait.message.clone())

@@ -97,6 +97,10 @@ fn evicted_at(pod: &Value, node: &Value) -> Option<Time> {
     items(node, "/spec/taints").iter().filter(|it| it["effect"] == "NoExecute").filter_map(leaves).min()
 }
 
+/// How the kubelet, as upstream's, says that a Pod used more of a disk than it may.
+const OWN_LIMITS: [&str; 3] =
+    ["Usage of EmptyDir volume", "exceeded its local ephemeral storage limit", "exceeds the total limit of containers"];
+
 /// The Pod is over and did not end well: it says why, or a container's end does.
 fn failed(pod: &Value, found: &mut Findings) {
     let (reason, message) = (text(pod, "/status/reason"), text(pod, "/status/message"));
@@ -113,7 +117,9 @@ fn failed(pod: &Value, found: &mut Findings) {
         }
         None => ("PodFailed", "it says no more of it".to_owned(), None),
     };
-    let actor = if reason == "Evicted" || reason == "NodeLost" { Actor::Operator } else { Actor::Author };
+    // Over a limit of its own, as its author wrote it, or for want of what the node has.
+    let is_own = OWN_LIMITS.iter().any(|it| message.contains(it));
+    let actor = if reason == "NodeLost" || reason == "Evicted" && !is_own { Actor::Operator } else { Actor::Author };
     found.verdict = Some((State::Failed, format!("{reason}: {message}")));
     let mut wait = Wait::new(reason, message, actor);
     wait.since = at;

@@ -11,6 +11,7 @@ use super::Findings;
 use crate::why::{
     State,
     account::{condition, items, text, time},
+    pod_steps,
     reader::Reader,
 };
 
@@ -72,7 +73,16 @@ async fn makers(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String,
         found.explains.extend(["NoPodsSelected", "NoPodsReady"]);
         let first = text(first, "/metadata/name");
         let is_ready = |it: &&Value| condition(it, "Ready").is_some_and(|it| it["status"] == "True");
-        if !selected.any(|it| is_ready(&it)) {
+        let is_any_ready = selected.clone().any(|it| is_ready(&it));
+        if selected.clone().all(pod_steps::is_over) {
+            let n_pods = selected.count();
+            let all = if n_pods == 1 {
+                "the only pod it selects has".into()
+            } else {
+                format!("all {n_pods} pods it selects have")
+            };
+            found.add("PodsEnded", format!("{all} ended, and nothing makes others: nobody answers"), Actor::Author);
+        } else if !is_any_ready {
             found.wait(Wait::new("NoPodsReady", "none of its pods is ready", Actor::Cluster).on("Pod", first));
         }
         return;
@@ -92,14 +102,25 @@ async fn makers(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String,
 
 /// A target port by name must be the name of a container's port, or the Service leads nowhere.
 async fn named_ports(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String, String>, found: &mut Findings) {
-    let named: Vec<&str> = items(object, "/spec/ports").iter().filter_map(|it| it["targetPort"].as_str()).collect();
+    let protocol = |it: &Value| it["protocol"].as_str().unwrap_or("TCP").to_owned();
+    let ports = items(object, "/spec/ports").iter();
+    let named: Vec<(&str, String)> = ports.filter_map(|it| Some((it["targetPort"].as_str()?, protocol(it)))).collect();
     if named.is_empty() {
         return;
     }
     let pods = reader.list(&PODS, text(object, "/metadata/namespace")).await;
     let selected: Vec<&Value> = pods.iter().filter(|it| is_selected(it, selector)).collect();
     let names: Vec<&str> = selected.iter().flat_map(|it| port_names(it)).collect();
-    for port in named.into_iter().filter(|it| !selected.is_empty() && !names.contains(it)) {
+    for (port, wanted) in named.iter().filter(|it| names.contains(&it.0)) {
+        let all = selected.iter().flat_map(|it| items(it, "/spec/containers")).flat_map(|it| items(it, "/ports"));
+        let theirs: Vec<String> = all.filter(|it| it["name"] == *port).map(protocol).collect();
+        if !theirs.contains(wanted) {
+            let theirs = theirs.first().cloned().unwrap_or_default();
+            let message = format!("its target port {port:?} is {theirs} at its pods, and {wanted} here");
+            found.add("PortProtocolMismatch", message, Actor::Author);
+        }
+    }
+    for (port, _) in named.into_iter().filter(|it| !selected.is_empty() && !names.contains(&it.0)) {
         let there =
             if names.is_empty() { "they name none".to_owned() } else { format!("they have {}", distinct(&names)) };
         let message = format!("its target port {port:?} is the name of no port of its pods: {there}");

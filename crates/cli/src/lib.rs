@@ -97,7 +97,7 @@ pub fn main(own: &[Verb]) -> ExitCode {
         }
         eprintln!("error: {text}");
         let begins_anew = error.downcast_ref::<BeginsAnew>().is_some();
-        ExitCode::from(if begins_anew { BEGINS_ANEW } else { FAILED })
+        ExitCode::from(if begins_anew { u8::try_from(supervision::BEGINS_ANEW).unwrap_or(FAILED) } else { FAILED })
     })
 }
 
@@ -132,9 +132,6 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
 }
 
 const FAILED: u8 = 1;
-/// How a node ends that a new process mends: the disk of its store is back, or the machine has another address (`EX_TEMPFAIL` of
-/// `sysexits.h`).
-pub(crate) const BEGINS_ANEW: u8 = 75;
 const MISUSED: u8 = 2;
 
 #[cfg(test)]

@@ -115,8 +115,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         .node_ips
         .extend(gather(&layout).addresses.iter().filter(|it| it.is_ipv6() != address.is_ipv6()).map(IpAddr::to_string));
     config.has_manifests = true;
-    config.stopped_with_machine = stopped_with_machine(&layout);
-    config.terminations = begun_terminations(&layout);
+    (config.stopped_with_machine, config.terminations) = (stopped_with_machine(&layout), begun_terminations(&layout));
     settings.options.apply(&mut config);
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());

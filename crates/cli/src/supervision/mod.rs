@@ -19,7 +19,7 @@ mod service;
 mod systemd;
 
 pub(crate) use parent::watch;
-pub(crate) use record::Record;
+pub(crate) use record::{BEGINS_ANEW, Record};
 pub(crate) use service::{note_end_of_service, start_as_service};
 
 use std::{

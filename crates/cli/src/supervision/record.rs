@@ -126,8 +126,9 @@ impl End {
     }
 }
 
-/// It counts towards giving up, as a failure does.
-const BEGINS_ANEW: i32 = crate::BEGINS_ANEW as i32;
+/// How a node ends that a new process mends: the disk of its store is back, or the machine has another address (`EX_TEMPFAIL` of
+/// `sysexits.h`). It counts towards giving up, as a failure does.
+pub(crate) const BEGINS_ANEW: i32 = 75;
 
 impl How {
     /// Who ends by one of these signals was told to, before it could listen. A terminal that goes, or a reader, tells nobody to

@@ -54,6 +54,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("e2e/machine: skipped {} scripts: no machine can be emulated here; {missing}", scripts.len());
         return Ok(());
     }
+    if scripts.is_empty() && !args.node {
+        bail!("no script of e2e/machine is called {:?}", args.filter);
+    }
     remove_on_signals()?;
     let suites = args.suite.map_or_else(|| vec![Suite::Trixie, Suite::Bookworm], |it| vec![it]);
     let mut n_failed = 0;

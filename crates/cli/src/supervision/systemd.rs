@@ -221,7 +221,11 @@ fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8>
 
 /// The folders of a search path in which nobody but root, or whoever starts the node, can put a program: it runs at every boot.
 fn trusted(path: &OsStr) -> OsString {
-    let folders = env::split_paths(path).filter(|it| it.is_absolute() && !corten_host::others_write(it));
+    let (left_out, folders): (Vec<PathBuf>, Vec<PathBuf>) =
+        env::split_paths(path).partition(|it| !it.is_absolute() || corten_host::others_write(it));
+    for folder in left_out {
+        eprintln!("{}: programs there are not used by the node: other users can replace them", folder.display());
+    }
     env::join_paths(folders).unwrap_or_default()
 }
 

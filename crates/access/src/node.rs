@@ -52,7 +52,7 @@ impl NodeAuthorizer {
         let Target::Resource { group, resource, subresource, namespace, name } = question.target else {
             return Some(by_rules(question));
         };
-        let asked = Asked { authorizer: self, caches, node, verb: question.verb, subresource, namespace, name };
+        let asked = NodeQuery { authorizer: self, caches, node, verb: question.verb, subresource, namespace, name };
         let is_here = || names(question.field_selector, "spec.nodeName", node);
         Some(match (group, resource) {
             ("", "secrets") => asked.read_of_one(What::Secret),
@@ -83,7 +83,7 @@ fn names(selector: &str, field: &str, value: &str) -> bool {
 }
 
 /// One node's question about a resource.
-struct Asked<'a> {
+struct NodeQuery<'a> {
     authorizer: &'a NodeAuthorizer,
     caches: &'a Caches,
     node: &'a str,
@@ -99,7 +99,7 @@ fn no(reason: &str) -> Answer {
     Err(reason.to_owned())
 }
 
-impl Asked<'_> {
+impl NodeQuery<'_> {
     fn related(&self, what: What) -> Answer {
         if self.name.is_empty() {
             return no("No Object name found");

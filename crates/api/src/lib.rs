@@ -3,5 +3,6 @@
 //! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
 
 pub mod resources;
+pub mod scheduling;
 
 pub use k8s_openapi::{self, api::*, apimachinery};

@@ -34,12 +34,12 @@ struct Write {
 pub(crate) use services::addresses as service_addresses;
 
 /// The answer to one of the server's own requests.
-pub(crate) type Asked<'a> = BoxFuture<'a, Response>;
+pub(crate) type ResponseFuture<'a> = BoxFuture<'a, Response>;
 
 /// A server that is being set up, and the way to ask it.
 pub(crate) struct Setup<'a> {
     pub(crate) state: &'a State,
-    pub(crate) ask: &'a (dyn Fn(Identity, Request<Bytes>) -> Asked<'a> + Sync),
+    pub(crate) ask: &'a (dyn Fn(Identity, Request<Bytes>) -> ResponseFuture<'a> + Sync),
 }
 
 pub(crate) async fn run(setup: &Setup<'_>) -> Result<(), Status> {

@@ -36,7 +36,7 @@ impl Default for Limits {
 }
 
 /// What is left of the limits.
-pub(crate) struct Room {
+pub(crate) struct Budget {
     bodies: Shared,
     watches: Shared,
 }
@@ -79,7 +79,7 @@ impl Shared {
     }
 }
 
-impl Room {
+impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
             bodies: Shared::new(limits.body_bytes.div_ceil(PIECE_BYTES), PARTS_OF_BODIES),

@@ -1,13 +1,14 @@
 //! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
 
 mod ambiguous;
+mod busy_poll;
 mod leftover;
 mod multiplexed;
-mod rhythm;
-mod turn;
+mod self_wake;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use busy_poll::{BusyPoll, Others, Rhythm};
 use corten_access::Peer;
 use corten_cacher::body::BoxError;
 use corten_stream::{Addresses, Connected};
@@ -20,14 +21,13 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
-use rhythm::{Others, Rhythm, Vigil};
+use self_wake::InOneTurn;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
-use turn::InOneTurn;
 
 use crate::Server;
 
@@ -193,11 +193,11 @@ impl Connection {
             Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
         };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let vigil = Vigil::new(self.rhythm.clone());
+        let busy_poll = BusyPoll::new(self.rhythm.clone());
         let served = if is_http2 {
-            InOneTurn::new(multiplexed::serve(self, stream, watcher), vigil).await
+            InOneTurn::new(multiplexed::serve(self, stream, watcher), busy_poll).await
         } else {
-            InOneTurn::new(self.one_by_one(stream, watcher), vigil).await
+            InOneTurn::new(self.one_by_one(stream, watcher), busy_poll).await
         };
         if let Err(error) = served {
             tracing::debug!(%address, %error, "the connection broke");

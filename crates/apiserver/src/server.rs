@@ -73,7 +73,7 @@ impl Server {
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
         let background = Arc::new(Background { ended, rechecked: Mutex::new(Some(rechecked)) });
         let server = Self { state, background };
-        let ask = |who, request| -> bootstrap::Asked<'_> { Box::pin(server.call(who, request)) };
+        let ask = |who, request| -> bootstrap::ResponseFuture<'_> { Box::pin(server.call(who, request)) };
         let setup = bootstrap::Setup { state: &server.state, ask: &ask };
         bootstrap::run(&setup).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
         Ok(server)
@@ -84,7 +84,7 @@ impl Server {
     /// # Errors
     /// The objects that say so cannot be written.
     pub async fn publish_authority(&self) -> Result<(), corten_meta::Status> {
-        let ask = |who, request| -> bootstrap::Asked<'_> { Box::pin(self.call(who, request)) };
+        let ask = |who, request| -> bootstrap::ResponseFuture<'_> { Box::pin(self.call(who, request)) };
         bootstrap::publish_authority(&bootstrap::Setup { state: &self.state, ask: &ask }).await
     }
 

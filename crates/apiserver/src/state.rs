@@ -15,7 +15,7 @@ use crate::{
     audit,
     journals::JournalSource,
     kubelets::{KubeletClient, Tunnels},
-    limits::{Limits, Room},
+    limits::{Budget, Limits},
     log_filter::LogFilter,
     metrics::Metrics,
     usage::Usages,
@@ -55,7 +55,7 @@ pub struct State(Arc<Held>);
 struct Held {
     config: Config,
     cluster: Cluster,
-    room: Room,
+    room: Budget,
     metrics: Metrics,
     usages: Usages,
     tunnels: Tunnels,
@@ -90,7 +90,7 @@ impl State {
             ranges,
         };
         Self(Arc::new(Held {
-            room: Room::new(config.limits),
+            room: Budget::new(config.limits),
             metrics: Metrics::default(),
             usages: Usages::default(),
             tunnels: Tunnels::default(),
@@ -155,7 +155,7 @@ impl State {
         self.access().rights_changed()
     }
 
-    pub(crate) fn room(&self) -> &Room {
+    pub(crate) fn room(&self) -> &Budget {
         &self.0.room
     }
 

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, Result, bail};
 use rustix::process::Pid;
 
-use crate::node_process::{DATA_DIR, process_file};
+use crate::node_folders::{DATA_DIR, process_file};
 
 /// What a node, or its parent, was started with.
 pub(crate) struct CommandLine {

@@ -13,7 +13,10 @@ use corten_client::{
     kubeconfig::{self, Kubeconfig},
 };
 
-use crate::{failure::Failure, node_process::DATA_DIR, own_kubeconfig::share_authority};
+use crate::{failure::Failure, node_folders::DATA_DIR, own_kubeconfig::share_authority};
+
+/// Where `corten up` keeps the administrator's kubeconfig, unless told otherwise.
+pub const ADMIN_KUBECONFIG: &str = "/var/lib/corten/admin.kubeconfig";
 
 /// A client for one cluster, with what the command line said about it.
 pub(crate) struct Connection {

@@ -5,39 +5,31 @@
 mod command_line;
 mod connection;
 mod failure;
+mod node_folders;
 mod node_name;
 pub mod node_options;
 mod node_process;
+mod node_record;
 mod output;
 mod own_kubeconfig;
 mod progress;
+mod shell;
 mod supervision;
 mod turn;
+mod verb;
 mod verbs;
 mod why;
 
-use std::{ffi::OsString, process::ExitCode, sync::OnceLock};
+use std::{ffi::OsString, process::ExitCode};
 
-use clap::{ArgMatches, Command};
+use clap::Command;
 
+pub use connection::ADMIN_KUBECONFIG;
 pub use node_name::NodeName;
 pub use node_process::NodeClaim;
+pub use verb::Verb;
 
-/// One thing a user can ask for.
-#[derive(Clone, Copy)]
-pub struct Verb {
-    pub name: &'static str,
-    /// One line, for the list of verbs.
-    pub about: &'static str,
-    /// What it does in full, shown by `--help` below `about`.
-    pub long_about: &'static str,
-    /// Commands a user can copy, shown at the end of `--help`.
-    pub examples: &'static str,
-    /// Adds its arguments.
-    pub args: fn(Command) -> Command,
-    /// Runs it. An error is printed once, with its causes, and ends the program with 1.
-    pub run: fn(&ArgMatches) -> anyhow::Result<ExitCode>,
-}
+use verb::{ALL, command_of, whole_command};
 
 /// All verbs of this crate, in the order of their names.
 pub const VERBS: &[Verb] = &[
@@ -51,38 +43,14 @@ pub const VERBS: &[Verb] = &[
     verbs::why::VERB,
 ];
 
-/// Where `corten up` keeps the administrator's kubeconfig, unless told otherwise.
-pub const ADMIN_KUBECONFIG: &str = "/var/lib/corten/admin.kubeconfig";
-
-/// The verbs of the binary, for the verbs here that speak of the whole command (completion).
-static OWN: OnceLock<Vec<Verb>> = OnceLock::new();
-
-fn whole_command() -> Command {
-    command(OWN.get().map(Vec::as_slice).unwrap_or_default())
-}
-
-/// The whole command: the verbs of this crate and those of the binary, in the order of their names.
+/// The whole command: the verbs of this crate and those of the binary.
 pub fn command(own: &[Verb]) -> Command {
-    let mut app = Command::new("corten")
-        .about("A container orchestrator that speaks the Kubernetes API, and can always say why")
-        .version(env!("CARGO_PKG_VERSION"))
-        .subcommand_required(true)
-        .arg_required_else_help(true);
-    let mut verbs: Vec<&Verb> = VERBS.iter().chain(own).collect();
-    verbs.sort_by_key(|it| it.name);
-    for verb in verbs {
-        let command = Command::new(verb.name)
-            .about(verb.about)
-            .long_about(format!("{}\n\n{}", verb.about, verb.long_about))
-            .after_help(format!("Examples:\n{}", verb.examples));
-        app = app.subcommand((verb.args)(command));
-    }
-    app
+    command_of(&[VERBS, own].concat())
 }
 
 /// Runs the program: `own` are the verbs that only the binary can give hands to (`node`, `server`).
 pub fn main(own: &[Verb]) -> ExitCode {
-    OWN.get_or_init(|| own.to_vec());
+    ALL.get_or_init(|| [VERBS, own].concat());
     let matches = match whole_command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => return misused(&error),
@@ -97,7 +65,7 @@ pub fn main(own: &[Verb]) -> ExitCode {
         }
         eprintln!("error: {text}");
         let begins_anew = error.downcast_ref::<BeginsAnew>().is_some();
-        ExitCode::from(if begins_anew { u8::try_from(supervision::BEGINS_ANEW).unwrap_or(FAILED) } else { FAILED })
+        ExitCode::from(if begins_anew { u8::try_from(node_record::BEGINS_ANEW).unwrap_or(FAILED) } else { FAILED })
     })
 }
 

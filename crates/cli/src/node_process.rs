@@ -22,13 +22,11 @@ use rustix::{
 
 use crate::{
     command_line::CommandLine,
+    node_folders::{DATA_DIR, RUN_DIR, log_in, process_file},
+    node_record::{How, Record, last_words},
     output,
-    supervision::{Record, last_words, record::How},
-    why::quoted,
+    shell::quoted,
 };
-
-pub(crate) const DATA_DIR: &str = "/var/lib/corten";
-pub(crate) const RUN_DIR: &str = "/run/corten";
 
 /// How long the node gets to end in good order.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
@@ -203,12 +201,7 @@ impl NodeProcess {
     }
 
     pub(crate) fn log_path(&self) -> PathBuf {
-        Self::log_in(&self.layout.data)
-    }
-
-    /// The log of the node with these data.
-    pub(crate) fn log_in(data: &Path) -> PathBuf {
-        data.join("log/corten.log")
+        log_in(&self.layout.data)
     }
 
     /// The log, to write to; one that has grown large is put aside.
@@ -427,10 +420,6 @@ fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
     let pid = text.trim().parse().ok().and_then(Pid::from_raw);
     let pid = pid.with_context(|| format!("{} holds no process number", path.display()))?;
     Ok(Process::find(pid).map(|it| (pid, it)))
-}
-
-pub(crate) fn process_file(pid: Pid, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
 }
 
 /// Is this still the file of that name?

@@ -9,7 +9,7 @@ use std::time::Duration;
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Answer, Controller, Effect, Plan, Propagation, Seen, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::json;
 

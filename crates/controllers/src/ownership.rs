@@ -3,7 +3,7 @@
 //! Each such patch is exact (uid and resourceVersion), so two controllers never both adopt one object.
 
 use corten_meta::{Key, ObjectMeta, OwnerReference, Selector};
-use corten_reconcile::{Effect, EventType, Plan, Seen, View};
+use corten_reconcile::{Effect, EventType, Plan, Projection, View};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) fn controlled_by(object: &ObjectMeta, kind: &str) -> Vec<Key> {
 }
 
 /// What becomes of an owner whose selector is empty: it is told so, and that it was seen; nothing is claimed for it.
-pub(crate) fn selects_all<O: Seen, S>(owner: &O, kind: &str, old: &S, observed: &S) -> Plan
+pub(crate) fn selects_all<O: Projection, S>(owner: &O, kind: &str, old: &S, observed: &S) -> Plan
 where
     S: Serialize + Default + PartialEq,
 {
@@ -37,7 +37,7 @@ pub(crate) struct Claim<'a, T> {
 }
 
 /// `candidate` says which uncontrolled objects are worth adopting, beside their labels.
-pub(crate) fn claim<'a, O: Seen, T: Seen>(
+pub(crate) fn claim<'a, O: Projection, T: Projection>(
     view: &'a View,
     owner: &'a O,
     selector: &Selector,
@@ -67,7 +67,7 @@ pub(crate) struct Kept<'a> {
 }
 
 /// Or a plan that says first who belongs here: everything else begins when the view shows it.
-pub(crate) fn claim_pods_and_revisions<'a, O: Seen>(
+pub(crate) fn claim_pods_and_revisions<'a, O: Projection>(
     view: &'a View,
     owner: &'a O,
     selector: &Selector,
@@ -88,7 +88,7 @@ fn controls(owner: &ObjectMeta, object: &ObjectMeta) -> bool {
 }
 
 /// The reference that makes `owner` control an object.
-pub(crate) fn controller_reference<O: Seen>(owner: &ObjectMeta) -> OwnerReference {
+pub(crate) fn controller_reference<O: Projection>(owner: &ObjectMeta) -> OwnerReference {
     OwnerReference {
         api_version: O::RESOURCE.api_version(),
         kind: O::RESOURCE.kind.to_string(),
@@ -99,14 +99,14 @@ pub(crate) fn controller_reference<O: Seen>(owner: &ObjectMeta) -> OwnerReferenc
     }
 }
 
-fn adopt<O: Seen, T: Seen>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
+fn adopt<O: Projection, T: Projection>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
     // It may name the owner already, only not as its controller.
     let mut owners: Vec<_> = object.owner_references.iter().filter(|it| it.uid != owner.uid).cloned().collect();
     owners.push(controller_reference::<O>(owner));
     exact_patch(T::RESOURCE, object, json!({ "metadata": { "ownerReferences": owners } }))
 }
 
-fn release<T: Seen>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
+fn release<T: Projection>(owner: &ObjectMeta, object: &ObjectMeta) -> Effect {
     let left: Vec<_> = object.owner_references.iter().filter(|it| it.uid != owner.uid).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
     exact_patch(T::RESOURCE, object, json!({ "metadata": { "ownerReferences": left } }))

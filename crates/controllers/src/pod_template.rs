@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::ObjectMeta;
-use corten_reconcile::{Effect, Propagation, Seen};
+use corten_reconcile::{Effect, Projection, Propagation};
 use serde_json::{Value, json};
 
 use crate::{ownership::controller_reference, seen::Pod};
@@ -13,7 +13,7 @@ pub(crate) const HASH_LABEL: &str = "pod-template-hash";
 const PATCH_MARK: &str = "$patch";
 
 /// The pod `name` that `owner` makes from its template.
-pub(crate) fn pod_of<O: Seen>(template: &Value, owner: &ObjectMeta, name: &str, prefix: &str) -> Value {
+pub(crate) fn pod_of<O: Projection>(template: &Value, owner: &ObjectMeta, name: &str, prefix: &str) -> Value {
     let mut metadata = json!({
         "name": name,
         "generateName": prefix,

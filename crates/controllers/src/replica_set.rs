@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Selector, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::Value;
 
 pub(crate) use surplus::sort_active;
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What the two kinds have in common.
-trait Replicated: Seen {
+trait Replicated: Projection {
     /// As upstream: the older kind does not tell of pods that are on their way out.
     const COUNTS_TERMINATING: bool;
     fn replicas(&self) -> i64;

@@ -4,7 +4,7 @@
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta};
-use corten_reconcile::{Effect, Propagation, Seen, View};
+use corten_reconcile::{Effect, Projection, Propagation, View};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,7 +43,7 @@ pub(crate) fn sorted(mut revisions: Vec<&ControllerRevision>) -> Vec<&Controller
 
 /// Finds the revision of the owner's template among its `revisions` (sorted), or makes it. An old one that is found again
 /// becomes the newest: a rollback.
-pub(crate) fn newest<'a, O: Seen>(
+pub(crate) fn newest<'a, O: Projection>(
     view: &View,
     owner: &Owner<'_>,
     revisions: &[&'a ControllerRevision],
@@ -70,7 +70,7 @@ fn name(owner: &str, hash: &str) -> String {
     format!("{}-{hash}", &owner[..owner.len().min(OWNER_LEN_MAX)])
 }
 
-fn object<O: Seen>(owner: &Owner<'_>, name: &str, hash: &str, revision: i64) -> Value {
+fn object<O: Projection>(owner: &Owner<'_>, name: &str, hash: &str, revision: i64) -> Value {
     let mut template = owner.template.clone();
     let mut labels = template["metadata"]["labels"].clone();
     if labels.is_null() {

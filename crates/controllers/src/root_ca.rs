@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use corten_api::resources;
 use corten_meta::{
     LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
 };
-use corten_reconcile::{Seen, Wake, Watch};
+use corten_reconcile::{Projection, Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ macro_rules! seen {
                 &self.metadata
             }
         }
-        impl Seen for $type {
+        impl Projection for $type {
             const RESOURCE: Resource = $resource;
         }
     };
@@ -300,7 +300,7 @@ pub(crate) struct ServiceAccount {
 seen!(ServiceAccount, resources::SERVICE_ACCOUNTS);
 
 /// What an event about an object points at.
-pub(crate) fn reference<T: Seen>(object: &T) -> ObjectReference {
+pub(crate) fn reference<T: Projection>(object: &T) -> ObjectReference {
     let meta = object.meta();
     ObjectReference {
         kind: T::RESOURCE.kind.to_string(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time, address::Cidr};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -40,12 +40,12 @@ fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.finalizers.iter().any(|it| it == finalizer)
 }
 
-fn with<T: Seen>(meta: &ObjectMeta, finalizer: &str) -> Effect {
+fn with<T: Projection>(meta: &ObjectMeta, finalizer: &str) -> Effect {
     let all: Vec<&str> = meta.finalizers.iter().map(|it| &**it).chain([finalizer]).collect();
     exact_patch(T::RESOURCE, meta, json!({ "metadata": { "finalizers": all } }))
 }
 
-fn without<T: Seen>(meta: &ObjectMeta, finalizer: &str) -> Effect {
+fn without<T: Projection>(meta: &ObjectMeta, finalizer: &str) -> Effect {
     let left: Vec<&String> = meta.finalizers.iter().filter(|it| *it != finalizer).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
     exact_patch(T::RESOURCE, meta, json!({ "metadata": { "finalizers": left } }))

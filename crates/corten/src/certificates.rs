@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use corten_apiserver::Server;
 use corten_host::WallClock;
 use corten_pki::{Authority, RENEWAL_INTERVAL};
-use corten_runner::Sight;
+use corten_runner::SharedInformers;
 use tokio::time::Instant;
 
 /// How often the folder is looked at, by its time of change.
@@ -29,7 +29,7 @@ pub(crate) struct Certificates {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
     /// Who waits for a time of day is told, too, that the clock was set.
-    pub(crate) sight: Sight,
+    pub(crate) sight: SharedInformers,
 }
 
 impl Certificates {

@@ -17,7 +17,7 @@ use corten_apiserver::{
 use corten_meta::{Key, Resource};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, Sight, whole};
+use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, SharedInformers, whole};
 use corten_store::{Store, embedded};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
@@ -143,7 +143,7 @@ impl ControlPlane {
             Self { server, authority, journal, clock, port, for_pods, store, audit_log, tasks, loops, stopping };
         this.serve(listener);
         // As upstream's controller manager: its loops read together, and each writes as itself.
-        let sight = Sight::new(in_process::client(&this.server, in_process::controller_manager()));
+        let sight = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
         this.keep_certificates(dir, url(address), sight.clone());
         this.start_loops(&sight);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
@@ -173,14 +173,14 @@ impl ControlPlane {
         });
     }
 
-    fn keep_certificates(&mut self, data: &Path, url: String, sight: Sight) {
+    fn keep_certificates(&mut self, data: &Path, url: String, sight: SharedInformers) {
         let (server, authority) = (self.server.clone(), self.authority.clone());
         let (folder, kubeconfig) = (data.join("pki"), data.join("admin.kubeconfig"));
         let certificates = Certificates { server, authority, folder, kubeconfig, url, sight };
         self.tasks.spawn(certificates.keep(self.stopping()));
     }
 
-    fn start_loops(&mut self, sight: &Sight) {
+    fn start_loops(&mut self, sight: &SharedInformers) {
         let (loops, stopping) = (self.loops.clone(), self.when_stopping());
         let (seen, told) = (sight.clone(), stopping.clone());
         self.tasks.spawn(loops.spawn("sight", move || whole(seen.clone().run(told.now()))));

@@ -8,6 +8,7 @@ mod kubelet_cluster;
 mod logging;
 mod name_server;
 mod node_agent;
+mod node_options;
 mod process;
 mod service_proxy;
 mod signer;

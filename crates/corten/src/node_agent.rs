@@ -18,7 +18,7 @@ use corten_pki::Authority;
 use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
-use crate::verbs::node_options::NodeOptions;
+use crate::node_options::NodeOptions;
 use crate::{
     anew::Anew,
     control_plane::ControlPlane,

@@ -11,7 +11,7 @@ use corten_client::BoxFuture;
 use corten_host::{HostError, Layout, PodNetwork, ServiceHealth, ServiceRules};
 use corten_meta::address::Cidr;
 use corten_proxy::{
-    Config, Existing, Front, Health, Proxy, Stale,
+    Config, Existing, Frontend, Health, Proxy, Stale,
     rules::{Backend, Change, Protocol},
 };
 use corten_runner::{Loops, PacketHands, ProxySettings, whole};
@@ -48,7 +48,7 @@ impl PacketHands for KernelHands {
         Box::pin(async { self.rules.forget(stale).await.map_err(told) })
     }
 
-    fn forget_unbound(&self, bound: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
+    fn forget_unbound(&self, bound: BTreeMap<Frontend, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
         Box::pin(async { self.rules.forget_unbound(bound).await.map_err(told) })
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use corten_pki::{Asked, Authority, SIGNERS};
+use corten_pki::{Authority, SIGNERS};
 use corten_runner::{Signer, SigningRequest};
 
 use crate::process::Clock;
@@ -23,7 +23,7 @@ impl Signer for AuthoritySigner {
     fn sign(&self, request: &SigningRequest<'_>) -> Result<String, String> {
         let SigningRequest { request, signer, usages, expiration_seconds } = *request;
         let since_epoch = Duration::from_millis(u64::try_from((self.clock)().unix_millis()).unwrap_or_default());
-        let asked = Asked { request, signer, usages, expiration_seconds };
+        let asked = corten_pki::SigningRequest { request, signer, usages, expiration_seconds };
         self.authority.sign_request(&asked, SystemTime::UNIX_EPOCH + since_epoch)
     }
 }

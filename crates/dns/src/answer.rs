@@ -9,10 +9,11 @@ use std::net::IpAddr;
 use crate::{
     Name, Query, Reading, Zone,
     address::{reversed, undashed},
-    wire::{
-        A, AA, AAAA, ANY, AXFR, CNAME, HINFO, INTERNET, IXFR, NO_ERROR, NS, NX_DOMAIN, Owner, PTR, REFUSED,
-        SERVER_FAILURE, SOA, SRV, Section, TXT, Writer,
+    numbers::{
+        A, AA, AAAA, ANY, AXFR, CNAME, HINFO, INTERNET, IXFR, NO_ERROR, NS, NX_DOMAIN, PTR, REFUSED, SERVER_FAILURE,
+        SOA, SRV, TXT,
     },
+    wire::{Owner, Section, Writer},
     zone::{Entry, Kind, Port},
 };
 

@@ -4,7 +4,7 @@
 
 use std::{cmp::Ordering, fmt};
 
-use crate::wire::HEADER;
+use crate::numbers::HEADER;
 
 const BYTES_MAX: usize = 255;
 const LABEL_BYTES_MAX: usize = 63;

@@ -2,9 +2,9 @@
 
 use crate::{
     Name,
-    wire::{
-        BAD_VERSION, CD, FORMAT_ERROR, HEADER, NOT_IMPLEMENTED, OPCODE, OPT, QR, RA, RD, long, put_word, udp_limit,
-        word,
+    numbers::{
+        BAD_VERSION, CD, FORMAT_ERROR, HEADER, NOT_IMPLEMENTED, OPCODE, OPT, QR, RA, RD, UDP_BYTES_MAX, UDP_BYTES_MIN,
+        long, put_word, word,
     },
 };
 
@@ -128,7 +128,7 @@ pub fn reject(packet: &[u8], code: u16, out: &mut Vec<u8>) {
     put_word(out, 2, QR | RA | flags & (OPCODE | RD | CD) | code & 0xf);
     if code > 0xf {
         put_word(out, 10, 1);
-        crate::wire::write_opt(out, code, false);
+        crate::numbers::write_opt(out, code, false);
     }
 }
 
@@ -142,6 +142,11 @@ impl Query<'_> {
     pub(crate) fn question_bytes(&self) -> &[u8] {
         &self.packet[HEADER..self.question_end]
     }
+}
+
+/// How long an answer over UDP may be.
+pub(crate) fn udp_limit(edns: Option<Edns>) -> usize {
+    edns.map_or(UDP_BYTES_MIN, |it| usize::from(it.payload).clamp(UDP_BYTES_MIN, UDP_BYTES_MAX))
 }
 
 #[cfg(test)]

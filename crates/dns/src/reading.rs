@@ -5,10 +5,11 @@
 
 use crate::{
     Name, Query, Question,
-    wire::{
-        AA, AD, CD, CNAME, HEADER, INTERNET, MX, NO_ERROR, NS, NX_DOMAIN, OPCODE, OPT, OPT_BYTES, Owner, PTR, QR, RA,
-        RD, SERVER_FAILURE, SOA, SRV, Section, TC, Writer, long, put_word, word, write_opt,
+    numbers::{
+        AA, AD, CD, CNAME, HEADER, INTERNET, MX, NO_ERROR, NS, NX_DOMAIN, OPCODE, OPT, OPT_BYTES, PTR, QR, RA, RD,
+        SERVER_FAILURE, SOA, SRV, TC, long, put_word, word, write_opt,
     },
+    wire::{Owner, Section, Writer},
 };
 
 /// The longest that an answer is kept, in seconds.

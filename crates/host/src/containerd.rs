@@ -7,7 +7,6 @@ mod blobs;
 mod records;
 mod synced_images;
 
-pub(crate) use archives::{holding, import};
 use std::{
     fmt::Write as _,
     fs, io,
@@ -16,7 +15,6 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
-pub(crate) use synced_images::SyncedImages;
 
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
@@ -26,7 +24,7 @@ use crate::{
     cri::CriError,
     doors::Doors,
     error::Doing,
-    folder_modes,
+    folders::folder_modes,
     logs::{self, RotateLimits},
     mounts,
     oci_runtime::OciRuntime,
@@ -35,6 +33,9 @@ use crate::{
     service_manager::NOTIFY_SOCKET,
     shims,
 };
+
+pub(crate) use archives::{holding, import};
+pub(crate) use synced_images::SyncedImages;
 
 /// The image every sandbox holds its namespaces with; made by `images/build`.
 pub const PAUSE_IMAGE: &str = "localhost/corten/pause:1";

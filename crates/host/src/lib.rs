@@ -2,6 +2,7 @@
 //!
 //! Decisions are the kubelet's; every verb here does one thing to the machine and says what became of it.
 
+mod boot_id;
 mod bridge;
 mod cgroups;
 mod cni;
@@ -15,8 +16,7 @@ mod durable;
 mod end_of_machine;
 mod error;
 mod events;
-mod file_modes;
-mod folder_modes;
+mod folders;
 mod lacks;
 mod layout;
 mod listening;
@@ -31,8 +31,6 @@ mod node_facts;
 mod node_paths;
 mod oci_runtime;
 mod oom;
-mod own_folder;
-mod owners;
 mod perform;
 mod pod_files;
 mod process;
@@ -49,6 +47,7 @@ mod user_namespaces;
 pub mod volumes;
 mod wall_clock;
 
+pub use boot_id::boot_id;
 pub use cgroups::{Cgroups, PodLimits, Qos};
 pub use containerd::{Containerd, Options, PAUSE_IMAGE};
 pub use cri::{Cri, CriError};
@@ -58,7 +57,11 @@ pub use durable::write_whole;
 pub use end_of_machine::EndOfMachine;
 pub use error::HostError;
 pub use events::{RuntimeEvent, events};
-pub use folder_modes::{FOLDERS, Folder, close_data, close_for_logs, close_for_server, close_run, could_be_a_nodes};
+pub use folders::folder_modes::{
+    FOLDERS, Folder, close_data, close_for_logs, close_for_server, close_run, could_be_a_nodes,
+};
+pub use folders::own_folder::{Place, leave};
+pub use folders::owners::others_write;
 pub use lacks::{ANNOTATION as LACKS_ANNOTATION, LACKS, Lack, lacks_of};
 pub use layout::{INSTALLED_IMAGES, Layout};
 pub use listening::listening;
@@ -67,10 +70,8 @@ pub use manifests::Manifests;
 pub use mounts::NodeMounts;
 pub use network::PodNetwork;
 pub use nft::ServiceRules;
-pub use node_facts::{NodeFacts, addresses, boot_id, gather};
+pub use node_facts::{NodeFacts, addresses, gather};
 pub use oom::shield_from_oom;
-pub use own_folder::{Place, leave};
-pub use owners::others_write;
 pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
 pub use pod_files::{DnsConfig, HostsFile};
 pub use process::{Process, detach, open_log};

@@ -2,14 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
     net::{IpAddr, Ipv4Addr, UdpSocket},
     path::Path,
 };
 
 use corten_meta::address::is_reachable;
 
-use crate::{Layout, containerd};
+use crate::{Layout, boot_id, containerd};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
@@ -32,11 +32,6 @@ pub struct NodeFacts {
     pub se_linux: bool,
     /// The addresses the machine is reached at: of its default routes, IPv4 first.
     pub addresses: Vec<IpAddr>,
-}
-
-/// Names this run of the machine: another after each boot.
-pub fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 pub fn gather(layout: &Layout) -> NodeFacts {

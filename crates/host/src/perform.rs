@@ -2,15 +2,15 @@
 //!
 //! Nothing is chosen here. A failure is told in upstream's words, for the mind to pass on.
 
-mod care;
 mod config;
 mod health;
+mod housekeeping;
 mod images;
-mod observe;
+mod measure;
+mod pleg;
 mod resize;
 mod stop;
 
-pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
 use std::{
     collections::BTreeMap,
     path::PathBuf,
@@ -42,6 +42,8 @@ use crate::{
     user_namespaces::UserNamespaces,
 };
 
+pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
+
 /// As upstream: what may be read back of a log for a message.
 const LOG_TAIL_BYTES: usize = 2048;
 /// How many processes one pod may have.
@@ -60,9 +62,9 @@ struct Inner {
     volumes: Volumes,
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
-    observer: Mutex<observe::Observer>,
-    known: observe::Known,
-    care: Mutex<care::Care>,
+    observer: Mutex<pleg::Observer>,
+    known: pleg::Known,
+    care: Mutex<housekeeping::Care>,
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
@@ -83,7 +85,7 @@ impl NodeHands {
         let end = EndOfMachine::default();
         let cgroups = containerd.cgroups().clone();
         let inner = Inner {
-            care: Mutex::new(care::Care::new(end.news())),
+            care: Mutex::new(housekeeping::Care::new(end.news())),
             end,
             kills: Arc::new(std::sync::Mutex::new(Kills::open())),
             cri: containerd.cri(),
@@ -91,8 +93,8 @@ impl NodeHands {
             cgroups,
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             nudge: Notify::new(),
-            observer: Mutex::new(observe::Observer::new(&layout)),
-            known: observe::Known::default(),
+            observer: Mutex::new(pleg::Observer::new(&layout)),
+            known: pleg::Known::default(),
             mounts: containerd.mounts(),
             doors: containerd.doors(),
             images: containerd.images(),
@@ -165,7 +167,7 @@ impl NodeHands {
     pub async fn renew(&self) {
         let mut observer = self.inner.observer.lock().await;
         self.inner.known.clear();
-        *observer = observe::Observer::new(&self.inner.layout);
+        *observer = pleg::Observer::new(&self.inner.layout);
     }
 
     /// Waits for the next news of the machine; the first call answers at once.
@@ -185,9 +187,9 @@ impl Inner {
             cgroups: other.cgroups.clone(),
             volumes: other.volumes.clone(),
             nudge: Notify::new(),
-            observer: Mutex::new(observe::Observer::new(&other.layout)),
-            known: observe::Known::default(),
-            care: Mutex::new(care::Care::new(other.end.news())),
+            observer: Mutex::new(pleg::Observer::new(&other.layout)),
+            known: pleg::Known::default(),
+            care: Mutex::new(housekeeping::Care::new(other.end.news())),
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
@@ -295,7 +297,7 @@ impl Inner {
             VolumeSource::Files { plugin, files } => {
                 let file = |it: corten_kubelet::VolumeFile| VolumeFile {
                     path: it.path,
-                    data: it.content.into(),
+                    data: bytes::Bytes::from_owner(it.content),
                     mode: it.mode,
                     user: it.user,
                 };
@@ -336,7 +338,7 @@ impl Inner {
             return Err(Failure::new(format!("failed to check the sources of what the sandbox sends: {error}")));
         }
         let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
-        let sandbox = observe::sandbox_of(&status);
+        let sandbox = pleg::sandbox_of(&status);
         self.known.note_sandbox(&sandbox);
         Ok(ObservedSandbox { pod: spec.pod.clone(), attempt: spec.attempt, ..sandbox })
     }
@@ -434,14 +436,14 @@ impl Inner {
         if let Some(running) = found.as_ref().filter(|it| matches!(it.state, Observed::Running { .. })) {
             self.known.note_container(running);
         }
-        Ok(found.unwrap_or_else(|| observe::just_started(&id, spec)))
+        Ok(found.unwrap_or_else(|| pleg::just_started(&id, spec)))
     }
 
     async fn look_at(&self, id: &str, spec: &ContainerSpec) -> Option<corten_kubelet::ObservedContainer> {
         let mut status = self.cri.container_status(id).await.ok()?;
-        observe::correct_reason(self, &mut status).await;
+        pleg::correct_reason(self, &mut status).await;
         let message = self.last_words(&status).await;
-        Some(observe::container_of(&status, &spec.sandbox_id, message))
+        Some(pleg::container_of(&status, &spec.sandbox_id, message))
     }
 
     async fn mounts(&self, spec: &ContainerSpec) -> Result<Vec<cri::Mount>, VolumeError> {

@@ -21,21 +21,17 @@ use std::{
 use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{Cgroups, Cri, CriError, Layout, NodeMounts, cgroups::Usage, cri, perform::NodeHands};
+use crate::{Cgroups, Cri, CriError, Layout, NodeMounts, cgroups::Usage, cri};
 use disk::{FileSystem, Owner, PodTaken, Taken};
 use network::Interface;
 
 /// Rates are reckoned over at least this.
 const RATE_SPAN: Duration = Duration::from_secs(1);
-/// As upstream's `volumeStatsAggPeriod`, and shorter: a measurement younger than this is good enough to be told.
-const DISK_FRESH: Duration = Duration::from_secs(30);
-/// The first to ask waits this long for the disks, then is told without them.
-const DISK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is kept between questions.
 pub(crate) struct Stats {
     rates: Mutex<BTreeMap<String, Rate>>,
-    disks: Mutex<Disks>,
+    pub(crate) disks: Mutex<Disks>,
 }
 
 /// The use of CPU between two readings of a counter.
@@ -46,15 +42,15 @@ struct Rate {
     nanocores: Option<u64>,
 }
 
-struct Disks {
+pub(crate) struct Disks {
     /// The last measurement; `None` until the first has ended.
-    found: watch::Sender<Option<Arc<DiskUse>>>,
-    is_under_way: bool,
+    pub(crate) found: watch::Sender<Option<Arc<DiskUse>>>,
+    pub(crate) is_under_way: bool,
 }
 
 /// What Pods have on the disks.
 pub(crate) struct DiskUse {
-    at: Instant,
+    pub(crate) at: Instant,
     pub(crate) time: Timestamp,
     /// By uid.
     pub(crate) pods: BTreeMap<String, PodTaken>,
@@ -112,64 +108,7 @@ impl Default for Stats {
     }
 }
 
-impl NodeHands {
-    /// Reads all counters.
-    ///
-    /// # Errors
-    /// The runtime does not say what runs.
-    pub(crate) async fn measure(&self) -> Result<Measured, CriError> {
-        let listed = Listed::read(self.cri()).await?;
-        let cgroups = self.cgroups().clone();
-        let work = tokio::task::spawn_blocking(move || listed.measure(&cgroups));
-        let mut measured = work.await.map_err(|it| CriError {
-            call: "measure",
-            code: tonic::Code::Internal,
-            message: it.to_string(),
-        })?;
-        self.stats().rate(&mut measured);
-        Ok(measured)
-    }
-
-    /// What Pods have on the disks: as it was measured less than `age` ago; else it is measured now, and whoever asks waits
-    /// so long for it.
-    pub(crate) async fn disk_use(&self, age: Duration, patience: Duration) -> Option<Arc<DiskUse>> {
-        let (mut found, last) = {
-            let mut disks = self.stats().disks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let last = disks.found.borrow().clone();
-            if last.as_ref().is_some_and(|it| it.at.elapsed() < age) {
-                return last;
-            }
-            if !disks.is_under_way {
-                disks.is_under_way = true;
-                self.begin_disks();
-            }
-            (disks.found.subscribe(), last)
-        };
-        let began = last.as_ref().map(|it| it.at);
-        let newer = found.wait_for(|it| it.as_ref().map(|it| it.at) != began);
-        match tokio::time::timeout(patience, newer).await {
-            Ok(Ok(newer)) => newer.clone(),
-            _ => last,
-        }
-    }
-
-    pub(crate) async fn recent_disk_use(&self) -> Option<Arc<DiskUse>> {
-        self.disk_use(DISK_FRESH, DISK_PATIENCE).await
-    }
-
-    /// One measurement at a time; it ends by its own bounds.
-    fn begin_disks(&self) {
-        let hands = self.clone();
-        tokio::spawn(async move {
-            let use_of_disk = measure_disks(hands.cri(), hands.layout(), &hands.mounts()).await;
-            let mut disks = hands.stats().disks.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            disks.is_under_way = false;
-            disks.found.send_replace(Some(Arc::new(use_of_disk)));
-        });
-    }
-}
-
-async fn measure_disks(cri: &Cri, layout: &Layout, mounts: &NodeMounts) -> DiskUse {
+pub(crate) async fn measure_disks(cri: &Cri, layout: &Layout, mounts: &NodeMounts) -> DiskUse {
     let sandboxes = cri.list_pod_sandboxes(None).await.unwrap_or_default();
     let owners: Vec<Owner> = sandboxes.iter().filter_map(|it| owner(&it.labels)).collect();
     let work = {
@@ -195,7 +134,7 @@ async fn measure_disks(cri: &Cri, layout: &Layout, mounts: &NodeMounts) -> DiskU
 }
 
 impl Stats {
-    fn rate(&self, measured: &mut Measured) {
+    pub(crate) fn rate(&self, measured: &mut Measured) {
         let mut rates = self.rates.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut seen = BTreeMap::new();
         let mut of = |key: String, cpu_nanos: u64| {
@@ -231,13 +170,13 @@ impl Stats {
 }
 
 /// What runs, as the runtime lists it.
-struct Listed {
+pub(crate) struct Listed {
     sandboxes: Vec<cri::PodSandbox>,
     containers: Vec<cri::Container>,
 }
 
 impl Listed {
-    async fn read(cri: &Cri) -> Result<Self, CriError> {
+    pub(crate) async fn read(cri: &Cri) -> Result<Self, CriError> {
         let ready = cri::PodSandboxStateValue { state: cri::PodSandboxState::Ready.into() };
         let filter = cri::PodSandboxFilter { state: Some(ready), ..cri::PodSandboxFilter::default() };
         let running = cri::ContainerStateValue { state: cri::ContainerState::Running.into() };
@@ -248,7 +187,7 @@ impl Listed {
         })
     }
 
-    fn measure(self, cgroups: &Cgroups) -> Measured {
+    pub(crate) fn measure(self, cgroups: &Cgroups) -> Measured {
         let own = PathBuf::from("/proc/self");
         let usage = |cgroup: &str| cgroups.usage(cgroup).map(|it| (it, None));
         let mut pods: Vec<MeasuredPod> = self.sandboxes.iter().filter_map(|it| self.pod(it, cgroups)).collect();

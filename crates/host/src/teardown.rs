@@ -6,15 +6,15 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
+
 use crate::{
     Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, could_be_a_nodes,
     error::Doing,
-    logind, mounts, network,
-    own_folder::{self, Place},
-    shims,
+    folders::own_folder::{self, Place},
+    logind, mounts, network, shims,
     tree::{self, Bound},
 };
-use futures_util::future::join_all;
 
 /// What containers get to end by themselves when the node goes down.
 const GRACE: Duration = Duration::from_secs(5);

@@ -41,6 +41,7 @@ mod resource;
 mod scheduling;
 mod storage;
 mod storagemigration;
+mod subresource;
 mod webhook_client;
 
 pub use columns::human_duration;
@@ -49,7 +50,8 @@ pub use deleted::returns_deleted_object;
 pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
 pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
-pub use row::{Cell, Column, Kind, Subresource, Verb, ViewOf, place_instead_of, place_of};
+pub use row::{Cell, Column, Kind, Verb, ViewOf, place_instead_of, place_of};
+pub use subresource::Subresource;
 
 /// Every resource, sorted by group, version and plural.
 pub static KINDS: &[Kind] = &[

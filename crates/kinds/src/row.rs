@@ -3,7 +3,7 @@
 use corten_meta::{Resource, Time};
 use serde_json::Value;
 
-use crate::Policy;
+use crate::{Policy, Subresource};
 
 /// Everything the server knows of one resource.
 pub struct Kind {
@@ -150,46 +150,6 @@ impl Verb {
             Self::Patch => "patch",
             Self::Update => "update",
             Self::Watch => "watch",
-        }
-    }
-}
-
-/// A path below an object that has a meaning of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subresource {
-    Status,
-    Scale,
-    Binding,
-    Finalize,
-    Eviction,
-    Log,
-    Exec,
-    Attach,
-    PortForward,
-    Token,
-    Approval,
-    EphemeralContainers,
-    Resize,
-    Proxy,
-}
-
-impl Subresource {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Status => "status",
-            Self::Scale => "scale",
-            Self::Binding => "binding",
-            Self::Finalize => "finalize",
-            Self::Eviction => "eviction",
-            Self::Log => "log",
-            Self::Exec => "exec",
-            Self::Attach => "attach",
-            Self::PortForward => "portforward",
-            Self::Token => "token",
-            Self::Approval => "approval",
-            Self::EphemeralContainers => "ephemeralcontainers",
-            Self::Resize => "resize",
-            Self::Proxy => "proxy",
         }
     }
 }

@@ -30,7 +30,7 @@ use tokio::sync::{Notify, watch};
 pub use in_use::InUse;
 pub use issue::Subject;
 pub use renew::{Kept, RENEWAL_INTERVAL};
-pub use sign::{Asked, SIGNERS};
+pub use sign::{SIGNERS, SigningRequest};
 pub use tls::{Proven, unverified_client_config};
 pub use token_key::TokenKey;
 pub use trust::TokenKeys;

@@ -4,7 +4,7 @@ use x509_parser::certification_request::X509CertificationRequest;
 
 use super::{
     der,
-    sign::{Asked, Names},
+    sign::{Names, SigningRequest},
 };
 
 const NODE: &str = "system:node:";
@@ -13,7 +13,7 @@ const NODES: &str = "system:nodes";
 /// # Errors
 /// Why the signer does not sign this.
 pub(super) fn check(
-    asked: &Asked<'_>,
+    asked: &SigningRequest<'_>,
     request: &X509CertificationRequest<'_>,
     names: &Names<'_>,
 ) -> Result<(), String> {

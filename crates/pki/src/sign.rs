@@ -30,7 +30,7 @@ const LIFETIME_MIN: Duration = Duration::from_secs(600);
 const BACKDATE: Duration = Duration::from_secs(300);
 
 /// What is asked for, as a CertificateSigningRequest's `spec` has it.
-pub struct Asked<'a> {
+pub struct SigningRequest<'a> {
     /// PEM.
     pub request: &'a str,
     pub signer: &'a str,
@@ -51,7 +51,7 @@ impl Authority {
     ///
     /// # Errors
     /// Why the signer does not sign this.
-    pub fn sign_request(&self, asked: &Asked<'_>, now: SystemTime) -> Result<String, String> {
+    pub fn sign_request(&self, asked: &SigningRequest<'_>, now: SystemTime) -> Result<String, String> {
         let block = Pem::iter_from_buffer(asked.request.as_bytes()).next().and_then(Result::ok);
         let block = block.filter(|it| it.label == "CERTIFICATE REQUEST");
         let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;

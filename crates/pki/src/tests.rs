@@ -315,7 +315,7 @@ fn sign(
     seconds: Option<i64>,
 ) -> Result<String, String> {
     let usages: Vec<String> = usages.iter().map(|it| (*it).to_owned()).collect();
-    let asked = Asked { request, signer, usages: &usages, expiration_seconds: seconds };
+    let asked = SigningRequest { request, signer, usages: &usages, expiration_seconds: seconds };
     authority.sign_request(&asked, SystemTime::now())
 }
 

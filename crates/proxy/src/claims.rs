@@ -40,7 +40,7 @@ impl Claims {
             before.entry(*element).or_insert_with(|| self.held(element));
             let claims = self.0.entry(*element).or_default();
             claims.retain(|it| it.0.1.1 != rank.1);
-            let is_guest = matches!(element.key, ElementKey::Front { address, .. } if !own.contains(&address));
+            let is_guest = matches!(element.key, ElementKey::Frontend { address, .. } if !own.contains(&address));
             claims.push(((is_guest, rank.clone()), value.clone()));
             claims.sort();
         }

@@ -3,48 +3,34 @@
 //! A step takes a batch of news and gives one transaction, whose size goes with the news and not with the cluster: each
 //! Service has chains of its own, reached through maps, and what differs from before is all that is said.
 
+mod base_chains;
 mod claims;
+mod compiled;
+mod config;
+mod desired;
 mod endpoints;
-mod frame;
-mod laid;
 mod reserved;
 pub mod rules;
 pub mod seen;
 mod slots;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::IpAddr,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::{Key, Time, address::Cidr};
 use corten_reconcile::{Actor, Decision, Wait};
 
 use claims::{Before, Claims};
-use laid::{Laid, Rows};
+use compiled::{Compiled, Rows};
+pub use config::Config;
+pub use desired::Frontend;
+use desired::{Around, Desired};
 use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
 use seen::{EndpointSlice, Service, ServiceCidr};
-pub use wanted::Front;
-use wanted::{Around, Wanted};
 
 /// The loop's name in journals.
 pub const NAME: &str = "kube-proxy";
-
-/// What is known of the node whose packets these are.
-#[derive(Clone, Debug, Default)]
-pub struct Config {
-    pub node_name: String,
-    pub addresses: Vec<IpAddr>,
-    /// Where this node's own Pods have their addresses.
-    pub pod_cidrs: Vec<Cidr>,
-    /// What Corten itself answers at on the node's addresses.
-    pub own_ports: BTreeSet<(Protocol, u16)>,
-    /// What processes of the machine listen at there, as far as it is known.
-    pub listening: BTreeSet<(Protocol, u16)>,
-}
 
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -64,7 +50,7 @@ pub enum Event {
 /// Flows that the kernel must forget: their next packet is to be led anew.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stale {
-    pub front: Front,
+    pub front: Frontend,
     /// Whom they were led to; `None`: to nobody, there was no Service yet.
     pub backend: Option<Backend>,
 }
@@ -100,8 +86,8 @@ pub struct Existing {
 struct Entry {
     service: Option<Box<Service>>,
     slices: BTreeMap<String, Box<EndpointSlice>>,
-    wanted: Wanted,
-    laid: Laid,
+    desired: Desired,
+    compiled: Compiled,
     rank: Option<Time>,
 }
 
@@ -164,7 +150,7 @@ impl Proxy {
     /// Everything, for a kernel that holds this much of it: at the start, and after a transaction that failed. What goes on
     /// is not interrupted: it is one transaction, too, and clients keep their endpoints.
     pub fn whole(&self, existing: &Existing) -> Vec<Change> {
-        let is_ours = existing.chains.iter().any(|it| it == frame::LAYOUT);
+        let is_ours = existing.chains.iter().any(|it| it == base_chains::LAYOUT);
         let nothing = Existing::default();
         let mut changes = Vec::new();
         let existing = if existing.chains.is_empty() || is_ours {
@@ -174,14 +160,14 @@ impl Proxy {
             &nothing
         };
         changes.push(Change::Table);
-        changes.extend(frame::changes(&self.config));
+        changes.extend(base_chains::changes(&self.config));
         changes.extend(Map::all().map(|it| Change::Empty(it.name())));
         let mut bodies = Bodies::default();
         for entry in self.entries.values() {
-            bodies.chains.extend(entry.laid.chains.iter().map(|(name, rules)| (name.clone(), rules.clone())));
-            bodies.clients.extend(entry.laid.clients.iter().map(|(name, clients)| (name.clone(), clients.clone())));
+            bodies.chains.extend(entry.compiled.chains.iter().map(|(name, rules)| (name.clone(), rules.clone())));
+            bodies.clients.extend(entry.compiled.clients.iter().map(|(name, clients)| (name.clone(), clients.clone())));
         }
-        let known = |it: &&String| !bodies.chains.contains_key(*it) && !frame::has_chain(it);
+        let known = |it: &&String| !bodies.chains.contains_key(*it) && !base_chains::has_chain(it);
         let old_chains: Vec<&String> = existing.chains.iter().filter(known).collect();
         let is_map = |it: &str| Map::all().any(|map| map.name() == it);
         let old_sets: Vec<&String> =
@@ -196,9 +182,9 @@ impl Proxy {
     }
 
     /// Every front of a protocol without an end: what was led before this proxy began may have to be led anew.
-    pub fn bound(&self) -> BTreeMap<Front, BTreeSet<Backend>> {
-        let mut all: BTreeMap<Front, BTreeSet<Backend>> = BTreeMap::new();
-        for (front, backends) in self.entries.values().flat_map(|it| &it.wanted.bound) {
+    pub fn bound(&self) -> BTreeMap<Frontend, BTreeSet<Backend>> {
+        let mut all: BTreeMap<Frontend, BTreeSet<Backend>> = BTreeMap::new();
+        for (front, backends) in self.entries.values().flat_map(|it| &it.desired.bound) {
             all.entry(*front).or_default().extend(backends);
         }
         all
@@ -291,23 +277,23 @@ impl Proxy {
         let around = Around { config: &self.config, zone: &self.zone, ranges: &self.ranges };
         let slices: Vec<&EndpointSlice> = entry.slices.values().map(|it| &**it).collect();
         let service = entry.service.as_deref();
-        let wanted = service.map(|it| wanted::wanted(it, &slices, &around)).unwrap_or_default();
-        let laid = self.rows.lay(&wanted, &entry.laid);
+        let desired = service.map(|it| desired::desired(it, &slices, &around)).unwrap_or_default();
+        let compiled = self.rows.lay(&desired, &entry.compiled);
         // A Service that is made anew under its name is as old as it says.
         let rank = service.map_or(entry.rank, |it| it.metadata.creation_timestamp);
-        let old = std::mem::replace(&mut entry.laid, laid);
+        let old = std::mem::replace(&mut entry.compiled, compiled);
         let none = BTreeMap::new();
         if rank != entry.rank {
             self.claims.change(&(entry.rank, key.clone()), &[], &old.elements, &none, before);
         }
         let held = if rank == entry.rank { &old.elements } else { &none };
         let own = service.map(Service::addresses).unwrap_or_default();
-        self.claims.change(&(rank, key.clone()), &own, held, &entry.laid.elements, before);
+        self.claims.change(&(rank, key.clone()), &own, held, &entry.compiled.elements, before);
         entry.rank = rank;
-        step.stale.extend(stale(&entry.wanted, &wanted));
-        entry.wanted = wanted;
-        bodies.differ(&old, &entry.laid);
-        gone.lack(&old, &entry.laid);
+        step.stale.extend(stale(&entry.desired, &desired));
+        entry.desired = desired;
+        bodies.differ(&old, &entry.compiled);
+        gone.lack(&old, &entry.compiled);
         if service.is_none() {
             step.forgotten.push(key.clone());
         }
@@ -315,7 +301,7 @@ impl Proxy {
 
     /// Is there anything new to answer to load balancers?
     fn note_health(&mut self, key: &Key) -> bool {
-        let health = self.entries.get(key).and_then(|it| it.wanted.health);
+        let health = self.entries.get(key).and_then(|it| it.desired.health);
         let health = health.map(|(port, local_endpoints)| Health { port, service: key.clone(), local_endpoints });
         if self.health.get(key) == health.as_ref() {
             return false;
@@ -328,13 +314,13 @@ impl Proxy {
     }
 
     fn decision(&self, key: &Key, entry: &Entry) -> Decision {
-        let mut waits = entry.wanted.waits.clone();
-        for element in entry.wanted.elements.keys() {
+        let mut waits = entry.desired.waits.clone();
+        for element in entry.desired.elements.keys() {
             if let Some(other) = self.claims.taken(element, key) {
                 waits.push(taken_by(element, other, key));
             }
         }
-        Decision { by: NAME.to_owned(), effects: entry.wanted.says.clone(), waits, ..Decision::default() }
+        Decision { by: NAME.to_owned(), effects: entry.desired.says.clone(), waits, ..Decision::default() }
     }
 }
 
@@ -350,7 +336,7 @@ fn taken_by(element: &Element, other: &Key, key: &Key) -> Wait {
 /// `10.0.0.1 . tcp . 80` as people write it.
 fn place(element: &Element) -> String {
     match element.key {
-        ElementKey::Front { address, protocol, port } => {
+        ElementKey::Frontend { address, protocol, port } => {
             format!("{}/{}", Backend { address, port }, protocol.word().to_uppercase())
         }
         ElementKey::Port { protocol, port } => format!("node port {port}/{}", protocol.word().to_uppercase()),
@@ -359,7 +345,7 @@ fn place(element: &Element) -> String {
 }
 
 /// Flows of fronts that are new, and those to endpoints that went.
-fn stale(old: &Wanted, new: &Wanted) -> BTreeSet<Stale> {
+fn stale(old: &Desired, new: &Desired) -> BTreeSet<Stale> {
     let mut stale = BTreeSet::new();
     let none = BTreeSet::new();
     for (front, backends) in &old.bound {
@@ -382,14 +368,14 @@ struct Bodies {
 }
 
 impl Bodies {
-    fn differ(&mut self, old: &Laid, new: &Laid) {
+    fn differ(&mut self, old: &Compiled, new: &Compiled) {
         let chains = new.chains.iter().filter(|(name, rules)| old.chains.get(*name) != Some(rules));
         self.chains.extend(chains.map(|(name, rules)| (name.clone(), rules.clone())));
         let clients = new.clients.iter().filter(|(name, _)| !old.clients.contains_key(*name));
         self.clients.extend(clients.map(|(name, it)| (name.clone(), it.clone())));
     }
 
-    fn lack(&mut self, old: &Laid, new: &Laid) {
+    fn lack(&mut self, old: &Compiled, new: &Compiled) {
         let chains = old.chains.keys().filter(|it| !new.chains.contains_key(*it));
         self.chains.extend(chains.map(|it| (it.clone(), Vec::new())));
         let clients = old.clients.iter().filter(|(name, _)| !new.clients.contains_key(*name));

@@ -57,7 +57,7 @@ pub const SHARDS: u8 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ElementKey {
     Address(IpAddr),
-    Front { address: IpAddr, protocol: Protocol, port: u16 },
+    Frontend { address: IpAddr, protocol: Protocol, port: u16 },
     Port { protocol: Protocol, port: u16 },
     Number(u32),
 }
@@ -110,7 +110,7 @@ pub enum Lookup {
     Source,
     Destination,
     /// Destination, protocol, port.
-    Front,
+    Frontend,
     /// Protocol, port.
     Port,
     /// Source, destination.
@@ -270,7 +270,7 @@ impl fmt::Display for ElementKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(it) => write!(f, "{it}"),
-            Self::Front { address, protocol, port } => write!(f, "{address} . {} . {port}", protocol.word()),
+            Self::Frontend { address, protocol, port } => write!(f, "{address} . {} . {port}", protocol.word()),
             Self::Port { protocol, port } => write!(f, "{} . {port}", protocol.word()),
             Self::Number(it) => write!(f, "{it}"),
         }
@@ -294,7 +294,7 @@ impl Lookup {
         match self {
             Self::Source => format!("{ip} saddr"),
             Self::Destination => format!("{ip} daddr"),
-            Self::Front => format!("{ip} daddr . meta l4proto . th dport"),
+            Self::Frontend => format!("{ip} daddr . meta l4proto . th dport"),
             Self::Port => "meta l4proto . th dport".to_owned(),
             Self::Pair => format!("{ip} saddr . {ip} daddr"),
         }

@@ -24,9 +24,9 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    /// The row that holds `wanted`, as like to the old one as can be.
-    pub(crate) fn arrange<T: Clone + Ord>(&mut self, old: Option<&Row<T>>, wanted: &BTreeSet<T>) -> Row<T> {
-        let held = arranged(old.map_or(&[], |it| &it.held), wanted);
+    /// The row that holds `desired`, as like to the old one as can be.
+    pub(crate) fn arrange<T: Clone + Ord>(&mut self, old: Option<&Row<T>>, desired: &BTreeSet<T>) -> Row<T> {
+        let held = arranged(old.map_or(&[], |it| &it.held), desired);
         let needed = u32::try_from(held.len()).unwrap_or(u32::MAX);
         let (first, room) = match old {
             Some(old) if needed <= old.room => (old.first, old.room),
@@ -52,10 +52,10 @@ impl Slots {
     }
 }
 
-fn arranged<T: Clone + Ord>(old: &[T], wanted: &BTreeSet<T>) -> Vec<T> {
-    let mut places: Vec<Option<T>> = old.iter().map(|it| wanted.contains(it).then(|| it.clone())).collect();
-    let stays: BTreeSet<&T> = old.iter().filter(|it| wanted.contains(*it)).collect();
-    let mut new = wanted.iter().filter(|it| !stays.contains(it)).cloned();
+fn arranged<T: Clone + Ord>(old: &[T], desired: &BTreeSet<T>) -> Vec<T> {
+    let mut places: Vec<Option<T>> = old.iter().map(|it| desired.contains(it).then(|| it.clone())).collect();
+    let stays: BTreeSet<&T> = old.iter().filter(|it| desired.contains(*it)).collect();
+    let mut new = desired.iter().filter(|it| !stays.contains(it)).cloned();
     let mut gaps = Vec::new();
     for (at, place) in places.iter_mut().enumerate() {
         if place.is_none() {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn who_stays_keeps_his_number() {
-        for (old, wanted, expected) in [
+        for (old, desired, expected) in [
             ("", "cab", "abc"),
             ("abc", "abc", "abc"),
             ("abc", "abcd", "abcd"),
@@ -94,8 +94,8 @@ mod tests {
             ("abc", "acx", "axc"),
             ("abc", "", ""),
         ] {
-            let arranged = arranged(&old.chars().collect::<Vec<_>>(), &wanted.chars().collect());
-            assert_eq!(arranged.into_iter().collect::<String>(), expected, "{old} -> {wanted}");
+            let arranged = arranged(&old.chars().collect::<Vec<_>>(), &desired.chars().collect());
+            assert_eq!(arranged.into_iter().collect::<String>(), expected, "{old} -> {desired}");
         }
     }
 

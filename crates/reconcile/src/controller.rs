@@ -5,7 +5,7 @@ use std::{any::TypeId, sync::Arc};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 
 use crate::{
-    Plan, Seen, View,
+    Plan, Projection, View,
     view::{Object, as_type},
 };
 
@@ -80,7 +80,7 @@ pub struct Subject {
 type Decode = fn(&[u8]) -> Result<Object, serde_json::Error>;
 
 impl Watch {
-    pub fn new<T: Seen>(wake: Wake) -> Self {
+    pub fn new<T: Projection>(wake: Wake) -> Self {
         Self::of::<T>(T::RESOURCE, wake)
     }
 

@@ -15,4 +15,4 @@ pub use controller::{Controller, Subject, Verb, Wake, Watch, Write};
 pub use effect::{Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Step, StepState};
 pub use plan::{Actor, Plan, Wait};
-pub use view::{Answer, Failure, Object, Projection, Seen, Table, View};
+pub use view::{Answer, AnyProjection, Failure, Object, Projection, Table, View};

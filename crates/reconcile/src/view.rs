@@ -21,7 +21,7 @@ use crate::Effect;
 /// ```text
 /// #[derive(Deserialize)] struct Pod { metadata: ObjectMeta, #[serde(default)] status: PodStatus }
 /// ```
-pub trait Seen: Named + DeserializeOwned + Send + Sync + 'static {
+pub trait Projection: Named + DeserializeOwned + Send + Sync + 'static {
     const RESOURCE: Resource;
 }
 
@@ -46,12 +46,12 @@ pub struct Failure {
 }
 
 /// A projection as the view keeps it: once, with the metadata that the indexes read.
-pub trait Projection: Named + Any + Send + Sync {}
+pub trait AnyProjection: Named + Any + Send + Sync {}
 
-impl<T: Named + Any + Send + Sync> Projection for T {}
+impl<T: Named + Any + Send + Sync> AnyProjection for T {}
 
 /// Many views hold it at once.
-pub type Object = Arc<dyn Projection>;
+pub type Object = Arc<dyn AnyProjection>;
 
 pub(crate) fn as_type<T: 'static>(object: &Object) -> Option<&T> {
     (&**object as &dyn Any).downcast_ref()
@@ -68,16 +68,16 @@ pub struct View {
 }
 
 impl View {
-    pub fn get<T: Seen>(&self, key: &Key) -> Option<&T> {
+    pub fn get<T: Projection>(&self, key: &Key) -> Option<&T> {
         self.get_in(&T::RESOURCE, key)
     }
 
     /// All objects of a kind, in key order.
-    pub fn list<T: Seen>(&self) -> impl Iterator<Item = &T> {
+    pub fn list<T: Projection>(&self) -> impl Iterator<Item = &T> {
         self.list_in(&T::RESOURCE)
     }
 
-    pub fn in_namespace<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
+    pub fn in_namespace<'a, T: Projection>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
         self.in_namespace_of(&T::RESOURCE, namespace)
     }
 
@@ -98,13 +98,13 @@ impl View {
     }
 
     /// The objects that name `uid` among their owners, in key order.
-    pub fn owned_by<'a, T: Seen>(&'a self, uid: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+    pub fn owned_by<'a, T: Projection>(&'a self, uid: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
         let table = self.tables.get(&T::RESOURCE).map(|it| it.owned_by(uid));
         table.into_iter().flatten().filter_map(as_type)
     }
 
     /// The objects of a namespace that no owner controls, in key order: what may be adopted.
-    pub fn uncontrolled<'a, T: Seen>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
+    pub fn uncontrolled<'a, T: Projection>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a T> {
         let table = self.tables.get(&T::RESOURCE).map(|it| it.uncontrolled(namespace));
         table.into_iter().flatten().filter_map(as_type)
     }
@@ -166,7 +166,7 @@ impl View {
     }
 
     /// The objects that are on a node, in key order.
-    pub fn on_node<'a, T: Seen>(&'a self, node: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+    pub fn on_node<'a, T: Projection>(&'a self, node: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
         let table = self.tables.get(&T::RESOURCE).map(|it| it.on_node(node));
         table.into_iter().flatten().filter_map(as_type)
     }

@@ -37,7 +37,7 @@ use crate::{
     effects::{Failure, Outcome, WhatNow, perform},
     feed::{Feeds, News},
     queue::Queue,
-    sight::Sight,
+    shared_informers::SharedInformers,
 };
 
 /// Keys whose effects are under way at once.
@@ -57,7 +57,7 @@ const JOURNAL_LINE_CHARS: usize = 300;
 pub async fn run_controller(
     controller: Arc<dyn Controller>,
     client: Client,
-    sight: &Sight,
+    sight: &SharedInformers,
     clock: Clock,
     journal: Arc<JournalBook>,
     shutdown: impl Future<Output = ()> + Send + 'static,
@@ -78,7 +78,7 @@ impl ControllerLoop {
     pub fn new(
         controller: Arc<dyn Controller>,
         client: Client,
-        sight: &Sight,
+        sight: &SharedInformers,
         clock: Clock,
         journal: Arc<JournalBook>,
         shutdown: impl Future<Output = ()> + Send + 'static,
@@ -210,7 +210,7 @@ impl Running {
     fn new(
         controller: Arc<dyn Controller>,
         client: Client,
-        sight: &Sight,
+        sight: &SharedInformers,
         clock: Clock,
         journal: Arc<JournalBook>,
         shutdown: BoxFuture<'static, ()>,

@@ -34,7 +34,7 @@ pub async fn run_dns(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut sight = Sight::new(&client, keeper, journal.queue("dns"));
+    let mut sight = SharedInformers::new(&client, keeper, journal.queue("dns"));
     let mut caretaker = Caretaker::new(client, place, clock, journal);
     loop {
         tokio::select! {
@@ -51,7 +51,7 @@ pub async fn run_dns(
 }
 
 /// What is seen of the cluster.
-struct Sight {
+struct SharedInformers {
     services: Informer<Service>,
     slices: Informer<EndpointSlice>,
     namespaces: Informer<Namespace>,
@@ -63,7 +63,7 @@ struct Sight {
     counts: Arc<QueueCounts>,
 }
 
-impl Sight {
+impl SharedInformers {
     fn new(client: &Client, keeper: Keeper, counts: Arc<QueueCounts>) -> Self {
         Self {
             services: informer(client, SERVICES, |it: &Service| Identity::of(&it.metadata)),

@@ -10,7 +10,7 @@ use std::{
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_reconcile::{Controller, Table, View, Wake, Watch};
 
-use crate::sight::{self, Change, Sight, Subscription};
+use crate::shared_informers::{self, Change, SharedInformers, Subscription};
 
 /// One watch of a controller and what feeds it.
 struct Feed {
@@ -24,7 +24,7 @@ struct Feed {
 }
 
 pub(crate) struct Feeds {
-    sight: Sight,
+    sight: SharedInformers,
     feeds: Vec<Feed>,
     /// Of everything the view holds.
     revision: u64,
@@ -40,7 +40,7 @@ pub(crate) struct News {
 }
 
 impl Feeds {
-    pub(crate) fn new(sight: &Sight, controller: &dyn Controller) -> Self {
+    pub(crate) fn new(sight: &SharedInformers, controller: &dyn Controller) -> Self {
         let mut view = View::default();
         let feeds = controller.watches().into_iter().map(|watch| {
             view.declare(&watch.resource);
@@ -116,7 +116,7 @@ impl Feeds {
         }
         let view = Arc::make_mut(&mut self.view);
         let mut taken = Vec::new();
-        for (feed, sight::News { state, changes }) in told {
+        for (feed, shared_informers::News { state, changes }) in told {
             let Feed { watch, n_lists, is_behind, .. } = &mut self.feeds[feed];
             (*n_lists, *is_behind) = (state.n_lists, state.is_behind);
             let is_everything = changes.is_none();

@@ -23,7 +23,7 @@ mod proxy;
 mod queue;
 mod rewind;
 mod scheduler;
-mod sight;
+mod shared_informers;
 mod signing;
 mod sources;
 mod thinking;
@@ -40,7 +40,7 @@ pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;
 pub use scheduler::run_scheduler;
-pub use sight::Sight;
+pub use shared_informers::SharedInformers;
 pub use signing::{Signer, SigningRequest, run_signing};
 
 /// What time it is. The one clock of a process, or a simulation's.

@@ -362,16 +362,20 @@ fn informer<T: DeserializeOwned + 'static>(
 fn perform(hands: Arc<dyn Hands>, effect: HostEffect) -> BoxFuture<'static, Vec<Event>> {
     let span = span(effect.pod());
     let performed = async move {
-        let work = AssertUnwindSafe(hands.perform(effect.clone())).catch_unwind();
-        match tokio::time::timeout(effect.deadline(), work).await {
+        let deadline = effect.deadline();
+        // Named before it is given away: it may carry what whole Secrets hold.
+        let broken = effect.failed("internal error of the node");
+        let late = effect.failed("context deadline exceeded");
+        let work = AssertUnwindSafe(hands.perform(effect)).catch_unwind();
+        match tokio::time::timeout(deadline, work).await {
             Ok(Ok(events)) => events,
             Ok(Err(_)) => {
                 tracing::error!("a hand broke");
-                vec![effect.failed("internal error of the node")]
+                vec![broken]
             }
             Err(_) => {
-                tracing::warn!("an effect was given up after {:?}", effect.deadline());
-                vec![effect.failed("context deadline exceeded")]
+                tracing::warn!("an effect was given up after {deadline:?}");
+                vec![late]
             }
         }
     };

@@ -15,7 +15,7 @@ use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
 use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode};
 use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
 use corten_proxy::{
-    Event, Existing, Front, Health, Proxy, Stale, Step,
+    Event, Existing, Frontend, Health, Proxy, Stale, Step,
     rules::{Backend, Change, Protocol},
     seen::{EndpointSlice, Service, ServiceCidr},
 };
@@ -39,7 +39,7 @@ pub trait PacketHands: Send + Sync + 'static {
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>>;
     fn forget(&self, stale: BTreeSet<Stale>) -> BoxFuture<'_, Result<usize, String>>;
     /// Forgets every flow of these fronts that goes elsewhere.
-    fn forget_unbound(&self, bound: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>>;
+    fn forget_unbound(&self, bound: BTreeMap<Frontend, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>>;
     /// The ports of the node's addresses that processes of the machine listen at.
     fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>>;
     /// What is answered to load balancers from now on.

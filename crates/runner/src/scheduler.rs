@@ -19,7 +19,7 @@ use corten_client::{
     Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use corten_scheduler::{Effect, Event, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
-use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, sight::REST};
+use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, shared_informers::REST};
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -267,7 +267,7 @@ impl Running {
     }
 }
 
-fn informer<T: Seen>(client: &Client, resource: Resource) -> Informer<T> {
+fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
     let params = InformerParams::all(resource).seeded_by("scheduler");
     Informer::decoding(client.clone(), params, |bytes| {
         let object: T = decode(&bytes)?;

@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    sync::Arc,
     task::{Context, Poll},
 };
 
@@ -17,7 +18,7 @@ use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind};
 use corten_meta::{Key, ObjectMeta};
 use serde::Deserialize;
 
-type Data = BTreeMap<String, Vec<u8>>;
+type Data = BTreeMap<String, Arc<[u8]>>;
 
 /// What is followed now.
 #[derive(Default)]
@@ -80,14 +81,14 @@ fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(Identity, Data), Error> {
     match kind {
         SourceKind::ConfigMap => {
             let object: ConfigMap = decode(bytes)?;
-            let text = object.data.into_iter().flatten().map(|(key, value)| (key, value.into_bytes()));
-            let binary = object.binary_data.into_iter().flatten().map(|(key, value)| (key, value.0));
+            let text = object.data.into_iter().flatten().map(|(key, value)| (key, Arc::from(value.into_bytes())));
+            let binary = object.binary_data.into_iter().flatten().map(|(key, value)| (key, Arc::from(value.0)));
             let it = object.metadata;
             Ok((identity(it.name, it.namespace, it.uid, it.resource_version), text.chain(binary).collect()))
         }
         SourceKind::Secret => {
             let object: Secret = decode(bytes)?;
-            let data = object.data.into_iter().flatten().map(|(key, value)| (key, value.0));
+            let data = object.data.into_iter().flatten().map(|(key, value)| (key, Arc::from(value.0)));
             let it = object.metadata;
             Ok((identity(it.name, it.namespace, it.uid, it.resource_version), data.collect()))
         }

@@ -5,6 +5,7 @@
 //! [`Effect::WakeAt`]. So whoever feeds it first tells all it knows (the initial lists), then ticks.
 
 mod cycle;
+mod entry;
 mod event;
 mod framework;
 mod plugins;
@@ -31,6 +32,7 @@ pub use plugins::PLUGINS;
 pub use seen::{Node, Pod};
 pub use snapshot::Snapshot;
 
+use entry::{Entry, Place};
 use queue::Queue;
 
 /// So many matches of terms and pods are looked at to tell which parked pods one event helps.
@@ -73,40 +75,6 @@ pub struct Scheduler {
     cycle: cycle::Cycle,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
-}
-
-/// One pod that is not finished.
-struct Entry {
-    info: Arc<PodInfo>,
-    place: Place,
-    /// When it was first seen waiting: the start of its `scheduled` step.
-    since: Time,
-    /// The message of the PodScheduled condition as last seen, where that says False.
-    told: Option<String>,
-    /// The pod's conditions as last seen, and in which revision: a merge patch of one must carry them all.
-    conditions: Vec<serde_json::Value>,
-    resource_version: String,
-}
-
-/// Where a pod stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
-    /// In the queue, or gated.
-    Waiting,
-    /// Given to a node here; the API server has not confirmed it yet.
-    Assumed(String),
-    Bound(String),
-    /// Not ours to place, and not placed.
-    Foreign,
-}
-
-impl Place {
-    fn node(&self) -> Option<&str> {
-        match self {
-            Self::Assumed(node) | Self::Bound(node) => Some(node),
-            Self::Waiting | Self::Foreign => None,
-        }
-    }
 }
 
 impl Scheduler {

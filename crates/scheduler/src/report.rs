@@ -4,7 +4,7 @@ use corten_meta::{Retry, Time, shortened};
 use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
-use crate::{Effect, Entry, PLUGINS, PodInfo, Snapshot, cycle::Failure};
+use crate::{Effect, PLUGINS, PodInfo, Snapshot, cycle::Failure, entry::Entry};
 
 const STEP: &str = "scheduled";
 /// So many waits one decision holds: those that turned most nodes down.

@@ -1,9 +1,8 @@
 //! How much of a node a pod asks for.
-//!
-//! As upstream: init containers run one after another, so only the largest counts; one with `restartPolicy: Always`
-//! (a sidecar) stays, and counts beside all that come after it.
 
 use std::collections::BTreeMap;
+
+use corten_api::scheduling::{self, aggregate};
 
 use crate::seen::{Container, PodSpec, Quantities};
 
@@ -54,16 +53,6 @@ impl Amounts {
         }
     }
 
-    /// Of what has a name the other may have thousands of others: they are left out.
-    fn add_those_of_same_name(&mut self, other: &Self) {
-        self.cpu_millis = self.cpu_millis.saturating_add(other.cpu_millis);
-        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
-        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.saturating_add(other.ephemeral_storage_bytes);
-        for (name, sum) in &mut self.extended {
-            *sum = sum.saturating_add(other.extended.get(name).copied().unwrap_or(0));
-        }
-    }
-
     /// Has a sum stopped at the end of all numbers? Then nothing can be taken from it: it is to be added up anew.
     pub(crate) fn is_full(&self) -> bool {
         let named = [self.cpu_millis, self.memory_bytes, self.ephemeral_storage_bytes];
@@ -83,6 +72,12 @@ impl Amounts {
             }
         }
     }
+}
+
+impl scheduling::Amounts for Amounts {
+    fn add(&mut self, other: &Self) {
+        Self::add(self, other);
+    }
 
     fn raise_to(&mut self, other: &Self) {
         self.cpu_millis = self.cpu_millis.max(other.cpu_millis);
@@ -91,6 +86,16 @@ impl Amounts {
         for (name, amount) in &other.extended {
             let most = self.extended.entry(name.clone()).or_default();
             *most = (*most).max(*amount);
+        }
+    }
+
+    /// Of what has a name the other may have thousands of others: they are left out.
+    fn add_of_same_name(&mut self, other: &Self) {
+        self.cpu_millis = self.cpu_millis.saturating_add(other.cpu_millis);
+        self.memory_bytes = self.memory_bytes.saturating_add(other.memory_bytes);
+        self.ephemeral_storage_bytes = self.ephemeral_storage_bytes.saturating_add(other.ephemeral_storage_bytes);
+        for (name, sum) in &mut self.extended {
+            *sum = sum.saturating_add(other.extended.get(name).copied().unwrap_or(0));
         }
     }
 }
@@ -121,21 +126,8 @@ pub(crate) fn guessed(spec: &PodSpec) -> Amounts {
 }
 
 fn of_containers(spec: &PodSpec, amounts: impl Fn(&Container) -> Amounts) -> Amounts {
-    let mut sum = Amounts::default();
-    spec.containers.iter().for_each(|it| sum.add(&amounts(it)));
-    let (mut sidecars, mut init_most) = (Amounts::default(), Amounts::default());
-    for container in &spec.init_containers {
-        let own = amounts(container);
-        let mut together = own.clone();
-        together.add_those_of_same_name(&sidecars);
-        if container.restart_policy == "Always" {
-            sum.add(&own);
-            sidecars.add(&own);
-        }
-        init_most.raise_to(&together);
-    }
-    sum.raise_to(&init_most);
-    sum
+    let init = spec.init_containers.iter().map(|it| (amounts(it), it.restart_policy == "Always"));
+    aggregate(spec.containers.iter().map(&amounts), init)
 }
 
 /// What the pod as a whole asks for goes before the sum of its containers.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::{LabelSelector, Named, ObjectMeta, Quantity, Resource};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::Deserialize;
 
 pub(crate) type Quantities = BTreeMap<String, Quantity>;
@@ -223,7 +223,7 @@ impl Named for Node {
         &self.metadata
     }
 }
-impl Seen for Node {
+impl Projection for Node {
     const RESOURCE: Resource = corten_api::resources::NODES;
 }
 impl Named for Pod {
@@ -231,6 +231,6 @@ impl Named for Pod {
         &self.metadata
     }
 }
-impl Seen for Pod {
+impl Projection for Pod {
     const RESOURCE: Resource = corten_api::resources::PODS;
 }

@@ -3,14 +3,15 @@
 //! One seed is one history. It begins with faults and a script of users and crashes; then faults stop, and the cluster
 //! must converge and fall silent.
 
-mod dice;
-mod heartbeat;
+mod again;
 mod line;
 mod node;
 mod one_revision;
+mod oracle;
 mod script;
+mod seeded_rng;
 mod settled;
-mod truth;
+mod successes;
 mod witness;
 mod workloads;
 mod world;

@@ -20,7 +20,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::dice::Dice;
+use crate::seeded_rng::SeededRng;
 
 /// Where all lines end: the server of the moment, or none while it restarts.
 pub(crate) type Switch = Arc<Mutex<Option<Server>>>;
@@ -47,7 +47,7 @@ pub(crate) struct Line {
     pub(crate) server: Switch,
     pub(crate) who: Identity,
     pub(crate) weather: Arc<Weather>,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SeededRng,
     /// Nothing ever happens on it: for those who only look.
     pub(crate) is_calm: bool,
 }
@@ -162,7 +162,7 @@ impl Line {
         if self.is_calm {
             return response;
         }
-        let (dice, weather) = (Dice::new(self.dice.throw()), self.weather.clone());
+        let (dice, weather) = (SeededRng::new(self.dice.throw()), self.weather.clone());
         let state = Patchy { dice, weather, body: None, again: None };
         response.map(|body| {
             let frames = stream::unfold(Patchy { body: Some(body), ..state }, |mut it| async move {
@@ -180,7 +180,7 @@ impl Transport for Line {
 }
 
 struct Patchy {
-    dice: Dice,
+    dice: SeededRng,
     weather: Arc<Weather>,
     /// None once it has broken off.
     body: Option<Body>,

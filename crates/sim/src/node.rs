@@ -1,5 +1,7 @@
 //! A simulated node: pods that are bound to it start after a while, now and then one is evicted, deleted ones go.
 
+mod heartbeat;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
@@ -18,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
-use crate::{dice::Dice, heartbeat::beat, line::Weather};
+use crate::{line::Weather, node::heartbeat::beat, seeded_rng::SeededRng};
 
 pub(crate) const CPU_MILLIS: i64 = 2400;
 pub(crate) const MEMORY: &str = "8Gi";
@@ -39,7 +41,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SeededRng,
     pub(crate) weather: Arc<Weather>,
 }
 

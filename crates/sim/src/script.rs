@@ -1,18 +1,15 @@
 //! What users and fate do to the cluster while it is watched: a script made from the seed.
 
-use std::time::Duration;
-
 use corten_api::resources::{DEPLOYMENTS, NAMESPACES, PODS};
-use corten_client::{Client, DeleteParams, Error, PatchType};
-use corten_meta::{Key, Retry};
+use corten_client::{Client, DeleteParams, PatchType};
+use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{workloads, world::World};
+use crate::{again::again, workloads, world::World};
 
 const STEPS: u64 = 25;
 const NAMESPACE_NAMES: [&str; 3] = ["default", "a", "b"];
 const DEPLOYMENT_NAMES: [&str; 3] = ["big", "web", "api"];
-const TRIES: u32 = 4;
 
 /// Plays the whole script; gives a line for each thing that was done.
 ///
@@ -138,19 +135,4 @@ async fn delete_pod(world: &World, admin: &Client) -> Result<String, String> {
     let Some(key) = world.dice.pick(&keys) else { return Ok("no pod to delete".into()) };
     let deleted = again(async || admin.delete(&PODS, key, &DeleteParams::default()).await).await?;
     Ok(format!("delete pod {key}: {deleted}"))
-}
-
-/// Tries until there is an answer that does not depend on luck, for a while; says what came of it.
-pub(crate) async fn again<T>(mut call: impl AsyncFnMut() -> Result<T, Error>) -> Result<String, String> {
-    for _ in 0..TRIES {
-        match call().await {
-            Ok(_) => return Ok("done".into()),
-            Err(error) if error.retry() == Retry::Now && !error.is_already_exists() => {}
-            Err(error) if error.retry() == Retry::After => {}
-            Err(Error::Status(status)) if matches!(status.code, 403 | 404 | 409) => return Ok(status.reason.clone()),
-            Err(error) => return Err(format!("the server refuses what is valid: {error}")),
-        }
-        tokio::time::sleep(Duration::from_millis(500)).await;
-    }
-    Ok("given up".into())
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    truth::{Truth, controller, is_over},
+    oracle::{Oracle, controller, is_over},
     workloads,
 };
 
 /// What is not yet as it should be; empty once the cluster has converged.
-pub(crate) fn unsettled(truth: &Truth) -> Vec<String> {
+pub(crate) fn unsettled(truth: &Oracle) -> Vec<String> {
     let mut missing = Vec::new();
     let uids: BTreeSet<&str> = truth.objects.values().filter_map(|it| it["metadata"]["uid"].as_str()).collect();
     for (key, object) in &truth.objects {

@@ -7,7 +7,7 @@ use corten_meta::{ObjectMeta, Resource};
 use parking_lot::Mutex;
 use serde::Deserialize;
 
-use crate::truth::Truth;
+use crate::oracle::Oracle;
 
 /// What one watch was sent, from one version on.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ async fn follow(mut watch: Watch, segments: &Segments) {
 }
 
 /// Compares what was sent with what was stored.
-pub(crate) fn compare(truth: &Truth, plural: &str, segments: &Segments) -> Result<(), String> {
+pub(crate) fn compare(truth: &Oracle, plural: &str, segments: &Segments) -> Result<(), String> {
     for segment in segments.lock().iter() {
         let Some(to) = segment.seen.last() else { continue };
         let stored = truth.revisions(plural, segment.from, *to);

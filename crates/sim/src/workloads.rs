@@ -1,13 +1,11 @@
 //! Stateful sets and jobs in the script, and what must hold of them.
 
-use std::collections::BTreeSet;
-
 use corten_api::resources::{JOBS, STATEFUL_SETS};
 use corten_client::{Client, DeleteParams, PatchType};
 use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{script::again, truth::Truth, world::World};
+use crate::{again::again, oracle::Oracle, successes::is_tracked, world::World};
 
 /// Creates the stateful set, or changes it where it is there.
 pub(crate) async fn stateful_set(world: &World, admin: &Client, namespace: &str) -> Result<String, String> {
@@ -68,7 +66,7 @@ fn template(app: &str, version: u64) -> Value {
 }
 
 /// What is not yet as it should be.
-pub(crate) fn unsettled(truth: &Truth) -> Vec<String> {
+pub(crate) fn unsettled(truth: &Oracle) -> Vec<String> {
     let mut missing = Vec::new();
     for (key, set) in truth.of("statefulsets") {
         let (spec, status) = (&set["spec"], &set["status"]);
@@ -98,41 +96,4 @@ pub(crate) fn unsettled(truth: &Truth) -> Vec<String> {
         missing.push(format!("{key} waits to be counted ({})", pod["status"]["phase"]));
     }
     missing
-}
-
-fn is_tracked(object: &Value) -> bool {
-    let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-    finalizers.into_iter().any(|it| it == "batch.kubernetes.io/job-tracking")
-}
-
-/// Pods that have ended well while their job counted on them, by the job's uid.
-#[derive(Default)]
-pub(crate) struct Successes(std::collections::BTreeMap<String, BTreeSet<String>>);
-
-impl Successes {
-    pub(crate) fn note(&mut self, pod: &Value, owner: Option<&Value>) {
-        let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
-        if let Some(owner) = owner.filter(|it| it["kind"] == "Job" && pod["status"]["phase"] == "Succeeded")
-            && is_tracked(pod)
-        {
-            self.0.entry(text(&owner["uid"])).or_default().insert(text(&pod["metadata"]["uid"]));
-        }
-    }
-
-    /// A job counts no more successes than there were, and when it is complete all that it asked for.
-    pub(crate) fn check(&self, key: &str, job: &Value) -> Result<(), String> {
-        let n_counted = job["status"]["succeeded"].as_u64().unwrap_or(0);
-        let ended = self.0.get(job["metadata"]["uid"].as_str().unwrap_or_default());
-        let n_ended = ended.map_or(0, |it| it.len() as u64);
-        if n_counted > n_ended {
-            return Err(format!("{key} counts {n_counted} pods that succeeded, there were {n_ended}"));
-        }
-        let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-        let is_complete = conditions.into_iter().any(|it| it["type"] == "Complete");
-        let wanted = job["spec"]["completions"].as_u64().unwrap_or(1);
-        if is_complete && n_counted != wanted {
-            return Err(format!("{key} is complete with {n_counted} of {wanted} successes"));
-        }
-        Ok(())
-    }
 }

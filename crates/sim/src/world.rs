@@ -12,18 +12,18 @@ use corten_controllers::CONTROLLERS;
 use corten_meta::{Key, Resource, Time};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{Clock, JournalBook, Sight, run_controller, run_scheduler};
+use corten_runner::{Clock, JournalBook, SharedInformers, run_controller, run_scheduler};
 use corten_scheduler::Scheduler;
 use corten_store::{Store, memory::Memory};
 use parking_lot::Mutex;
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
-    dice::Dice,
     line::{Line, Switch, Weather},
     node::Node,
     one_revision::{Views, Watched},
-    truth::Truth,
+    oracle::Oracle,
+    seeded_rng::SeededRng,
 };
 
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
@@ -32,15 +32,15 @@ const EPOCH_SECONDS: i64 = 1_767_225_600;
 
 pub(crate) struct World {
     pub(crate) seed: u64,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SeededRng,
     pub(crate) weather: Arc<Weather>,
-    pub(crate) truth: Arc<Mutex<Truth>>,
+    pub(crate) truth: Arc<Mutex<Oracle>>,
     pub(crate) start: Instant,
     pub(crate) journal: Arc<JournalBook>,
     store: Arc<Memory>,
     server: Switch,
     clock: Clock,
-    uids: Dice,
+    uids: SeededRng,
     views: Views,
     /// The scheduler, the nodes' agents and the controllers, by name.
     components: Vec<(String, JoinHandle<()>)>,
@@ -64,7 +64,7 @@ impl World {
     pub(crate) async fn begin(seed: u64) -> Result<Self, String> {
         let start = Instant::now();
         let store = Arc::new(Memory::new());
-        let truth = Arc::new(Mutex::new(Truth::default()));
+        let truth = Arc::new(Mutex::new(Oracle::default()));
         let everything = corten_store::Range::prefix("/registry/");
         let mut changes = store
             .watch(everything, store.revision())
@@ -78,7 +78,7 @@ impl World {
         });
         let mut world = Self {
             seed,
-            dice: Dice::of(seed, "world"),
+            dice: SeededRng::of(seed, "world"),
             weather: Arc::default(),
             truth,
             start,
@@ -86,7 +86,7 @@ impl World {
             store,
             server: Arc::default(),
             clock: Arc::new(move || Time::from_unix_seconds(EPOCH_SECONDS).after(start.elapsed())),
-            uids: Dice::of(seed, "uids"),
+            uids: SeededRng::of(seed, "uids"),
             views: Views::default(),
             components: vec![("witness".into(), witness)],
             n_begun: 0,
@@ -162,7 +162,7 @@ impl World {
     }
 
     fn line(&self, name: &str, who: Identity, is_calm: bool) -> Client {
-        let dice = Dice::of(self.seed, &format!("{name}#{}", self.n_begun));
+        let dice = SeededRng::of(self.seed, &format!("{name}#{}", self.n_begun));
         let line = Line { server: self.server.clone(), who, weather: self.weather.clone(), dice, is_calm };
         // Below the longest a line takes, so that deadlines are met with too.
         line.client().with_deadline(Duration::from_secs(8))
@@ -178,7 +178,7 @@ impl World {
             let client = self.line(name, Identity::new(user, &groups), false);
             // A sight of its own: each loop is as far behind as its own line makes it.
             let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
-            let sight = Sight::new(self.line(&format!("the sight of {name}"), sees_as, false));
+            let sight = SharedInformers::new(self.line(&format!("the sight of {name}"), sees_as, false));
             let controller = Arc::new(Watched::new(make(), self.views.clone()));
             tokio::spawn(async move {
                 let seeing = sight.clone().run(std::future::pending());
@@ -190,7 +190,7 @@ impl World {
             tokio::spawn(run_scheduler(Scheduler::new(config), client, clock, journal, never))
         } else {
             let who = Identity::new(format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
-            let dice = Dice::of(self.seed, &format!("node {name} {}", self.n_begun));
+            let dice = SeededRng::of(self.seed, &format!("node {name} {}", self.n_begun));
             let client = self.line(name, who, false);
             let node = Node { name: name.to_owned(), client, clock, dice, weather: self.weather.clone() };
             tokio::spawn(node.run())

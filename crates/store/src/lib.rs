@@ -8,7 +8,6 @@ pub mod backend;
 pub mod conformance;
 mod mvcc;
 mod snapshot;
-mod watch;
 mod window;
 
 use std::{future::Future, ops::Bound, pin::Pin};

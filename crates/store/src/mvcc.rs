@@ -1,6 +1,8 @@
 //! What every engine that keeps its keys in memory shares: the newest snapshot, the window of changes that led to it,
 //! and the cursors of those who watch, behind one lock that is never held across I/O.
 
+mod watch;
+
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use bytes::Bytes;
@@ -8,8 +10,8 @@ use parking_lot::RwLock;
 
 use crate::{
     Change, Changes, Entry, Error, Limits, Page, Range, Revision,
+    mvcc::watch::{Cursors, Watch},
     snapshot::Snapshot,
-    watch::{Cursors, Watch},
     window::Window,
 };
 

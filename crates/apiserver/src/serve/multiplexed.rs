@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{
     Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous,
-    leftover::Leftover, peer_of, turn::Turn,
+    leftover::Leftover, peer_of, self_wake::Turn,
 };
 
 /// So much is collected before it is written in the middle of a round.

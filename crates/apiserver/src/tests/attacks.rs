@@ -11,7 +11,7 @@ use super::{
     https::{Running, request, running, serving, text},
     server,
 };
-use crate::{Config, Limits, limits::Room};
+use crate::{Config, Limits, limits::Budget};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -242,7 +242,7 @@ async fn who_reads_nothing_holds_up_nobody() {
 #[tokio::test(start_paused = true)]
 async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
     const KIB: usize = 1024;
-    let room = Room::new(Limits { body_bytes: 40 * KIB, watches: 0, ..Limits::default() });
+    let room = Budget::new(Limits { body_bytes: 40 * KIB, watches: 0, ..Limits::default() });
     // A quarter is for one user.
     let first = room.for_body("a", 8 * KIB).await.expect("there is room");
     assert!(room.for_body("a", 2 * KIB).await.is_ok());
@@ -264,7 +264,7 @@ async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
 
 #[test]
 fn places_for_watches_are_shared() {
-    let room = Room::new(Limits { body_bytes: 0, watches: 6, ..Limits::default() });
+    let room = Budget::new(Limits { body_bytes: 0, watches: 6, ..Limits::default() });
     let place = |user: &str| room.for_watch(user);
     let held: Vec<_> = ["a", "a", "a", "b", "b", "c"].map(place).into_iter().collect::<Result<_, _>>().expect("six");
     assert!(place("d").is_err(), "there are no more");

@@ -18,7 +18,7 @@ use super::{
     metadata, respond,
     target::Target,
     update::{MakeOwned, Part, change_owned},
-    write::{self, ATTEMPTS, Asked, Written},
+    write::{self, ATTEMPTS, WriteRequest, Written},
 };
 use crate::context::Context;
 
@@ -76,7 +76,7 @@ async fn created(
     let json = if ctx.dry_run() {
         write::pretend(ctx, target, &object, None)?
     } else {
-        let asked = Asked { ctx, target, operation: corten_admission::Operation::Create, old: None };
+        let asked = WriteRequest { ctx, target, operation: corten_admission::Operation::Create, old: None };
         match write::put(&asked, &object, 0).await? {
             Written::Done(json) => json,
             Written::Conflict => return Ok(None),

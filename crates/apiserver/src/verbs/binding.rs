@@ -10,7 +10,7 @@ use super::{
     body, metadata,
     target::Target,
     update::{Part, change},
-    write::Asked,
+    write::WriteRequest,
 };
 use crate::context::Context;
 
@@ -42,7 +42,7 @@ pub(crate) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response,
 
 async fn assign(ctx: &mut Context, target: &Target, mut binding: Value) -> Result<Response, Status> {
     metadata::place(&mut binding, target, "")?;
-    let asked = Asked { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut binding).await?;
     asked.validate(&binding).await?;
     let violations = violations(&binding);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     body, managed, metadata, respond,
     target::Target,
-    write::{self, Asked, Written},
+    write::{self, WriteRequest, Written},
 };
 use crate::context::Context;
 
@@ -38,7 +38,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         if revision > 0 {
             return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
         }
-        let asked = Asked { ctx, target: &target, operation: Operation::Create, old: None };
+        let asked = WriteRequest { ctx, target: &target, operation: Operation::Create, old: None };
         match write::put(&asked, &object, 0).await? {
             Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
@@ -64,7 +64,7 @@ pub(crate) async fn prepared(
     let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
     kind.policy.prepare_create(&mut object);
     corten_schema::complete(kind.schema, &mut object);
-    let asked = Asked { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
     asked.complete(&mut object)?;
     managed::put(&mut object, &owners);

@@ -13,7 +13,7 @@ use super::{
     metadata::{self, FOREGROUND, ORPHAN},
     respond,
     target::Target,
-    write::{self, ATTEMPTS, Asked, Written},
+    write::{self, ATTEMPTS, WriteRequest, Written},
 };
 use crate::context::Context;
 
@@ -61,7 +61,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
         let current = target.current(ctx)?;
         options.check(target, &current)?;
         let old = current.draft();
-        let asked = Asked { ctx, target, operation: Operation::Delete, old: Some(&old) };
+        let asked = WriteRequest { ctx, target, operation: Operation::Delete, old: Some(&old) };
         asked.admit(&mut Value::Null).await?;
         asked.validate(&Value::Null).await?;
         match step(ctx, target, options, &old) {

@@ -17,7 +17,7 @@ use super::{
     delete_options::DeleteOptions,
     target::Target,
     update::{Make, Part, change},
-    write::Asked,
+    write::WriteRequest,
 };
 use crate::context::Context;
 
@@ -32,7 +32,7 @@ pub(crate) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     super::metadata::place(&mut eviction, target, "")?;
-    let asked = Asked { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut eviction).await?;
     asked.validate(&eviction).await?;
     let mut options = DeleteOptions::of(&eviction["deleteOptions"])?;

@@ -7,7 +7,7 @@ use corten_meta::{Resource, Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{body, target::Target, write::Asked};
+use super::{body, target::Target, write::WriteRequest};
 use crate::context::Context;
 
 const KIND: &str = "TokenRequest";
@@ -30,7 +30,7 @@ pub(crate) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
     metadata.insert("name".into(), json!(target.name));
     metadata.insert("namespace".into(), json!(target.namespace));
     metadata.insert("creationTimestamp".into(), json!(ctx.state.now().to_string()));
-    let asked = Asked { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut request).await?;
     asked.validate(&request).await?;
 

@@ -17,7 +17,7 @@ use super::{
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
-    write::{self, ATTEMPTS, Asked, Written},
+    write::{self, ATTEMPTS, WriteRequest, Written},
 };
 use crate::context::Context;
 
@@ -99,7 +99,7 @@ pub(super) async fn change_owned(
         if ctx.dry_run() {
             return write::pretend(ctx, target, &new, Some(current.revision));
         }
-        let asked = Asked { ctx, target, operation: Operation::Update, old: Some(&old) };
+        let asked = WriteRequest { ctx, target, operation: Operation::Update, old: Some(&old) };
         if is_over(target.kind, &new) {
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
@@ -187,7 +187,7 @@ async fn prepared(
         managed::put(&mut new, &tracked.text);
         None
     };
-    let request = Asked { ctx, target, operation: Operation::Update, old: Some(old) };
+    let request = WriteRequest { ctx, target, operation: Operation::Update, old: Some(old) };
     request.admit(&mut new).await?;
     if part == Part::Main {
         request.complete(&mut new)?;

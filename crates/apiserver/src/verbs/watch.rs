@@ -11,7 +11,7 @@ use corten_cacher::{
     answer,
     body::{BoxError, Response},
     codec::{Form, partial, table},
-    watch_cache::{FellBehind, Matcher, Seen, Snapshot, Start, Stored, Watcher, versions},
+    watch_cache::{EventType, FellBehind, Matcher, Snapshot, Start, Stored, Watcher, versions},
 };
 use corten_kinds::Kind;
 use corten_meta::{Status, Violation};
@@ -329,8 +329,8 @@ impl Frames {
                 continue;
             }
             match self.form {
-                Form::Object => versions::write_frame(self.kind, Seen::Added, object, object.revision, &mut out),
-                _ => out.extend_from_slice(&self.transformed(Seen::Added, object, object.revision)),
+                Form::Object => versions::write_frame(self.kind, EventType::Added, object, object.revision, &mut out),
+                _ => out.extend_from_slice(&self.transformed(EventType::Added, object, object.revision)),
             }
             if out.len() >= PIECE_BYTES {
                 self.initial = Some(initial);
@@ -347,7 +347,7 @@ impl Frames {
     }
 
     /// The event for clients that asked for tables or metadata.
-    fn transformed(&mut self, seen: Seen, subject: &Stored, revision: Revision) -> Bytes {
+    fn transformed(&mut self, seen: EventType, subject: &Stored, revision: Revision) -> Bytes {
         let mut object = subject.parse();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let object = match self.form {

@@ -31,7 +31,7 @@ pub(super) enum Written {
 }
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
-pub(super) async fn put(asked: &Asked<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
+pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
     let value = bounded(asked.ctx, asked.target, object)?;
     let attributes = asked.attributes();
     let write = Write { request: &attributes, reservations: &asked.ctx.reservations, new: Some(object) };
@@ -49,7 +49,7 @@ pub(super) async fn put(asked: &Asked<'_>, object: &Value, expected: Revision) -
 }
 
 struct Put<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a WriteRequest<'a>,
     value: Bytes,
     expected: Revision,
 }
@@ -111,7 +111,7 @@ pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<
 }
 
 /// Deletes the object if its last change was at `expected`. True where it did.
-pub(super) async fn remove(asked: &Asked<'_>, expected: Revision) -> Result<bool, Status> {
+pub(super) async fn remove(asked: &WriteRequest<'_>, expected: Revision) -> Result<bool, Status> {
     let (ctx, target) = (asked.ctx, asked.target);
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
     let mut txn = Txn {
@@ -223,14 +223,14 @@ fn failed(error: &corten_store::Error) -> Status {
 }
 
 /// One write as admission sees it.
-pub(super) struct Asked<'a> {
+pub(super) struct WriteRequest<'a> {
     pub(super) ctx: &'a Context,
     pub(super) target: &'a Target,
     pub(super) operation: corten_admission::Operation,
     pub(super) old: Option<&'a Value>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> WriteRequest<'a> {
     fn attributes(&self) -> Attributes<'a> {
         Attributes {
             cluster: self.ctx.state.cluster(),

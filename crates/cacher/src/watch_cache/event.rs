@@ -20,23 +20,23 @@ pub struct Event {
     frames: Mutex<Frames>,
 }
 
-/// What is sent of an event, one for each [`Seen`]: kept while many watchers are likely to ask.
+/// What is sent of an event, one for each [`EventType`]: kept while many watchers are likely to ask.
 #[derive(Debug, Default)]
 struct Frames {
     kept: [Option<Bytes>; 3],
-    of_views: Vec<(&'static Resource, Seen, Bytes)>,
+    of_views: Vec<(&'static Resource, EventType, Bytes)>,
     is_old: bool,
 }
 
 /// What a watcher makes of an event: with a selector, an object that stops matching is gone for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum EventType {
     Added,
     Modified,
     Deleted,
 }
 
-impl Seen {
+impl EventType {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -52,25 +52,25 @@ impl Event {
     }
 
     /// What it is for a watcher with these selectors; `None` where it never saw the object.
-    pub fn seen_by(&self, matcher: &Matcher) -> Option<Seen> {
+    pub fn seen_by(&self, matcher: &Matcher) -> Option<EventType> {
         let now = self.object.as_ref().is_some_and(|it| matcher.matches(it));
         let before = self.previous.as_ref().is_some_and(|it| matcher.matches(it));
         match (before, now) {
-            (false, true) => Some(Seen::Added),
-            (true, true) => Some(Seen::Modified),
-            (true, false) => Some(Seen::Deleted),
+            (false, true) => Some(EventType::Added),
+            (true, true) => Some(EventType::Modified),
+            (true, false) => Some(EventType::Deleted),
             (false, false) => None,
         }
     }
 
     /// The object the event speaks of: the newest, or for a deletion the last.
-    pub fn subject(&self, seen: Seen) -> &Arc<Stored> {
-        let subject = if seen == Seen::Deleted { &self.previous } else { &self.object };
+    pub fn subject(&self, seen: EventType) -> &Arc<Stored> {
+        let subject = if seen == EventType::Deleted { &self.previous } else { &self.object };
         subject.as_ref().expect("seen_by found it there")
     }
 
     /// The event as every JSON watcher gets it, encoded for the first that asks.
-    pub fn frame(&self, seen: Seen) -> Bytes {
+    pub fn frame(&self, seen: EventType) -> Bytes {
         let mut frames = self.frames.lock();
         if let Some(kept) = &frames.kept[seen as usize] {
             return kept.clone();
@@ -83,7 +83,7 @@ impl Event {
     }
 
     /// As [`Self::frame`], in the form of `asked`: the stored one, or a view of it.
-    pub fn frame_as(&self, seen: Seen, asked: &'static Kind) -> Bytes {
+    pub fn frame_as(&self, seen: EventType, asked: &'static Kind) -> Bytes {
         if asked.view_of.is_none() {
             return self.frame(seen);
         }
@@ -114,13 +114,13 @@ impl Event {
 }
 
 /// `{"type":"ADDED","object":{...}}` and a line feed.
-pub(crate) fn frame(seen: Seen, subject: &Stored, revision: Revision) -> Bytes {
+pub(crate) fn frame(seen: EventType, subject: &Stored, revision: Revision) -> Bytes {
     let mut out = Vec::with_capacity(subject.value.len() + VERSION_BYTES + 40);
     write_frame(seen, subject, revision, &mut out);
     out.into()
 }
 
-fn write_frame(seen: Seen, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
+fn write_frame(seen: EventType, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"type":""#);
     out.extend_from_slice(seen.as_str().as_bytes());
     out.extend_from_slice(br#"","object":"#);

@@ -36,7 +36,7 @@ use tokio::sync::Notify;
 
 pub use announced::Announcement;
 pub use encode::{encode, encode_text};
-pub use event::Seen;
+pub use event::EventType;
 pub use feed::Feed;
 pub use layout::{head, key_of, prefix_of};
 pub use matcher::Matcher;

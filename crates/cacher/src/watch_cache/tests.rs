@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_kinds::by_path;
 use corten_store::{Entry, Operation, Outcome, Range, Revision, Store, Txn, memory::Memory};
 
-use super::{Caches, Feed, Matcher, ResourceCache, Seen, Start, Watcher, feed, log::Window, resource::Change};
+use super::{Caches, EventType, Feed, Matcher, ResourceCache, Start, Watcher, feed, log::Window, resource::Change};
 
 /// A small generator of numbers: the same from the same seed.
 struct Dice(u64);
@@ -101,8 +101,8 @@ impl Observer {
                 self.last = event.revision;
                 let key = event.subject(seen).key.to_string();
                 let known = self.believes.contains_key(&key);
-                assert_eq!(known, seen != Seen::Added, "{key} {seen:?} for {:?}", self.selector);
-                if seen == Seen::Deleted {
+                assert_eq!(known, seen != EventType::Added, "{key} {seen:?} for {:?}", self.selector);
+                if seen == EventType::Deleted {
                     self.believes.remove(&key);
                 } else {
                     let json = String::from_utf8(event.frame(seen).to_vec()).expect("JSON is text");

@@ -8,7 +8,7 @@ use corten_meta::depth;
 use corten_store::Revision;
 use serde_json::Value;
 
-use crate::watch_cache::{Seen, Stored, head, spliced};
+use crate::watch_cache::{EventType, Stored, head, spliced};
 
 /// The object as the store has it.
 pub fn to_stored(asked: &Kind, object: &mut Value) {
@@ -72,7 +72,7 @@ pub fn write_item(asked: &Kind, object: &Stored, out: &mut Vec<u8>) {
 }
 
 /// An event's frame in the asked form.
-pub fn write_frame(asked: &Kind, seen: Seen, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
+pub fn write_frame(asked: &Kind, seen: EventType, subject: &Stored, revision: Revision, out: &mut Vec<u8>) {
     out.extend_from_slice(br#"{"type":""#);
     out.extend_from_slice(seen.as_str().as_bytes());
     out.extend_from_slice(br#"","object":"#);

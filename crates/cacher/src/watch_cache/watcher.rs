@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::{
     Matcher, Snapshot,
-    event::{Event, Seen},
+    event::{Event, EventType},
     log::{Few, Log},
     matcher::Scope,
     resource::Lanes,
@@ -65,7 +65,7 @@ impl Watcher {
     }
 
     /// The next events it can see, without waiting; empty where there is none.
-    pub fn ready(&mut self) -> Result<Few<(Arc<Event>, Seen)>, FellBehind> {
+    pub fn ready(&mut self) -> Result<Few<(Arc<Event>, EventType)>, FellBehind> {
         loop {
             let events: Few<Arc<Event>> = if self.backlog.is_empty() {
                 let events = self.log.read(self.place, BATCH).map_err(|_| FellBehind)?;

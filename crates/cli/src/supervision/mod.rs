@@ -11,16 +11,9 @@
 //! Both keep the same [`Record`], and [`back_off`] decides for both. Whoever looks after the node can be killed, too: the
 //! node goes on, and the next `corten up` gives it a new one.
 
-pub(crate) mod back_off;
-pub(crate) mod last_words;
 mod parent;
-pub(crate) mod record;
 mod service;
 mod systemd;
-
-pub(crate) use parent::watch;
-pub(crate) use record::{BEGINS_ANEW, Record};
-pub(crate) use service::{note_end_of_service, start_as_service};
 
 use std::{
     os::unix::process::ExitStatusExt as _,
@@ -30,10 +23,17 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_meta::{MicroTime, Time};
-use record::How;
+
+use crate::{
+    command_line::CommandLine,
+    node_process::NodeProcess,
+    node_record::{How, Record, back_off},
+    output,
+};
 use systemd::Unit;
 
-use crate::{command_line::CommandLine, node_process::NodeProcess, output};
+pub(crate) use parent::watch;
+pub(crate) use service::{note_end_of_service, start_as_service};
 
 /// Ends whoever gives a node up: systemd is told by it not to start again (`EX_UNAVAILABLE` of `sysexits.h`).
 pub(crate) const GAVE_UP: u8 = 69;

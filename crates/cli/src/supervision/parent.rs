@@ -16,13 +16,12 @@ use corten_host::Process;
 use rustix::{fs::Mode, process::Signal};
 use tokio::signal::unix::{self, SignalKind, signal};
 
-use super::{
-    GAVE_UP,
-    back_off::Next,
-    how_of, last_words,
-    record::{Begun, How, Record},
+use super::{GAVE_UP, how_of};
+use crate::{
+    node_process::NodeProcess,
+    node_record::{Begun, How, Record, back_off::Next, last_words},
+    output,
 };
-use crate::{node_process::NodeProcess, output};
 
 /// Less likely than any container to be killed for want of memory, as a kubelet.
 const OOM_SCORE: &str = "-999";

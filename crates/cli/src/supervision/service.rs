@@ -10,13 +10,12 @@ use std::{
 use anyhow::{Context, Result};
 use corten_host::notify_service_manager;
 
-use super::{
-    GAVE_UP,
-    back_off::Next,
-    last_words,
-    record::{How, Record, signal_number},
+use super::GAVE_UP;
+use crate::{
+    node_process::NodeProcess,
+    node_record::{How, Record, back_off::Next, last_words, signal_number},
+    output,
 };
-use crate::{node_process::NodeProcess, output};
 
 /// What is to be done before the node.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
-use crate::{Verb, output};
+use crate::{Verb, output, verb::whole_command};
 
 pub(crate) const VERB: Verb = Verb {
     name: "completion",
@@ -25,7 +25,7 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let shell: &Shell = matches.get_one("shell").context("clap requires a shell")?;
     let mut script = Vec::new();
-    clap_complete::generate(*shell, &mut crate::whole_command(), "corten", &mut script);
+    clap_complete::generate(*shell, &mut whole_command(), "corten", &mut script);
     output::text(&String::from_utf8(script).context("clap writes UTF-8")?)?;
     Ok(ExitCode::SUCCESS)
 }

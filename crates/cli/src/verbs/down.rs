@@ -11,9 +11,10 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::{
     Verb,
     node_process::{self, GRACE, NodeProcess},
+    node_record::Record,
     output,
     progress::Progress,
-    supervision::{self, Record},
+    supervision,
     turn::Turn,
 };
 

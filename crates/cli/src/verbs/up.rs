@@ -19,11 +19,13 @@ use crate::{
     failure::Failure,
     node_options,
     node_process::{self, NodeProcess, command_for},
+    node_record::{Record, last_words},
     output, own_kubeconfig,
     progress::Progress,
-    supervision::{self, Record, Started, last_words},
+    shell::quoted,
+    supervision::{self, Started},
     turn::Turn,
-    why::{self, quoted},
+    why,
 };
 
 pub(crate) const VERB: Verb = Verb {

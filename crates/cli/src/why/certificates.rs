@@ -12,8 +12,8 @@ use corten_host::Layout;
 use corten_meta::Time;
 use x509_parser::{pem::Pem, prelude::FromDer as _};
 
-use super::{command::quoted, render::duration, survey::Group};
-use crate::node_process::command_for;
+use super::{duration::duration, survey::Group};
+use crate::{node_process::command_for, shell::quoted};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// With less left, or with a tenth of its life, a certificate should have been replaced.

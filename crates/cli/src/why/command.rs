@@ -1,5 +1,7 @@
 //! Commands that can be pasted: quoted for a POSIX shell, with the namespace where there is one.
 
+use crate::shell::quoted;
+
 /// `kubectl WORDS -n NAMESPACE`.
 pub(super) fn kubectl(namespace: &str, words: &[&str]) -> String {
     let mut command = String::from("kubectl");
@@ -17,15 +19,6 @@ pub(super) fn kubectl(namespace: &str, words: &[&str]) -> String {
 /// A merge patch of one object.
 pub(super) fn merge(namespace: &str, subject: &str, patch: &serde_json::Value) -> String {
     kubectl(namespace, &["patch", subject, "--type=merge", "-p", &patch.to_string()])
-}
-
-/// As a shell reads it back as one word.
-pub(crate) fn quoted(word: &str) -> String {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./:=,@%+".contains(it);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

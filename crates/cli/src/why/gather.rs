@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use super::{
     Account, State,
-    account::{Cause, items, one_line, text},
-    findings::{self, Findings, refusal},
+    account::Cause,
+    fields::{items, one_line, text},
+    findings::{self, found::Findings, refusal},
     pod_steps,
     reader::{Answer, Reader},
-    survey::DEFECTS,
 };
 
 /// Deeper chains of causes than this do not fit a screen.
@@ -34,6 +34,9 @@ const NOT_READY: [&str; 6] =
 /// What matters of an object that is deleted; what it once waited for to run does not.
 const LEAVING: [&str; 5] =
     ["AddressesInUse", "ClaimInUse", "FinalizerRemains", "NamespaceContentRemaining", "VolumeBound"];
+
+/// Waits for loops that do not do their work.
+pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
 
 /// Explains one object.
 ///

@@ -8,22 +8,21 @@ use corten_reconcile::Actor;
 use serde::Serialize;
 
 use super::{
-    account::one_line,
     certificates,
-    command::quoted,
+    duration::duration,
+    fields::one_line,
     remedy::{self, Remedy},
-    render::duration,
     survey::Group,
 };
 use crate::{
     NodeName,
     failure::Failure,
-    node_process::{NodeProcess, RUN_DIR, command_for, is_held},
+    node_folders::RUN_DIR,
+    node_process::{NodeProcess, command_for, is_held},
+    node_record::{End, How, Record, back_off},
     output,
-    supervision::{
-        self, Record, back_off,
-        record::{End, How},
-    },
+    shell::quoted,
+    supervision,
 };
 
 /// A cluster that does not run; with `-o json` it is printed as it stands.
@@ -171,7 +170,7 @@ fn outage(record: &Record, layout: &Layout, has_just_ended: bool, n_sandboxes: u
         actor = Actor::Operator;
     }
     Some(Outage {
-        api_version: super::API_VERSION,
+        api_version: super::explain::API_VERSION,
         kind: "Outage",
         summary: format!("corten {}", end.how.words()),
         reason,
@@ -244,7 +243,7 @@ fn notice(record: &Record, now: Time) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
-        node_process::DATA_DIR,
+        node_folders::DATA_DIR,
         why::{Look, render_outage},
     };
 

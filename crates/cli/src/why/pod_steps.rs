@@ -7,8 +7,8 @@ use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use serde_json::Value;
 
 use super::{
-    account::{condition, text, time},
-    render::duration,
+    duration::duration,
+    fields::{condition, text, time},
 };
 
 /// The kubelet's step that ends a Pod.

@@ -306,5 +306,5 @@ impl<'a> Reader<'a> {
 /// Of `[+]ping ok` and `[-]etcd-readiness failed: the store cannot write`, the checks that failed.
 fn unready_checks(answer: &str) -> String {
     let failed: Vec<&str> = answer.lines().filter_map(|it| it.trim().strip_prefix("[-]")).collect();
-    if failed.is_empty() { super::account::one_line(answer) } else { failed.join("; ") }
+    if failed.is_empty() { super::fields::one_line(answer) } else { failed.join("; ") }
 }

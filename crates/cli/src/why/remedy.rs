@@ -4,8 +4,7 @@ use std::path::Path;
 
 use corten_host::Layout;
 
-use super::command::quoted;
-use crate::node_process::command_for;
+use crate::{node_process::command_for, shell::quoted};
 
 /// A known cause.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,17 +7,19 @@ mod outage;
 mod page;
 mod survey;
 
-pub(crate) use outage::render as render_outage;
-pub(crate) use survey::render as render_survey;
-
 use corten_meta::Time;
 use corten_reconcile::{Actor, Step, StepState, Wait};
-use page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW};
 
 use super::{
     Account, Explanation, State,
-    account::{Follows as _, Root, one_line},
+    account::{Follows as _, Root},
+    duration::duration,
+    fields::one_line,
 };
+use page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW};
+
+pub(crate) use outage::render as render_outage;
+pub(crate) use survey::render as render_survey;
 
 /// How much is drawn together.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -227,17 +229,5 @@ fn verdict(page: &mut Page, explanation: &Explanation, root: Option<&Root<'_>>, 
     }
     for hidden in explanation.unknown.iter().take(3) {
         page.push(Line::new(0, &**hidden).labelled("not known:").cut().dropped(1));
-    }
-}
-
-/// `0.3s`, `12s`, `4m05s`, `3h10m`, `2d`: short, because it stands in a column.
-pub(crate) fn duration(duration: std::time::Duration) -> String {
-    let seconds = duration.as_secs();
-    match seconds {
-        0..=9 => format!("{:.1}s", duration.as_secs_f64()),
-        10..=119 => format!("{seconds}s"),
-        120..=7_199 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        7_200..=172_799 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{}d", seconds / 86_400),
     }
 }

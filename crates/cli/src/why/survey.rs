@@ -3,6 +3,8 @@
 //! Looking is cheap and explaining is not: what looks well by its status is passed over or comes last, what belongs to
 //! something that does not look well is left to that, and of the rest a bounded number is explained.
 
+use crate::why::gather::DEFECTS;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_client::Error;
@@ -13,9 +15,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Explanation, State,
-    account::{key_of, one_line},
-    explain, gather,
+    Explanation, State, explain,
+    fields::{key_of, one_line},
+    gather,
     reader::Reader,
     suspects::{self, Found, Suspects},
 };
@@ -86,9 +88,6 @@ pub(crate) struct Subject {
     pub(crate) namespace: String,
 }
 
-/// Waits for loops that do not do their work.
-pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
-
 /// What somebody wants to be so: it waits for a person and is nobody's trouble.
 const WISHED: [&str; 4] = ["DeploymentPaused", "JobSuspended", "NoDisruptionsAllowed", "Suspended"];
 
@@ -139,7 +138,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     }
     let n_left_for_well = EXPLAINED_MAX.saturating_sub(unwell.len());
     Ok(Survey {
-        api_version: super::API_VERSION,
+        api_version: super::explain::API_VERSION,
         kind: "Survey",
         namespace: namespace.to_owned(),
         groups,

@@ -10,7 +10,7 @@ use corten_reconcile::Journal;
 use serde_json::Value;
 
 use super::{
-    account::{condition, items, key_of, text},
+    fields::{condition, items, key_of, text},
     findings::{conditions, effects, jobs, selectors, services, traffic},
     reader::Reader,
 };

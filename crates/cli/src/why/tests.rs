@@ -11,9 +11,9 @@ use corten_meta::{Key, Resource, Status, Time};
 use serde_json::{Value, json};
 
 use super::{
-    Explanation, Look, Reader,
-    account::{items, key_of, text},
-    explain, missing,
+    Explanation, Look, Reader, explain,
+    fields::{items, key_of, text},
+    missing,
     reader::{Answer, Source},
     render, render_survey, survey,
 };

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use corten_client::Error;
 
-use super::{command::quoted, outage::Life};
-use crate::failure::Failure;
+use super::outage::Life;
+use crate::{failure::Failure, shell::quoted};
 
 /// Words of the client, what they mean for who reads them, and the command that says more; `HOST` and `SERVER` are the server's.
 const CAUSES: [(&str, &str, &str); 8] = [

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use corten_api::resources;
 use corten_kinds::reserved::Host;
 use corten_meta::{Key, Named, ObjectMeta, Resource, address::Cidr};
-use corten_reconcile::{Actor, Seen, View, Wait};
+use corten_reconcile::{Actor, Projection, View, Wait};
 use serde::Deserialize;
 
 use super::request::Serving;

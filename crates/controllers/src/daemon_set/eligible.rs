@@ -1,8 +1,7 @@
 //! Which nodes a daemon set's pods may run on: node name, node selector, required node affinity and taints.
 
-use std::collections::BTreeSet;
-
-use corten_meta::{LabelSelector, Selector, selector::Requirement};
+use corten_api::scheduling::{node_field, requirement_holds, term_matches};
+use corten_meta::{LabelSelector, Selector};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,9 +24,19 @@ pub(super) struct Eligible {
     tolerations: Vec<Toleration>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Term {
-    labels: Selector,
-    fields: Selector,
+    match_expressions: Vec<Requirement>,
+    match_fields: Vec<Requirement>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Requirement {
+    key: String,
+    operator: String,
+    values: Vec<String>,
 }
 
 /// As upstream: daemons stay on nodes that are in trouble, and come to nodes that take no other pods.
@@ -68,7 +77,8 @@ impl Eligible {
         Self {
             node_name: spec["nodeName"].as_str().unwrap_or_default().to_owned(),
             labels: labels.selector(),
-            terms: terms.map(|it| it.iter().map(Term::read).collect()),
+            // A term that cannot be read has no requirement, and matches no node.
+            terms: terms.map(|it| it.iter().map(|it| Term::deserialize(it).unwrap_or_default()).collect()),
             tolerations,
         }
     }
@@ -92,35 +102,16 @@ impl Eligible {
 }
 
 impl Term {
-    fn read(term: &Value) -> Self {
-        Self { labels: requirements(&term["matchExpressions"]), fields: requirements(&term["matchFields"]) }
-    }
-
-    /// An empty term matches nothing.
     fn matches(&self, node: &DaemonNode) -> bool {
-        let name = [("metadata.name".to_owned(), node.metadata.name.clone())].into();
-        !(self.labels.is_empty() && self.fields.is_empty())
-            && self.labels.matches(&node.metadata.labels)
-            && self.fields.matches(&name)
+        let label = |key: &str| node.metadata.labels.get(key).map(|it| &**it);
+        let labels = self.match_expressions.iter().map(|it| it.holds(label(&it.key)));
+        let fields = self.match_fields.iter().map(|it| it.holds(node_field(&it.key, &node.metadata.name)));
+        term_matches(labels.chain(fields))
     }
 }
 
-fn requirements(list: &Value) -> Selector {
-    Selector(list.as_array().into_iter().flatten().map(requirement).collect())
-}
-
-/// An operator that validation would have refused matches nothing.
-fn requirement(entry: &Value) -> Requirement {
-    let key = entry["key"].as_str().unwrap_or_default().to_owned();
-    let values: BTreeSet<String> = Deserialize::deserialize(&entry["values"]).unwrap_or_default();
-    let number = || values.first().and_then(|it| it.parse().ok());
-    match (entry["operator"].as_str().unwrap_or_default(), number()) {
-        ("In", _) => Requirement::In(key, values),
-        ("NotIn", _) => Requirement::NotIn(key, values),
-        ("Exists", _) => Requirement::Exists(key),
-        ("DoesNotExist", _) => Requirement::DoesNotExist(key),
-        ("Gt", Some(number)) => Requirement::GreaterThan(key, number),
-        ("Lt", Some(number)) => Requirement::LessThan(key, number),
-        _ => Requirement::In(key, BTreeSet::new()),
+impl Requirement {
+    fn holds(&self, value: Option<&str>) -> bool {
+        requirement_holds(&self.operator, self.values.iter().map(String::as_str), value)
     }
 }

@@ -1,7 +1,7 @@
 //! One step of the rolling update: old pods go within `maxUnavailable`, or new ones come beside them within `maxSurge`.
 
 use super::{daemons::Daemons, eligible::Verdict};
-use crate::{seen::Pod, share};
+use crate::{int_or_percent, seen::Pod};
 
 /// A node's pods by version.
 enum OnNode<'a> {
@@ -32,14 +32,14 @@ pub(super) fn surge(daemons: &Daemons<'_>) -> i64 {
     if strategy.r#type != "RollingUpdate" {
         return 0;
     }
-    share::rounded_up(&strategy.rolling_update.max_surge, n_desired(daemons))
+    int_or_percent::rounded_up(&strategy.rolling_update.max_surge, n_desired(daemons))
 }
 
 /// As upstream: where nothing could move, one pod may be missing.
 fn unavailable_max(daemons: &Daemons<'_>) -> i64 {
     let desired = n_desired(daemons);
     let rule = &daemons.set.spec.update_strategy.rolling_update.max_unavailable;
-    let unavailable = if rule.is_null() { 1 } else { share::rounded_up(rule, desired) };
+    let unavailable = if rule.is_null() { 1 } else { int_or_percent::rounded_up(rule, desired) };
     if desired > 0 && unavailable == 0 { 1 } else { unavailable }
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{revision, template};
 use crate::{
+    int_or_percent,
     ownership::controller_reference,
     seen::{Deployment, DeploymentStatus, ReplicaSet, reference},
-    share,
     status::exact_patch,
 };
 
@@ -64,8 +64,8 @@ impl<'a> Rollout<'a> {
     /// `maxSurge` rounds up and `maxUnavailable` down; if both come out as zero nothing could move, so one pod may be missing.
     fn fenceposts(&self) -> (i64, i64) {
         let rule = &self.deployment.spec.strategy.rolling_update;
-        let surge = share::rounded_up(&rule.max_surge, self.replicas());
-        let unavailable = share::rounded_down(&rule.max_unavailable, self.replicas());
+        let surge = int_or_percent::rounded_up(&rule.max_surge, self.replicas());
+        let unavailable = int_or_percent::rounded_down(&rule.max_unavailable, self.replicas());
         if surge == 0 && unavailable == 0 { (0, 1) } else { (surge, unavailable) }
     }
 

@@ -7,8 +7,8 @@ use corten_reconcile::View;
 use serde_json::Value;
 
 use crate::{
+    int_or_percent::rounded_up,
     seen::{Deployment, DisruptionBudget, Pod, ReplicaSet, ReplicationController, StatefulSet},
-    share::rounded_up,
 };
 
 pub(super) struct Expected {

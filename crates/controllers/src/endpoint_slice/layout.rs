@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{ObjectMeta, Time};
-use corten_reconcile::{Effect, Propagation, Seen, Verb, View, Write};
+use corten_reconcile::{Effect, Projection, Propagation, Verb, View, Write};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) struct Owner<'a> {
 }
 
 impl<'a> Owner<'a> {
-    pub(crate) fn of<O: Seen>(
+    pub(crate) fn of<O: Projection>(
         meta: &'a ObjectMeta,
         manager: &str,
         service: &str,

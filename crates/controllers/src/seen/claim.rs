@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::Deserialize;
 
 use super::{bare, seen};

@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::{Named, ObjectMeta, Resource, Selector, Time};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

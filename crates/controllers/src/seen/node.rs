@@ -1,8 +1,8 @@
 //! Nodes and their leases.
 
-use corten_api::resources;
+use corten_api::{resources, scheduling};
 use corten_meta::{MicroTime, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 
 use super::{Condition, Toleration, seen};
@@ -64,18 +64,13 @@ impl Node {
 
 impl Toleration {
     pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
-        let effect = self.effect.is_empty() || *self.effect == *taint.effect;
-        let key = self.key.is_empty() || *self.key == *taint.key;
-        let value = match &*self.operator {
-            "Exists" => true,
-            "" | "Equal" => *self.value == *taint.value,
-            // Numbers are compared.
-            operator => match (self.value.parse::<i64>(), taint.value.parse::<i64>()) {
-                (Ok(mine), Ok(theirs)) => (operator == "Lt" && theirs < mine) || (operator == "Gt" && theirs > mine),
-                _ => false,
-            },
+        let of = scheduling::Toleration {
+            key: &self.key,
+            operator: &self.operator,
+            value: &self.value,
+            effect: &self.effect,
         };
-        effect && key && value
+        of.tolerates(scheduling::Taint { key: &taint.key, value: &taint.value, effect: &taint.effect })
     }
 }
 

@@ -6,7 +6,7 @@ mod parts;
 
 use corten_api::resources;
 use corten_meta::{Named, ObjectMeta, Resource, Time};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use parts::{Claim, NamedPort, NamedPorts, Toleration, Tolerations};
@@ -32,7 +32,7 @@ impl Named for Pod {
     }
 }
 
-impl Seen for Pod {
+impl Projection for Pod {
     const RESOURCE: Resource = resources::PODS;
 }
 

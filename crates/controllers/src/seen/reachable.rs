@@ -3,7 +3,7 @@
 use corten_api::resources;
 use corten_kinds::reserved::Host;
 use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 
 use super::{or_default, seen};

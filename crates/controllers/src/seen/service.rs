@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{Named, ObjectMeta, ObjectReference, Resource};
-use corten_reconcile::Seen;
+use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
 //! The verbs that need the whole cluster in one process.
 
 pub(crate) mod node;
-pub(crate) mod node_options;
 pub(crate) mod server;

@@ -8,7 +8,8 @@ use corten_cli::{NodeClaim, NodeName, Verb};
 use corten_host::{Layout, Options, notify_service_manager};
 use tokio::sync::watch;
 
-use super::{node_options::NodeOptions, server};
+use super::server;
+use crate::node_options::NodeOptions;
 use crate::{control_plane::ControlPlane, logging, node_agent, process};
 
 pub(crate) const VERB: Verb = Verb {

@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
     Name,
+    numbers::{A, INTERNET, QR, put_word},
     tests::query,
-    wire::{A, INTERNET, QR, put_word},
 };
 
 fn question(idx: usize) -> Question {

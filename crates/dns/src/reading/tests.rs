@@ -1,8 +1,8 @@
 use super::*;
 use crate::{
+    numbers::{A, TXT},
     parse,
     tests::{name, query, shown, with_edns},
-    wire::{A, TXT},
 };
 
 fn question(of: &str, qtype: u16) -> Question {
@@ -142,7 +142,7 @@ fn an_answer_is_passed_on_as_it_came() {
     );
     // What stands behind EDNS's record stays away with it.
     put_word(&mut packet, 10, 2);
-    crate::wire::write_opt(&mut packet, NO_ERROR, false);
+    crate::numbers::write_opt(&mut packet, NO_ERROR, false);
     packet.extend_from_slice(&[1, b'x', 0, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4, 1, 2, 3, 4]);
     let reading = Reading::of(&packet, &asked, &question).expect("an answer");
     let client = query(7, "WWW.example.test", A);
@@ -178,7 +178,7 @@ fn codes_that_need_edns_are_failures_without_it() {
     let asked = asked(&question);
     let mut packet = answered(&asked, 0, &[]);
     put_word(&mut packet, 10, 1);
-    crate::wire::write_opt(&mut packet, crate::wire::BAD_VERSION, false);
+    crate::numbers::write_opt(&mut packet, crate::numbers::BAD_VERSION, false);
     let reading = Reading::of(&packet, &asked, &question).expect("an answer");
     let client = query(7, "www.example.test", A);
     assert_eq!(relayed(&reading, &client, 0, 512), ["SERVFAIL qr rd ra"]);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{
     Name,
-    wire::{HEADER, OPT, long, word},
+    numbers::{HEADER, OPT, long, word},
 };
 
 const TYPES: [(&str, u16); 17] = [

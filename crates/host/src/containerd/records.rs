@@ -13,7 +13,9 @@ use super::{
     archives::{IMPORTED, archives, record_of_import},
     end, is_pause,
 };
-use crate::{Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, folder_modes, mounts, shims, tree};
+use crate::{
+    Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, folders::folder_modes, mounts, shims, tree,
+};
 
 /// Its two databases, and the names under which damaged ones are kept.
 const DATABASES: [(&str, &str); 2] = [

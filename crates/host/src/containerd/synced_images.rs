@@ -16,7 +16,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::{Cri, HostError, Layout, command, containerd::records, cri, error::Doing, node_facts, write_whole};
+use crate::{Cri, HostError, Layout, command, containerd::records, cri, error::Doing, write_whole};
 
 /// Clones are the same.
 #[derive(Clone)]
@@ -182,7 +182,7 @@ async fn ids(cri: &Cri) -> Result<BTreeSet<String>, HostError> {
 }
 
 fn boot_id() -> Result<String, HostError> {
-    node_facts::boot_id().doing("read", "the boot id".as_ref())
+    crate::boot_id().doing("read", "the boot id".as_ref())
 }
 
 #[cfg(test)]

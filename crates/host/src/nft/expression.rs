@@ -142,7 +142,7 @@ impl List<'_> {
         match what {
             Lookup::Source => self.load_address(Side::Source, family, FIRST),
             Lookup::Destination => self.load_address(Side::Destination, family, FIRST),
-            Lookup::Front => {
+            Lookup::Frontend => {
                 self.load_address(Side::Destination, family, FIRST);
                 self.load_port(behind_address);
             }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use corten_proxy::{
-    Front, Stale,
+    Frontend, Stale,
     rules::{Backend, Family, Protocol},
 };
 
@@ -38,8 +38,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    fn fronts(&self) -> [Front; 2] {
-        let front = |address| Front { family: self.family, address, protocol: Protocol::Udp, port: self.to.port };
+    fn fronts(&self) -> [Frontend; 2] {
+        let front = |address| Frontend { family: self.family, address, protocol: Protocol::Udp, port: self.to.port };
         [front(Some(self.to.address)), front(None)]
     }
 }
@@ -65,7 +65,7 @@ impl Judge for Stales {
 }
 
 /// Where all fronts lead.
-pub(super) struct Bound(pub(super) BTreeMap<Front, BTreeSet<Backend>>);
+pub(super) struct Bound(pub(super) BTreeMap<Frontend, BTreeSet<Backend>>);
 
 impl Judge for Bound {
     fn is_stale(&self, flow: &Flow) -> bool {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use corten_proxy::{
-    Existing, Front, Stale,
+    Existing, Frontend, Stale,
     rules::{Backend, Change},
 };
 
@@ -102,7 +102,7 @@ impl ServiceRules {
     ///
     /// # Errors
     /// The kernel does not answer.
-    pub async fn forget_unbound(&self, bound: BTreeMap<Front, BTreeSet<Backend>>) -> Result<usize, HostError> {
+    pub async fn forget_unbound(&self, bound: BTreeMap<Frontend, BTreeSet<Backend>>) -> Result<usize, HostError> {
         if bound.is_empty() {
             return Ok(0);
         }

@@ -177,7 +177,7 @@ fn key(element: &Element) -> Vec<u8> {
     match element.key {
         ElementKey::Address(it) if matches!(element.map, Map::Hairpins(_)) => [address(it), address(it)].concat(),
         ElementKey::Address(it) => address(it),
-        ElementKey::Front { address: it, protocol, port: number } => {
+        ElementKey::Frontend { address: it, protocol, port: number } => {
             [address(it), vec![protocol.number(), 0, 0, 0], port(number)].concat()
         }
         ElementKey::Port { protocol, port: number } => [vec![protocol.number(), 0, 0, 0], port(number)].concat(),

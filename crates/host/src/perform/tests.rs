@@ -28,7 +28,7 @@ struct Desk {
     kubelet: Kubelet,
     hands: NodeHands,
     pods: BTreeMap<String, Value>,
-    settings: BTreeMap<String, Vec<u8>>,
+    settings: BTreeMap<String, std::sync::Arc<[u8]>>,
     running: JoinSet<Vec<Event>>,
     wake: Option<Instant>,
     version: u64,
@@ -45,7 +45,7 @@ impl Desk {
             kubelet: Kubelet::new(Config::new("n1", "192.0.2.1")),
             hands,
             pods: BTreeMap::new(),
-            settings: BTreeMap::from([("key".to_owned(), b"value\n".to_vec())]),
+            settings: BTreeMap::from([("key".to_owned(), b"value\n"[..].into())]),
             running: JoinSet::new(),
             wake: None,
             version: 0,
@@ -280,7 +280,7 @@ async fn run_pods(node: Containerd) {
     answers_the_api_server(&desk.hands).await;
 
     // The mind starts anew: it finds out what runs, brings the files up to date, and restarts nothing.
-    desk.settings.insert("key".to_owned(), b"other\n".to_vec());
+    desk.settings.insert("key".to_owned(), b"other\n"[..].into());
     desk.restart().await;
     let file = desk.hands.layout().pod("uid-web").join("volumes/kubernetes.io~configmap/cfg/key");
     desk.until("the file is new", |_| fs::read(&file).is_ok_and(|it| it == b"other\n")).await;

@@ -5,13 +5,12 @@ use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::workload;
 use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, integer, labels_text, number},
-    core::pod_spec,
+    core::{pod_spec, workload},
     fill::{fill, made, means_the_same, text},
-    rules::{self, share},
+    rules::{self, int_or_percent},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -152,11 +151,11 @@ fn strategy(strategy: Cursor<'_>) {
                 return rolling.missing("");
             }
             let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            share::int_or_percent(unavailable);
-            share::int_or_percent(surge);
-            share::at_most_all(unavailable);
-            share::at_most_all(surge);
-            match (share::is_zero(unavailable), share::is_zero(surge)) {
+            int_or_percent::int_or_percent(unavailable);
+            int_or_percent::int_or_percent(surge);
+            int_or_percent::at_most_all(unavailable);
+            int_or_percent::at_most_all(surge);
+            match (int_or_percent::is_zero(unavailable), int_or_percent::is_zero(surge)) {
                 (false, false) => surge.invalid("may not be set when maxUnavailable is non-zero"),
                 (true, true) => unavailable.missing("cannot be 0 when maxSurge is 0"),
                 _ => {}

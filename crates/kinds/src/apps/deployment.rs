@@ -1,18 +1,16 @@
 //! Rolls ReplicaSets from one template to the next.
 
 use corten_api::resources::DEPLOYMENTS;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::workload;
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, number},
-    core::pod_spec,
+    core::{pod_spec, workload},
     fill::{fill, made, text},
-    rules::{self, share},
+    rules::{self, int_or_percent},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -127,13 +125,13 @@ fn strategy(strategy: Cursor<'_>) {
                 return rolling.missing("this should be defaulted and never be nil");
             }
             let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            share::int_or_percent(unavailable);
-            share::int_or_percent(surge);
-            if share::is_zero(unavailable) && share::is_zero(surge) {
+            int_or_percent::int_or_percent(unavailable);
+            int_or_percent::int_or_percent(surge);
+            if int_or_percent::is_zero(unavailable) && int_or_percent::is_zero(surge) {
                 unavailable.invalid("may not be 0 when `maxSurge` is 0");
             }
-            share::at_most_all(unavailable);
-            share::at_most_all(surge);
+            int_or_percent::at_most_all(unavailable);
+            int_or_percent::at_most_all(surge);
         }
         // As upstream (ValidateDeploymentStrategy): it is the strategy that is reported.
         _ => strategy.instead(strategy.at("type")).unsupported(&["Recreate", "RollingUpdate"]),

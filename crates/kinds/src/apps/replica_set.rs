@@ -1,16 +1,14 @@
 //! Keeps a number of equal Pods alive.
 
 use corten_api::resources::REPLICA_SETS;
-
 use corten_meta::Violation;
 use corten_schema::violations;
 use serde_json::{Value, json};
 
-use super::workload;
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer, number},
-    core::pod_spec,
+    core::{pod_spec, workload},
     fill::made,
 };
 

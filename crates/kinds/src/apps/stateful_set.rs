@@ -5,14 +5,13 @@ use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::workload;
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, column, number},
-    core::{persistent_volume_claim, pod_spec},
+    core::{persistent_volume_claim, pod_spec, workload},
     fill::{each, fill, made, means_the_same, text},
     keep,
-    rules::{self, share},
+    rules::{self, int_or_percent},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -174,11 +173,11 @@ fn strategy(strategy: Cursor<'_>) {
             rolling.at("partition").non_negative_int();
             let unavailable = rolling.at("maxUnavailable");
             if unavailable.exists() {
-                share::int_or_percent(unavailable);
-                if share::is_zero(unavailable) {
+                int_or_percent::int_or_percent(unavailable);
+                if int_or_percent::is_zero(unavailable) {
                     unavailable.invalid("cannot be 0");
                 }
-                share::at_most_all(unavailable);
+                int_or_percent::at_most_all(unavailable);
             }
         }
         _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),

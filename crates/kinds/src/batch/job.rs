@@ -15,8 +15,7 @@ use serde_json::Value;
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    apps::workload,
-    core::pod_spec,
+    core::{pod_spec, workload},
     fill::{Object, each, fill, inner, is_absent, made},
 };
 

@@ -19,3 +19,4 @@ pub(crate) mod secret;
 pub(crate) mod service;
 pub(crate) mod service_account;
 mod storage;
+pub(crate) mod workload;

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::pod_spec;
 use crate::{
     Kind, MetadataChecks, Policy, Verb,
-    apps::workload,
     columns::{column, items, labels_text, of_each},
+    core::workload,
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::pod_spec;
 use crate::{
     Kind, Policy, Subresource, Verb,
-    apps::workload,
     columns::{AGE, CONTAINERS, IMAGES, integer, labels_text, number, wide},
+    core::workload,
     fill::{fill, is_absent, made},
 };
 

@@ -9,7 +9,7 @@ use crate::{
     Kind, Policy, Subresource, Verb,
     columns::{AGE, column, integer, number},
     core::pod_spec,
-    rules::{self, share},
+    rules::{self, int_or_percent},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -61,8 +61,8 @@ impl Policy for PodDisruptionBudget {
                 spec.invalid("minAvailable and maxUnavailable cannot be both set");
             }
             for share in [min, max].into_iter().filter(|it| it.exists()) {
-                share::int_or_percent(share);
-                share::at_most_all(share);
+                int_or_percent::int_or_percent(share);
+                int_or_percent::at_most_all(share);
             }
             if spec.at("selector").exists() {
                 pod_spec::label_selector(spec.at("selector"));

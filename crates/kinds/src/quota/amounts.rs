@@ -24,7 +24,7 @@ pub(super) fn add(to: &mut Amounts, other: &Amounts) {
     other.iter().for_each(|(name, amount)| add_one(to, name, *amount));
 }
 
-pub(super) fn add_one(to: &mut Amounts, name: &str, amount: Quantity) {
+fn add_one(to: &mut Amounts, name: &str, amount: Quantity) {
     let sum = to.get(name).map_or(amount, |it| it.plus(amount));
     to.insert(name.to_owned(), sum);
 }
@@ -41,7 +41,7 @@ pub(super) fn raise(to: &mut Amounts, other: &Amounts) {
     other.iter().for_each(|(name, amount)| raise_one(to, name, *amount));
 }
 
-pub(super) fn raise_one(to: &mut Amounts, name: &str, amount: Quantity) {
+fn raise_one(to: &mut Amounts, name: &str, amount: Quantity) {
     let most = to.get(name).map_or(amount, |it| (*it).max(amount));
     to.insert(name.to_owned(), most);
 }

@@ -1,13 +1,13 @@
 //! What a whole Pod asks for and may use.
 //!
-//! As upstream: init containers run one after another, so only the largest counts; one with `restartPolicy: Always` stays,
-//! and counts beside all that come after it. While a resize is under way the larger of asked for and given counts.
+//! While a resize is under way the larger of asked for and given counts.
 
 use std::collections::BTreeMap;
 
+use corten_api::scheduling::aggregate;
 use serde_json::Value;
 
-use super::amounts::{Amounts, add, add_one, amounts, raise, raise_one};
+use super::amounts::{Amounts, amounts, raise};
 use crate::columns::{items, text};
 
 /// `requests` or `limits` of `resources`.
@@ -56,25 +56,8 @@ pub fn of_spec(pod: &Value, side: Side) -> Amounts {
 }
 
 fn of_containers(pod: &Value, own: impl Fn(&Value) -> Amounts) -> Amounts {
-    let mut sum = Amounts::new();
-    items(pod, "/spec/containers").iter().for_each(|it| add(&mut sum, &own(it)));
-    let (mut sidecars, mut init_most) = (Amounts::new(), Amounts::new());
-    for container in items(pod, "/spec/initContainers") {
-        let own = own(container);
-        let is_sidecar = container["restartPolicy"] == "Always";
-        // What the container does not name is as it was when the sidecar came that names it.
-        for (name, amount) in own {
-            let before = sidecars.get(&name).copied();
-            let together = before.map_or(amount, |it| it.plus(amount));
-            if is_sidecar {
-                add_one(&mut sum, &name, amount);
-                sidecars.insert(name.clone(), together);
-            }
-            raise_one(&mut init_most, &name, together);
-        }
-    }
-    raise(&mut sum, &init_most);
-    sum
+    let init = items(pod, "/spec/initContainers").iter().map(|it| (own(it), it["restartPolicy"] == "Always"));
+    aggregate(items(pod, "/spec/containers").iter().map(&own), init)
 }
 
 /// What the Pod as a whole asks for goes before the sum of its containers.

@@ -2,7 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod amount;
-pub(crate) mod share;
+pub(crate) mod int_or_percent;
 
 use std::collections::BTreeSet;
 

@@ -178,7 +178,7 @@ impl Kubelet {
     /// Looks again at once when the evicted pod is gone.
     pub(crate) fn note_cleanup(&mut self, effects: &mut Vec<Effect>) {
         let Relief::Cleaning { uid, .. } = &self.relief else { return };
-        let is_gone = |it: &PodMachine| it.ending.as_ref().is_some_and(crate::pod::termination::Ending::is_over);
+        let is_gone = |it: &PodMachine| it.ending.as_ref().is_some_and(crate::pod::termination::Termination::is_over);
         if self.pods.get(uid).is_none_or(is_gone) {
             self.relief = Relief::Idle;
             effects.push(Effect::Node(NodeEffect::ReadSignals));

@@ -46,7 +46,7 @@ impl Kubelet {
         self.note_cleanup(effects);
         let (touched, shutdown_wake) = self.drive_shutdown(now, effects);
         for uid in touched {
-            self.look(&uid, now, effects);
+            self.sync_pod(&uid, now, effects);
         }
         let pressed = self.pressure.conditions(&self.config.eviction, now);
         self.node.set_state(pressed, self.shutdown.is_some());

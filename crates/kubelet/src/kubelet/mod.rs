@@ -19,15 +19,15 @@ use corten_meta::Time;
 
 use crate::{
     ApiFailure, Config, Effect, Event, Failure, Outcome, PodRef, Snapshot, Source,
-    node::{image_gc::Garbage, pressure::Pressure, status::NodeMachine},
+    node::{image_gc::ImageGc, pressure::Pressure, status::NodeMachine},
     pod::{
-        container_record::{Frame, Track},
+        container_record::{ContainerRecord, Frame},
         containers,
         context::Context,
         image_state,
         machine::{PatchState, PodMachine},
         probe,
-        termination::Ending,
+        termination::Termination,
     },
     spec::{
         env_file::EnvFilesRead,
@@ -56,7 +56,7 @@ pub struct Kubelet {
     mirrors: Mirrors,
     pressure: Pressure,
     relief: evict::Relief,
-    garbage: Garbage,
+    garbage: ImageGc,
     shutdown: Option<shutdown::Shutdown>,
     /// Before the first snapshot nothing is begun: what already runs is to be adopted.
     runtime_is_known: bool,
@@ -77,7 +77,7 @@ impl Kubelet {
             mirrors: Mirrors::default(),
             pressure: Pressure::default(),
             relief: evict::Relief::default(),
-            garbage: Garbage::default(),
+            garbage: ImageGc::default(),
             shutdown: None,
             node: NodeMachine::default(),
             pods: BTreeMap::new(),
@@ -101,7 +101,7 @@ impl Kubelet {
         let mut effects = Vec::new();
         let changed = self.take_in(event, now, &mut effects);
         for uid in changed {
-            self.look(&uid, now, &mut effects);
+            self.sync_pod(&uid, now, &mut effects);
         }
         let care_wake = self.tend_node(now, &mut effects);
         self.node_wake = self.node.look(&self.config, now, &mut effects);
@@ -324,7 +324,7 @@ impl Kubelet {
         cx.wake
     }
 
-    fn look(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
+    fn sync_pod(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
         let Some(machine) = self.pods.get(uid) else { return };
         let is_static = machine.is_static();
         let all_are_known = self.pods_are_known && self.manifests.are_known;
@@ -345,12 +345,12 @@ impl Kubelet {
             if !was_decided {
                 machine.note_rejection(cx);
             }
-            machine.look(cx, runtime_is_known);
+            machine.sync_pod(cx, runtime_is_known);
         });
         let Some(machine) = self.pods.get_mut(uid) else { return };
         machine.wake = wake.into_iter().chain(resize_wake).min();
         let is_gone = !machine.in_api || machine.is_static();
-        if is_gone && machine.ending.as_ref().is_some_and(Ending::is_over) {
+        if is_gone && machine.ending.as_ref().is_some_and(Termination::is_over) {
             let gone = self.pods.remove(uid);
             self.follow(effects);
             // Another pod may have the name by now.
@@ -363,7 +363,7 @@ impl Kubelet {
                     self.pods.insert(newer.clone(), gone.anew(now));
                     self.attach_mirrors();
                 }
-                self.look(&newer, now, effects);
+                self.sync_pod(&newer, now, effects);
             }
         }
     }
@@ -438,7 +438,7 @@ fn on(
     machine: &mut PodMachine,
     name: &str,
     cx: &mut Context<'_>,
-    act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>),
+    act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>),
 ) {
     let pod = machine.pod.clone();
     let stranger = || Cow::Owned(Container { name: name.into(), ..Container::default() });

@@ -23,7 +23,7 @@ const ANSWER: Duration = Duration::from_secs(900);
 
 /// What is known of the images, and what is being done about them.
 #[derive(Debug, Default)]
-pub(crate) struct Garbage {
+pub(crate) struct ImageGc {
     records: BTreeMap<String, Record>,
     /// When images were first listed: those that were there then are of unknown age.
     began: Option<Time>,
@@ -45,7 +45,7 @@ struct Record {
     is_kept: bool,
 }
 
-impl Garbage {
+impl ImageGc {
     /// Asks for the images when it is time; and says when that will be.
     pub(crate) fn tend(&mut self, now: Time, effects: &mut Vec<Effect>) -> Time {
         let is_stuck = self.asked_at.is_some_and(|it| now.since(it) >= ANSWER);
@@ -213,7 +213,7 @@ mod tests {
     use crate::{Amount, Signals};
 
     /// Each image: id, size, flags (`u`sed, `p`inned, `n`amed by a pod); which of them go, and what is told.
-    fn play(percent_used: i64, images: &str, seconds: i64, policy: ImageGcConfig, garbage: &mut Garbage) -> String {
+    fn play(percent_used: i64, images: &str, seconds: i64, policy: ImageGcConfig, garbage: &mut ImageGc) -> String {
         let mut config = Config::new("n1", "192.168.0.1");
         config.image_gc = policy;
         let mut pressure = Pressure::default();
@@ -253,14 +253,14 @@ mod tests {
             (90, "a:50:u b:50:p c:50:n", "FreeDiskSpaceFailed"),
             (90, "a:50:u b:10", "b"),
         ] {
-            assert_eq!(play(percent_used, images, 1000, policy, &mut Garbage::default()), expected, "{images}");
+            assert_eq!(play(percent_used, images, 1000, policy, &mut ImageGc::default()), expected, "{images}");
         }
     }
 
     #[test]
     fn young_ones_stay_and_old_ones_go() {
         let policy = ImageGcConfig { maximum_age: Duration::from_secs(3600), ..ImageGcConfig::default() };
-        let mut garbage = Garbage::default();
+        let mut garbage = ImageGc::default();
         assert_eq!(play(10, "a:5:u c:5", 1000, policy, &mut garbage), "");
         // b is new: a moment later it may not go, soon after it may. c was used last.
         assert_eq!(play(10, "a:5:u b:50 c:5:u", 2000, policy, &mut garbage), "");

@@ -17,7 +17,7 @@ use crate::{
 
 /// What is known of one container by name.
 #[derive(Debug, Default)]
-pub(crate) struct Track {
+pub(crate) struct ContainerRecord {
     /// Every attempt the runtime still has, oldest first.
     pub(crate) attempts: Vec<Known>,
     pub(crate) image: ImageState,
@@ -100,7 +100,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) images: &'a BTreeMap<String, String>,
 }
 
-impl Track {
+impl ContainerRecord {
     pub(crate) fn latest(&self) -> Option<&ObservedContainer> {
         self.attempts.last().map(|it| &it.it)
     }

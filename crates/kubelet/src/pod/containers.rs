@@ -16,7 +16,7 @@ use crate::{
     StartStage,
     backoff::go_seconds,
     pod::{
-        container_record::{Frame, Stopping, Track, exit_of, remove},
+        container_record::{ContainerRecord, Frame, Stopping, exit_of, remove},
         context::Context,
         image_state::ImageState,
         probe,
@@ -39,7 +39,7 @@ pub(crate) enum Lacks {
 
 /// Brings the container one step nearer to running. `restarts` says whether it runs again after an exit.
 pub(crate) fn advance(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     sandbox: &ObservedSandbox,
     restarts: &dyn Fn(&Exit) -> bool,
@@ -82,7 +82,7 @@ pub(crate) fn advance(
 }
 
 /// A running container is stopped where it is no longer what the spec says or a probe has given it up.
-fn watch_over(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
+fn watch_over(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) {
     let Some(running) = track.running() else { return };
     if !running.hash.is_empty() && running.hash != container::hash(frame.container) {
         return stop(track, frame, Some("definition changed, will be restarted"), None, cx);
@@ -100,7 +100,7 @@ fn watch_over(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
 }
 
 /// True where it crashed too often to be started again now.
-fn backs_off(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+fn backs_off(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
     let Some(latest) = track.attempts.last() else { return false };
     let Some(exit) = exit_of(&latest.it) else { return false };
     let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
@@ -128,7 +128,7 @@ pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
 /// As upstream, what fails for its configuration is tried again at this pace.
 const RETRY: Duration = Duration::from_secs(10);
 
-fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
+fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
     if !read_for(track, frame, cx) {
         return;
     }
@@ -178,7 +178,7 @@ fn start(track: &mut Track, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &m
 }
 
 /// One more than the runtime or, where that has lost its memory, the API knows of.
-fn next_attempt(track: &Track, frame: &Frame<'_>) -> u32 {
+fn next_attempt(track: &ContainerRecord, frame: &Frame<'_>) -> u32 {
     if let Some(latest) = track.latest() {
         return latest.attempt.saturating_add(1);
     }
@@ -191,7 +191,7 @@ fn next_attempt(track: &Track, frame: &Frame<'_>) -> u32 {
 }
 
 pub(crate) fn started(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     result: Result<ObservedContainer, StartFailure>,
     cx: &mut Context<'_>,
@@ -230,7 +230,7 @@ pub(crate) fn started(
     }
 }
 
-fn run_post_start(track: &mut Track, frame: &Frame<'_>, id: String, cx: &mut Context<'_>) {
+fn run_post_start(track: &mut ContainerRecord, frame: &Frame<'_>, id: String, cx: &mut Context<'_>) {
     let hook = frame.container.lifecycle.as_ref().and_then(|it| it.post_start.as_ref());
     let ip = frame.pod_ips.first().map_or("", String::as_str);
     let Some(action) = hook.and_then(|it| probe::hook_action(it, frame.container, ip)) else { return };
@@ -254,7 +254,7 @@ const HOOK_FAILED: &str = "FailedPostStartHook";
 
 /// Begins to stop whatever runs. `why` is given where the pod itself goes on.
 pub(crate) fn stop(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     why: Option<&str>,
     grace_seconds: Option<i64>,
@@ -295,7 +295,7 @@ pub(crate) fn stop(
 }
 
 /// StopContainer with what is left of the grace, but always two seconds, as upstream.
-fn signal(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
+fn signal(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) {
     let Some(stopping) = &mut track.stopping else { return };
     stopping.hook_ended |= std::mem::take(&mut stopping.in_hook);
     let left = i64::try_from(stopping.deadline.since(cx.now).as_secs()).unwrap_or(i64::MAX);
@@ -309,7 +309,12 @@ fn signal(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) {
 }
 
 /// Repeats a stop that failed, and shortens one whose grace was cut.
-pub(crate) fn keep_stopping(track: &mut Track, frame: &Frame<'_>, deadline: Option<Time>, cx: &mut Context<'_>) {
+pub(crate) fn keep_stopping(
+    track: &mut ContainerRecord,
+    frame: &Frame<'_>,
+    deadline: Option<Time>,
+    cx: &mut Context<'_>,
+) {
     let Some(stopping) = &mut track.stopping else { return };
     if let Some(deadline) = deadline.filter(|it| it.after(Duration::from_secs(1)) < stopping.deadline) {
         stopping.deadline = deadline;
@@ -322,7 +327,7 @@ pub(crate) fn keep_stopping(track: &mut Track, frame: &Frame<'_>, deadline: Opti
     }
 }
 
-pub(crate) fn stopped(track: &mut Track, id: &str, result: &Result<(), Failure>, cx: &mut Context<'_>) {
+pub(crate) fn stopped(track: &mut ContainerRecord, id: &str, result: &Result<(), Failure>, cx: &mut Context<'_>) {
     let Some(stopping) = track.stopping.as_mut().filter(|it| it.id == id) else { return };
     stopping.timeouts = if result.as_ref().is_err_and(Failure::is_timeout) { stopping.timeouts + 1 } else { 0 };
     let is_done = result.is_ok();
@@ -332,7 +337,7 @@ pub(crate) fn stopped(track: &mut Track, id: &str, result: &Result<(), Failure>,
 }
 
 pub(crate) fn hooked(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     id: &str,
     hook: Hook,
@@ -372,7 +377,7 @@ pub(crate) fn hooked(
 }
 
 /// True once the files its environment names are read.
-fn read_for(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+fn read_for(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
     let files = env_file::named_by(frame.container);
     if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
         return true;

@@ -9,7 +9,7 @@ use crate::{
     Failure, HostEffect, Image,
     backoff::go_millis,
     pod::{
-        container_record::{Frame, Track},
+        container_record::{ContainerRecord, Frame},
         context::Context,
         span::Span,
     },
@@ -42,7 +42,7 @@ pub(crate) const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
 const RETRY: Duration = Duration::from_secs(10);
 
 /// True once the image is there; else something is under way or waited for.
-pub(crate) fn ensure(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
+pub(crate) fn ensure(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
     track.use_image(frame.container.image.as_deref().unwrap_or_default());
     match &track.image {
         ImageState::Present(_) => return true,
@@ -87,7 +87,7 @@ pub(crate) fn ensure(track: &mut Track, frame: &Frame<'_>, cx: &mut Context<'_>)
 }
 
 /// A moment after the failure the wait is renamed, so that a reader sees first what failed and then that it repeats.
-fn back_off(track: &mut Track, frame: &Frame<'_>, why: &str, at: Option<Time>, cx: &mut Context<'_>) {
+fn back_off(track: &mut ContainerRecord, frame: &Frame<'_>, why: &str, at: Option<Time>, cx: &mut Context<'_>) {
     let Some(at) = at else { return };
     if !cx.is_due(Some(at)) || track.waiting.as_ref().is_some_and(|it| it.reason == IMAGE_PULL_BACK_OFF) {
         return;
@@ -99,7 +99,7 @@ fn back_off(track: &mut Track, frame: &Frame<'_>, why: &str, at: Option<Time>, c
     cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {IMAGE_PULL_BACK_OFF}"));
 }
 
-fn pull(track: &mut Track, frame: &Frame<'_>, full: String, cx: &mut Context<'_>) {
+fn pull(track: &mut ContainerRecord, frame: &Frame<'_>, full: String, cx: &mut Context<'_>) {
     let image = frame.container.image.as_deref().unwrap_or_default();
     cx.event(frame.who, frame.field, Normal, "Pulling", format!("Pulling image {image:?}"));
     track.image = ImageState::Pulling { since: cx.now };
@@ -112,7 +112,7 @@ fn pull(track: &mut Track, frame: &Frame<'_>, full: String, cx: &mut Context<'_>
 }
 
 pub(crate) fn inspected(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     result: Result<Option<Image>, Failure>,
     cx: &mut Context<'_>,
@@ -145,7 +145,7 @@ pub(crate) fn inspected(
 }
 
 /// Something a pull would not mend.
-fn refuse(track: &mut Track, frame: &Frame<'_>, reason: &'static str, message: String, cx: &mut Context<'_>) {
+fn refuse(track: &mut ContainerRecord, frame: &Frame<'_>, reason: &'static str, message: String, cx: &mut Context<'_>) {
     if track.waiting.as_ref().is_none_or(|it| it.reason != reason) {
         let event = if reason == "ErrImageNeverPull" { "ErrImageNeverPull" } else { "InspectFailed" };
         cx.event(frame.who, frame.field, Warning, event, message.clone());
@@ -157,7 +157,12 @@ fn refuse(track: &mut Track, frame: &Frame<'_>, reason: &'static str, message: S
     cx.wake_at(retry_at);
 }
 
-pub(crate) fn pulled(track: &mut Track, frame: &Frame<'_>, result: Result<Image, Failure>, cx: &mut Context<'_>) {
+pub(crate) fn pulled(
+    track: &mut ContainerRecord,
+    frame: &Frame<'_>,
+    result: Result<Image, Failure>,
+    cx: &mut Context<'_>,
+) {
     let ImageState::Pulling { since } = track.image else { return };
     let name = frame.container.image.as_deref().unwrap_or_default();
     match result {

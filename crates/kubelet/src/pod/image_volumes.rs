@@ -9,7 +9,7 @@ use corten_reconcile::EventType::Warning;
 
 use crate::{
     pod::{
-        container_record::{Frame, Track},
+        container_record::{ContainerRecord, Frame},
         context::Context,
         image_state::{self, ImageState},
         machine::PodMachine,
@@ -23,7 +23,7 @@ use crate::{
 impl PodMachine {
     /// The ids of the images that are there, by volume.
     pub(crate) fn volume_images(&self) -> BTreeMap<String, String> {
-        let present = |(name, track): (&String, &Track)| match &track.image {
+        let present = |(name, track): (&String, &ContainerRecord)| match &track.image {
             ImageState::Present(image) => Some((name.clone(), image.image_ref.clone())),
             _ => None,
         };
@@ -67,7 +67,7 @@ impl PodMachine {
         &mut self,
         name: &str,
         cx: &mut Context<'_>,
-        act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>) -> R,
+        act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let volume = spec_of(&self.pod).volumes.iter().flatten().find(|it| it.name == name)?;
         let source = volume.image.as_ref()?;

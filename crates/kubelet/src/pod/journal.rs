@@ -9,7 +9,7 @@ use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use crate::{
     Effect, Exit, Observed, ObservedContainer, ProbeKind,
     pod::{
-        container_record::{Track, Waiting, exit_of},
+        container_record::{ContainerRecord, Waiting, exit_of},
         containers::{CRASH_LOOP, CREATE_ERROR},
         context::Context,
         image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
@@ -67,7 +67,7 @@ impl PodMachine {
                 step.wait = Some(wait);
             }
             if let Some((problem, since)) =
-                self.stop_problem.as_ref().filter(|_| self.tracks.values().any(Track::is_alive))
+                self.stop_problem.as_ref().filter(|_| self.tracks.values().any(ContainerRecord::is_alive))
             {
                 let mut wait = Wait::new(FAILED_KILL_POD, problem.clone(), Actor::Operator);
                 wait.since = Some(*since);
@@ -82,7 +82,7 @@ impl PodMachine {
         steps.push(self.network_step());
         steps.push(self.volumes_step(now));
         let pod = &self.pod;
-        let nothing = Track::default();
+        let nothing = ContainerRecord::default();
         for container in all_containers(pod) {
             let track = self.tracks.get(&container.name).unwrap_or(&nothing);
             steps.push(self.images_step(container, track));
@@ -180,7 +180,7 @@ impl PodMachine {
     }
 
     /// The container's own image, and those that it mounts.
-    fn images_step(&self, container: &Container, track: &Track) -> Step {
+    fn images_step(&self, container: &Container, track: &ContainerRecord) -> Step {
         let mut step = image_step(container, track);
         for name in mounted_by(&self.pod, container) {
             let volumes = spec_of(&self.pod).volumes.iter().flatten();
@@ -269,7 +269,7 @@ fn is_about_image(waiting: &Waiting) -> bool {
         .contains(&waiting.reason)
 }
 
-fn image_step(container: &Container, track: &Track) -> Step {
+fn image_step(container: &Container, track: &ContainerRecord) -> Step {
     let waiting = track.waiting.as_ref().filter(|it| is_about_image(it));
     let state = match (&track.image, waiting) {
         (_, Some(_)) => StepState::Blocked,
@@ -312,7 +312,7 @@ fn wait_of(waiting: &Waiting) -> Wait {
     wait
 }
 
-fn container_step(container: &Container, track: &Track, must_end: bool) -> Step {
+fn container_step(container: &Container, track: &ContainerRecord, must_end: bool) -> Step {
     let name = format!("container {}", container.name);
     let waiting = track.waiting.as_ref().filter(|it| !is_about_image(it));
     let latest = track.latest();
@@ -376,7 +376,7 @@ fn restarts(n: u32) -> String {
 }
 
 /// Why a container that crashes has ended, in words.
-fn how_it_ended(track: &Track, ended: &ObservedContainer, exit: &Exit) -> String {
+fn how_it_ended(track: &ContainerRecord, ended: &ObservedContainer, exit: &Exit) -> String {
     let gave_up = |kind| track.probes.get(&kind).filter(|it| it.id == ended.id && it.passed == Some(false));
     for kind in [ProbeKind::Startup, ProbeKind::Liveness] {
         if let Some(probe) = gave_up(kind) {

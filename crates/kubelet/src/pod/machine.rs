@@ -14,12 +14,12 @@ use crate::{
     ObservedSandbox, PodRef, Snapshot, Volume,
     pod::{
         admission::Admission,
-        container_record::{Frame, Track, exit_of},
+        container_record::{ContainerRecord, Frame, exit_of},
         context::Context,
         resize::Resize,
         rest::Rest,
         span::Span,
-        termination::{Ending, Termination},
+        termination::{KillPodOptions, Termination},
         unsupported::Support,
     },
     spec::{
@@ -46,14 +46,14 @@ pub(crate) struct PodMachine {
     pub(crate) removing: BTreeSet<String>,
     pub(crate) volumes: VolumeState,
     pub(crate) tokens: Tokens,
-    pub(crate) tracks: BTreeMap<String, Track>,
+    pub(crate) tracks: BTreeMap<String, ContainerRecord>,
     /// Of the volumes that are images: what is known of each.
-    pub(crate) image_volumes: BTreeMap<String, Track>,
-    pub(crate) ending: Option<Ending>,
+    pub(crate) image_volumes: BTreeMap<String, ContainerRecord>,
+    pub(crate) ending: Option<Termination>,
     /// Why a container cannot be stopped though the pod is ended, and since when.
     pub(crate) stop_problem: Option<(String, Time)>,
     /// The node wants it gone.
-    pub(crate) termination: Option<Termination>,
+    pub(crate) termination: Option<KillPodOptions>,
     /// The machine is about to end, and the pod waits for the next boot.
     pub(crate) rest: Option<Rest>,
     pub(crate) patch: PatchState,
@@ -207,7 +207,7 @@ impl PodMachine {
         &mut self,
         container: &Container,
         cx: &mut Context<'_>,
-        act: impl FnOnce(&mut Track, &Frame<'_>, &mut Context<'_>) -> R,
+        act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>) -> R,
     ) -> R {
         let ips = self.ips(cx);
         let field = field_path(&self.pod, &container.name);
@@ -223,7 +223,7 @@ impl PodMachine {
     fn target_of(&self, name: &str) -> Option<Result<String, String>> {
         let target = ephemeral_containers(&self.pod).find(|it| it.name == name)?.target_container_name.as_deref();
         let target = target.filter(|it| !it.is_empty())?;
-        let latest = self.tracks.get(target).and_then(Track::latest);
+        let latest = self.tracks.get(target).and_then(ContainerRecord::latest);
         Some(latest.map(|it| it.id.clone()).ok_or_else(|| format!("unable to find target container {target}")))
     }
 

@@ -12,7 +12,7 @@ use corten_reconcile::EventType::Warning;
 use crate::{
     Action, HostEffect, Observed, ProbeKind, ProbeVerdict,
     pod::{
-        container_record::{Frame, Track},
+        container_record::{ContainerRecord, Frame},
         context::Context,
     },
 };
@@ -94,7 +94,7 @@ impl ProbeState {
 }
 
 /// Begins what is due. Once the pod ends nothing is restarted, so only readiness still matters.
-pub(crate) fn drive(track: &mut Track, frame: &Frame<'_>, is_ending: bool, cx: &mut Context<'_>) {
+pub(crate) fn drive(track: &mut ContainerRecord, frame: &Frame<'_>, is_ending: bool, cx: &mut Context<'_>) {
     let Some(running) = track.running() else { return };
     let Observed::Running { started_at } = running.state else { return };
     let (id, started) = (running.id.clone(), started_at.unwrap_or(cx.now));
@@ -134,7 +134,7 @@ pub(crate) fn drive(track: &mut Track, frame: &Frame<'_>, is_ending: bool, cx: &
 }
 
 pub(crate) fn answered(
-    track: &mut Track,
+    track: &mut ContainerRecord,
     frame: &Frame<'_>,
     id: &str,
     kind: ProbeKind,

@@ -10,7 +10,7 @@ use corten_meta::Time;
 
 use crate::{
     Exit,
-    pod::{container_record::Track, context::Context, machine::PodMachine},
+    pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
     spec::pod::restarts,
 };
 
@@ -53,7 +53,7 @@ impl PodMachine {
 
     /// Takes in what was stopped for the end of the machine's run before this one.
     pub(crate) fn heed_stops(&mut self, stopped: &BTreeSet<String>) {
-        let was_stopped = |it: &Track| it.latest().is_some_and(|it| stopped.contains(&it.id));
+        let was_stopped = |it: &ContainerRecord| it.latest().is_some_and(|it| stopped.contains(&it.id));
         for track in self.tracks.values_mut().filter(|it| it.restart_of.is_none() && was_stopped(it)) {
             track.restart_of = track.latest().map(|it| it.id.clone());
         }

@@ -17,7 +17,7 @@ use crate::{
     backoff::pause,
     pod::{
         conditions,
-        container_record::{Track, exit_of},
+        container_record::{ContainerRecord, exit_of},
         context::Context,
         machine::PodMachine,
         restart_all,
@@ -190,10 +190,10 @@ impl PodMachine {
     fn container_status(
         &self,
         container: &Container,
-        track: Option<&Track>,
+        track: Option<&ContainerRecord>,
         old: Option<&ContainerStatus>,
     ) -> ContainerStatus {
-        let Some(latest) = track.and_then(Track::latest) else {
+        let Some(latest) = track.and_then(ContainerRecord::latest) else {
             return self.unseen(container, track, old);
         };
         let track = track.expect("it has a latest attempt");
@@ -240,7 +240,12 @@ impl PodMachine {
     }
 
     /// The status of a container the runtime does not have: not yet, or no longer.
-    fn unseen(&self, container: &Container, track: Option<&Track>, old: Option<&ContainerStatus>) -> ContainerStatus {
+    fn unseen(
+        &self,
+        container: &Container,
+        track: Option<&ContainerRecord>,
+        old: Option<&ContainerStatus>,
+    ) -> ContainerStatus {
         let lost = old.filter(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty()));
         let mut status = ContainerStatus {
             name: container.name.clone(),
@@ -295,7 +300,7 @@ impl PodMachine {
         }
     }
 
-    fn waiting(&self, track: Option<&Track>) -> ContainerState {
+    fn waiting(&self, track: Option<&ContainerRecord>) -> ContainerState {
         let has_init = spec_of(&self.pod).init_containers.as_ref().is_some_and(|it| !it.is_empty());
         let waiting = match track.and_then(|it| it.waiting.as_ref()) {
             Some(it) => ContainerStateWaiting { reason: Some(it.reason.into()), message: Some(it.message.clone()) },
@@ -369,7 +374,7 @@ impl PodMachine {
         spec_of(&self.pod).containers.iter().any(|it| {
             let track = self.tracks.get(&it.name);
             let exit = track.and_then(|it| exit_of(it.latest()?));
-            exit.is_some_and(|exit| restarts(&self.pod, it, exit) || track.is_some_and(Track::must_restart))
+            exit.is_some_and(|exit| restarts(&self.pod, it, exit) || track.is_some_and(ContainerRecord::must_restart))
         })
     }
 

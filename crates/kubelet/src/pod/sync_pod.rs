@@ -15,7 +15,7 @@ use crate::{
     backoff::pause,
     node::status::network_problem,
     pod::{
-        container_record::{Track, exit_of},
+        container_record::{ContainerRecord, exit_of},
         containers,
         context::Context,
         image_state,
@@ -37,7 +37,7 @@ const NETWORK_RETRY: Duration = Duration::from_secs(2);
 
 impl PodMachine {
     /// Goes one step on: what is not yet as the spec wants it and not already under way is begun.
-    pub(crate) fn look(&mut self, cx: &mut Context<'_>, runtime_is_known: bool) {
+    pub(crate) fn sync_pod(&mut self, cx: &mut Context<'_>, runtime_is_known: bool) {
         self.note_ending(cx);
         if runtime_is_known {
             if self.ending.is_some() {
@@ -259,7 +259,7 @@ impl PodMachine {
         for container in ephemeral_containers(&pod).map(as_container) {
             let told = pod.status.as_ref().and_then(|it| it.ephemeral_container_statuses.as_ref());
             let mut told = told.into_iter().flatten().filter(|it| it.name == container.name);
-            let latest = self.tracks.get(&container.name).and_then(Track::latest);
+            let latest = self.tracks.get(&container.name).and_then(ContainerRecord::latest);
             let has_begun = match latest {
                 Some(it) => it.state != Observed::Created,
                 None => told.any(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty())),
@@ -305,11 +305,11 @@ impl PodMachine {
             let track = self.tracks.get(&container.name);
             // As upstream: one after the other, and until a container's postStart hook is over none that comes after it is
             // begun. All starts of a pod go through one shim, which with many at once does not even say how it is.
-            if is_held && !track.is_some_and(Track::is_alive) {
+            if is_held && !track.is_some_and(ContainerRecord::is_alive) {
                 continue;
             }
-            let exit = track.and_then(Track::latest).and_then(exit_of);
-            if exit.is_none_or(restarts) || track.is_some_and(Track::must_restart) {
+            let exit = track.and_then(ContainerRecord::latest).and_then(exit_of);
+            if exit.is_none_or(restarts) || track.is_some_and(ContainerRecord::must_restart) {
                 self.advance(container, sandbox, &restarts, cx);
             }
             let has_hook = container.lifecycle.as_ref().is_some_and(|it| it.post_start.is_some());

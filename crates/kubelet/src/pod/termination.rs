@@ -14,7 +14,7 @@ use corten_reconcile::EventType::Normal;
 use crate::{
     ApiEffect, ApiFailure, Effect, Failure, HostEffect, NodeEffect, TerminationNote,
     pod::{
-        container_record::{Frame, Track},
+        container_record::{ContainerRecord, Frame},
         containers,
         context::Context,
         machine::PodMachine,
@@ -24,7 +24,7 @@ use crate::{
 
 /// Why and how far a pod is being ended.
 #[derive(Debug)]
-pub(crate) struct Ending {
+pub(crate) struct Termination {
     pub(crate) why: Why,
     pub(crate) since: Time,
     grace_seconds: i64,
@@ -39,7 +39,7 @@ pub(crate) struct Ending {
 
 /// Why the node ends a pod that could go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Termination {
+pub(crate) struct KillPodOptions {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) grace_seconds: i64,
@@ -70,7 +70,7 @@ enum Files {
 
 pub(crate) const DEADLINE_MESSAGE: &str = "Pod was active on the node longer than the specified deadline";
 
-impl Ending {
+impl Termination {
     fn new(why: Why, grace_seconds: i64, since: Time) -> Self {
         Self { why, since, grace_seconds, files: Files::Kept, noted: None, delete_sent: false, retry_at: None }
     }
@@ -111,13 +111,13 @@ impl PodMachine {
                 // What an earlier run of the kubelet has begun goes on.
                 let noted = cx.config.terminations.get(&self.who.uid).filter(|_| why == Why::Deleted);
                 let since = noted.map_or(cx.now, |it| it.since.min(cx.now));
-                self.ending = Some(Ending { noted: noted.cloned(), ..Ending::new(why, grace, since) });
+                self.ending = Some(Termination { noted: noted.cloned(), ..Termination::new(why, grace, since) });
             }
             Some(ending) if ending.why < why => {
                 // What was begun for a milder reason goes on: only the grace may become shorter.
                 let grace = if ending.why >= Why::Deleted { grace.min(ending.grace_seconds) } else { grace };
                 let files = ending.files;
-                *ending = Ending { files, ..Ending::new(why, grace, cx.now) };
+                *ending = Termination { files, ..Termination::new(why, grace, cx.now) };
             }
             Some(ending) => ending.grace_seconds = ending.grace_seconds.min(grace),
         }
@@ -132,7 +132,7 @@ impl PodMachine {
         grace_seconds: i64,
         tells_disruption: bool,
     ) {
-        self.termination.get_or_insert(Termination { reason, message, grace_seconds, tells_disruption });
+        self.termination.get_or_insert(KillPodOptions { reason, message, grace_seconds, tells_disruption });
     }
 
     fn is_evicted(&self) -> bool {
@@ -221,7 +221,7 @@ impl PodMachine {
     /// For the next run of the kubelet, where this one ends before the pod does.
     fn note_termination(&mut self, cx: &mut Context<'_>) {
         let Some(ending) = self.ending.as_mut().filter(|it| it.why == Why::Deleted) else { return };
-        if !self.tracks.values().any(Track::is_alive) {
+        if !self.tracks.values().any(ContainerRecord::is_alive) {
             return;
         }
         let mut note =

@@ -11,7 +11,7 @@ use corten_meta::Time;
 use corten_reconcile::EventType::Warning;
 
 use crate::{
-    pod::{container_record::Track, context::Context, machine::PodMachine},
+    pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
     spec::pod::{all_containers, spec_of},
 };
 
@@ -30,7 +30,7 @@ impl PodMachine {
     pub(crate) fn is_supported(&mut self, cx: &mut Context<'_>) -> bool {
         let pod = self.pod.clone();
         // What runs goes on: an older kubelet may have begun it.
-        if self.tracks.values().any(Track::is_alive) {
+        if self.tracks.values().any(ContainerRecord::is_alive) {
             return true;
         }
         let refusals = refusals(&pod);

@@ -1,6 +1,6 @@
 //! A container's environment and the `$(VAR)` expansion in it, its command and its arguments.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::core::v1::{Container, EnvVar, EnvVarSource, FileKeySelector, Pod};
 use corten_meta::Key;
@@ -195,7 +195,7 @@ fn value_in_file(
 /// What one file defines, or what is wrong with it.
 type Variables = Result<BTreeMap<String, String>, String>;
 
-type Data = BTreeMap<String, Vec<u8>>;
+type Data = BTreeMap<String, Arc<[u8]>>;
 
 /// The data of a source; `None` where it is missing and optional.
 fn found<'a>(sources: &'a Sources, source: &Source, optional: Option<bool>) -> Result<Option<&'a Data>, ConfigError> {

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration};
+use corten_api::{
+    core::v1::{NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration},
+    scheduling::{self, node_field, requirement_holds, term_matches},
+};
 
 use crate::spec::pod::spec_of;
 
@@ -24,32 +27,18 @@ fn required(pod: &Pod) -> Option<&NodeSelector> {
     affinity.required_during_scheduling_ignored_during_execution.as_ref()
 }
 
-/// As upstream: a term without any requirement matches no node.
 fn matches(term: &NodeSelectorTerm, node: &str, labels: &Labels) -> bool {
-    let expressions = term.match_expressions.as_deref().unwrap_or_default();
-    let fields = term.match_fields.as_deref().unwrap_or_default();
     let label = |key: &str| labels.get(key).map(String::as_str);
-    !(expressions.is_empty() && fields.is_empty())
-        && expressions.iter().all(|it| holds(it, label(&it.key)))
-        && fields.iter().all(|it| holds(it, (it.key == "metadata.name").then_some(node)))
+    let expressions = term.match_expressions.iter().flatten().map(|it| holds(it, label(&it.key)));
+    let fields = term.match_fields.iter().flatten().map(|it| holds(it, node_field(&it.key, node)));
+    term_matches(expressions.chain(fields))
 }
 
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let values = requirement.values.as_deref().unwrap_or_default();
-    let is_listed = || value.is_some_and(|value| values.iter().any(|it| it == value));
-    let number = || value.and_then(|it| it.parse::<i64>().ok()).zip(values.first()?.parse::<i64>().ok());
-    match requirement.operator.as_str() {
-        "In" => is_listed(),
-        "NotIn" => !is_listed(),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => number().is_some_and(|(value, bound)| value > bound),
-        "Lt" => number().is_some_and(|(value, bound)| value < bound),
-        _ => false,
-    }
+    requirement_holds(&requirement.operator, requirement.values.iter().flatten().map(String::as_str), value)
 }
 
-/// As upstream, a kubelet heeds only the taints that would have the pod evicted.
+/// Does the pod tolerate the taints that would have it evicted? A kubelet heeds no others (`lifecycle.AdmitHandler`).
 pub(crate) fn tolerates(pod: &Pod, taints: &[Taint]) -> bool {
     taints.iter().filter(|it| it.effect == "NoExecute").all(|taint| tolerates_taint(pod, taint))
 }
@@ -59,17 +48,14 @@ pub(crate) fn tolerates_taint(pod: &Pod, taint: &Taint) -> bool {
 }
 
 fn covers(toleration: &Toleration, taint: &Taint) -> bool {
-    let is_open = |it: &Option<String>, own: &str| it.as_deref().is_none_or(|it| it.is_empty() || it == own);
-    let value = taint.value.as_deref().unwrap_or_default();
-    let bound = toleration.value.as_deref().unwrap_or_default();
-    let numbers = || value.parse::<i64>().ok().zip(bound.parse::<i64>().ok());
-    is_open(&toleration.effect, &taint.effect)
-        && is_open(&toleration.key, &taint.key)
-        && match toleration.operator.as_deref().unwrap_or_default() {
-            "" | "Equal" => value == bound,
-            "Exists" => true,
-            "Lt" => numbers().is_some_and(|(value, bound)| value < bound),
-            "Gt" => numbers().is_some_and(|(value, bound)| value > bound),
-            _ => false,
-        }
+    fn text(it: &Option<String>) -> &str {
+        it.as_deref().unwrap_or_default()
+    }
+    let of = scheduling::Toleration {
+        key: text(&toleration.key),
+        operator: text(&toleration.operator),
+        value: text(&toleration.value),
+        effect: text(&toleration.effect),
+    };
+    of.tolerates(scheduling::Taint { key: &taint.key, value: text(&taint.value), effect: &taint.effect })
 }

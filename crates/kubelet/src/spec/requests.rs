@@ -1,13 +1,11 @@
 //! What a pod asks of its node: resources, by name, and ports.
-//!
-//! As upstream: init containers run one after another, so only the largest counts; a sidecar stays, and counts beside
-//! all that come after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::{
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
     core::v1::{Container, Pod},
+    scheduling::aggregate,
 };
 use corten_meta::Quantity;
 
@@ -18,51 +16,28 @@ use crate::spec::{
 
 type Quantities = Option<BTreeMap<String, ApiQuantity>>;
 
-/// Of everything the pod asks for: how much. CPU in thousandths, all else in units.
+/// What the pod asks for of each resource: CPU in thousandths, all else in units. What it asks for as a whole goes before the
+/// sum of its containers; its overhead is added.
 pub(crate) fn requests(pod: &Pod) -> BTreeMap<String, i64> {
     let spec = spec_of(pod);
-    let mut sums: BTreeMap<&str, Sums> = BTreeMap::new();
-    for container in &spec.containers {
-        for (name, own) in asked_for(container) {
-            let sums = sums.entry(name).or_default();
-            sums.together = sums.together.saturating_add(own);
-        }
-    }
-    // What a container does not name is as it was when the one before it came that names it.
-    for container in spec.init_containers.iter().flatten() {
-        for (name, own) in asked_for(container) {
-            let sums = sums.entry(name).or_default();
-            sums.init_most = sums.init_most.max(sums.sidecars.saturating_add(own));
-            if is_sidecar(container) {
-                sums.together = sums.together.saturating_add(own);
-                sums.sidecars = sums.sidecars.saturating_add(own);
-            }
-        }
-    }
+    let init = spec.init_containers.iter().flatten().map(|it| (asked_for(it), is_sidecar(it)));
+    let mut sums = aggregate(spec.containers.iter().map(asked_for), init);
     let lists = spec.resources.iter().flat_map(|it| [&it.requests, &it.limits]).chain([&spec.overhead]);
     for name in lists.flatten().flat_map(BTreeMap::keys) {
-        sums.entry(name).or_default();
+        sums.entry(name.clone()).or_default();
     }
-    let of_pod = |name: &str| spec.resources.as_ref().and_then(|it| listed(&it.requests, name));
-    let request = |(name, sums): (&str, Sums)| {
-        let own = of_pod(name).unwrap_or(sums.together.max(sums.init_most));
-        (name.to_owned(), own.saturating_add(listed(&spec.overhead, name).unwrap_or(0)))
-    };
-    sums.into_iter().map(request).collect()
+    for (name, sum) in &mut sums {
+        let of_pod = spec.resources.as_ref().and_then(|it| listed(&it.requests, name));
+        *sum = of_pod.unwrap_or(*sum).saturating_add(listed(&spec.overhead, name).unwrap_or(0));
+    }
+    sums
 }
 
-/// What the containers ask for of one resource.
-#[derive(Default)]
-struct Sums {
-    together: i64,
-    sidecars: i64,
-    init_most: i64,
-}
-
-fn asked_for(container: &Container) -> impl Iterator<Item = (&str, i64)> {
+fn asked_for(container: &Container) -> BTreeMap<String, i64> {
     let lists = container.resources.iter().flat_map(|it| [&it.requests, &it.limits]);
     let names: BTreeSet<&String> = lists.flatten().flat_map(BTreeMap::keys).collect();
-    names.into_iter().map(move |name| (&**name, quantity(container, false, name).map_or(0, |it| amount(name, it))))
+    let asked = |name: &String| quantity(container, false, name).map_or(0, |it| amount(name, it));
+    names.into_iter().map(|name| (name.clone(), asked(name))).collect()
 }
 
 fn listed(quantities: &Quantities, name: &str) -> Option<i64> {
@@ -128,23 +103,6 @@ mod tests {
 
     fn pod(spec: Value) -> Pod {
         serde_json::from_value(json!({ "spec": spec })).expect("a pod")
-    }
-
-    #[test]
-    fn sidecars_count_beside_what_comes_after_them() {
-        let container = |cpu: &str, always: bool| {
-            let policy = always.then_some("Always");
-            json!({ "name": "c", "restartPolicy": policy, "resources": { "requests": { "cpu": cpu } } })
-        };
-        for (init, containers, expected) in [
-            (vec![container("3", false)], vec![container("1", false), container("1", false)], 3_000),
-            (vec![container("1", true), container("1", false)], vec![container("2", false)], 3_000),
-            (vec![container("1", true), container("5", false)], vec![container("2", false)], 6_000),
-            (vec![container("5", false), container("1", true)], vec![container("2", false)], 5_000),
-        ] {
-            let pod = pod(json!({ "initContainers": init, "containers": containers }));
-            assert_eq!(requests(&pod)["cpu"], expected);
-        }
     }
 
     /// So many that whoever looks at all of them for each of them does not come to an end.

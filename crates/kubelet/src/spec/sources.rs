@@ -1,6 +1,9 @@
 //! The ConfigMaps and Secrets that pods here read: who needs which, and what they hold.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_api::core::v1::{Container, Pod};
 use corten_meta::Key;
@@ -10,7 +13,7 @@ use crate::{
     spec::pod::{as_container, ephemeral_containers, spec_of},
 };
 
-type Data = BTreeMap<String, Vec<u8>>;
+type Data = BTreeMap<String, Arc<[u8]>>;
 
 /// `None`: followed, but nothing has come yet.
 #[derive(Debug, Default)]

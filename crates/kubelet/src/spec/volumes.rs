@@ -2,7 +2,7 @@
 //!
 //! A kind this node cannot provide is a problem like a missing ConfigMap is: the pod waits and says for what.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
 use corten_meta::{Key, Quantity};
@@ -90,7 +90,7 @@ struct Access {
 }
 
 impl Access {
-    fn file(self, path: &str, item_mode: Option<i32>, item_user: Option<i64>, content: Vec<u8>) -> VolumeFile {
+    fn file(self, path: &str, item_mode: Option<i32>, item_user: Option<i64>, content: Arc<[u8]>) -> VolumeFile {
         let user = item_user.or(self.user).and_then(|it| u32::try_from(it).ok());
         VolumeFile { path: path.to_owned(), mode: mode(item_mode, self.mode), user, content }
     }
@@ -179,7 +179,7 @@ impl Planner<'_> {
         let is_private = group.is_some() || user.is_some();
         let access = Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) };
         match self.tokens.lookup(&tokens::wish(source)) {
-            Issued::Token(token) => Ok(access.file(&source.path, None, source.user, token.as_bytes().to_vec())),
+            Issued::Token(token) => Ok(access.file(&source.path, None, source.user, token.as_bytes().into())),
             Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
             Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
         }
@@ -196,7 +196,7 @@ impl Planner<'_> {
             Lookup::Unread => return Err(self.problem(ProblemKind::Unread, format!("{} is not read yet", keys.name))),
         };
         let Some(items) = keys.items.filter(|it| !it.is_empty()) else {
-            let file = |(key, content): (&String, &Vec<u8>)| {
+            let file = |(key, content): (&String, &Arc<[u8]>)| {
                 self.take_room(content.len())?;
                 Ok(keys.access.file(key, None, None, content.clone()))
             };
@@ -235,7 +235,7 @@ impl Planner<'_> {
             };
             let content = value.map_err(|it| self.missing(it))?.into_bytes();
             self.take_room(content.len())?;
-            files.push(access.file(&item.path, item.mode, item.user, content));
+            files.push(access.file(&item.path, item.mode, item.user, content.into()));
         }
         Ok(files)
     }

@@ -4,6 +4,7 @@ mod machine;
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    sync::Arc,
     time::Duration,
 };
 
@@ -27,7 +28,7 @@ pub(super) struct World {
     sandboxes: Vec<ObservedSandbox>,
     containers: Vec<ObservedContainer>,
     pods: BTreeMap<String, Value>,
-    sources: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
+    sources: BTreeMap<Source, BTreeMap<String, Arc<[u8]>>>,
     node: Option<Value>,
     /// Why no token is given, where none is.
     refusal: Option<String>,
@@ -324,7 +325,7 @@ impl World {
     fn configure(&mut self, kind: SourceKind, name: &str, data: &str) {
         let source = Source { kind, key: Key::new("default", name) };
         let pairs = data.split_whitespace().filter_map(|it| it.split_once('='));
-        self.sources.insert(source.clone(), pairs.map(|(k, v)| (k.to_owned(), v.as_bytes().to_vec())).collect());
+        self.sources.insert(source.clone(), pairs.map(|(k, v)| (k.to_owned(), v.as_bytes().into())).collect());
         let data = self.sources.get(&source).cloned();
         self.step(Event::Source { source, data });
     }

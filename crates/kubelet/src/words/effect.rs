@@ -3,7 +3,7 @@
 //! Every host effect is answered by exactly one [`crate::Outcome`]. The mind never has two effects in flight that
 //! need an order between them, so hands may run all of them at once.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use corten_api::core::v1::Pod;
 use corten_meta::{Key, ObjectReference, Time};
@@ -125,7 +125,8 @@ pub struct VolumeFile {
     pub mode: u32,
     /// Root's where nobody is named.
     pub user: Option<u32>,
-    pub content: Vec<u8>,
+    /// Shared with the ConfigMap or Secret it comes from.
+    pub content: Arc<[u8]>,
 }
 
 /// Without the content: it may be a Secret's.

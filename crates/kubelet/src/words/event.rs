@@ -1,6 +1,6 @@
 //! What the kubelet can be told: what the API wants, what the machine shows, and how its effects ended.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::core::v1::{Node, Pod};
 use corten_meta::{Key, Time};
@@ -27,10 +27,10 @@ pub enum Event {
     PodsSynced,
     /// This node's Node as the API has it, or `None` where there is none.
     Node(Option<Box<Node>>),
-    /// A followed ConfigMap or Secret; `None`: there is none of that name.
+    /// A followed ConfigMap or Secret; `None`: there is none of that name. What a key holds is shared by all who read it.
     Source {
         source: Source,
-        data: Option<BTreeMap<String, Vec<u8>>>,
+        data: Option<BTreeMap<String, Arc<[u8]>>>,
     },
     /// A Service appeared or changed; `None`: it is gone.
     Service {

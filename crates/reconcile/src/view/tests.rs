@@ -22,7 +22,7 @@ impl<'de> serde::Deserialize<'de> for Pod {
         ObjectMeta::deserialize(deserializer).map(Self)
     }
 }
-impl Seen for Pod {
+impl Projection for Pod {
     const RESOURCE: Resource = PODS;
 }
 

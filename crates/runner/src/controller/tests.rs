@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
-use corten_reconcile::{Actor, Answer, EventType, Propagation, Seen, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Answer, EventType, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -26,7 +26,7 @@ impl Named for Wish {
         &self.metadata
     }
 }
-impl Seen for Wish {
+impl Projection for Wish {
     const RESOURCE: Resource = CONFIG_MAPS;
 }
 impl Named for Pod {
@@ -34,7 +34,7 @@ impl Named for Pod {
         &self.metadata
     }
 }
-impl Seen for Pod {
+impl Projection for Pod {
     const RESOURCE: Resource = PODS;
 }
 
@@ -136,7 +136,7 @@ fn patch(key: &Key, patch: Value) -> Effect {
 
 struct World {
     api: Arc<FakeApi>,
-    sight: Sight,
+    sight: SharedInformers,
     journal: Arc<JournalBook>,
     mind: Arc<Wishes>,
     running: tokio::task::JoinHandle<()>,
@@ -151,7 +151,8 @@ impl World {
     fn begin(api: Arc<FakeApi>) -> Self {
         let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
         let (shutdown, ended) = oneshot::channel();
-        let (sight, client, minds, book) = (Sight::new(api.client()), api.client(), mind.clone(), journal.clone());
+        let (sight, client, minds, book) =
+            (SharedInformers::new(api.client()), api.client(), mind.clone(), journal.clone());
         let seen = sight.clone();
         let loop_ = async move {
             let running = run_controller(minds, client, &sight, clock(), book, async move {

@@ -59,7 +59,7 @@ async fn a_resource_is_watched_when_it_is_needed_first() {
     let api = FakeApi::new();
     let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
     api.put("/api/v1/namespaces/default/pods/p", object("p"));
-    let sight = Sight::new(api.client());
+    let sight = SharedInformers::new(api.client());
     let running = tokio::spawn(sight.clone().run(std::future::pending()));
     let mut feeds = Feeds::new(&sight, &Frugal);
 

@@ -9,7 +9,7 @@ use std::{
 
 use corten_api::resources::{CONFIG_MAPS, PODS};
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Controller, Decision, Effect, Plan, Seen, Verb, View, Wake as Wakes, Watch, Write};
+use corten_reconcile::{Controller, Decision, Effect, Plan, Projection, Verb, View, Wake as Wakes, Watch, Write};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::{
     *,
 };
 use crate::{
-    ControllerLoop, Sight,
+    ControllerLoop, SharedInformers,
     fake::{FakeApi, clock},
 };
 
@@ -37,7 +37,7 @@ impl Named for Wish {
     }
 }
 
-impl Seen for Wish {
+impl Projection for Wish {
     const RESOURCE: Resource = CONFIG_MAPS;
 }
 
@@ -125,7 +125,7 @@ impl World {
         let (sender, begun) = mpsc::channel();
         let held = Arc::new(Held::default());
         let mind = Arc::new(Stubborn { begun: Mutex::new(sender), held: held.clone() });
-        let sight = Sight::new(api.client());
+        let sight = SharedInformers::new(api.client());
         tokio::spawn(sight.clone().run(std::future::pending()));
         let (shutdown, told) = tokio::sync::watch::channel(false);
         let (client, book) = (api.client(), journal.clone());

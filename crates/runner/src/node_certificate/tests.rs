@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use corten_client::{Body, BoxFuture, Transport, TransportError};
-use http::{Method, Request as Asked, Response};
+use http::{Method, Request as SigningRequest, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 
@@ -11,7 +11,7 @@ use super::*;
 struct Cluster(Mutex<(usize, usize, String)>);
 
 impl Transport for Cluster {
-    fn send(&self, request: Asked<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+    fn send(&self, request: SigningRequest<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         let mut state = self.0.lock();
         let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let answer = match (request.method(), request.uri().path()) {

@@ -53,7 +53,7 @@ impl PacketHands for FakeKernel {
         Box::pin(async { Ok(0) })
     }
 
-    fn forget_unbound(&self, _: BTreeMap<Front, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
+    fn forget_unbound(&self, _: BTreeMap<Frontend, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>> {
         Box::pin(async { Ok(0) })
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use corten_api::scheduling::{node_field, requirement_holds, term_matches};
 use corten_reconcile::Actor;
 
 use crate::{
@@ -57,12 +58,10 @@ fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     pod.affinity.preferred.iter().filter(|it| matches(&it.preference, row)).map(|it| it.weight).sum()
 }
 
-/// As upstream: a term without any requirement matches no node.
 fn matches(term: &NodeSelectorTerm, row: &Row<'_>) -> bool {
-    let is_empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
-    !is_empty
-        && term.match_expressions.iter().all(|it| holds(it, label(row.labels, &it.key)))
-        && term.match_fields.iter().all(|it| holds(it, (it.key == "metadata.name").then_some(row.name)))
+    let labels = term.match_expressions.iter().map(|it| holds(it, label(row.labels, &it.key)));
+    let fields = term.match_fields.iter().map(|it| holds(it, node_field(&it.key, row.name)));
+    term_matches(labels.chain(fields))
 }
 
 fn label<'a>(labels: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
@@ -70,15 +69,5 @@ fn label<'a>(labels: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str>
 }
 
 fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let is_listed = || value.is_some_and(|it| requirement.values.contains(it));
-    let number = || value.and_then(|it| it.parse::<i64>().ok()).zip(requirement.values.first()?.parse::<i64>().ok());
-    match &*requirement.operator {
-        "In" => is_listed(),
-        "NotIn" => !is_listed(),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => number().is_some_and(|(value, bound)| value > bound),
-        "Lt" => number().is_some_and(|(value, bound)| value < bound),
-        _ => false,
-    }
+    requirement_holds(&requirement.operator, requirement.values.iter().map(|it| &**it), value)
 }

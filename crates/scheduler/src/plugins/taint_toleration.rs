@@ -1,7 +1,6 @@
 //! Taints keep pods away that do not tolerate them: `NoSchedule` and `NoExecute` strictly, `PreferNoSchedule` by score.
 
-use std::cmp::Ordering;
-
+use corten_api::scheduling;
 use corten_reconcile::Actor;
 
 use crate::{
@@ -53,19 +52,7 @@ fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
 
 pub(super) fn tolerates(tolerations: &[Toleration], key: &str, value: &str, effect: &str) -> bool {
     tolerations.iter().any(|it| {
-        (it.effect.is_empty() || it.effect == effect)
-            && (it.key.is_empty() || it.key == key)
-            && match &*it.operator {
-                "" | "Equal" => it.value == value,
-                "Exists" => true,
-                "Lt" => compare(value, &it.value).is_some_and(Ordering::is_lt),
-                "Gt" => compare(value, &it.value).is_some_and(Ordering::is_gt),
-                _ => false,
-            }
+        let of = scheduling::Toleration { key: &it.key, operator: &it.operator, value: &it.value, effect: &it.effect };
+        of.tolerates(scheduling::Taint { key, value, effect })
     })
-}
-
-/// As integers; a value that is none compares with nothing.
-fn compare(taint: &str, toleration: &str) -> Option<Ordering> {
-    Some(taint.parse::<i64>().ok()?.cmp(&toleration.parse::<i64>().ok()?))
 }

@@ -13,7 +13,7 @@
 //! B-tree is needed on disk since nothing is ever read from it but at the start, whole and in order.
 
 mod checkpoint;
-mod crowd;
+mod contention;
 mod disk;
 mod frame;
 mod log;
@@ -36,7 +36,7 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
-    crowd::Crowd,
+    contention::Contention,
     disk::Disk,
     writer::{Request, Writer},
 };
@@ -85,7 +85,7 @@ pub struct Embedded {
     disk: Disk,
     mvcc: Arc<Mvcc>,
     writer: Arc<Mutex<Writer>>,
-    crowd: Crowd,
+    crowd: Contention,
     requests: Mutex<Option<mpsc::Sender<Request>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Ready once the writer has closed its files.
@@ -126,7 +126,7 @@ impl Embedded {
             })
             .map_err(|cause| OpenError::Io { path: disk.dir().into(), cause })?;
         let (requests, thread) = (Mutex::new(Some(requests)), Mutex::new(Some(thread)));
-        Ok(Self { disk, mvcc, writer, crowd: Crowd::default(), requests, thread, finished })
+        Ok(Self { disk, mvcc, writer, crowd: Contention::default(), requests, thread, finished })
     }
 
     async fn commit_in_turn(&self, txn: Txn) -> Result<Outcome, Error> {

@@ -45,7 +45,8 @@ pub(super) fn write(types: &BTreeMap<String, Type>) -> BTreeMap<String, String> 
 fn index(types: &BTreeMap<String, Type>, modules: &BTreeSet<String>) -> String {
     let mut text = format!("//! All types, sorted by name. {GENERATED}\n\n");
     let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
-    let _ = writeln!(text, "use super::{{{}}};\nuse crate::Type;\n", modules.join(", "));
+    let root = "crate";
+    let _ = writeln!(text, "use super::{{{}}};\nuse {root}::Type;\n", modules.join(", "));
     text.push_str("/// Every type of the API.\npub static TYPES: &[&Type] = &[\n");
     let names: BTreeSet<&str> = types.keys().map(String::as_str).chain(BY_HAND).collect();
     for name in names {

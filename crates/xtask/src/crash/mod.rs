@@ -6,7 +6,7 @@
 //! After each kill the store must hold every write that was answered, and nothing nobody asked for. Each watcher, at
 //! whatever speed, across all kills, must have seen every such write once and in order, and none that is not there.
 
-mod truth;
+mod oracle;
 mod watcher;
 mod writer;
 
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use self::watcher::Watcher;
 pub(crate) use self::{
-    truth::{List, Truth},
+    oracle::{List, Oracle},
     writer::write,
 };
 use crate::real::{ControlPlane, Data, Launcher, Profile, build};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 async fn rounds(launcher: &Launcher, args: &Args) -> Result<()> {
     let data = Data::new()?;
     let mut dice = StdRng::seed_from_u64(args.seed);
-    let truth = Arc::new(Mutex::new(Truth::default()));
+    let truth = Arc::new(Mutex::new(Oracle::default()));
     let mut watchers = Vec::new();
     let (mut server, _) = launcher.start(&data).await?;
     begin(&server).await?;
@@ -108,7 +108,7 @@ async fn begin(server: &ControlPlane) -> Result<()> {
 }
 
 /// What the server holds is what it said; and every watcher comes to see just that.
-async fn compare(server: &ControlPlane, truth: &Mutex<Truth>, watchers: &[Watcher]) -> Result<()> {
+async fn compare(server: &ControlPlane, truth: &Mutex<Oracle>, watchers: &[Watcher]) -> Result<()> {
     let list = list(server).await?;
     truth.lock().settle(&list)?;
     for watcher in watchers {

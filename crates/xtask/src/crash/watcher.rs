@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     CONFIG_MAPS,
-    truth::{List, Metadata, Object, Version, is_ours},
+    oracle::{List, Metadata, Object, Version, is_ours},
 };
 use crate::real::{Connection, ControlPlane};
 

@@ -10,7 +10,7 @@ use rand::{Rng, rngs::StdRng};
 
 use super::{
     CONFIG_MAPS,
-    truth::{Object, Truth, Wish},
+    oracle::{Object, Oracle, Wish},
 };
 use crate::real::Connection;
 
@@ -20,7 +20,7 @@ const VALUE_BYTES: std::ops::Range<usize> = 0..600;
 pub(crate) async fn write(
     number: usize,
     mut connection: Connection,
-    truth: Arc<Mutex<Truth>>,
+    truth: Arc<Mutex<Oracle>>,
     mut dice: StdRng,
 ) -> Result<()> {
     loop {

@@ -18,7 +18,7 @@ use super::{
     pods::{Restarts, complaints, restarts, waits_for, wrong},
 };
 use crate::{
-    crash::{CONFIG_MAPS, List, NAMESPACE, Truth},
+    crash::{CONFIG_MAPS, List, NAMESPACE, Oracle},
     machine::not_ready,
     real::{Connection, Target},
     tidy::root,
@@ -33,7 +33,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
 pub(super) struct Cluster {
     pub(super) machine: Box<dyn Machine>,
     kubeconfig: TempDir,
-    pub(super) truth: Arc<Mutex<Truth>>,
+    pub(super) truth: Arc<Mutex<Oracle>>,
     pub(super) slowness: f64,
     pub(super) patience: f64,
 }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::Keys;
 use crate::{
     output::{self, Format},
-    why::duration,
+    why::duration::duration,
 };
 
 /// Somebody must act: as of `corten why`.

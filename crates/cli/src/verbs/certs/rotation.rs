@@ -21,7 +21,7 @@ use crate::{
     output::{self, Format},
     own_kubeconfig,
     progress::Progress,
-    why::duration,
+    why::duration::duration,
 };
 
 /// What can be replaced beside the one of before.

@@ -3,10 +3,13 @@
 use corten_reconcile::Actor;
 use serde_json::json;
 
-use super::{Advice, Case, images, last_part, logs};
+use super::{
+    case::{Advice, Case, last_part, logs},
+    images,
+};
 use crate::why::{
-    account::{items, text},
     command::kubectl,
+    fields::{items, text},
 };
 
 pub(super) fn crash(case: &Case<'_>) -> Advice {
@@ -220,7 +223,7 @@ pub(super) fn init(case: &Case<'_>) -> Advice {
 pub(super) fn gate(case: &Case<'_>) -> Advice {
     let gates = items(case.object, "/spec/readinessGates").iter().map(|it| text(it, "/conditionType"));
     let unmet =
-        gates.filter(|gate| crate::why::account::condition(case.object, gate).is_none_or(|it| it["status"] != "True"));
+        gates.filter(|gate| crate::why::fields::condition(case.object, gate).is_none_or(|it| it["status"] != "True"));
     let gate = unmet.collect::<Vec<_>>().join(", ");
     let patch = json!({"status": {"conditions": [{"type": gate, "status": "True"}]}}).to_string();
     Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "jsonpath={.status.conditions}"]))

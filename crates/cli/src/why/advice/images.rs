@@ -4,10 +4,10 @@ use corten_api::resources::{NODES, SECRETS};
 use corten_meta::Key;
 use corten_reconcile::Actor;
 
-use super::{Advice, Case, last_part};
+use super::case::{Advice, Case, last_part};
 use crate::why::{
-    account::{items, text},
     command::kubectl,
+    fields::{items, text},
     nearest::nearest,
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn pull(case: &Case<'_>) -> Advice {
     let message = &case.wait.message;
     if case.wait.actor == Actor::Operator {
         let url = format!("https://{}/v2/", address(&registry));
-        return Advice::run(format!("curl -sS -m 5 {}", super::shell(&url)))
+        return Advice::run(format!("curl -sS -m 5 {}", super::case::shell(&url)))
             .headline(format!("the registry {registry} cannot be spoken to: {}", last_part(message)))
             .who("whoever runs the cluster, or the registry: the node must reach it; or its author, if another was meant")
             .hint("run it on the node: it is the node that pulls");

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::{items, text},
     command::kubectl,
+    fields::{items, text},
 };
 
 pub(super) fn in_use(case: &Case<'_>) -> Advice {

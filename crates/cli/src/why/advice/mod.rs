@@ -2,6 +2,7 @@
 //!
 //! A command is one that can be pasted as it stands. Where only a person can know what to write, it opens an editor.
 
+pub(super) mod case;
 mod containers;
 mod images;
 mod leaving;
@@ -14,104 +15,20 @@ mod workloads;
 use std::rc::Rc;
 
 use corten_meta::Key;
-use corten_reconcile::{Actor, Wait};
-use serde::Serialize;
+use corten_reconcile::Actor;
 use serde_json::Value;
 
 use super::{
-    account::{Account, Root, key_of, one_line, text},
-    command::{kubectl, quoted},
+    account::{Account, Root},
+    command::kubectl,
+    fields::key_of,
     gather,
     reader::Reader,
 };
-
-/// What to do.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Advice {
-    /// The cause in plain words; empty: the wait's own message says it.
-    #[serde(skip)]
-    pub(crate) headline: String,
-    /// Who must act, in words.
-    pub(crate) who: String,
-    /// Facts that help, a line each.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hints: Vec<String>,
-    /// The command to run next.
-    pub(crate) next: String,
-}
-
-impl Advice {
-    fn run(next: String) -> Self {
-        Self { next, ..Self::default() }
-    }
-
-    fn headline(mut self, headline: impl Into<String>) -> Self {
-        self.headline = headline.into();
-        self
-    }
-
-    fn who(mut self, who: impl Into<String>) -> Self {
-        self.who = who.into();
-        self
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
-        self
-    }
-
-    fn hints(mut self, hints: impl IntoIterator<Item = String>) -> Self {
-        self.hints.extend(hints);
-        self
-    }
-}
-
-/// The cause, the object it is about, and whoever that object was made for.
-struct Case<'a> {
-    reader: &'a Reader<'a>,
-    root: &'a Root<'a>,
-    wait: &'a Wait,
-    at: &'a Account,
-    object: &'a Value,
-    namespace: &'a str,
-    /// Whose template must change: the Deployment of a Pod, or the object itself.
-    author: String,
-    author_object: Rc<Value>,
-}
-
-impl Case<'_> {
-    fn is_bare_pod(&self) -> bool {
-        self.author.starts_with("pod/")
-    }
-
-    /// Opens what must be changed; a Pod itself can hardly be.
-    fn edit(&self) -> String {
-        if self.is_bare_pod() {
-            return kubectl(self.namespace, &["get", &self.author, "-o", "yaml"]);
-        }
-        kubectl(self.namespace, &["edit", &self.author])
-    }
-
-    fn edit_hints(&self) -> Option<String> {
-        self.is_bare_pod()
-            .then(|| "a pod's spec cannot be changed: correct its manifest, delete it, make it again".into())
-    }
-
-    fn describe(&self) -> String {
-        kubectl(self.namespace, &["describe", &self.at.subject])
-    }
-
-    /// The part of the Pod's spec that is about the container of the root's step.
-    fn container(&self) -> Option<&Value> {
-        let name = self.root.container()?;
-        let lists = ["/spec/initContainers", "/spec/containers", "/spec/ephemeralContainers"];
-        lists.iter().flat_map(|it| super::account::items(self.object, it)).find(|it| it["name"] == name)
-    }
-
-    fn container_name(&self) -> &str {
-        self.root.container().unwrap_or_default()
-    }
-}
+use crate::{
+    shell::quoted,
+    why::advice::case::{Advice, Case},
+};
 
 /// The advice for the cause of an account; none where nothing is waited for.
 pub(super) async fn of(reader: &Reader<'_>, root: &Root<'_>) -> Advice {
@@ -249,24 +166,4 @@ async fn author(reader: &Reader<'_>, at: &Account) -> (String, Rc<Value>) {
         object = owner;
     }
     (subject, object)
-}
-
-/// `kubectl logs POD -c CONTAINER`, with as many options as say more.
-fn logs(case: &Case<'_>, container: &str, options: &[&str]) -> String {
-    let name = text(case.object, "/metadata/name");
-    let mut words = vec!["logs", name];
-    if !container.is_empty() {
-        words.extend(["-c", container]);
-    }
-    words.extend(options);
-    kubectl(case.namespace, &words)
-}
-
-/// The end of a message: runtimes put the cause last and everything they were doing before.
-fn last_part(message: &str) -> String {
-    one_line(message.rsplit(": ").next().unwrap_or(message))
-}
-
-fn shell(text: &str) -> String {
-    quoted(text)
 }

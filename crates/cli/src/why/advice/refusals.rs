@@ -4,10 +4,10 @@ use corten_api::resources::SERVICE_ACCOUNTS;
 use corten_meta::Quantity;
 use serde_json::{Map, json};
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::text,
     command::{kubectl, merge},
+    fields::text,
     nearest::nearest,
 };
 

@@ -1,13 +1,17 @@
 //! Pods without a node: what each reason asks of whom.
 
-use corten_api::resources::{NODES, PODS};
+use corten_api::{
+    resources::{NODES, PODS},
+    scheduling::{Taint, Toleration},
+};
+use corten_kinds::quota::{Side, of_pod};
 use corten_meta::{Key, Quantity};
 use serde_json::{Value, json};
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::{items, text},
     command::kubectl,
+    fields::{items, text},
     findings::manager_of,
     nearest::nearest,
 };
@@ -38,8 +42,9 @@ pub(super) async fn resources(case: &Case<'_>) -> Option<Advice> {
         .headline(format!("no node has room for it: {}", case.wait.message))
         .hint(if lacks.is_empty() { nearest.clone() } else { format!("nearest: node {name}, which lacks {lacks}") });
     let mut fits_empty = true;
+    let requests = of_pod(case.object, Side::Requests);
     for resource in ["cpu", "memory", "ephemeral-storage"] {
-        let asked = requested(case.object, resource);
+        let asked = requests.get(resource).copied().unwrap_or_default();
         let whole: Quantity = text(&node, &format!("/status/allocatable/{resource}")).parse().unwrap_or_default();
         if asked > whole {
             fits_empty = false;
@@ -69,15 +74,6 @@ fn plain(amount: Quantity) -> String {
     }
 }
 
-fn requested(pod: &Value, resource: &str) -> Quantity {
-    let sum = |list: &str| {
-        let amounts =
-            items(pod, list).iter().filter_map(|it| text(it, &format!("/resources/requests/{resource}")).parse().ok());
-        amounts.fold(Quantity::default(), Quantity::plus)
-    };
-    sum("/spec/containers")
-}
-
 pub(super) fn cordoned(case: &Case<'_>) -> Advice {
     let own = case.at.subject.strip_prefix("node/").map(str::to_owned);
     let cause = case.at.causes.iter().find(|it| it.wait.reason == "NearestNode");
@@ -90,16 +86,7 @@ pub(super) fn cordoned(case: &Case<'_>) -> Advice {
 
 pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
     let (name, node, _) = nearest_node(case).await?;
-    let tolerated = |taint: &Value| {
-        items(case.object, "/spec/tolerations").iter().any(|it| {
-            let key = text(it, "/key");
-            (key.is_empty() || key == text(taint, "/key"))
-                && matches!(text(it, "/effect"), "" | "NoSchedule")
-                && (it["operator"] == "Exists" || text(it, "/value") == text(taint, "/value"))
-        })
-    };
-    let taints = items(&node, "/spec/taints").iter().filter(|it| it["effect"] != "PreferNoSchedule");
-    let taint = taints.into_iter().find(|it| !tolerated(it))?;
+    let taint = untolerated(case.object, &node)?;
     let (key, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
     let written = if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") };
     let advice = Advice::default().headline(format!("it does not tolerate the taint {written} of node {name}"));
@@ -112,6 +99,19 @@ pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
         advice.next = kubectl("", &["taint", "nodes", &name, &format!("{written}-")]);
         advice
     })
+}
+
+/// The first taint that keeps the Pod off the node.
+fn untolerated<'n>(pod: &Value, node: &'n Value) -> Option<&'n Value> {
+    let is_tolerated = |taint: &Value| {
+        let taint = Taint { key: text(taint, "/key"), value: text(taint, "/value"), effect: text(taint, "/effect") };
+        items(pod, "/spec/tolerations").iter().any(|it| {
+            let (key, operator, value) = (text(it, "/key"), text(it, "/operator"), text(it, "/value"));
+            Toleration { key, operator, value, effect: text(it, "/effect") }.tolerates(taint)
+        })
+    };
+    let mut strict = items(node, "/spec/taints").iter().filter(|it| it["effect"] != "PreferNoSchedule");
+    strict.find(|it| !is_tolerated(it))
 }
 
 pub(super) async fn affinity(case: &Case<'_>) -> Option<Advice> {
@@ -214,7 +214,7 @@ pub(super) async fn other(case: &Case<'_>) -> Advice {
     } else {
         format!("no running pod has {name:?} in its name, as far as can be seen")
     };
-    Advice::run(format!("{} | grep {}", kubectl("", &["get", "pods", "-A"]), super::shell(name)))
+    Advice::run(format!("{} | grep {}", kubectl("", &["get", "pods", "-A"]), super::case::shell(name)))
         .headline(case.wait.message.clone())
         .who(format!("the scheduler {name:?}: it is not part of this cluster; without it, schedulerName must go"))
         .hint(hint)
@@ -233,4 +233,31 @@ pub(super) fn node(case: &Case<'_>) -> Advice {
     advice
         .who("whoever runs the node: start Corten there (`corten up`), or delete the node if it is gone for good")
         .hint("on that machine: /var/lib/corten/log/corten.log")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taint_that_is_tolerated_is_not_blamed() {
+        let node = json!({"spec": {"taints": [
+            {"key": "soft", "effect": "PreferNoSchedule"},
+            {"key": "drained", "value": "yes", "effect": "NoExecute"},
+            {"key": "speed", "value": "7", "effect": "NoSchedule"},
+        ]}});
+        let drained = json!({"key": "drained", "operator": "Exists", "effect": "NoExecute"});
+        for (tolerations, blamed) in [
+            (json!([]), Some("drained")),
+            (json!([{"key": "drained", "operator": "Exists", "effect": "NoSchedule"}]), Some("drained")),
+            (json!([drained]), Some("speed")),
+            (json!([drained, {"key": "speed", "operator": "Gt", "value": "9"}]), Some("speed")),
+            (json!([drained, {"key": "speed", "operator": "Gt", "value": "5"}]), None),
+            (json!([{"operator": "Exists"}]), None),
+        ] {
+            let pod = json!({"spec": {"tolerations": tolerations}});
+            let found = untolerated(&pod, &node).map(|it| text(it, "/key"));
+            assert_eq!(found, blamed, "{tolerations}");
+        }
+    }
 }

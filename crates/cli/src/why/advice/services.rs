@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use corten_api::resources::PODS;
 use serde_json::{Value, json};
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::{items, text},
     command::{kubectl, merge},
+    fields::{items, text},
     findings::services::{is_selected, port_names, workloads},
     nearest::nearest,
 };

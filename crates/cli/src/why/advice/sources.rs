@@ -4,10 +4,10 @@ use corten_api::resources::{CONFIG_MAPS, SECRETS};
 use corten_meta::{Key, Resource};
 use serde_json::Value;
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::{items, text},
     command::{kubectl, merge},
+    fields::{items, text},
     nearest::nearest,
 };
 

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{Advice, Case};
+use super::case::{Advice, Case};
 use crate::why::{
-    account::text,
     command::{kubectl, merge},
+    fields::text,
     findings::manager_of,
 };
 

@@ -5,9 +5,9 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{Findings, services};
+use super::{found::Findings, services};
 use crate::why::{
-    account::{items, text, time},
+    fields::{items, text, time},
     reader::Reader,
 };
 

@@ -5,9 +5,9 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
-    account::{items, text},
+    fields::{items, text},
     reader::Reader,
 };
 

@@ -6,10 +6,10 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
     State,
-    account::{condition, text, time},
+    fields::{condition, text, time},
 };
 
 /// A signer of the cluster's own needs moments.

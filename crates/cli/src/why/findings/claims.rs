@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Findings;
-use crate::why::{State, account::text};
+use super::found::Findings;
+use crate::why::{State, fields::text};
 
 pub(super) fn claim(object: &Value, found: &mut Findings) {
     if text(object, "/status/phase") == "Bound" && !object["metadata"]["deletionTimestamp"].is_string() {

@@ -4,8 +4,8 @@ use corten_kinds::Kind;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
-use crate::why::account::{items, text, time};
+use super::found::Findings;
+use crate::why::fields::{items, text, time};
 
 /// Conditions that are `True` where all is well.
 const GOOD: [&str; 11] = [

@@ -5,9 +5,9 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
-    account::{items, key_of, text, time},
+    fields::{items, key_of, text, time},
     reader::Reader,
 };
 

@@ -4,8 +4,8 @@ use corten_kinds::Kind;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
-use crate::why::account::{items, time};
+use super::found::Findings;
+use crate::why::fields::{items, time};
 
 /// Objects of these kinds are stored, and no loop of this release looks at them.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[

@@ -5,12 +5,12 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
     State,
-    account::{condition, items, text, time},
+    duration::duration,
+    fields::{condition, items, text, time},
     reader::Reader,
-    render::duration,
 };
 
 pub(super) async fn job(reader: &Reader<'_>, object: &Value, found: &mut Findings) {

@@ -1,5 +1,7 @@
 //! What no loop's journal says of an object, and the object itself or its neighbours do: a row for each kind.
 
+use crate::why::findings::found::Findings;
+
 mod backends;
 mod bindings;
 mod certificates;
@@ -7,6 +9,7 @@ mod claims;
 pub(super) mod conditions;
 mod deletion;
 pub(super) mod effects;
+pub(crate) mod found;
 pub(super) mod jobs;
 mod nodes;
 mod pods;
@@ -16,49 +19,12 @@ pub(super) mod services;
 pub(super) mod traffic;
 mod workloads;
 
-pub(super) use deletion::manager_of;
-
 use corten_kinds::Kind;
-use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{
-    State,
-    reader::{Answer, Reader},
-};
+use super::reader::{Answer, Reader};
 
-/// Who says what is in no journal: the object's own status, and those beside it.
-const READ: &str = "status";
-
-/// What was found.
-#[derive(Default)]
-pub(super) struct Findings {
-    /// Who says so, and the wait.
-    pub(super) waits: Vec<(String, Wait)>,
-    /// The state where it is plain to see, and the line that says it.
-    pub(super) verdict: Option<(State, String)>,
-    /// Reasons of the journal that a finding here says better.
-    pub(super) explains: Vec<&'static str>,
-    /// What is worth knowing, and nothing waits for.
-    pub(super) notices: Vec<String>,
-}
-
-impl Findings {
-    fn wait(&mut self, wait: Wait) {
-        self.waits.push((READ.into(), wait));
-    }
-
-    fn add(&mut self, reason: &str, message: impl Into<String>, actor: Actor) {
-        self.wait(Wait::new(reason, message, actor));
-    }
-
-    /// Several places of one object may name the same.
-    fn add_once(&mut self, wait: Wait) {
-        if !self.waits.iter().any(|(_, it)| *it == wait) {
-            self.wait(wait);
-        }
-    }
-}
+pub(super) use deletion::manager_of;
 
 type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<'a, ()>;
 

@@ -5,11 +5,11 @@ use corten_meta::{Key, LabelSelector, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
-    account::{condition, items, text, time},
+    duration::duration,
+    fields::{condition, items, text, time},
     reader::Reader,
-    render::duration,
 };
 
 const PRESSURES: [&str; 4] = ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"];

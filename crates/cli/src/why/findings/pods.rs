@@ -7,13 +7,13 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
     State,
-    account::{condition, items, text, time},
+    duration::duration,
+    fields::{condition, items, text, time},
     pod_steps,
     reader::Reader,
-    render::duration,
 };
 
 pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Findings) {

@@ -4,7 +4,7 @@
 
 use corten_reconcile::{Actor, Wait};
 
-use crate::why::account::one_line;
+use crate::why::fields::one_line;
 
 /// One resource of a quota that is exceeded, in the quota's own words.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use corten_meta::LabelSelector;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
-use crate::why::{State, account::text, reader::Reader};
+use super::found::Findings;
+use crate::why::{State, fields::text, reader::Reader};
 
 /// A budget without Pods lets none go, as there is none: that is no trouble, and may be a slip.
 pub(super) async fn budget(reader: &Reader<'_>, object: &Value, found: &mut Findings) {

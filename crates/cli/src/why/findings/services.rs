@@ -7,10 +7,10 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
     State,
-    account::{condition, items, text, time},
+    fields::{condition, items, text, time},
     pod_steps,
     reader::Reader,
 };

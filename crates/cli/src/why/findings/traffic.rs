@@ -8,9 +8,9 @@ use corten_meta::{Key, LabelSelector};
 use corten_reconcile::Wait;
 use serde_json::{Value, json};
 
-use super::Findings;
+use super::found::Findings;
 use crate::why::{
-    account::{condition, items, text},
+    fields::{condition, items, text},
     reader::Reader,
 };
 

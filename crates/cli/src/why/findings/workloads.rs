@@ -3,8 +3,8 @@
 use corten_meta::Quantity;
 use serde_json::Value;
 
-use super::Findings;
-use crate::why::{State, account::text};
+use super::found::Findings;
+use crate::why::{State, fields::text};
 
 pub(super) fn scaled(object: &Value, found: &mut Findings) {
     let is_leaving = object["metadata"]["deletionTimestamp"].is_string();

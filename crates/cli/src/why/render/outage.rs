@@ -4,10 +4,10 @@ use corten_meta::Time;
 use corten_reconcile::Actor;
 
 use super::{
-    Look, duration,
+    Look,
     page::{DIM, Line, Page, RED, YELLOW},
 };
-use crate::why::outage::Outage;
+use crate::why::{duration::duration, outage::Outage};
 
 pub(crate) fn render(outage: &Outage, now: Time, look: Look) -> String {
     let mut page = Page::new(look.width);

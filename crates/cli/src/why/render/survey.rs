@@ -3,10 +3,10 @@
 use corten_meta::Time;
 
 use super::{
-    Look, duration,
+    Look,
     page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW},
 };
-use crate::why::{State, Survey, survey::Group};
+use crate::why::{State, Survey, duration::duration, survey::Group};
 
 /// What is wrong with the cluster itself is said at length, for as many causes as leave room for others.
 const CLUSTER_ROWS: usize = 3;

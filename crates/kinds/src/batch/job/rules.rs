@@ -4,7 +4,10 @@ use corten_meta::{Violation, field};
 use corten_schema::Cursor;
 
 use super::{failure, success};
-use crate::{apps::workload, core::pod_spec, rules};
+use crate::{
+    core::{pod_spec, workload},
+    rules,
+};
 
 const INDEXES_PARALLEL_MAX: i64 = 100_000;
 /// From here on, Jobs with a limit per index must say how much may fail.

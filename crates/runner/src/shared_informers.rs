@@ -50,7 +50,7 @@ const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
 
 /// See the module's documentation. Clones are the same sight.
 #[derive(Clone)]
-pub struct Sight(Arc<Inner>);
+pub struct SharedInformers(Arc<Inner>);
 
 struct Inner {
     client: Client,
@@ -175,7 +175,7 @@ pub(crate) struct Subscription {
     inbox: Arc<Mutex<Inbox>>,
 }
 
-impl Sight {
+impl SharedInformers {
     /// Sees through `client`, with its permissions.
     pub fn new(client: Client) -> Self {
         Self(Arc::new(Inner {

@@ -2,6 +2,9 @@
 //!
 //! Whoever looks after the node writes here, and `corten why` reads here what no API server can tell any more.
 
+pub(crate) mod back_off;
+pub(crate) mod last_words;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -11,11 +14,8 @@ use std::{
 use corten_meta::{MicroTime, Time};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    back_off::{self, Next},
-    last_words,
-};
-use crate::node_process::NodeProcess;
+use crate::node_folders::log_in;
+use back_off::Next;
 
 /// More ends than these are not kept.
 const ENDS_MAX: usize = 32;
@@ -282,7 +282,7 @@ impl Record {
         const MOMENT: Duration = Duration::from_micros(1);
         let Some(begun) = self.begun.take() else { return };
         let before_now = MicroTime(now.micro().0.saturating_sub(MOMENT).unwrap_or(now.0));
-        let log = NodeProcess::log_in(data);
+        let log = log_in(data);
         let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at).min(before_now);
         let words = last_words::of(&log, begun.log_from);
         let how = if begun.is_of_earlier_boot() { How::MachineEnded } else { How::Unseen };
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn an_end_that_nobody_saw_has_the_time_of_the_last_sign_of_life() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let (log, store) = (NodeProcess::log_in(dir.path()), dir.path().join("store/00000000000000000001.log"));
+        let (log, store) = (log_in(dir.path()), dir.path().join("store/00000000000000000001.log"));
         for file in [&log, &store] {
             fs::create_dir_all(file.parent().expect("it has one")).expect("made");
             fs::write(file, "INFO the node is up\n").expect("written");

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    desired::{Body, Desired, Spread},
     rules::{Backend, Clients, Element, ElementKey, Family, Map, Rule, SHARDS, Term, Value},
     slots::{Row, Slots},
-    wanted::{Body, Spread, Wanted},
 };
 
 /// Rows of both families and of both maps.
@@ -14,7 +14,7 @@ pub(crate) struct Rows(BTreeMap<Map, Slots>);
 
 /// What stands in the kernel for one Service.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Laid {
+pub(crate) struct Compiled {
     pub(crate) chains: BTreeMap<String, Vec<Rule>>,
     pub(crate) clients: BTreeMap<String, Clients>,
     pub(crate) elements: BTreeMap<Element, Value>,
@@ -40,33 +40,33 @@ fn endpoint_chain(spread: &Spread, backend: Backend) -> String {
 
 impl Rows {
     /// Lays out what is wanted, as like to what is there as can be.
-    pub(crate) fn lay(&mut self, wanted: &Wanted, old: &Laid) -> Laid {
-        let mut laid = Laid { elements: wanted.elements.clone(), ..Laid::default() };
-        for (name, body) in &wanted.chains {
+    pub(crate) fn lay(&mut self, desired: &Desired, old: &Compiled) -> Compiled {
+        let mut compiled = Compiled { elements: desired.elements.clone(), ..Compiled::default() };
+        for (name, body) in &desired.chains {
             let rules = match body {
                 Body::Fixed(rules) => rules.clone(),
-                Body::Spread(spread) => self.spread(name, spread, old, &mut laid),
+                Body::Spread(spread) => self.spread(name, spread, old, &mut compiled),
             };
-            laid.chains.insert(name.clone(), rules);
+            compiled.chains.insert(name.clone(), rules);
         }
         // Numbers are free for others only once all that stays has its own.
         for (name, (map, row)) in &old.rows {
-            let stays = laid.rows.get(name).is_some_and(|it| it.0 == *map && it.1.first == row.first);
+            let stays = compiled.rows.get(name).is_some_and(|it| it.0 == *map && it.1.first == row.first);
             if !stays {
                 self.0.entry(*map).or_default().give_back(row);
             }
         }
-        laid
+        compiled
     }
 
-    fn spread(&mut self, name: &str, spread: &Spread, old: &Laid, laid: &mut Laid) -> Vec<Rule> {
+    fn spread(&mut self, name: &str, spread: &Spread, old: &Compiled, compiled: &mut Compiled) -> Vec<Rule> {
         let family = spread.family;
         let shard = shard(name);
         let map = if spread.seconds.is_some() { Map::Spread(family, shard) } else { Map::Endpoints(family, shard) };
         let before = old.rows.get(name).filter(|it| it.0 == map).map(|it| &it.1);
         let row = self.0.entry(map).or_default().arrange(before, &spread.backends);
         let numbered = (row.first..).zip(&row.held);
-        laid.elements.extend(numbered.map(|(number, backend)| {
+        compiled.elements.extend(numbered.map(|(number, backend)| {
             let value = match spread.seconds {
                 Some(_) => Value::Goto(endpoint_chain(spread, *backend)),
                 None => Value::To(*backend),
@@ -74,12 +74,12 @@ impl Rows {
             (Element { map, key: ElementKey::Number(number) }, value)
         }));
         let (count, first, map_name) = (u32::try_from(row.held.len()).unwrap_or(u32::MAX), row.first, map.name());
-        laid.rows.insert(name.to_owned(), (map, row));
+        compiled.rows.insert(name.to_owned(), (map, row));
         let Some(seconds) = spread.seconds else {
             let dnat = Term::DrawDnat { family, count, first, map: map_name };
             return vec![vec![Term::Protocol(spread.protocol), dnat]];
         };
-        let mut rules: Vec<Rule> = sticky(spread, seconds, &spread.backends, laid);
+        let mut rules: Vec<Rule> = sticky(spread, seconds, &spread.backends, compiled);
         rules.push(vec![Term::DrawVmap { count, first, map: map_name }]);
         rules
     }
@@ -92,7 +92,7 @@ fn shard(chain: &str) -> u8 {
 }
 
 /// Makes a chain for each endpoint, which remembers its clients; gives the rules that send them there again.
-fn sticky(spread: &Spread, seconds: u32, backends: &BTreeSet<Backend>, laid: &mut Laid) -> Vec<Rule> {
+fn sticky(spread: &Spread, seconds: u32, backends: &BTreeSet<Backend>, compiled: &mut Compiled) -> Vec<Rule> {
     let mut rules = Vec::new();
     for backend in backends {
         let (clients, chain) = (Clients::of(spread, seconds, *backend), endpoint_chain(spread, *backend));
@@ -102,8 +102,8 @@ fn sticky(spread: &Spread, seconds: u32, backends: &BTreeSet<Backend>, laid: &mu
             vec![Term::Remember(spread.family, clients.name.clone())],
             vec![Term::Protocol(spread.protocol), Term::Dnat(*backend)],
         ];
-        laid.chains.insert(chain, own);
-        laid.clients.insert(clients.name.clone(), clients);
+        compiled.chains.insert(chain, own);
+        compiled.clients.insert(clients.name.clone(), clients);
     }
     rules
 }

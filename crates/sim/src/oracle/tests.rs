@@ -5,13 +5,13 @@ use super::*;
 
 /// Writes objects one after the other; a revision each.
 struct Told {
-    truth: Truth,
+    truth: Oracle,
     revision: u64,
 }
 
 impl Told {
     fn new() -> Self {
-        Self { truth: Truth::default(), revision: 1 }
+        Self { truth: Oracle::default(), revision: 1 }
     }
 
     fn put(&mut self, key: &str, object: &Value) -> Option<&str> {

@@ -16,7 +16,7 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-use super::rhythm::Vigil;
+use super::busy_poll::BusyPoll;
 
 /// After so many moves of one turn others are let in.
 const MOVES_MAX: usize = 16;
@@ -25,14 +25,14 @@ const MOVES_MAX: usize = 16;
 pub(super) struct InOneTurn<F> {
     future: Pin<Box<F>>,
     turn: Arc<Turn>,
-    vigil: Vigil,
+    busy_poll: BusyPoll,
 }
 
 impl<F> InOneTurn<F> {
-    pub(super) fn new(future: F, vigil: Vigil) -> Self {
+    pub(super) fn new(future: F, busy_poll: BusyPoll) -> Self {
         // The first poll moves it.
         let turn = Arc::new(Turn { is_woken: AtomicBool::new(true), ..Turn::default() });
-        Self { future: Box::pin(future), turn, vigil }
+        Self { future: Box::pin(future), turn, busy_poll }
     }
 }
 
@@ -40,13 +40,13 @@ impl<F: Future> Future for InOneTurn<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { future, turn, vigil } = &mut *self;
+        let Self { future, turn, busy_poll } = &mut *self;
         if turn.is_due(cx)
             && let Poll::Ready(done) = turn.take(cx, MOVES_MAX, |cx| future.as_mut().poll(cx))
         {
             return Poll::Ready(done);
         }
-        vigil.keep(cx);
+        busy_poll.keep(cx);
         Poll::Pending
     }
 }
@@ -109,10 +109,10 @@ mod tests {
     use std::{future::poll_fn, sync::atomic::AtomicUsize};
 
     use super::*;
-    use crate::serve::rhythm::{Others, Rhythm};
+    use crate::serve::busy_poll::{Others, Rhythm};
 
-    fn vigil() -> Vigil {
-        Vigil::new(Rhythm::new(Others::new()))
+    fn busy_poll() -> BusyPoll {
+        BusyPoll::new(Rhythm::new(Others::new()))
     }
 
     #[derive(Default)]
@@ -139,7 +139,7 @@ mod tests {
                     cx.waker().wake_by_ref();
                     Poll::Pending
                 }),
-                vigil(),
+                busy_poll(),
             );
             Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_ready()
         };
@@ -163,7 +163,7 @@ mod tests {
                 inner = Some(cx.waker().clone());
                 Poll::<()>::Pending
             }),
-            vigil(),
+            busy_poll(),
         );
         assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
         assert_eq!(count.0.load(Ordering::SeqCst), 0);
@@ -180,14 +180,14 @@ mod tests {
             let (ask, mut asked) = tokio::sync::mpsc::channel::<u32>(1);
             let (answer, mut answered) = tokio::sync::mpsc::channel::<u32>(1);
             let rhythm = Rhythm::new(Others::new());
-            let vigil = Vigil::new(rhythm.clone());
+            let busy_poll = BusyPoll::new(rhythm.clone());
             let answers = async move {
                 while let Some(n) = asked.recv().await {
                     drop(rhythm.begin());
                     answer.send(n + 1).await.expect("somebody listens");
                 }
             };
-            let one = tokio::spawn(InOneTurn::new(answers, vigil));
+            let one = tokio::spawn(InOneTurn::new(answers, busy_poll));
             let talk = async {
                 let mut n = 0;
                 while n < 100_000 {

@@ -4,7 +4,12 @@
 //! A folder that was there before has the mode that somebody gave it, so modes are set at every start. Where that cannot be
 //! done the node does not start.
 
-use std::{fs::DirBuilder, io, os::unix::fs::DirBuilderExt, path::Path, path::PathBuf};
+use std::{
+    fs::DirBuilder,
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
 
 use corten_kubelet::Exposure;
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
@@ -12,9 +17,11 @@ use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use crate::{
     HostError, Layout,
     error::Doing,
-    file_modes::{close_files, exposed_files},
-    own_folder::{self, Place},
-    owners,
+    folders::{
+        file_modes::{close_files, exposed_files},
+        own_folder::{self, Place},
+        owners,
+    },
 };
 
 /// One folder of a node, and what its mode is and must not have.

@@ -10,13 +10,13 @@ use corten_store::Change;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{node, one_revision::States, workloads::Successes};
+use crate::{node, one_revision::States, successes::Successes};
 
 /// How far behind a loop's view may be when it acts: watches that are cut, back-offs, slow requests.
 const STALENESS: Duration = Duration::from_secs(180);
 
 #[derive(Default)]
-pub(crate) struct Truth {
+pub(crate) struct Oracle {
     /// What each key holds now.
     pub(crate) objects: BTreeMap<String, Value>,
     /// Every revision, with the keys it changed.
@@ -31,7 +31,7 @@ pub(crate) struct Truth {
     pub(crate) violation: Option<String>,
 }
 
-impl Truth {
+impl Oracle {
     pub(crate) fn take(&mut self, changes: Vec<Change>, elapsed: Duration) {
         for change in changes {
             if let Err(violation) = self.change(&change, elapsed) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use corten_kubelet::Exposure;
 use rustix::fs::{Mode, OFlags, fchmod, open};
 
-use crate::{HostError, error::Doing, folder_modes::mode_of};
+use crate::{HostError, error::Doing, folders::folder_modes::mode_of};
 
 /// One file, and what its mode is and must not have.
 struct Private {
@@ -72,7 +72,7 @@ mod tests {
     use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
-    use crate::{Layout, folder_modes};
+    use crate::{Layout, folders::folder_modes};
 
     fn set(path: &Path, mode: u32) {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");

@@ -15,7 +15,7 @@ use corten_kubelet::Exposure;
 use crate::{
     HostError, Layout,
     error::Doing,
-    own_folder::{self, Place},
+    folders::own_folder::{self, Place},
 };
 
 /// The folders whose entries are believed, beneath their place. What is deeper was made by Corten, in a folder of its own.

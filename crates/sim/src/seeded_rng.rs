@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 /// Shared by its clones: every throw moves all of them on.
 #[derive(Clone)]
-pub(crate) struct Dice(Arc<Mutex<u64>>);
+pub(crate) struct SeededRng(Arc<Mutex<u64>>);
 
-impl Dice {
+impl SeededRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(seed)))
     }

@@ -83,14 +83,14 @@ struct Known {
 }
 
 #[derive(Default)]
-pub(crate) struct Truth {
+pub(crate) struct Oracle {
     known: BTreeMap<String, Known>,
     /// Every write that put something and was answered.
     answered: BTreeMap<u64, (String, String)>,
     n_deletes: usize,
 }
 
-impl Truth {
+impl Oracle {
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.known.get(name).is_some_and(|it| it.is.is_some())
     }

@@ -16,19 +16,19 @@ use corten_reconcile::{Actor, Wait};
 
 use crate::{
     Config,
+    base_chains::REFUSE,
     endpoints::{ByPort, Chosen, choose},
-    frame::REFUSE,
     reserved::refusal,
     rules::{Backend, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
     seen::{EndpointSlice, Service, ServicePort},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct Desired {
     pub(crate) chains: BTreeMap<String, Body>,
     pub(crate) elements: BTreeMap<Element, Value>,
     /// What connections of protocols without an end are bound to.
-    pub(crate) bound: BTreeMap<Front, BTreeSet<Backend>>,
+    pub(crate) bound: BTreeMap<Frontend, BTreeSet<Backend>>,
     /// Where a load balancer asks how many endpoints this node has, and the answer.
     pub(crate) health: Option<(u16, usize)>,
     pub(crate) says: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) struct Spread {
 
 /// A place in front of a Service; without an address any of the node's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Front {
+pub struct Frontend {
     pub family: Family,
     pub address: Option<IpAddr>,
     pub protocol: Protocol,
@@ -72,21 +72,21 @@ pub(crate) struct Around<'a> {
     pub(crate) ranges: &'a BTreeMap<String, Vec<Cidr>>,
 }
 
-pub(crate) fn wanted<'a>(service: &'a Service, slices: &[&'a EndpointSlice], around: &Around<'_>) -> Wanted {
+pub(crate) fn desired<'a>(service: &'a Service, slices: &[&'a EndpointSlice], around: &Around<'_>) -> Desired {
     let Around { config, zone, .. } = *around;
-    let mut wanted = Wanted::default();
+    let mut desired = Desired::default();
     if !service.is_proxied() {
-        return wanted;
+        return desired;
     }
     let slices = ByPort::of(slices);
     if let Some(wait) = too_much(service, &slices) {
-        wanted.waits.push(wait);
-        return wanted;
+        desired.waits.push(wait);
+        return desired;
     }
     let mut here = BTreeSet::new();
     for cluster_ip in service.addresses() {
         let family = Family::of(cluster_ip);
-        wanted
+        desired
             .elements
             .insert(Element { map: Map::ClusterIps(family), key: ElementKey::Address(cluster_ip) }, Value::Nothing);
         for port in service.spec.ports.iter().filter(|it| it.port != 0) {
@@ -96,14 +96,14 @@ pub(crate) fn wanted<'a>(service: &'a Service, slices: &[&'a EndpointSlice], aro
             let path = format!("{}/{}/{}/{}", meta.namespace, meta.name, protocol.word(), port.port);
             here.extend(chosen.local.iter().map(|it| it.address));
             Way { service, config, ranges: around.ranges, cluster_ip, family, protocol, port, chosen, path }
-                .add_to(&mut wanted);
+                .add_to(&mut desired);
         }
     }
     let spec = &service.spec;
     if spec.health_check_node_port != 0 && spec.external_traffic_policy == "Local" {
-        wanted.health = Some((spec.health_check_node_port, here.len()));
+        desired.health = Some((spec.health_check_node_port, here.len()));
     }
-    wanted
+    desired
 }
 
 /// So many places one Service may have in the maps, and so many rules in its chains: each of its ports is at each of its
@@ -146,15 +146,15 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    fn add_to(self, wanted: &mut Wanted) {
-        self.say(wanted);
-        self.internal(wanted);
-        self.external(wanted);
+    fn add_to(self, desired: &mut Desired) {
+        self.say(desired);
+        self.internal(desired);
+        self.external(desired);
         let hairpins = self.chosen.here.iter().map(|it| (Map::Hairpins(self.family), ElementKey::Address(*it)));
-        wanted.elements.extend(hairpins.map(|(map, key)| (Element { map, key }, Value::Nothing)));
+        desired.elements.extend(hairpins.map(|(map, key)| (Element { map, key }, Value::Nothing)));
     }
 
-    fn say(&self, wanted: &mut Wanted) {
+    fn say(&self, desired: &mut Desired) {
         let (port, protocol) = (self.port.port, self.protocol.word().to_uppercase());
         let front = match self.cluster_ip {
             IpAddr::V4(it) => format!("{it}:{port}/{protocol}"),
@@ -163,10 +163,10 @@ impl Way<'_> {
         let n = self.chosen.cluster.len();
         if n == 0 {
             let message = format!("connections to {front} are refused: it has no endpoint that is ready");
-            wanted.waits.push(Wait::new("NoEndpoints", message, Actor::Cluster));
+            desired.waits.push(Wait::new("NoEndpoints", message, Actor::Cluster));
             return;
         }
-        wanted.says.push(format!("forward {front} to {n} endpoint{}", if n == 1 { "" } else { "s" }));
+        desired.says.push(format!("forward {front} to {n} endpoint{}", if n == 1 { "" } else { "s" }));
         let spec = &self.service.spec;
         let policies = [("internal", &spec.internal_traffic_policy), ("external", &spec.external_traffic_policy)];
         for (which, _) in policies.into_iter().filter(|it| it.1 == "Local" && self.chosen.local.is_empty()) {
@@ -174,37 +174,37 @@ impl Way<'_> {
                 "{which} connections to {front} are dropped: {which}TrafficPolicy is Local and no endpoint is on node {}",
                 self.config.node_name
             );
-            wanted.waits.push(Wait::new("NoLocalEndpoints", message, Actor::Author));
+            desired.waits.push(Wait::new("NoLocalEndpoints", message, Actor::Author));
         }
     }
 
-    fn internal(&self, wanted: &mut Wanted) {
+    fn internal(&self, desired: &mut Desired) {
         let front = self.front(self.cluster_ip);
         let is_local = self.service.spec.internal_traffic_policy == "Local";
         let (word, usable) = if is_local { ("loc", &self.chosen.local) } else { ("svc", &self.chosen.cluster) };
         if usable.is_empty() {
             let verdict = if self.chosen.cluster.is_empty() { refuse() } else { Value::Drop };
-            wanted.elements.insert(Element { map: Map::Refused(self.family), key: front }, verdict);
+            desired.elements.insert(Element { map: Map::Refused(self.family), key: front }, verdict);
             return;
         }
-        let chain = self.spread(word, usable, wanted);
-        wanted.elements.insert(Element { map: Map::Services(self.family), key: front }, Value::Goto(chain));
-        self.bind(wanted, Some(self.cluster_ip), self.port.port, usable);
+        let chain = self.spread(word, usable, desired);
+        desired.elements.insert(Element { map: Map::Services(self.family), key: front }, Value::Goto(chain));
+        self.bind(desired, Some(self.cluster_ip), self.port.port, usable);
     }
 
-    fn external(&self, wanted: &mut Wanted) {
+    fn external(&self, desired: &mut Desired) {
         let spec = &self.service.spec;
         let has_balancer = spec.r#type == "LoadBalancer";
-        let balancers = if has_balancer { self.free(self.service.balancer_addresses(), wanted) } else { Vec::new() };
-        let externals = self.free(self.service.external_addresses(), wanted);
+        let balancers = if has_balancer { self.free(self.service.balancer_addresses(), desired) } else { Vec::new() };
+        let externals = self.free(self.service.external_addresses(), desired);
         let is_open = has_balancer || spec.r#type == "NodePort";
         let node_port = Some(self.port.node_port).filter(|it| is_open && *it != 0);
         if balancers.is_empty() && externals.is_empty() && node_port.is_none() {
             return;
         }
         let is_local = spec.external_traffic_policy == "Local";
-        let ext = (!self.chosen.cluster.is_empty()).then(|| self.ext(is_local, wanted));
-        let guarded = ext.as_ref().map(|it| self.guarded(it, &balancers, wanted));
+        let ext = (!self.chosen.cluster.is_empty()).then(|| self.ext(is_local, desired));
+        let guarded = ext.as_ref().map(|it| self.guarded(it, &balancers, desired));
         // What is dropped behind the shortcuts of Pods and of the node itself.
         let refused = match &ext {
             None => Some(refuse()),
@@ -215,34 +215,34 @@ impl Way<'_> {
         for (address, chain) in fronts {
             let key = self.front(*address);
             let goto = chain.clone().map(Value::Goto);
-            wanted.elements.extend(goto.map(|it| (Element { map: Map::Services(self.family), key }, it)));
-            wanted.elements.extend(refused.clone().map(|it| (Element { map: Map::Refused(self.family), key }, it)));
-            self.bind(wanted, Some(*address), self.port.port, usable);
+            desired.elements.extend(goto.map(|it| (Element { map: Map::Services(self.family), key }, it)));
+            desired.elements.extend(refused.clone().map(|it| (Element { map: Map::Refused(self.family), key }, it)));
+            self.bind(desired, Some(*address), self.port.port, usable);
         }
         if let Some(port) = node_port {
             let key = ElementKey::Port { protocol: self.protocol, port };
             let goto = ext.map(Value::Goto);
-            wanted.elements.extend(goto.map(|it| (Element { map: Map::NodePorts(self.family), key }, it)));
-            wanted.elements.extend(refused.map(|it| (Element { map: Map::RefusedPorts(self.family), key }, it)));
-            self.bind(wanted, None, port, usable);
+            desired.elements.extend(goto.map(|it| (Element { map: Map::NodePorts(self.family), key }, it)));
+            desired.elements.extend(refused.map(|it| (Element { map: Map::RefusedPorts(self.family), key }, it)));
+            self.bind(desired, None, port, usable);
         }
     }
 
     /// Those of this family that may be led here; of the others it is said why.
-    fn free(&self, addresses: Vec<IpAddr>, wanted: &mut Wanted) -> Vec<IpAddr> {
+    fn free(&self, addresses: Vec<IpAddr>, desired: &mut Desired) -> Vec<IpAddr> {
         let mut free = Vec::new();
         for address in addresses.into_iter().filter(|it| Family::of(*it) == self.family) {
             match refusal(self.config, self.ranges, address, self.protocol, self.port.port) {
                 None => free.push(address),
-                Some(wait) => wanted.waits.push(wait),
+                Some(wait) => desired.waits.push(wait),
             }
         }
         free
     }
 
     /// What comes from outside the cluster's own addresses.
-    fn ext(&self, is_local: bool, wanted: &mut Wanted) -> String {
-        let svc = self.spread("svc", &self.chosen.cluster, wanted);
+    fn ext(&self, is_local: bool, desired: &mut Desired) -> String {
+        let svc = self.spread("svc", &self.chosen.cluster, desired);
         let goto = |it: &str| Term::Goto(it.to_owned());
         let mut rules: Vec<Rule> = Vec::new();
         if is_local {
@@ -251,17 +251,17 @@ impl Way<'_> {
             rules.extend(pods.map(|it| vec![Term::Within(Side::Source, *it), goto(&svc)]));
             rules.push(vec![Term::Local(Side::Source, self.family), Term::Mark, goto(&svc)]);
             if !self.chosen.local.is_empty() {
-                let loc = self.spread("loc", &self.chosen.local, wanted);
+                let loc = self.spread("loc", &self.chosen.local, desired);
                 rules.push(vec![goto(&loc)]);
             }
         } else {
             rules.push(vec![Term::Mark, goto(&svc)]);
         }
-        self.chain("ext", rules, wanted)
+        self.chain("ext", rules, desired)
     }
 
     /// The chain that lets in only whom `loadBalancerSourceRanges` names; where it names nobody, the chain behind it.
-    fn guarded(&self, ext: &str, balancers: &[IpAddr], wanted: &mut Wanted) -> String {
+    fn guarded(&self, ext: &str, balancers: &[IpAddr], desired: &mut Desired) -> String {
         let ranges = self.service.spec.load_balancer_source_ranges.iter().filter_map(|it| Cidr::parse(it));
         let mut ranges: BTreeSet<Cidr> = ranges.filter(|it| Family::of(it.address) == self.family).collect();
         if ranges.is_empty() {
@@ -276,16 +276,16 @@ impl Way<'_> {
         let mut rules: Vec<Rule> =
             ranges.into_iter().map(|it| vec![Term::Within(Side::Source, it), Term::Goto(ext.to_owned())]).collect();
         rules.push(vec![Term::Drop]);
-        self.chain("lb", rules, wanted)
+        self.chain("lb", rules, desired)
     }
 
-    fn chain(&self, word: &str, rules: Vec<Rule>, wanted: &mut Wanted) -> String {
+    fn chain(&self, word: &str, rules: Vec<Rule>, desired: &mut Desired) -> String {
         let name = format!("{word}{}/{}", self.family.digit(), self.path);
-        wanted.chains.insert(name.clone(), Body::Fixed(rules));
+        desired.chains.insert(name.clone(), Body::Fixed(rules));
         name
     }
 
-    fn spread(&self, word: &str, backends: &BTreeSet<Backend>, wanted: &mut Wanted) -> String {
+    fn spread(&self, word: &str, backends: &BTreeSet<Backend>, desired: &mut Desired) -> String {
         let name = format!("{word}{}/{}", self.family.digit(), self.path);
         let spread = Spread {
             family: self.family,
@@ -294,19 +294,19 @@ impl Way<'_> {
             seconds: self.service.affinity_seconds(),
             path: self.path.clone(),
         };
-        wanted.chains.insert(name.clone(), Body::Spread(spread));
+        desired.chains.insert(name.clone(), Body::Spread(spread));
         name
     }
 
     fn front(&self, address: IpAddr) -> ElementKey {
-        ElementKey::Front { address, protocol: self.protocol, port: self.port.port }
+        ElementKey::Frontend { address, protocol: self.protocol, port: self.port.port }
     }
 
     /// A flow without an end of its own, as of UDP, must be told that its endpoint went.
-    fn bind(&self, wanted: &mut Wanted, address: Option<IpAddr>, port: u16, backends: &BTreeSet<Backend>) {
+    fn bind(&self, desired: &mut Desired, address: Option<IpAddr>, port: u16, backends: &BTreeSet<Backend>) {
         if self.protocol == Protocol::Udp {
-            let front = Front { family: self.family, address, protocol: self.protocol, port };
-            wanted.bound.entry(front).or_default().extend(backends);
+            let front = Frontend { family: self.family, address, protocol: self.protocol, port };
+            desired.bound.entry(front).or_default().extend(backends);
         }
     }
 }

@@ -7,17 +7,17 @@ const STREAK: u32 = 8;
 
 /// Hints only: whoever holds the writer's lock may write, whatever was counted.
 #[derive(Default)]
-pub(super) struct Crowd {
+pub(super) struct Contention {
     present: AtomicUsize,
     streak: AtomicU32,
 }
 
 pub(super) struct Place<'a> {
-    crowd: &'a Crowd,
+    crowd: &'a Contention,
     lonely: bool,
 }
 
-impl Crowd {
+impl Contention {
     pub(super) fn enter(&self) -> Place<'_> {
         let alone = self.present.fetch_add(1, Relaxed) == 0;
         let streak = if alone { self.streak.load(Relaxed).saturating_add(1).min(STREAK) } else { 0 };
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn only_who_was_long_alone_is_lonely() {
-        let crowd = Crowd::default();
+        let crowd = Contention::default();
         let alone: Vec<bool> = (0..10).map(|_| crowd.enter().is_lonely()).collect();
         assert_eq!(alone, [false, false, false, false, false, false, false, true, true, true]);
         let (first, second) = (crowd.enter(), crowd.enter());

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{HostError, error::Doing, folder_modes::FOLDERS};
+use crate::{HostError, error::Doing, folders::folder_modes::FOLDERS};
 
 /// One of the two folders that a node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

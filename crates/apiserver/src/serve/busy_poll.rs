@@ -83,12 +83,12 @@ impl Drop for InWork {
 }
 
 /// The staying awake of one connection.
-pub(super) struct Vigil {
+pub(super) struct BusyPoll {
     rhythm: Arc<Rhythm>,
     is_awake: bool,
 }
 
-impl Vigil {
+impl BusyPoll {
     pub(super) fn new(rhythm: Arc<Rhythm>) -> Self {
         Self { rhythm, is_awake: false }
     }
@@ -111,7 +111,7 @@ impl Vigil {
     }
 }
 
-impl Drop for Vigil {
+impl Drop for BusyPoll {
     fn drop(&mut self) {
         self.end();
     }
@@ -125,13 +125,13 @@ mod tests {
 
     struct One {
         rhythm: Arc<Rhythm>,
-        vigil: Vigil,
+        busy_poll: BusyPoll,
     }
 
     impl One {
         fn new(others: &Arc<Others>) -> Self {
             let rhythm = Rhythm::new(others.clone());
-            Self { vigil: Vigil::new(rhythm.clone()), rhythm }
+            Self { busy_poll: BusyPoll::new(rhythm.clone()), rhythm }
         }
 
         /// A request after a pause, answered at once.
@@ -141,8 +141,8 @@ mod tests {
         }
 
         fn is_awake(&mut self) -> bool {
-            self.vigil.keep(&mut Context::from_waker(Waker::noop()));
-            self.vigil.is_awake
+            self.busy_poll.keep(&mut Context::from_waker(Waker::noop()));
+            self.busy_poll.is_awake
         }
     }
 

@@ -15,7 +15,9 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, disks, folder_modes, lost, mounts, node_facts,
+    Cgroups, EndOfMachine, Layout, cri, disks,
+    folders::folder_modes,
+    lost, mounts, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
     stops, terminations,
 };

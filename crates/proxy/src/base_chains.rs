@@ -71,10 +71,10 @@ fn rules(config: &Config) -> Vec<(String, Rule)> {
             // As upstream: what does not come from a Pod of this node takes the node's address, so that answers come back.
             add(&services, vec![is_cluster_ip(), Term::NotWithin(Side::Source, *pods), Term::Mark]);
         }
-        add(&services, vec![Term::Vmap(Lookup::Front, family, Map::Services(family).name())]);
+        add(&services, vec![Term::Vmap(Lookup::Frontend, family, Map::Services(family).name())]);
         let local = || Term::Local(Side::Destination, family);
         add(&services, vec![local(), Term::Vmap(Lookup::Port, family, Map::NodePorts(family).name())]);
-        add(&refused, vec![Term::Vmap(Lookup::Front, family, Map::Refused(family).name())]);
+        add(&refused, vec![Term::Vmap(Lookup::Frontend, family, Map::Refused(family).name())]);
         add(&refused, vec![local(), Term::Vmap(Lookup::Port, family, Map::RefusedPorts(family).name())]);
         // A port that the Service does not have.
         add(&refused, vec![is_cluster_ip(), Term::Goto(REFUSE.into())]);

@@ -1,0 +1,18 @@
+//! Where a node keeps its things unless told otherwise, and what the kernel shows of its process.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::Pid;
+
+pub(crate) const DATA_DIR: &str = "/var/lib/corten";
+
+pub(crate) const RUN_DIR: &str = "/run/corten";
+
+/// The log of the node with these data.
+pub(crate) fn log_in(data: &Path) -> PathBuf {
+    data.join("log/corten.log")
+}
+
+pub(crate) fn process_file(pid: Pid, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
+}

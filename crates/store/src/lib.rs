@@ -176,13 +176,17 @@ impl DiskUse {
                 mib(self.total)
             ));
         }
-        (self.available < self.total / LOW)
+        let low = (self.total / LOW).min(ENOUGH.max(self.used.saturating_mul(4)));
+        (self.available < low)
             .then(|| format!("its disk is nearly full: {} of {} MiB are free", mib(self.available), mib(self.total)))
     }
 }
 
 /// A disk is nearly full with less than such a part of it free: what a kubelet calls pressure.
 const LOW: u64 = 10;
+
+/// A store is never short with so many bytes free and four times what it holds: a tenth of a large disk is more than it ever needs.
+const ENOUGH: u64 = 2 << 30;
 
 /// One contract, many engines; `conformance` holds the suite that each must pass.
 pub trait Store: Send + Sync + 'static {
@@ -224,4 +228,26 @@ pub trait Store: Send + Sync + 'static {
 
     /// Ends every watch, finishes what is queued, and closes the files.
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_disk_is_nearly_full_by_its_size_and_by_what_the_store_may_need() {
+        let cases = [
+            ("small, half free", 24 << 20, 1 << 20, 12 << 20, false),
+            ("small, a twelfth free", 24 << 20, 1 << 20, 2 << 20, true),
+            ("large, a fourteenth free, which is 19 GiB", 252 * GIB, 30 << 20, 19 * GIB, false),
+            ("large, not two GiB free", 252 * GIB, 30 << 20, 2 * GIB - 1, true),
+            ("large, and the store is a quarter of what is free", 252 * GIB, 4 * GIB, 15 * GIB, true),
+        ];
+        for (name, total, used, available, is_low) in cases {
+            let disk = DiskUse { used, available, total, is_refused: false };
+            assert_eq!(disk.concern().is_some(), is_low, "{name}: {:?}", disk.concern());
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use corten_kinds::routes::{RequestInfo, Route};
+use corten_routes::{RequestInfo, Route};
 use libfuzzer_sys::fuzz_target;
 
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"];

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use corten_cacher::watch_cache::Caches;
-use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, Time};
+use corten_routes::RequestInfo;
 use http::HeaderMap;
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use corten_kinds::routes::RequestInfo;
 use corten_meta::{Resource, Status};
+use corten_routes::RequestInfo;
 
 use crate::identity::Identity;
 

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use corten_cacher::body::{Body, BoxError};
-use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
+use corten_routes::RequestInfo;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 

@@ -2,8 +2,9 @@
 
 use corten_api::resources::{LIMIT_RANGES, PERSISTENT_VOLUME_CLAIMS, PODS};
 use corten_cacher::body::BoxFuture;
-use corten_kinds::{Subresource, limits};
+use corten_kinds::Subresource;
 use corten_meta::Status;
+use corten_policies::limits;
 use serde_json::Value;
 
 use super::{Admission, Attributes, Operation, refusal::forbidden};

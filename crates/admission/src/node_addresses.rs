@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use corten_api::resources::{NODES, PODS, SERVICES};
-use corten_kinds::reserved::Host;
 use corten_meta::address::Cidr;
+use corten_meta::reserved::Host;
 use serde_json::Value;
 
 use super::Attributes;

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{body::BoxFuture, watch_cache::Stored};
-use corten_kinds::{
-    Subresource,
-    pod_security::{Level, LevelVersion, Policy, Refusal, detail, reason, refusals},
-};
+use corten_kinds::Subresource;
 use corten_meta::{Resource, Status};
+use corten_policies::pod_security::{Level, LevelVersion, Policy, Refusal, detail, reason, refusals};
 use serde_json::{Value, json};
 
 use super::{Admission, Attributes, Operation, refusal::forbidden};

@@ -11,8 +11,9 @@ use corten_cacher::{
     body::BoxFuture,
     watch_cache::{Stored, encode},
 };
-use corten_kinds::{KINDS, Subresource, quota};
+use corten_kinds::{KINDS, Subresource};
 use corten_meta::{Resource, Status};
+use corten_policies::quota;
 use corten_store::{Compare, Operation as StoreOperation, Txn};
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;

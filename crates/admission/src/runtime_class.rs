@@ -2,8 +2,8 @@
 
 use corten_api::resources::{PODS, RUNTIME_CLASSES};
 use corten_cacher::body::BoxFuture;
-use corten_kinds::quota::amounts;
 use corten_meta::Status;
+use corten_policies::quota::amounts;
 use serde_json::{Value, json};
 
 use super::{Admission, Attributes, refusal::forbidden};

@@ -10,8 +10,8 @@ use corten_cacher::{
     codec::{self, Form, Strictness},
     warnings::Warnings,
 };
-use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, Time};
+use corten_routes::RequestInfo;
 use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;

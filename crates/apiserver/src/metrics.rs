@@ -14,10 +14,10 @@ use std::{
     time::Duration,
 };
 
-use corten_kinds::{Kind, routes::RequestInfo};
-use parking_lot::Mutex;
-
+use corten_kinds::Kind;
+use corten_routes::RequestInfo;
 use histogram::{Bounds, Histogram};
+use parking_lot::Mutex;
 pub(crate) use process::{disk, objects, process, queues};
 use store::StoreMetrics;
 

@@ -2,9 +2,10 @@
 
 use corten_access::tokens;
 use corten_cacher::{answer, body::Response, codec::yaml, watch_cache};
-use corten_kinds::{Kind, Subresource, Verb, routes::Route};
+use corten_kinds::{Kind, Subresource, Verb};
 use corten_meta::Status;
 use corten_openapi::discovery;
+use corten_routes::Route;
 
 use crate::{
     connect,

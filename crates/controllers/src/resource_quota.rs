@@ -6,8 +6,8 @@
 mod counted;
 
 use corten_api::resources;
-use corten_kinds::quota::{self, Amounts};
 use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Time};
+use corten_policies::quota::{self, Amounts};
 use corten_reconcile::{Controller, Effect, Plan, Projection, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

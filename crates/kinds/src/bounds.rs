@@ -2,9 +2,10 @@
 //! but scheduler and kubelet look at each of these lists for each element of another, and all other Pods wait meanwhile.
 
 use corten_meta::Violation;
+use corten_validation::read::items;
 use serde_json::Value;
 
-use crate::{Kind, columns::items};
+use crate::Kind;
 
 /// Far more than any Pod has.
 const MOST: usize = 1_000;

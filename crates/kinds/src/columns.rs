@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use corten_meta::{LabelSelector, Time, selector::Requirement};
+use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
 use crate::{Cell, Column};
@@ -36,25 +37,6 @@ pub(crate) const fn boolean(name: &'static str, description: &'static str, cell:
 /// Shown with `-o wide`.
 pub(crate) const fn wide(name: &'static str, description: &'static str, cell: Cell) -> Column {
     Column { priority: 1, ..column(name, description, cell) }
-}
-
-/// The number at `pointer`, or zero.
-pub(crate) fn number(object: &Value, pointer: &str) -> i64 {
-    object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
-}
-
-/// The text at `pointer`, or the empty one.
-pub(crate) fn text<'v>(object: &'v Value, pointer: &str) -> &'v str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
-    object.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// How many entries the map at `pointer` has.
-pub(crate) fn entries(object: &Value, pointer: &str) -> usize {
-    object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
 }
 
 pub(crate) fn or_none(text: &str) -> &str {

@@ -5,16 +5,9 @@ pub mod bounds;
 mod columns;
 mod deleted;
 mod deprecated;
-pub mod eviction;
-mod fill;
-pub mod limits;
-pub mod pod_security;
 mod policy;
-pub mod quota;
-pub mod reserved;
-pub mod routes;
 mod row;
-mod rules;
+mod verb;
 
 mod admissionregistration;
 mod apiextensions;
@@ -50,8 +43,9 @@ pub use deleted::returns_deleted_object;
 pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
 pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
-pub use row::{Cell, Column, Kind, Verb, ViewOf, place_instead_of, place_of};
+pub use row::{Cell, Column, Kind, ViewOf, place_instead_of, place_of};
 pub use subresource::Subresource;
+pub use verb::Verb;
 
 /// Every resource, sorted by group, version and plural.
 pub static KINDS: &[Kind] = &[

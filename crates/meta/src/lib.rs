@@ -10,6 +10,7 @@ mod key;
 pub mod number;
 mod object_meta;
 pub mod quantity;
+pub mod reserved;
 mod resource;
 pub mod schedule;
 pub mod selector;

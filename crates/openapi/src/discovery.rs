@@ -9,8 +9,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response, codec};
-use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
+use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 pub use document::{facts, groups};

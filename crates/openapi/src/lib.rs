@@ -22,11 +22,10 @@ use corten_cacher::{
     body::Response,
     codec::{self, gzip},
 };
-use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-
+use corten_routes::RequestInfo;
 use document::{Document, V2_JSON, V2_PROTOBUF, V3};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";

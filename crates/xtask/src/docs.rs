@@ -147,7 +147,7 @@ fn routes() -> Result<String> {
          DELETE. Every other method of a path here is 405, every other path of these kinds 404.\n",
     );
     let mut group = String::new();
-    for pattern in corten_kinds::routes::patterns() {
+    for pattern in corten_routes::patterns() {
         let of = pattern.kind.resource.api_version();
         if of != group {
             let _ = write!(page, "\n### {of}\n\n| path | verbs |\n|---|---|\n");

@@ -17,13 +17,16 @@ use serde_json::Value;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 26] = [
+const FLOORS: [(&str, u8); 29] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-cel", 0),
     ("corten-schema", 0),
     ("corten-reconcile", 1),
+    ("corten-validation", 2),
     ("corten-kinds", 2),
+    ("corten-routes", 2),
+    ("corten-policies", 2),
     ("corten-controllers", 2),
     ("corten-scheduler", 2),
     ("corten-kubelet", 2),
@@ -45,12 +48,16 @@ const FLOORS: [(&str, u8); 26] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 23] = [
+const SAME_FLOOR: [(&str, &str); 27] = [
     ("corten-api", "corten-meta"),
     ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
     ("corten-schema", "corten-cel"),
+    ("corten-kinds", "corten-validation"),
+    ("corten-routes", "corten-kinds"),
+    ("corten-policies", "corten-validation"),
     ("corten-controllers", "corten-kinds"),
+    ("corten-controllers", "corten-policies"),
     ("corten-runner", "corten-client"),
     ("corten-pki", "corten-stream"),
     ("corten-cacher", "corten-store"),

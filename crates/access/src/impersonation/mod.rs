@@ -5,8 +5,8 @@ mod modes;
 use std::collections::BTreeMap;
 
 use corten_cacher::watch_cache::Caches;
-use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
+use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 

@@ -2,8 +2,8 @@
 //! the right of old, `impersonate`, which is not.
 
 use corten_cacher::watch_cache::Caches;
-use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, field};
+use corten_routes::RequestInfo;
 
 use super::Wanted;
 use crate::{

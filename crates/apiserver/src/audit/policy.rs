@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use corten_access::Identity;
-use corten_kinds::routes::RequestInfo;
+use corten_routes::RequestInfo;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -218,7 +218,7 @@ impl GroupResources {
 mod tests {
 
     use super::*;
-    use corten_kinds::routes::RequestInfo;
+    use corten_routes::RequestInfo;
 
     const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1

@@ -2,8 +2,9 @@
 //! an answer of HTTP.
 
 use corten_cacher::body::{Response, whole};
-use corten_kinds::{Subresource, Verb, routes::Route};
+use corten_kinds::{Subresource, Verb};
 use corten_meta::Status;
+use corten_routes::Route;
 use corten_stream::Messages;
 use http::StatusCode;
 

@@ -1,7 +1,8 @@
 //! Query parameters of the API, as the kubelet names them.
 
-use corten_kinds::{Subresource, routes::RequestInfo};
+use corten_kinds::Subresource;
 use corten_meta::{Resource, Status, Violation};
+use corten_routes::RequestInfo;
 use corten_stream::Streams;
 use form_urlencoded::Serializer;
 

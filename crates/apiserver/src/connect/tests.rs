@@ -1,8 +1,9 @@
+use corten_routes::RequestInfo;
 use http::Uri;
 use serde_json::json;
 
 use super::{options, refused, target};
-use corten_kinds::{Subresource, routes::RequestInfo};
+use corten_kinds::Subresource;
 use corten_stream::Refusal;
 
 fn info(query: &str) -> RequestInfo {

@@ -13,8 +13,8 @@ use std::{
 
 use bytes::Bytes;
 use corten_cacher::body::{Body, BoxError, Response, whole};
-use corten_kinds::routes::RequestInfo;
 use corten_meta::{Status, depth};
+use corten_routes::RequestInfo;
 use futures_util::FutureExt;
 use http::StatusCode;
 use http_body::{Body as _, Frame, SizeHint};

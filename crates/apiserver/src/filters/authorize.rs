@@ -2,8 +2,8 @@
 
 use corten_access::{Attributes, Decision};
 use corten_cacher::{answer, body::Response};
-use corten_kinds::routes::Route;
 use corten_meta::Status;
+use corten_routes::Route;
 
 use super::next::Rest;
 use crate::context::Context;

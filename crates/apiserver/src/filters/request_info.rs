@@ -1,8 +1,8 @@
 //! Decides what the request asks for: once, before anything else looks at it.
 
 use corten_cacher::{answer, body::Response};
-use corten_kinds::routes::RequestInfo;
 use corten_meta::Status;
+use corten_routes::RequestInfo;
 
 use crate::{context::Context, filters::next::Rest};
 

@@ -8,11 +8,9 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_api::resources::{LEASES, NODES, PODS};
-use corten_kinds::{
-    KINDS, Kind, Subresource, Verb,
-    routes::{RequestInfo, Route},
-};
+use corten_kinds::{KINDS, Kind, Subresource, Verb};
 use corten_meta::Key;
+use corten_routes::{RequestInfo, Route};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 

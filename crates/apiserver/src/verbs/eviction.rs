@@ -7,8 +7,9 @@ use std::sync::Arc;
 use corten_admission::Operation;
 use corten_api::resources::POD_DISRUPTION_BUDGETS;
 use corten_cacher::{answer, body::Response, watch_cache::Stored};
-use corten_kinds::{Kind, eviction};
+use corten_kinds::Kind;
 use corten_meta::Status;
+use corten_policies::eviction;
 use http::StatusCode;
 use serde_json::{Value, json};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use corten_cacher::watch_cache::{ResourceCache, Stored};
-use corten_kinds::{Kind, Subresource, routes::RequestInfo};
+use corten_kinds::{Kind, Subresource};
 use corten_meta::{Resource, Status};
+use corten_routes::RequestInfo;
 
 use crate::context::Context;
 

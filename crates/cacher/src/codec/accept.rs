@@ -1,9 +1,8 @@
 //! What form of answer the `Accept` header asks for.
 
 use corten_meta::Status;
+use corten_routes::Query;
 use http::{HeaderMap, HeaderName, header::ACCEPT};
-
-use corten_kinds::routes::Query;
 
 /// The forms an object or list can be sent in; all are JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

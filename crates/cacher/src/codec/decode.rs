@@ -1,10 +1,11 @@
 //! Reads request bodies, within bounds, and says what is wrong with them as Kubernetes says it.
 
-use corten_kinds::{Kind, routes::Query};
+use corten_kinds::Kind;
 use corten_meta::{
     Status,
     depth::{self, LEVELS_MAX},
 };
+use corten_routes::Query;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use corten_api::resources;
-use corten_kinds::reserved::Host;
+use corten_meta::reserved::Host;
 use corten_meta::{Key, Named, ObjectMeta, Resource, address::Cidr};
 use corten_reconcile::{Actor, Projection, View, Wait};
 use serde::Deserialize;

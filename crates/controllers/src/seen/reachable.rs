@@ -1,7 +1,7 @@
 //! Services, as far as they go by where they are reached: one projection for all that ask.
 
 use corten_api::resources;
-use corten_kinds::reserved::Host;
+use corten_meta::reserved::Host;
 use corten_meta::{Named, ObjectMeta, Resource};
 use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::{
     time::Duration,
 };
 
-use corten_kinds::routes::is_true;
 use corten_meta::Time;
+use corten_routes::is_true;
 use futures_util::StreamExt;
 use http::{Response, StatusCode};
 use http_body::Frame;

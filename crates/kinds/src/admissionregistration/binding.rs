@@ -1,10 +1,10 @@
 //! What both bindings of admission policies have: a policy, its parameters, and what it is limited to.
 
 use corten_schema::Cursor;
+use corten_validation::fill::{inner, made};
 use serde_json::Value;
 
 use super::{matching, params};
-use crate::fill::{inner, made};
 
 pub(super) fn default(binding: &mut Value) {
     let Some(spec) = binding.as_object_mut().and_then(|it| made(it, "spec")) else { return };

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
-use serde_json::Value;
-
-use crate::{
-    core::pod_spec::label_selector,
+use corten_validation::{
     fill::{Object, each, fill_pointer, inner, made},
+    labels::label_selector,
 };
+use serde_json::Value;
 
 const CONDITIONS_MAX: usize = 64;
 

@@ -3,15 +3,15 @@
 use corten_api::resources::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICIES_V1ALPHA1, MUTATING_ADMISSION_POLICIES_V1BETA1,
 };
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::read::items;
 use serde_json::{Value, json};
 
 use super::{matching, not_enforced, params::param_kind, validating_admission_policy::matched, variables};
 use crate::{
     Kind, Policy, Verb, ViewOf,
-    columns::{AGE, column, integer, items},
+    columns::{AGE, column, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

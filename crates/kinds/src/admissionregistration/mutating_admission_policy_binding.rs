@@ -4,15 +4,15 @@ use corten_api::resources::{
     MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICY_BINDINGS_V1ALPHA1,
     MUTATING_ADMISSION_POLICY_BINDINGS_V1BETA1,
 };
-
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::read::text;
 use serde_json::{Value, json};
 
 use super::{binding, not_enforced, params::param_ref};
 use crate::{
     Kind, Policy, Verb, ViewOf,
-    columns::{AGE, column, text},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

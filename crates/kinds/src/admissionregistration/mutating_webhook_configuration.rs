@@ -3,13 +3,13 @@
 use corten_api::resources::MUTATING_WEBHOOK_CONFIGURATIONS;
 use corten_meta::Violation;
 use corten_schema::Cursor;
+use corten_validation::{fill::fill_pointer, read::items};
 use serde_json::{Value, json};
 
 use super::{not_enforced, webhooks};
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, integer, items},
-    fill::fill_pointer,
+    columns::{AGE, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -2,12 +2,10 @@
 
 use corten_meta::field;
 use corten_schema::Cursor;
+use corten_validation::{labels::label_selector, read::text};
 use serde_json::Value;
 
-use crate::{
-    columns::{selector_text, text},
-    core::pod_spec::label_selector,
-};
+use crate::columns::selector_text;
 
 /// A policy's column.
 pub(super) fn param_kind(policy: &Value) -> String {

@@ -1,16 +1,15 @@
 //! ValidatingAdmissionPolicy.
 
 use corten_api::resources::VALIDATING_ADMISSION_POLICIES;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::items, rules};
 use serde_json::{Value, json};
 
 use super::{matching, not_enforced, params, params::param_kind, variables};
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, integer, items},
-    rules,
+    columns::{AGE, column, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

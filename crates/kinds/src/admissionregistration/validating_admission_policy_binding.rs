@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use corten_api::resources::VALIDATING_ADMISSION_POLICY_BINDINGS;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::read::text;
 use serde_json::{Value, json};
 
 use super::{binding, not_enforced, params::param_ref};
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, text},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

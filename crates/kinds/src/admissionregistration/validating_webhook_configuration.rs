@@ -2,12 +2,13 @@
 
 use corten_api::resources::VALIDATING_WEBHOOK_CONFIGURATIONS;
 use corten_meta::Violation;
+use corten_validation::read::items;
 use serde_json::{Value, json};
 
 use super::{not_enforced, webhooks};
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, integer, items},
+    columns::{AGE, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

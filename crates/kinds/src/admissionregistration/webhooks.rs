@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{Object, each, fill, fill_pointer, inner},
+    labels::label_selector,
+};
 use serde_json::Value;
 
 use super::matching;
-use crate::{
-    core::pod_spec::label_selector,
-    fill::{Object, each, fill, fill_pointer, inner},
-    webhook_client,
-};
+use crate::webhook_client;
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 

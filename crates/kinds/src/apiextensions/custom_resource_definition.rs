@@ -1,6 +1,11 @@
 //! Names a kind that users bring along. Checked and stored; its objects are not served yet, which its status and a warning say.
 
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_validation::{
+    fill::{self, fill, inner, made},
+    read::text,
+    rules,
+};
 use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
@@ -8,12 +13,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use super::{names, served_version};
-use crate::{
-    Kind, Policy, Subresource, Verb,
-    columns::{CREATED_AT, text},
-    fill::{self, fill, inner, made},
-    keep, rules, webhook_client,
-};
+use crate::{Kind, Policy, Subresource, Verb, columns::CREATED_AT, keep, webhook_client};
 
 pub(crate) const KIND: Kind = Kind {
     resource: CUSTOM_RESOURCE_DEFINITIONS,

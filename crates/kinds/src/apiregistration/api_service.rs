@@ -3,12 +3,15 @@
 use corten_api::resources::API_SERVICES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, inner},
+    read::{items, text},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, items, text},
-    fill::{fill, inner},
+    columns::{AGE, column},
     keep,
 };
 

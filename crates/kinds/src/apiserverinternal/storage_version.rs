@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use corten_api::resources::STORAGE_VERSIONS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::read::items;
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, items},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

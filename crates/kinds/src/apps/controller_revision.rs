@@ -3,11 +3,12 @@
 use corten_api::resources::CONTROLLER_REVISIONS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::read::{items, number, text};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, items, number, text},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,14 +3,18 @@
 use corten_api::resources::DAEMON_SETS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, made, means_the_same, text},
+    labels, pod_spec,
+    read::number,
+    rules::{self, int_or_percent},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, integer, labels_text, number},
-    core::{pod_spec, workload},
-    fill::{fill, made, means_the_same, text},
-    rules::{self, int_or_percent},
+    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, integer, labels_text},
+    core::workload,
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -97,7 +101,7 @@ impl Policy for DaemonSet {
         violations(object, |set| {
             let spec = set.at("spec");
             let (selector, template) = (spec.at("selector"), spec.at("template"));
-            let is_selector = pod_spec::label_selector(selector);
+            let is_selector = labels::label_selector(selector);
             let labels = template.at("metadata").at("labels");
             if is_selector && !workload::matches(selector, labels) {
                 labels.invalid(workload::MISMATCH);

@@ -3,14 +3,18 @@
 use corten_api::resources::DEPLOYMENTS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, made, text},
+    pod_spec,
+    read::number,
+    rules::{self, int_or_percent},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, number},
-    core::{pod_spec, workload},
-    fill::{fill, made, text},
-    rules::{self, int_or_percent},
+    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column},
+    core::workload,
 };
 
 pub(crate) const KIND: Kind = Kind {

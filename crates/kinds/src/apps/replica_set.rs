@@ -3,13 +3,13 @@
 use corten_api::resources::REPLICA_SETS;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{fill::made, pod_spec, read::number};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer, number},
-    core::{pod_spec, workload},
-    fill::made,
+    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer},
+    core::workload,
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,15 +3,19 @@
 use corten_api::resources::STATEFUL_SETS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{each, fill, made, means_the_same, text},
+    labels, pod_spec,
+    read::number,
+    rules::{self, int_or_percent},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, CONTAINERS, IMAGES, column, number},
-    core::{persistent_volume_claim, pod_spec, workload},
-    fill::{each, fill, made, means_the_same, text},
+    columns::{AGE, CONTAINERS, IMAGES, column},
+    core::{persistent_volume_claim, workload},
     keep,
-    rules::{self, int_or_percent},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -135,7 +139,7 @@ fn spec(spec: Cursor<'_>) {
     let (selector, template) = (spec.at("selector"), spec.at("template"));
     let mut is_selector = true;
     if selector.exists() {
-        is_selector = pod_spec::label_selector(selector);
+        is_selector = labels::label_selector(selector);
         if workload::is_all(selector) {
             selector.invalid("empty selector is invalid for statefulset");
         }
@@ -152,8 +156,8 @@ fn spec(spec: Cursor<'_>) {
     }
     // As upstream: ValidatePodTemplateSpecForStatefulSet looks at both before ValidatePodTemplateSpec does.
     for _ in 0..2 {
-        pod_spec::labels(template.at("labels").instead(labels));
-        pod_spec::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));
+        labels::labels(template.at("labels").instead(labels));
+        labels::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));
     }
     let claimed = spec.list("volumeClaimTemplates").map(|it| it.at("metadata").at("name").str());
     pod_spec::validate_template_spec(template, claimed);

@@ -7,12 +7,10 @@ mod v1;
 use corten_api::resources::{HORIZONTAL_POD_AUTOSCALERS, HORIZONTAL_POD_AUTOSCALERS_V1};
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::fill::{Object, fill, inner, is_absent, made};
 use serde_json::{Value, json};
 
-use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb, ViewOf,
-    fill::{Object, fill, inner, is_absent, made},
-};
+use crate::{Kind, MetadataChecks, Policy, Subresource, Verb, ViewOf};
 
 pub(crate) const KIND: Kind = Kind {
     resource: HORIZONTAL_POD_AUTOSCALERS,
@@ -83,7 +81,7 @@ impl Policy for HorizontalPodAutoscaler {
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |scaler| {
-            crate::rules::counts(scaler.at("status"), &["currentReplicas", "desiredReplicas"]);
+            corten_validation::rules::counts(scaler.at("status"), &["currentReplicas", "desiredReplicas"]);
         })
     }
 

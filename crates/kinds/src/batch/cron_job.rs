@@ -3,15 +3,18 @@
 use corten_api::resources::CRON_JOBS;
 use corten_meta::{Schedule, Violation, schedule::time_zone};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, made},
+    pod_spec,
+    read::{items, text},
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::job;
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, column, integer, items, of_each, selector_text, since, text, wide},
-    core::pod_spec,
-    fill::{fill, made},
-    rules,
+    columns::{AGE, column, integer, of_each, selector_text, since, wide},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -11,13 +11,13 @@ mod update;
 use corten_api::resources::JOBS;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::{Object, each, fill, inner, is_absent, made},
+    pod_spec,
+};
 use serde_json::Value;
 
-use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
-    core::{pod_spec, workload},
-    fill::{Object, each, fill, inner, is_absent, made},
-};
+use crate::{Kind, MetadataChecks, Policy, Subresource, Verb, core::workload};
 
 pub(super) use rules::spec as validate_spec;
 

@@ -9,11 +9,12 @@ mod usages;
 use corten_api::resources::CERTIFICATE_SIGNING_REQUESTS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, human_duration, items, text},
+    columns::{AGE, column, human_duration},
     policy::keep,
 };
 

@@ -6,14 +6,14 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::{CLUSTER_TRUST_BUNDLES, CLUSTER_TRUST_BUNDLES_V1BETA1};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::text, rules};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::signer_name;
 use crate::{
     Kind, Policy, Verb, ViewOf,
-    columns::{column, or_none, text},
-    rules,
+    columns::{column, or_none},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,15 +3,15 @@
 use corten_api::resources::{POD_CERTIFICATE_REQUESTS, POD_CERTIFICATE_REQUESTS_V1BETA1};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, inner},
+    read::{entries, items, text},
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::signer_name;
-use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
-    columns::{column, entries, items, text},
-    fill::{fill, inner},
-    rules,
-};
+use crate::{Kind, Policy, Subresource, Verb, ViewOf, columns::column};
 
 /// Stored in this version, which has a field more than the newer one.
 pub(crate) const V1BETA1: Kind = Kind {

@@ -1,14 +1,14 @@
 //! Says who holds a role and until when.
 
 use corten_api::resources::LEASES;
-
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::read::text;
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, text},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

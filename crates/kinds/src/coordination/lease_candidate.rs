@@ -3,14 +3,16 @@
 use corten_api::resources::{LEASE_CANDIDATES, LEASE_CANDIDATES_V1ALPHA2};
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    read::text,
+    rules::{self, data_key_reasons},
+};
 use serde_json::{Value, json};
 
 use super::strategy;
 use crate::{
     Kind, Policy, Verb, ViewOf,
-    columns::{AGE, column, text},
-    core::config_map::data_key_reasons,
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -1,12 +1,10 @@
 //! Says whether a component of the control plane is well. Deprecated, and never stored.
 
 use corten_api::resources::COMPONENT_STATUSES;
+use corten_validation::read::items;
 use serde_json::{Value, json};
 
-use crate::{
-    Kind, Policy, Verb,
-    columns::{column, items},
-};
+use crate::{Kind, Policy, Verb, columns::column};
 
 pub(crate) const KIND: Kind = Kind {
     resource: COMPONENT_STATUSES,

@@ -1,14 +1,14 @@
 //! Keeps configuration that Pods read as files and environment.
 
 use corten_api::resources::CONFIG_MAPS;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::entries, rules};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, entries},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -86,26 +86,9 @@ pub(super) fn immutable_data<'a>(new: Cursor<'a>, old: &Value, fields: &[&'a str
 
 /// The key of an entry must do as the name of a file.
 pub(super) fn data_key(entry: Cursor<'_>, key: &str) {
-    for reason in data_key_reasons(key) {
+    for reason in rules::data_key_reasons(key) {
         entry.invalid_as(key, &reason);
     }
-}
-
-pub(crate) fn data_key_reasons(key: &str) -> Vec<String> {
-    const GRAMMAR: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
-    let mut reasons = Vec::new();
-    if key.len() > 253 {
-        reasons.push("must be no more than 253 characters".to_owned());
-    }
-    if key.is_empty() || !key.bytes().all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it)) {
-        reasons.push(GRAMMAR.to_owned());
-    }
-    match key {
-        "." | ".." => reasons.push(format!("must not be '{key}'")),
-        _ if key.starts_with("..") => reasons.push("must not start with '..'".to_owned()),
-        _ => {}
-    }
-    reasons
 }
 
 /// How many bytes base64 text stands for.

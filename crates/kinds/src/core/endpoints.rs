@@ -3,13 +3,16 @@
 use corten_api::resources::ENDPOINTS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{each, fill},
+    read::{items, text},
+    rules::{self, address},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, first_few, items, text},
-    fill::{each, fill},
-    rules::{self, address},
+    columns::{AGE, column, first_few},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -1,14 +1,14 @@
 //! Says that something happened to an object.
 
 use corten_api::resources::EVENTS;
-
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::read::{number, text};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Verb,
-    columns::{column, number, since, text, wide},
+    columns::{column, since, wide},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use corten_api::resources::LIMIT_RANGES;
 use corten_meta::{Quantity, Violation, field};
 use corten_schema::{Cursor, violations};
-use serde_json::{Map, Value};
-
-use crate::{
-    Kind, MetadataChecks, Policy, Verb,
-    columns::CREATED_AT,
+use corten_validation::{
     fill::{Object, each, fill, inner, made},
     rules::amount,
 };
+use serde_json::{Map, Value};
+
+use crate::{Kind, MetadataChecks, Policy, Verb, columns::CREATED_AT};
 
 pub(crate) const KIND: Kind = Kind {
     resource: LIMIT_RANGES,

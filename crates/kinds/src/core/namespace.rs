@@ -1,15 +1,17 @@
 //! Divides names among teams.
 
 use corten_api::resources::NAMESPACES;
-
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::{
+    fill::{fill, made},
+    read::text,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, text},
-    fill::{fill, made},
+    columns::{AGE, column},
     keep,
 };
 

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use corten_api::resources::NODES;
-
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, inner, is_absent},
+    read::{items, text},
+    rules::address,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, items, or_none, text, wide},
-    fill::{fill, inner, is_absent},
-    rules::address,
+    columns::{AGE, column, or_none, wide},
 };
 
 pub(crate) const KIND: Kind = Kind {

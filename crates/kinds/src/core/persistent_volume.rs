@@ -3,14 +3,19 @@
 use corten_api::resources::PERSISTENT_VOLUMES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, fill_pointer, inner, is_absent, made, means_the_same},
+    pod_spec,
+    read::text,
+    rules::{self, amount},
+    volume_claim,
+};
 use serde_json::{Value, json};
 
-use super::{pod_spec, storage};
+use super::storage;
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, or_unset, text, wide},
-    fill::{fill, fill_pointer, inner, is_absent, made, means_the_same},
-    rules::{self, amount},
+    columns::{AGE, column, or_unset, wide},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -170,7 +175,7 @@ fn spec(spec: Cursor<'_>) {
     if spec.at("accessModes").is_empty() {
         spec.at("accessModes").missing("");
     }
-    storage::access_modes(spec.at("accessModes"));
+    volume_claim::access_modes(spec.at("accessModes"));
     let capacity = spec.at("capacity");
     if capacity.is_empty() {
         capacity.missing("");

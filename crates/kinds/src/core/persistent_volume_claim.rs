@@ -1,17 +1,21 @@
 //! Asks for storage: a volume that fits is bound to it, or made for it.
 
 use corten_api::resources::PERSISTENT_VOLUME_CLAIMS;
-use corten_meta::{Violation, field};
-use corten_schema::{Cursor, violations};
+use corten_meta::Violation;
+use corten_schema::violations;
+use corten_validation::{
+    fill::{Object, fill, fill_pointer, inner, made, means_the_same},
+    read::text,
+    rules::{self, amount},
+    volume_claim,
+};
 use serde_json::{Value, json};
 
-use super::{pod_spec, storage};
+use super::storage;
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, or_unset, text, wide},
-    fill::{Object, fill, fill_pointer, inner, made, means_the_same},
+    columns::{AGE, column, or_unset, wide},
     keep,
-    rules::{self, amount},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -79,7 +83,7 @@ impl Policy for PersistentVolumeClaim {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |claim| spec(claim.at("spec")))
+        violations(object, |claim| volume_claim::validate(claim.at("spec")))
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
@@ -129,54 +133,6 @@ fn same_sources(spec: &mut Object) {
         if known && new["namespace"].as_str().unwrap_or_default().is_empty() {
             spec.insert("dataSource".into(), new);
         }
-    }
-}
-
-pub(crate) fn spec(spec: Cursor<'_>) {
-    let modes = spec.at("accessModes");
-    if modes.is_empty() {
-        modes.missing("at least 1 access mode is required");
-    }
-    if spec.at("selector").exists() {
-        pod_spec::label_selector(spec.at("selector"));
-    }
-    storage::access_modes(modes);
-    let requests = spec.at("resources").at("requests");
-    let storage = requests.key("storage");
-    if storage.exists() {
-        amount::positive(storage);
-    } else {
-        spec.at("resources").key("storage").missing("");
-    }
-    if !spec.at("storageClassName").is_empty() {
-        spec.at("storageClassName").follows(field::dns1123_subdomain);
-    }
-    if spec.at("volumeMode").exists() {
-        spec.at("volumeMode").one_of(&["Block", "Filesystem"]);
-    }
-    let (old, new) = (spec.at("dataSource"), spec.at("dataSourceRef"));
-    for source in [old, new].into_iter().filter(|it| it.exists()) {
-        data_source(source);
-    }
-    if old.exists() && new.exists() && new.at("namespace").is_empty() && !means_the_same(old.value(), new.value()) {
-        spec.invalid("must match dataSourceRef");
-    }
-    if !spec.at("volumeAttributesClassName").is_empty() {
-        spec.at("volumeAttributesClassName").follows(field::dns1123_subdomain);
-    }
-}
-
-fn data_source(source: Cursor<'_>) {
-    source.at("name").required();
-    source.at("kind").required();
-    let group = source.at("apiGroup");
-    if group.is_empty() {
-        let kind = source.at("kind").str();
-        if kind != "PersistentVolumeClaim" {
-            source.invalid_as(kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup");
-        }
-    } else {
-        group.follows(field::dns1123_subdomain);
     }
 }
 

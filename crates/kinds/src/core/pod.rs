@@ -10,15 +10,14 @@ mod update;
 use corten_api::resources::PODS;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::{inner, made},
+    pod_spec,
+    read::text,
+};
 use serde_json::{Value, json};
 
-use super::pod_spec;
-use crate::{
-    Kind, Policy, Subresource, Verb,
-    columns::text,
-    fill::{inner, made},
-    keep,
-};
+use crate::{Kind, Policy, Subresource, Verb, keep};
 
 pub(crate) const KIND: Kind = Kind {
     resource: PODS,

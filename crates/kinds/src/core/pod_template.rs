@@ -3,12 +3,12 @@
 use corten_api::resources::POD_TEMPLATES;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{pod_spec, read::items};
 use serde_json::{Value, json};
 
-use super::pod_spec;
 use crate::{
     Kind, MetadataChecks, Policy, Verb,
-    columns::{column, items, labels_text, of_each},
+    columns::{column, labels_text, of_each},
     core::workload,
 };
 

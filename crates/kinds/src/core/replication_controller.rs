@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 use corten_api::resources::REPLICATION_CONTROLLERS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, is_absent, made},
+    pod_spec,
+    read::number,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::pod_spec;
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, CONTAINERS, IMAGES, integer, labels_text, number, wide},
+    columns::{AGE, CONTAINERS, IMAGES, integer, labels_text, wide},
     core::workload,
-    fill::{fill, is_absent, made},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_api::resources::RESOURCE_QUOTAS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::text, rules::amount};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, column, text},
-    rules::amount,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -2,16 +2,18 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::SECRETS;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, made},
+    read::{entries, text},
+};
 use serde_json::{Value, json};
 
 use super::config_map::{DATA_BYTES_MAX, data_key, decoded_len, immutable_data};
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, entries, text},
-    fill::{fill, made},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -97,7 +97,7 @@ impl Policy for Service {
 pub(crate) mod needs {
     use serde_json::Value;
 
-    use crate::columns::text;
+    use corten_validation::read::text;
 
     fn type_of(service: &Value) -> &str {
         text(service, "/spec/type")

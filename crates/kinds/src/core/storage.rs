@@ -1,23 +1,7 @@
 //! What volumes and claims have in common.
 
-use corten_schema::Cursor;
+use corten_validation::read::{items, text};
 use serde_json::Value;
-
-use crate::columns::{items, text};
-
-const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-
-pub(super) fn access_modes(modes: Cursor<'_>) {
-    for mode in modes.each() {
-        if !MODES.contains(&mode.str()) {
-            modes.instead(mode).unsupported(&MODES);
-        }
-    }
-    let has_single = modes.each().any(|it| it.str() == "ReadWriteOncePod");
-    if has_single && modes.each().any(|it| it.str() != "ReadWriteOncePod") {
-        modes.forbidden("may not use ReadWriteOncePod with other access modes");
-    }
-}
 
 /// `RWO,ROX`, always in this order.
 pub(super) fn modes_text(object: &Value, pointer: &str) -> String {

@@ -2,14 +2,12 @@
 
 use corten_meta::LabelSelector;
 use corten_schema::Cursor;
+use corten_validation::{
+    fill::{Object, fill, made},
+    labels, pod_spec, rules,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::{
-    core::pod_spec,
-    fill::{Object, fill, made},
-    rules,
-};
 
 pub(crate) fn default(spec: &mut Object) {
     fill(spec, "replicas", 1);
@@ -75,7 +73,7 @@ fn selector(selector: Cursor<'_>, labels: Cursor<'_>) -> bool {
     if !selector.exists() {
         selector.missing("");
     } else {
-        let is_one = pod_spec::label_selector(selector);
+        let is_one = labels::label_selector(selector);
         if is_all(selector) {
             // As upstream: it says deployment of ReplicaSets too.
             selector.invalid("empty selector is invalid for deployment");

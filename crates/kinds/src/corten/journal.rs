@@ -1,13 +1,10 @@
 //! What every loop last decided about one object; never stored.
 
 use corten_api::resources::JOURNALS;
-
+use corten_validation::read::items;
 use serde_json::json;
 
-use crate::{
-    Kind, Policy, Verb,
-    columns::{column, items},
-};
+use crate::{Kind, Policy, Verb, columns::column};
 
 pub(crate) const KIND: Kind = Kind {
     resource: JOURNALS,

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use corten_api::resources::ENDPOINT_SLICES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{each, fill_pointer},
+    labels,
+    read::{items, text},
+    rules::{self, address},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Verb,
-    columns::{AGE, column, first_few, items, text},
-    core::pod_spec,
-    fill::{each, fill_pointer},
-    rules::{self, address},
+    columns::{AGE, column, first_few},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -128,7 +131,7 @@ fn endpoint(endpoint: Cursor<'_>, kind: &str) {
     if many > TOPOLOGY_MAX {
         topology.report(Violation::too_many(topology.path(), many, TOPOLOGY_MAX));
     }
-    pod_spec::labels(topology);
+    labels::labels(topology);
     if topology.key("kubernetes.io/hostname").exists() {
         topology.key("kubernetes.io/hostname").invalid("can not be used together with nodeName");
     }

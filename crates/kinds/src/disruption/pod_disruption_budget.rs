@@ -3,13 +3,16 @@
 use corten_api::resources::POD_DISRUPTION_BUDGETS;
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::{
+    labels,
+    read::number,
+    rules::{self, int_or_percent},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, integer, number},
-    core::pod_spec,
-    rules::{self, int_or_percent},
+    columns::{AGE, column, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -65,7 +68,7 @@ impl Policy for PodDisruptionBudget {
                 int_or_percent::at_most_all(share);
             }
             if spec.at("selector").exists() {
-                pod_spec::label_selector(spec.at("selector"));
+                labels::label_selector(spec.at("selector"));
             }
             rules::optional_one_of(spec.at("unhealthyPodEvictionPolicy"), &["AlwaysAllow", "IfHealthyBudget"]);
         })

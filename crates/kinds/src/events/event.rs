@@ -3,9 +3,10 @@
 use corten_api::resources::{EVENTS, EVENTS_V1};
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::rules;
 use serde_json::Value;
 
-use crate::{Kind, MetadataChecks, Policy, ViewOf, core, rules};
+use crate::{Kind, MetadataChecks, Policy, ViewOf, core};
 
 pub(crate) const KIND: Kind = Kind::view(
     EVENTS_V1,

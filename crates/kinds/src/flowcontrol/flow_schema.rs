@@ -3,13 +3,16 @@
 use corten_api::resources::FLOW_SCHEMAS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{made, means_the_same},
+    read::{items, number, text},
+};
 use serde_json::{Value, json};
 
 use super::{bootstrap, conditions};
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, column, items, number, text},
-    fill::{made, means_the_same},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

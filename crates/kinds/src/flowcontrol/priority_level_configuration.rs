@@ -3,13 +3,16 @@
 use corten_api::resources::PRIORITY_LEVEL_CONFIGURATIONS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{Object, fill, inner, made, means_the_same},
+    read::text,
+};
 use serde_json::{Value, json};
 
 use super::{bootstrap, conditions};
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, column, text},
-    fill::{Object, fill, inner, made, means_the_same},
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

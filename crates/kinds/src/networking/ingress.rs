@@ -1,6 +1,7 @@
 //! How requests from outside reach Services, by host and path.
 
 use corten_api::resources::INGRESSES;
+use corten_validation::{pod_spec::port_name, read::items, rules};
 use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
@@ -9,9 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, column, items},
-    core::pod_spec::port_name,
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,13 +3,16 @@
 use corten_api::resources::INGRESS_CLASSES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill_pointer, inner},
+    read::text,
+    rules,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, UpdateRules, Verb,
-    columns::{AGE, column, text},
-    fill::{fill_pointer, inner},
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

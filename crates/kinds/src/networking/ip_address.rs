@@ -3,13 +3,10 @@
 use corten_api::resources::IP_ADDRESSES;
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::{read::text, rules};
 use serde_json::{Value, json};
 
-use crate::{
-    Kind, Policy, Verb,
-    columns::{column, text},
-    rules,
-};
+use crate::{Kind, Policy, Verb, columns::column};
 
 pub(crate) const KIND: Kind = Kind {
     resource: IP_ADDRESSES,

@@ -2,17 +2,19 @@
 
 use core::net::IpAddr;
 use corten_api::resources::NETWORK_POLICIES;
-
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{each, fill_pointer, made},
+    labels::label_selector,
+    pod_spec::port_name,
+    rules,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Verb,
     columns::{AGE, column, selector_text},
-    core::pod_spec::{label_selector, port_name},
-    fill::{each, fill_pointer, made},
-    rules,
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,12 +3,12 @@
 use corten_api::resources::SERVICE_CIDRS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::items, rules::address};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, Subresource, UpdateRules, Verb,
-    columns::{AGE, column, items},
-    rules::address,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

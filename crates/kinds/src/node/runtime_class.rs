@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use corten_api::resources::RUNTIME_CLASSES;
 use corten_meta::{Violation, field};
 use corten_schema::{Ordered, violations};
+use corten_validation::{labels::labels, pod_spec::toleration, read::text, rules};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, text},
-    core::pod_spec::{labels, toleration},
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

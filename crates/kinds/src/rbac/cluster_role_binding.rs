@@ -1,13 +1,13 @@
 //! Gives a ClusterRole to subjects, everywhere.
 
 use corten_api::resources::CLUSTER_ROLE_BINDINGS;
-
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::fill::means_the_same;
 use serde_json::Value;
 
 use super::subjects;
-use crate::{Kind, Policy, Verb, columns::AGE, fill::means_the_same};
+use crate::{Kind, Policy, Verb, columns::AGE};
 
 pub(crate) const KIND: Kind = Kind {
     resource: CLUSTER_ROLE_BINDINGS,

@@ -2,8 +2,7 @@
 
 use corten_meta::Violation;
 use corten_schema::Cursor;
-
-use crate::core::pod_spec::label_selector;
+use corten_validation::labels::label_selector;
 
 /// The rules of a Role: about resources only.
 pub(super) fn in_namespace(role: Cursor<'_>) {

@@ -2,12 +2,15 @@
 
 use corten_meta::field;
 use corten_schema::Cursor;
+use corten_validation::{
+    fill::{each, fill, made, text as field_text},
+    read::{items, text},
+};
 use serde_json::{Value, json};
 
 use crate::{
     Column,
-    columns::{column, items, text, wide},
-    fill::{each, fill, made, text as field_text},
+    columns::{column, wide},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";

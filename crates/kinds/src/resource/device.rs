@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use corten_schema::Cursor;
+use corten_validation::{pod_spec::node_selector, rules};
 
 use super::{
     names::{at_most, label, not_longer, qualified},
     request::taint,
 };
-use crate::{core::pod_spec::node_selector, rules};
 
 const DEVICES_MAX: usize = 128;
 /// Where devices have taints or consume counters.

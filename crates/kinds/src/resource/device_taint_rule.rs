@@ -3,6 +3,11 @@
 use corten_api::resources::{DEVICE_TAINT_RULES, DEVICE_TAINT_RULES_V1ALPHA3, DEVICE_TAINT_RULES_V1BETA2};
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::{fill, inner},
+    read::text,
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,9 +16,8 @@ use super::{
 };
 use crate::{
     Kind, Policy, Subresource, Verb, ViewOf,
-    columns::{AGE, column, since, text},
-    fill::{fill, inner},
-    keep, rules,
+    columns::{AGE, column, since},
+    keep,
 };
 
 pub(crate) const KIND: Kind = Kind {

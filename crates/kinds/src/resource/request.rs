@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use corten_meta::field;
 use corten_schema::Cursor;
-use serde_json::Value;
-
-use super::names::{at_most, fully_qualified, label, not_longer};
-use crate::{
+use corten_validation::{
     fill::{Object, each, fill, inner},
     rules,
 };
+use serde_json::Value;
+
+use super::names::{at_most, fully_qualified, label, not_longer};
 
 const MAX: usize = 32;
 const ALTERNATIVES_MAX: usize = 8;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use corten_api::resources::{RESOURCE_CLAIMS, RESOURCE_CLAIMS_V1BETA1, RESOURCE_CLAIMS_V1BETA2};
 use corten_meta::Violation;
 use corten_schema::{Cursor, Ordered, violations};
+use corten_validation::{fill::inner, pod_spec::node_selector, read::items, rules};
 use serde_json::{Value, json};
 
 use super::{
@@ -13,10 +14,7 @@ use super::{
 };
 use crate::{
     Kind, Policy, Subresource, UpdateRules, Verb, ViewOf,
-    columns::{AGE, column, items},
-    core::pod_spec::node_selector,
-    fill::inner,
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -5,16 +5,15 @@ use corten_api::resources::{
 };
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::inner,
+    labels::{annotations, labels},
+    rules,
+};
 use serde_json::Value;
 
 use super::{request, v1beta1};
-use crate::{
-    Kind, Policy, Verb, ViewOf,
-    columns::AGE,
-    core::pod_spec::{annotations, labels},
-    fill::inner,
-    rules,
-};
+use crate::{Kind, Policy, Verb, ViewOf, columns::AGE};
 
 pub(crate) const KIND: Kind = Kind {
     resource: RESOURCE_CLAIM_TEMPLATES,

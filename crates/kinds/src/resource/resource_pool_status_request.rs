@@ -3,13 +3,16 @@
 use corten_api::resources::RESOURCE_POOL_STATUS_REQUESTS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    read::{items, number, text},
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::names::pool;
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{column, integer, items, number, since, text},
-    rules,
+    columns::{column, integer, since},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,14 +3,17 @@
 use corten_api::resources::{RESOURCE_SLICES, RESOURCE_SLICES_V1BETA1, RESOURCE_SLICES_V1BETA2};
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::{each, fill, inner},
+    read::text,
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::{device, v1beta1};
 use crate::{
     Kind, MetadataChecks, Policy, Verb, ViewOf,
-    columns::{AGE, column, text},
-    fill::{each, fill, inner},
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,10 +3,11 @@
 use corten_api::resources::COMPOSITE_POD_GROUPS;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::rules;
 use serde_json::Value;
 
 use super::group;
-use crate::{Kind, Policy, Subresource, Verb, columns::AGE, rules};
+use crate::{Kind, Policy, Subresource, Verb, columns::AGE};
 
 pub(crate) const KIND: Kind = Kind {
     resource: COMPOSITE_POD_GROUPS,

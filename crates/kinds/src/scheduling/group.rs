@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
-
-use crate::rules;
+use corten_validation::rules;
 
 /// At most one constraint of a kind, as upstream.
 const CONSTRAINTS_MAX: usize = 1;

@@ -3,13 +3,16 @@
 use corten_api::resources::{POD_GROUPS, POD_GROUPS_V1ALPHA3};
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    read::{items, text},
+    rules,
+};
 use serde_json::{Value, json};
 
 use super::group;
 use crate::{
     Kind, Policy, Subresource, Verb, ViewOf,
-    columns::{AGE, column, items, or_none, text},
-    rules,
+    columns::{AGE, column, or_none},
 };
 
 pub(crate) const KIND: Kind = Kind {

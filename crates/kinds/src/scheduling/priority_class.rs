@@ -1,16 +1,18 @@
 //! Names a priority for Pods.
 
 use corten_api::resources::PRIORITY_CLASSES;
-
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{
+    fill::fill_pointer,
+    read::{number, text},
+    rules,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, MetadataChecks, Policy, UpdateRules, Verb,
-    columns::{AGE, column, integer, number, text},
-    fill::fill_pointer,
-    rules,
+    columns::{AGE, column, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use corten_api::resources::{WORKLOADS, WORKLOADS_V1ALPHA3};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::rules;
 use serde_json::Value;
 
 use super::group;
-use crate::{Kind, Policy, Verb, ViewOf, columns::AGE, rules};
+use crate::{Kind, Policy, Verb, ViewOf, columns::AGE};
 
 pub(crate) const KIND: Kind = Kind {
     resource: WORKLOADS,

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 use corten_api::resources::CSI_DRIVERS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::{fill, fill_pointer, is_absent, made},
+    read::items,
+    rules,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, boolean, column, items},
-    fill::{fill, fill_pointer, is_absent, made},
-    rules,
+    columns::{AGE, boolean, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

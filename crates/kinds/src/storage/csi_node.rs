@@ -5,13 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_api::resources::CSI_NODES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, Ordered, violations};
+use corten_validation::{fill::means_the_same, read::items, rules};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, integer, items},
-    fill::means_the_same,
-    rules,
+    columns::{AGE, integer},
 };
 
 pub(crate) const KIND: Kind = Kind {

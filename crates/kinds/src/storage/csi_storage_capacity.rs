@@ -3,13 +3,12 @@
 use corten_api::resources::CSI_STORAGE_CAPACITIES;
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::{labels, read::text, rules};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Verb,
-    columns::{column, or_unset, text},
-    core::pod_spec,
-    rules,
+    columns::{column, or_unset},
 };
 
 pub(crate) const KIND: Kind = Kind {
@@ -34,7 +33,7 @@ struct CsiStorageCapacity;
 impl Policy for CsiStorageCapacity {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |capacity| {
-            pod_spec::label_selector(capacity.at("nodeTopology"));
+            labels::label_selector(capacity.at("nodeTopology"));
             capacity.at("storageClassName").follows(field::dns1123_subdomain);
             capacity.at("capacity").non_negative_quantity();
             capacity.at("maximumVolumeSize").non_negative_quantity();

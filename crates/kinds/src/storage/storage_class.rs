@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use corten_api::resources::STORAGE_CLASSES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, Ordered, violations};
+use corten_validation::{fill::fill_pointer, read::text, rules};
 use serde_json::{Value, json};
 
 use super::parameters;
 use crate::{
     Kind, Policy, Verb,
-    columns::{AGE, column, text},
-    fill::fill_pointer,
-    rules,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

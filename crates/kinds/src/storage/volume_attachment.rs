@@ -3,12 +3,12 @@
 use corten_api::resources::VOLUME_ATTACHMENTS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
+use corten_validation::{read::text, rules};
 use serde_json::{Value, json};
 
 use crate::{
     Kind, Policy, Subresource, Verb,
-    columns::{AGE, boolean, column, text},
-    rules,
+    columns::{AGE, boolean, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,13 +3,13 @@
 use corten_api::resources::VOLUME_ATTRIBUTES_CLASSES;
 use corten_meta::Violation;
 use corten_schema::violations;
+use corten_validation::{fill::means_the_same, read::text};
 use serde_json::{Value, json};
 
 use super::parameters;
 use crate::{
     Kind, Policy, UpdateRules, Verb,
-    columns::{AGE, column, text},
-    fill::means_the_same,
+    columns::{AGE, column},
 };
 
 pub(crate) const KIND: Kind = Kind {

@@ -3,13 +3,13 @@
 use corten_api::resources::{STORAGE_VERSION_MIGRATIONS, STORAGE_VERSION_MIGRATIONS_V1BETA1};
 use corten_meta::Violation;
 use corten_schema::violations;
-use serde_json::{Value, json};
-
-use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
-    columns::{column, items, text},
+use corten_validation::{
+    read::{items, text},
     rules,
 };
+use serde_json::{Value, json};
+
+use crate::{Kind, Policy, Subresource, Verb, ViewOf, columns::column};
 
 pub(crate) const KIND: Kind = Kind {
     resource: STORAGE_VERSION_MIGRATIONS,

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use corten_meta::Time;
+use corten_policies::{limits, quota};
 use corten_schema::{
     extremes::{Cases, VARIANTS, places, put, put_all},
     find,
@@ -13,7 +14,7 @@ use super::{
     fixtures::{files, kind_of, pruned},
     odd_objects::{show, work},
 };
-use crate::{Kind, by_kind, limits, quota};
+use crate::{Kind, by_kind};
 
 /// One field is put to one of its ends in so many objects at most.
 const OBJECTS_MAX: u32 = 2;

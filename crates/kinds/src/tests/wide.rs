@@ -1,6 +1,7 @@
 //! Lists as long as a body allows: whoever looks through all of one for each of its elements does not come to the end.
 
 use corten_meta::Time;
+use corten_policies::{limits, quota};
 use corten_schema::{
     find,
     wide::{Elements, places, widened},
@@ -8,7 +9,7 @@ use corten_schema::{
 use serde_json::{Value, json};
 
 use super::odd_objects::{show, work};
-use crate::{by_kind, limits, quota};
+use crate::by_kind;
 
 const MANY: usize = 20_000;
 

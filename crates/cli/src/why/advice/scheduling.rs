@@ -4,8 +4,8 @@ use corten_api::{
     resources::{NODES, PODS},
     scheduling::{Taint, Toleration},
 };
-use corten_kinds::quota::{Side, of_pod};
 use corten_meta::{Key, Quantity};
+use corten_policies::quota::{Side, of_pod};
 use serde_json::{Value, json};
 
 use super::case::{Advice, Case};

@@ -1,10 +1,11 @@
 //! What `kubectl get hpa` prints.
 
+use corten_validation::read::{items, number, text};
 use serde_json::{Value, json};
 
 use crate::{
     Column,
-    columns::{AGE, column, first_few, items, number, text},
+    columns::{AGE, column, first_few},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -2,8 +2,7 @@
 
 use corten_meta::{Quantity, field};
 use corten_schema::Cursor;
-
-use crate::{core::pod_spec, rules};
+use corten_validation::{labels, rules};
 
 const STABILIZATION_SECONDS_MAX: i64 = 3600;
 const PERIOD_SECONDS_MAX: i64 = 1800;
@@ -144,7 +143,7 @@ fn identifier(metric: Cursor<'_>) {
         name.follows(field::path_segment);
     }
     if metric.at("selector").exists() {
-        pod_spec::label_selector(metric.at("selector"));
+        labels::label_selector(metric.at("selector"));
     }
 }
 
@@ -175,7 +174,7 @@ fn scaling(rules: Cursor<'_>) {
     if window.int() > STABILIZATION_SECONDS_MAX {
         window.invalid(&format!("must be less than or equal to {STABILIZATION_SECONDS_MAX}"));
     }
-    crate::rules::optional_one_of(rules.at("selectPolicy"), &["Disabled", "Max", "Min"]);
+    corten_validation::rules::optional_one_of(rules.at("selectPolicy"), &["Disabled", "Max", "Min"]);
     if rules.at("policies").is_empty() {
         rules.at("policies").missing("must specify at least one Policy");
     }

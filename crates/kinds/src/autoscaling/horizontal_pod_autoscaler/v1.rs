@@ -1,9 +1,8 @@
 //! `autoscaling/v1`: it knows one metric, the processor. What else an object has travels in annotations, so that reading
 //! and writing it in this version loses nothing.
 
+use corten_validation::fill::{Object, made};
 use serde_json::{Map, Value, json};
-
-use crate::fill::{Object, made};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

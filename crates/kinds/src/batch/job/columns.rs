@@ -1,11 +1,12 @@
 //! What `kubectl get jobs` prints.
 
 use corten_meta::Time;
+use corten_validation::read::{items, number, text};
 use serde_json::{Value, json};
 
 use crate::{
     Column,
-    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, human_duration, items, number, since, text},
+    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, human_duration, since},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -2,12 +2,10 @@
 
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
+use corten_validation::{labels, pod_spec, rules};
 
 use super::{failure, success};
-use crate::{
-    core::{pod_spec, workload},
-    rules,
-};
+use crate::core::workload;
 
 const INDEXES_PARALLEL_MAX: i64 = 100_000;
 /// From here on, Jobs with a limit per index must say how much may fail.
@@ -19,7 +17,7 @@ pub(super) fn job(job: Cursor<'_>) {
     let spec = job.at("spec");
     self::spec(spec);
     let selector = spec.at("selector");
-    let is_selector = !selector.exists() || pod_spec::label_selector(selector);
+    let is_selector = !selector.exists() || labels::label_selector(selector);
     if !selector.exists() {
         selector.missing("");
     }

@@ -2,9 +2,8 @@
 
 use corten_meta::Violation;
 use corten_schema::Cursor;
+use corten_validation::{fill::made, read::text};
 use serde_json::Value;
-
-use crate::{columns::text, fill::made};
 
 const UID: &str = "batch.kubernetes.io/controller-uid";
 const NAME: &str = "batch.kubernetes.io/job-name";

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use corten_schema::Cursor;
+use corten_validation::rules;
 use serde_json::Value;
-
-use crate::rules;
 
 pub(super) fn validate(job: Cursor<'_>, old: &Value) {
     let status = job.at("status");

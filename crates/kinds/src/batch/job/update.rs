@@ -1,9 +1,10 @@
 //! What may change in the life of a Job: how many Pods at once, and, until it has begun, where they may run.
 
 use corten_schema::Cursor;
+use corten_validation::{fill::means_the_same, rules};
 use serde_json::Value;
 
-use crate::{fill::means_the_same, keep, rules};
+use crate::keep;
 
 const FIXED: [&str; 5] = ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"];
 

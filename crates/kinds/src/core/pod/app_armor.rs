@@ -1,9 +1,8 @@
 //! AppArmor profiles of containers, which annotations said before fields did: a container whose author still says it so gets the
 //! field (applyAppArmorVersionSkew; KEP-24). The other way round nothing is written any more.
 
+use corten_validation::fill::{each, made, text};
 use serde_json::{Value, json};
-
-use crate::fill::{each, made, text};
 
 const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCAL: &str = "localhost/";

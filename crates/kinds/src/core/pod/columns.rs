@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use corten_meta::Time;
+use corten_validation::read::{items, number, text};
 use serde_json::{Value, json};
 
 use super::is_terminal;
 use crate::{
     Column,
-    columns::{AGE, column, items, number, or_none, since, text, wide},
+    columns::{AGE, column, or_none, since, wide},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{fill::means_the_same, pod_spec};
 use serde_json::Value;
 
-use super::super::pod_spec;
-use crate::{fill::means_the_same, keep};
+use crate::keep;
 
 const LIST: &str = "ephemeralContainers";
 /// What makes a container part of the Pod's work is not for one that only looks.
@@ -88,7 +88,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{KINDS, Subresource, fill::made};
+    use crate::{KINDS, Subresource};
+    use corten_validation::fill::made;
 
     fn pod(ephemeral: &Value) -> Value {
         let mut pod = json!({

@@ -2,14 +2,14 @@
 
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
+use corten_validation::{
+    fill::means_the_same,
+    pod_spec,
+    read::{items, text},
+};
 use serde_json::Value;
 
-use super::super::pod_spec;
-use crate::{
-    columns::{items, text},
-    fill::means_the_same,
-    keep,
-};
+use crate::keep;
 
 /// The old Pod with the resources and resize policies that were asked for, container by container of the same name.
 pub(super) fn taken(asked: &Value, old: &Value) -> Value {
@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fill::made;
+    use corten_validation::fill::made;
 
     fn pod(resources: &Value) -> Value {
         let mut pod = json!({

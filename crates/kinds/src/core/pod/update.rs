@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use corten_meta::Violation;
 use corten_schema::{Cursor, Ordered, violations};
+use corten_validation::fill::means_the_same;
 use serde_json::Value;
-
-use crate::fill::means_the_same;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 

@@ -6,13 +6,13 @@ use std::{
 };
 
 use corten_meta::Violation;
+use corten_validation::{
+    fill::{fill, made},
+    read::{items, text},
+};
 use serde_json::{Value, json};
 
 use super::{cluster_ips, needs};
-use crate::{
-    columns::{items, text},
-    fill::{fill, made},
-};
 
 /// What a Service has for itself in the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

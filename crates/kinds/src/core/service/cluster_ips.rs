@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use corten_schema::Cursor;
+use corten_validation::rules::address;
 
 use super::needs;
-use crate::rules::address;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];

@@ -1,10 +1,11 @@
 //! What `kubectl get services` prints.
 
+use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
 use crate::{
     Column,
-    columns::{AGE, column, items, labels_text, text, wide},
+    columns::{AGE, column, labels_text, wide},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -1,9 +1,9 @@
 //! What a Service's author may leave out.
 
+use corten_validation::fill::{each, fill, fill_pointer, inner, made, text};
 use serde_json::{Value, json};
 
 use super::needs;
-use crate::fill::{each, fill, fill_pointer, inner, made, text};
 
 /// Three hours: how long a client stays with its Pod.
 const STICKY_SECONDS: i64 = 3 * 60 * 60;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
 use corten_schema::Cursor;
-
-use super::{cluster_ips, needs};
-use crate::{
-    core::pod_spec,
+use corten_validation::{
+    labels, pod_spec,
     rules::{self, address},
 };
+
+use super::{cluster_ips, needs};
 
 const KUBELET_PORT: i64 = 10250;
 const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -26,7 +26,7 @@ pub(super) fn service(service: Cursor<'_>) {
     by_type(service, spec);
     ports(spec);
     if spec.at("selector").exists() {
-        pod_spec::labels(spec.at("selector"));
+        labels::labels(spec.at("selector"));
     }
     affinity(spec);
     cluster_ips::validate(service);

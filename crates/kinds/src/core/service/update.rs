@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_schema::Cursor;
+use corten_validation::{
+    fill::means_the_same,
+    read::{items, text},
+};
 use serde_json::{Map, Value};
 
 use super::needs;
-use crate::{
-    columns::{items, text},
-    fill::means_the_same,
-};
 
 const ONCE: &str = "may not change once set";
 

@@ -1,0 +1,10 @@
+//! Rules and defaults that several kinds share, first of all those of a Pod's spec, which all workloads have in a template.
+//!
+//! What only one kind has stands in its file in `kinds`.
+
+pub mod fill;
+pub mod labels;
+pub mod pod_spec;
+pub mod read;
+pub mod rules;
+pub mod volume_claim;

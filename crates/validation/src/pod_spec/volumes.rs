@@ -1,0 +1,171 @@
+//! The volumes of a Pod. Sources that this release does not mount are checked for being the only one.
+
+use std::collections::BTreeSet;
+
+use corten_meta::Quantity;
+use corten_schema::Cursor;
+
+use super::{
+    container::{local_path, no_way_up},
+    environment, names, sources,
+};
+use crate::{rules, volume_claim};
+
+const HOST_PATH_TYPES: [&str; 8] =
+    ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+
+/// Checks all volumes and gives the names that mounts may use.
+pub(super) fn validate<'a>(spec: Cursor<'a>) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    for volume in spec.list("volumes") {
+        let name = volume.at("name");
+        if names::label_name(name) && !seen.insert(name.str()) {
+            name.duplicate();
+        }
+        let mut sources = volume.map().into_iter().flatten().map(|it| it.0.as_str()).filter(|it| *it != "name");
+        match sources.next() {
+            None => volume.missing("must specify a volume type"),
+            Some(first) => source(first, volume.at(first)),
+        }
+        for more in sources {
+            volume.at(more).forbidden("may not specify more than 1 volume type");
+        }
+    }
+    seen
+}
+
+pub fn source(kind: &str, source: Cursor<'_>) {
+    match kind {
+        "emptyDir" if source.at("sizeLimit").quantity().is_some_and(Quantity::is_negative) => {
+            source.at("sizeLimit").forbidden("SizeLimit field must be a valid resource quantity");
+        }
+        "hostPath" => {
+            if source.at("path").required() {
+                no_way_up(source.at("path"));
+            }
+            source.at("type").one_of(&HOST_PATH_TYPES);
+        }
+        "configMap" => {
+            source.at("name").required();
+            mode(source.at("defaultMode"));
+            keys(source);
+        }
+        "secret" => {
+            source.at("secretName").required();
+            mode(source.at("defaultMode"));
+            keys(source);
+        }
+        "downwardAPI" => {
+            mode(source.at("defaultMode"));
+            source.list("items").for_each(downward);
+        }
+        "projected" => projected(source),
+        "persistentVolumeClaim" => {
+            source.at("claimName").required();
+        }
+        "nfs" => nfs(source),
+        "csi" => {
+            rules::driver_name(source.at("driver"));
+            if source.at("nodePublishSecretRef").exists() {
+                source.at("nodePublishSecretRef").at("name").required();
+            }
+        }
+        "ephemeral" => {
+            let template = source.at("volumeClaimTemplate");
+            if template.exists() {
+                volume_claim::validate(template.at("spec"));
+            } else {
+                template.missing("");
+            }
+        }
+        "image" => {
+            source.at("reference").required();
+            source.at("pullPolicy").one_of(&["Always", "IfNotPresent", "Never"]);
+        }
+        _ => sources::validate(kind, source),
+    }
+}
+
+fn nfs(source: Cursor<'_>) {
+    source.at("server").required();
+    let path = source.at("path");
+    if path.required() && !path.str().starts_with('/') {
+        path.invalid("must be an absolute path");
+    }
+}
+
+fn mode(mode: Cursor<'_>) {
+    if mode.exists() && !(0..=0o777).contains(&mode.int()) {
+        mode.invalid("must be a number between 0 and 0777 (octal), both inclusive");
+    }
+}
+
+fn keys(source: Cursor<'_>) {
+    for item in source.list("items") {
+        item.at("key").required();
+        file_path(item.at("path"));
+        mode(item.at("mode"));
+    }
+}
+
+/// Where in the volume a file goes. Names that begin with two dots belong to the kubelet.
+fn file_path(path: Cursor<'_>) {
+    if !path.required() {
+        return;
+    }
+    local_path(path);
+    if path.str().starts_with("..") && !path.str().starts_with("../") && path.str() != ".." {
+        path.invalid("must not start with '..'");
+    }
+}
+
+fn downward(item: Cursor<'_>) {
+    file_path(item.at("path"));
+    mode(item.at("mode"));
+    let (field, resource) = (item.at("fieldRef"), item.at("resourceFieldRef"));
+    match (field.exists(), resource.exists()) {
+        (true, false) => environment::volume_field_ref(field),
+        (false, true) => {
+            if resource.at("containerName").required() {
+                environment::resource_ref(resource);
+            }
+        }
+        (true, true) => item.invalid("fieldRef and resourceFieldRef can not be specified simultaneously"),
+        (false, false) => item.missing("one of fieldRef and resourceFieldRef is required"),
+    }
+}
+
+fn projected(projected: Cursor<'_>) {
+    mode(projected.at("defaultMode"));
+    for source in projected.list("sources") {
+        let mut kinds = source.map().into_iter().flatten().map(|it| it.0.as_str());
+        let Some(kind) = kinds.next() else {
+            source.missing("must specify a volume projection type");
+            continue;
+        };
+        for more in kinds {
+            source.at(more).forbidden("may not specify more than 1 volume type");
+        }
+        let inner = source.at(kind);
+        match kind {
+            "configMap" | "secret" => {
+                inner.at("name").required();
+                keys(inner);
+            }
+            "downwardAPI" => inner.list("items").for_each(downward),
+            "serviceAccountToken" => token(inner),
+            _ => {}
+        }
+    }
+}
+
+fn token(token: Cursor<'_>) {
+    let expiration = token.at("expirationSeconds");
+    if expiration.int() < 600 {
+        expiration.invalid("may not specify a duration less than 10 minutes");
+    }
+    if expiration.int() > 1 << 32 {
+        expiration.invalid("may not specify a duration larger than 2^32 seconds");
+    }
+    file_path(token.at("path"));
+}

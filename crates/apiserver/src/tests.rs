@@ -31,6 +31,7 @@ mod node_authorizer;
 mod node_repertoire;
 mod numbers;
 mod openapi;
+mod progress;
 mod proxied;
 mod quota;
 mod restart;

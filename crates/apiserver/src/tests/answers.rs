@@ -1,11 +1,14 @@
 //! Objects, whole or broken in one place, with what kube-apiserver 1.36 answers to them, where a checkout has them beside it.
 //!
-//! `testdata/answers/` lists the cases that are answered otherwise here, with how they differ. The lists only
-//! shrink: a case that is not on one fails, and so does one that is on it and no longer differs. `UPDATE=1` rewrites them.
+//! `testdata/answers/` lists the cases that are answered otherwise here, with how they differ and why that stays. The lists
+//! only shrink: a case that is not on one fails, so does one that is on it and no longer differs, and one without a reason.
+//! `UPDATE=1` rewrites them; the reasons that no test can tell ([`reasons`]) are written by hand and kept.
 //! `ANSWERS=file` writes what this server answers into a file, as a line of JSON for each case that differs.
 
+mod reasons;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt::Write,
     fs,
     io::Read,
@@ -201,18 +204,19 @@ fn is_token(name: &Value) -> bool {
     name.as_str().is_some_and(|it| it.starts_with("kube-api-access-"))
 }
 
-/// The cases that were answered otherwise, each with how.
+/// The cases that were answered otherwise, each with how and why.
 #[derive(Default)]
 struct Differing {
-    found: BTreeSet<(String, &'static str)>,
+    found: BTreeMap<String, (&'static str, Option<&'static str>)>,
     answers: String,
 }
 
 impl Differing {
     fn compare(&mut self, case: &Case, got: Value) {
         let Some(how) = difference(&case.answer, &got) else { return };
-        self.found.insert((format!("{} | {}", case.kind, case.path), how));
-        let line = json!({ "kind": case.kind, "path": case.path, "how": how, "got": got });
+        let why = reasons::reason(&case.answer, &got);
+        self.found.insert(format!("{} | {}", case.kind, case.path), (how, why));
+        let line = json!({ "kind": case.kind, "path": case.path, "how": how, "why": why, "got": got });
         writeln!(self.answers, "{line}").expect("memory is there");
     }
 
@@ -223,37 +227,51 @@ impl Differing {
             fs::write(file, &self.answers).expect("the file can be written");
         }
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("testdata/answers/differs-{verb}.txt"));
-        let found: BTreeMap<String, &str> = self.found.iter().map(|(case, how)| (case.clone(), *how)).collect();
-        let known = fs::read_to_string(&file).unwrap_or_default();
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let known: BTreeMap<&str, (&str, &str)> = entries(&text).collect();
+        let found = self.found.iter().map(|(case, (how, why))| {
+            let by_hand = known.get(&**case).map_or(UNKNOWN, |it| it.1);
+            (&**case, (*how, why.unwrap_or(by_hand)))
+        });
+        let found: BTreeMap<&str, (&str, &str)> = found.collect();
         if std::env::var_os("UPDATE").is_some() {
-            fs::write(&file, self.list(&known)).expect("the list can be written");
+            fs::write(&file, list(&text, &found)).expect("the list can be written");
             return;
         }
-        let known: BTreeMap<&str, &str> = entries(&known).collect();
         let mut failures = String::new();
-        for (case, how) in &found {
-            if known.get(&**case) != Some(how) {
-                writeln!(failures, "differs, and is not on the list: {how} | {case}").expect("memory is there");
+        for (case, (how, why)) in &found {
+            if known.get(case) != Some(&(how, why)) {
+                writeln!(failures, "differs, and is not on the list: {how} | {why} | {case}").expect("memory is there");
+            } else if !text.contains(&format!("\n# - {why}: ")) {
+                writeln!(failures, "differs, and the list does not explain why: {how} | {why} | {case}")
+                    .expect("memory is there");
             }
         }
-        for (case, how) in known.iter().filter(|it| !found.contains_key(*it.0)) {
+        for (case, (how, _)) in known.iter().filter(|it| !found.contains_key(*it.0)) {
             writeln!(failures, "no longer differs, and is on the list: {how} | {case}").expect("memory is there");
         }
         assert!(failures.is_empty(), "{} of {played} differ\n{failures}", found.len());
     }
-
-    /// The list with comments kept where they stand.
-    fn list(&self, known: &str) -> String {
-        let mut text: String = known.lines().filter(|it| it.starts_with('#')).map(|it| format!("{it}\n")).collect();
-        for (case, how) in &self.found {
-            writeln!(text, "{how} | {case}").expect("memory is there");
-        }
-        text
-    }
 }
 
-/// A case and how it differs, of each line that is no comment.
-fn entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Of a case that nobody has looked at: the list explains no such reason.
+const UNKNOWN: &str = "?";
+
+/// The list with comments kept where they stand.
+fn list(known: &str, found: &BTreeMap<&str, (&str, &str)>) -> String {
+    let mut text: String = known.lines().filter(|it| it.starts_with('#')).map(|it| format!("{it}\n")).collect();
+    for (case, (how, why)) in found {
+        writeln!(text, "{how} | {why} | {case}").expect("memory is there");
+    }
+    text
+}
+
+/// A case, how it differs and why, of each line that is no comment.
+fn entries(list: &str) -> impl Iterator<Item = (&str, (&str, &str))> {
     let lines = list.lines().filter(|it| !it.is_empty() && !it.starts_with('#'));
-    lines.map(|it| it.split_once(" | ").expect("how, then the case")).map(|(how, case)| (case, how))
+    lines.map(|it| {
+        let (how, rest) = it.split_once(" | ").expect("how, then why");
+        let (why, case) = rest.split_once(" | ").expect("why, then the case");
+        (case, (how, why))
+    })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use corten_meta::shortened;
 use serde_json::{Number, Value};
 
-use crate::{Shape, Type, find};
+use crate::{Shape, Type, duplicates::unknown_field, find};
 
 /// As many of either kind as Kubernetes reports before it stops counting.
 const REPORTED_MAX: usize = 100;
@@ -123,7 +123,7 @@ impl<'v> Walk<'v> {
 
     fn unknown(&mut self) {
         if self.findings.unknown_fields.len() < REPORTED_MAX {
-            self.findings.unknown_fields.push(format!("unknown field {:?}", shortened(&self.path)));
+            self.findings.unknown_fields.push(unknown_field(&self.path));
         }
     }
 

@@ -1,15 +1,15 @@
-//! Finds fields that a JSON text gives twice; a DOM cannot, since it keeps only the last.
+//! Finds fields that a JSON text gives twice, and where in the text a finding stands; a DOM cannot, since it keeps only the last.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, btree_map},
+    collections::{BTreeMap, BTreeSet, btree_map},
     fmt::{self, Write},
 };
 
 use corten_meta::shortened;
 use serde::{
     Deserialize,
-    de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::{Map, Value};
 
@@ -88,43 +88,66 @@ impl<'de> Visitor<'de> for Build<'_> {
 /// `duplicate field "spec.replicas"`, in document order. Text that is no JSON, or nested deeper than `serde_json` allows
 /// (128 levels), gives what was found up to there: reading it as a value is what reports the error.
 pub fn duplicates(json: &[u8]) -> Vec<String> {
-    let mut found = Found { path: String::new(), sentences: Vec::new() };
+    in_document_order(json, &[])
+}
+
+/// The sentences of [`duplicates`] and these of unknown fields, in document order. A field that is unknown is not looked into,
+/// and is unknown however often it comes (`saveStrictError` of sigs.k8s.io/json).
+pub fn in_document_order(json: &[u8], unknown: &[String]) -> Vec<String> {
+    let unknown = unknown.iter().map(String::as_str).collect();
+    let mut found = Found { path: String::new(), unknown, sentences: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     drop(Scan(&mut found).deserialize(&mut deserializer));
     found.sentences
 }
 
-struct Found {
+struct Found<'u> {
     path: String,
+    unknown: BTreeSet<&'u str>,
     sentences: Vec<String>,
 }
 
-impl Found {
-    fn report(&mut self) {
-        if self.sentences.len() >= REPORTED_MAX {
-            return;
-        }
-        let sentence = format!("duplicate field {:?}", shortened(&self.path));
-        if !self.sentences.contains(&sentence) {
+impl Found<'_> {
+    fn report(&mut self, sentence: String) {
+        if self.sentences.len() < REPORTED_MAX && !self.sentences.contains(&sentence) {
             self.sentences.push(sentence);
         }
     }
+
+    fn report_duplicate(&mut self) {
+        self.report(format!("duplicate field {:?}", shortened(&self.path)));
+    }
+
+    /// Whether the field here is unknown.
+    fn report_unknown(&mut self) -> bool {
+        let sentence = if self.unknown.is_empty() { return false } else { unknown_field(&self.path) };
+        let is_unknown = self.unknown.contains(&*sentence);
+        if is_unknown {
+            self.report(sentence);
+        }
+        is_unknown
+    }
+}
+
+/// What is said of a field that the schema does not have.
+pub(crate) fn unknown_field(path: &str) -> String {
+    format!("unknown field {:?}", shortened(path))
 }
 
 /// Copied only where it is written with escapes.
 #[derive(Deserialize)]
 struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
 
-struct Scan<'f>(&'f mut Found);
+struct Scan<'f, 'u>(&'f mut Found<'u>);
 
-impl<'de> DeserializeSeed<'de> for Scan<'_> {
+impl<'de> DeserializeSeed<'de> for Scan<'_, '_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Scan<'_> {
+impl<'de> Visitor<'de> for Scan<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,11 +163,16 @@ impl<'de> Visitor<'de> for Scan<'_> {
                 self.0.path.push('.');
             }
             self.0.path.push_str(&key);
+            if self.0.report_unknown() {
+                entries.next_value::<IgnoredAny>()?;
+                self.0.path.truncate(length);
+                continue;
+            }
             match seen.entry(key) {
                 btree_map::Entry::Vacant(it) => drop(it.insert(false)),
                 btree_map::Entry::Occupied(mut it) => {
                     if !it.insert(true) {
-                        self.0.report();
+                        self.0.report_duplicate();
                     }
                 }
             }

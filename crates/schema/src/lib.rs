@@ -22,7 +22,7 @@ pub mod wide;
 pub use check::{Findings, WrongType, check};
 pub use complete::complete;
 pub use cursor::{Cursor, violations};
-pub use duplicates::{duplicates, read};
+pub use duplicates::{duplicates, in_document_order, read};
 pub use ordered::Ordered;
 pub use prune::prune;
 pub use shape::{Apply, Default, Field, Merge, Patch, Shape, Type};

@@ -141,6 +141,18 @@ fn duplicate_fields_are_found_in_the_text() {
     let deep = "[".repeat(100_000);
     assert!(duplicates(deep.as_bytes()).is_empty());
 
+    // As they stand, whatever is wrong with them; of what is unknown nothing more is said.
+    let unknown = [r#"unknown field "spec.a""#.to_owned(), r#"unknown field "d""#.to_owned()];
+    assert_eq!(
+        in_document_order(text, &unknown),
+        [
+            r#"unknown field "spec.a""#,
+            r#"duplicate field "spec.replicas""#,
+            r#"unknown field "d""#,
+            r#"duplicate field "c""#
+        ]
+    );
+
     let (value, sentences) = read(text).expect("it is JSON");
     assert_eq!(value, serde_json::from_slice::<serde_json::Value>(text).expect("it is JSON"));
     assert_eq!(sentences, duplicates(text));

@@ -55,8 +55,27 @@ fn options_kind(verb: &str) -> &'static str {
 /// A body that was read, before anything is known of it.
 pub struct Document {
     pub value: Value,
+    duplicates: Duplicates,
+}
+
+/// Fields that a document gives twice.
+#[derive(Default)]
+pub(super) struct Duplicates {
     /// `duplicate field "spec.replicas"`, a sentence each.
-    pub duplicates: Vec<String>,
+    sentences: Vec<String>,
+    /// The JSON that has them. Empty where nothing is there twice, and where it is no JSON of the object, but a patch.
+    text: Vec<u8>,
+}
+
+impl Duplicates {
+    /// What is wrong with the document's fields, in document order; what is wrong with a patch comes before its outcome.
+    fn with(mut self, unknown: Vec<String>) -> Vec<String> {
+        if unknown.is_empty() || self.text.is_empty() {
+            self.sentences.extend(unknown);
+            return self.sentences;
+        }
+        corten_schema::in_document_order(&self.text, &unknown)
+    }
 }
 
 /// The body as a DOM. `wanted` is the kind that messages name.
@@ -76,11 +95,11 @@ pub fn document(headers: &HeaderMap, body: &[u8], wanted: &str) -> Result<Docume
 fn protobuf(body: &[u8], wanted: &str) -> Result<Document, Status> {
     let value = corten_schema::proto::decode(body)
         .map_err(|error| unrecognized(wanted, &format!("couldn't get version/kind; protobuf error: {error}"), body))?;
-    Ok(Document { value, duplicates: Vec::new() })
+    Ok(Document { value, duplicates: Duplicates::default() })
 }
 
 fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
-    let (value, duplicates) = corten_schema::read(body).map_err(|error| {
+    let (value, sentences) = corten_schema::read(body).map_err(|error| {
         let reason = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { depth::reason(&error) };
         unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body)
     })?;
@@ -88,7 +107,8 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
         let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
-    Ok(Document { value, duplicates })
+    let text = if sentences.is_empty() { Vec::new() } else { body.to_vec() };
+    Ok(Document { value, duplicates: Duplicates { sentences, text } })
 }
 
 /// Within bounds that alias bombs run into. What an alias stands for counts where it stands.
@@ -115,7 +135,7 @@ fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
         let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
-    Ok(Document { value, duplicates: Vec::new() })
+    Ok(Document { value, duplicates: Duplicates::default() })
 }
 
 fn name_of(value: &Value) -> &'static str {
@@ -153,7 +173,9 @@ impl Document {
     /// 400.
     pub fn object(mut self, strictness: Strictness, kind: &Kind) -> Result<(Value, Vec<String>), Status> {
         identify(&mut self.value, kind)?;
-        let warnings = validated(strictness, kind, &mut self.value, self.duplicates)?;
+        let resource = &kind.resource;
+        let warnings =
+            checked(strictness, &mut self.value, &resource.kind, &resource.version, kind.schema, self.duplicates)?;
         Ok((self.value, warnings))
     }
 
@@ -222,6 +244,7 @@ pub fn validated(
     value: &mut Value,
     duplicates: Vec<String>,
 ) -> Result<Vec<String>, Status> {
+    let duplicates = Duplicates { sentences: duplicates, text: Vec::new() };
     checked(strictness, value, &kind.resource.kind, &kind.resource.version, kind.schema, duplicates)
 }
 
@@ -231,7 +254,7 @@ fn checked(
     kind: &str,
     version: &str,
     schema: &str,
-    duplicates: Vec<String>,
+    duplicates: Duplicates,
 ) -> Result<Vec<String>, Status> {
     let handled = |reason: &str| {
         Status::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {reason}"))
@@ -240,8 +263,7 @@ fn checked(
     if let Some(wrong) = findings.wrong_types.first() {
         return Err(handled(&wrong.message));
     }
-    let mut sentences = duplicates;
-    sentences.extend(findings.unknown_fields);
+    let sentences = duplicates.with(findings.unknown_fields);
     if strictness == Strictness::Strict && !sentences.is_empty() {
         return Err(handled(&format!("strict decoding error: {}", sentences.join(", "))));
     }

@@ -65,14 +65,10 @@ pub(crate) fn in_path(tool: &str) -> bool {
     env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]).any(|it| it.join(tool).exists())
 }
 
-/// The minor version of the kubectl that scripts call: 20 of v1.20.5.
-pub(super) fn kubectl_minor() -> Result<u32> {
-    let output = Command::new("kubectl").args(["version", "--client", "-o", "json"]).output();
-    let output = output.context("asking kubectl for its version")?;
-    let version: serde_json::Value = serde_json::from_slice(&output.stdout).context("reading kubectl's version")?;
-    let text = version["clientVersion"]["gitVersion"].as_str().unwrap_or_default();
-    let minor = text.split('.').nth(1).and_then(|it| it.parse().ok());
-    minor.with_context(|| format!("{text:?} is no version of kubectl"))
+/// A command on this machine, to its end: the exit code, and what it printed.
+pub(super) fn here(command: &str) -> Result<(i32, String)> {
+    let output = Command::new("bash").args(["-c", command]).output().context("running bash")?;
+    Ok((output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
 impl Cluster {
@@ -148,7 +144,7 @@ impl Cluster {
         };
         for (name, place) in names {
             if self.machine.images.is_none() {
-                build_images(&root, name)?;
+                build_images(&root, name, None)?;
             }
             let archive = format!("{name}.tar");
             fs::copy(cache.join(&archive), folder.join(place)).with_context(|| format!("taking {archive}"))?;
@@ -285,8 +281,10 @@ pub(crate) fn images_cache() -> PathBuf {
     env::var_os("CORTEN_IMAGES").map_or_else(|| PathBuf::from("/var/cache/corten/images"), PathBuf::from)
 }
 
-pub(crate) fn build_images(root: &Path, name: &str) -> Result<()> {
-    let status = Command::new(root.join("images/build")).arg(name).status().context("running images/build")?;
+/// For this machine's architecture, unless another is named.
+pub(crate) fn build_images(root: &Path, name: &str, another: Option<&str>) -> Result<()> {
+    let mut build = Command::new(root.join("images/build"));
+    let status = build.arg(name).args(another).status().context("running images/build")?;
     if !status.success() {
         bail!("images/build {name}: {status}");
     }

@@ -29,8 +29,6 @@ use std::{
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 
-use super::cluster;
-
 /// What one failure shows is not torn apart by another.
 static FAILURES: Mutex<()> = Mutex::new(());
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
@@ -75,22 +73,28 @@ struct Step {
 impl Script {
     pub(crate) fn read(root: &Path, path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
-        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        let name = super::in_project(root, path);
         let (needs, text) = needs(&text);
         let steps = parse(text).with_context(|| format!("reading {name}"))?;
         Ok(Self { name, needs, steps })
     }
 
-    /// Why it cannot be played here, with this version of kubectl; `None` if it can.
-    pub(super) fn lacks(&self, kubectl_minor: u32) -> Option<String> {
+    /// Why it cannot be played; `None` if it can. `ask` runs a command on the machine that would play it.
+    pub(crate) fn lacks(&self, ask: &mut dyn FnMut(&str) -> Result<(i32, String)>) -> Result<Option<String>> {
         let (name, needed) = (&self.name, self.needs.kubectl_minor);
-        if let Some(program) = self.needs.program.as_ref().filter(|it| !cluster::in_path(it)) {
-            return Some(format!("{name}: needs {program}, which is not installed"));
+        if let Some(program) = &self.needs.program
+            && ask(&format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}"))?.0 != 0
+        {
+            return Ok(Some(format!("{name}: needs {program}, which is not installed")));
         }
-        if self.needs.no_systemd && Path::new("/run/systemd/system").is_dir() {
-            return Some(format!("{name}: needs a machine without systemd"));
+        if self.needs.no_systemd && ask("test -d /run/systemd/system")?.0 == 0 {
+            return Ok(Some(format!("{name}: needs a machine without systemd")));
         }
-        (needed > kubectl_minor).then(|| format!("{name}: needs kubectl 1.{needed}, here is 1.{kubectl_minor}"))
+        if needed == 0 {
+            return Ok(None);
+        }
+        let minor = kubectl_minor(&ask("kubectl version --client -o json")?.1)?;
+        Ok((needed > minor).then(|| format!("{name}: needs kubectl 1.{needed}, there is 1.{minor}")))
     }
 
     /// Runs the steps; prints and returns whether all held.
@@ -148,6 +152,14 @@ fn contains(line: &str, pattern: &str) -> bool {
         rest = &rest[at + part.len()..];
     }
     true
+}
+
+/// The minor version in what kubectl says of itself: 20 of v1.20.5.
+fn kubectl_minor(said: &str) -> Result<u32> {
+    let version: serde_json::Value = serde_json::from_str(said).context("reading kubectl's version")?;
+    let text = version["clientVersion"]["gitVersion"].as_str().unwrap_or_default();
+    let minor = text.split('.').nth(1).and_then(|it| it.parse().ok());
+    minor.with_context(|| format!("{text:?} is no version of kubectl"))
 }
 
 /// What a script needs, and the rest of it. Line numbers stay what they are.
@@ -230,6 +242,26 @@ mod tests {
         assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
         assert_eq!(needs("needs no systemd\n$ x\n"), (Needs { no_systemd: true, ..Needs::default() }, "\n$ x\n"));
         assert_eq!(needs("$ x\n"), (with(0, ""), "$ x\n"));
+    }
+
+    #[test]
+    fn the_machine_that_plays_it_is_asked() {
+        let script = |first: &str| {
+            let (needs, text) = needs(first);
+            Script { name: "s".into(), needs, steps: parse(text).expect("valid") }
+        };
+        let lacks = |first: &str, answer: (i32, &str)| {
+            let lack = script(first).lacks(&mut |_| Ok((answer.0, answer.1.to_owned())));
+            lack.expect("an answer that can be read").is_some()
+        };
+        assert!(!lacks("$ x\n", (1, "")));
+        assert!(lacks("needs program x\n$ x\n", (1, "")));
+        assert!(!lacks("needs program x\n$ x\n", (0, "/bin/x")));
+        assert!(lacks("needs no systemd\n$ x\n", (0, "")));
+        assert!(!lacks("needs no systemd\n$ x\n", (1, "")));
+        let old = (0, r#"{"clientVersion": {"gitVersion": "v1.20.5+really1.20.2"}}"#);
+        assert!(lacks("needs kubectl 1.27\n$ x\n", old));
+        assert!(!lacks("needs kubectl 1.20\n$ x\n", old));
     }
 
     #[test]

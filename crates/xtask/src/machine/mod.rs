@@ -45,6 +45,19 @@ pub(crate) enum Arch {
     Arm64,
 }
 
+impl Arch {
+    /// That of this machine.
+    pub(crate) const OWN: Self = if cfg!(target_arch = "aarch64") { Self::Arm64 } else { Self::Amd64 };
+
+    /// Where a release build of the program for it lies; `.ci/arm64 release` makes the one for arm64.
+    pub(crate) fn built(self) -> &'static str {
+        match self {
+            Self::Arm64 if self != Self::OWN => "target/arm64/aarch64-unknown-linux-gnu/release/corten",
+            _ => "target/release/corten",
+        }
+    }
+}
+
 impl fmt::Display for Suite {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) use self::payload::Payload;
 use self::shell::Machines;
 use crate::{
-    e2e::{Script, scripts},
+    e2e::{Script, Shell as _, scripts},
     machine::{Arch, Suite, base, missing, remove_on_signals},
     tidy::root,
 };
@@ -24,9 +24,9 @@ pub(crate) struct Args {
     /// Only scripts whose path contains this, or one of several between commas: 10,20
     #[arg(default_value = "")]
     filter: String,
-    /// The program under test, built for the machines' architecture
-    #[arg(long, default_value = "target/release/corten")]
-    corten: PathBuf,
+    /// The program under test, built for the machines' architecture [default: that of a release build]
+    #[arg(long)]
+    corten: Option<PathBuf>,
     /// The release of Debian, instead of one after another
     #[arg(long, value_enum)]
     suite: Option<Suite>,
@@ -45,17 +45,22 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let root = root()?;
-    let corten = root.join(&args.corten);
+    let corten = root.join(args.corten.clone().unwrap_or_else(|| args.arch.built().into()));
     if !corten.is_file() {
-        bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
+        let build = if args.arch == Arch::OWN { "cargo build --release -p corten" } else { ".ci/arm64 release" };
+        bail!("{} is not there: build it with `{build}`", corten.display());
     }
-    let scripts = scripts(&root, if args.node { "node" } else { "machine" }, &args.filter)?;
+    if args.node && args.arch != Arch::OWN {
+        bail!("e2e/node is played by this program itself, which is not built for {}", args.arch);
+    }
+    let folder = if args.node { "node" } else { "machine" };
+    let scripts = scripts(&root, folder, &args.filter)?;
     if let Some(missing) = missing(args.arch) {
-        println!("e2e/machine: skipped {} scripts: no machine can be emulated here; {missing}", scripts.len());
+        println!("e2e/{folder}: skipped {} scripts: no machine can be emulated here; {missing}", scripts.len());
         return Ok(());
     }
-    if scripts.is_empty() && !args.node {
-        bail!("no script of e2e/machine is called {:?}", args.filter);
+    if scripts.is_empty() {
+        bail!("no script of e2e/{folder} is called {:?}", args.filter);
     }
     remove_on_signals()?;
     let suites = args.suite.map_or_else(|| vec![Suite::Trixie, Suite::Bookworm], |it| vec![it]);
@@ -67,7 +72,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let payload = Payload::with_suite(&root, &corten)?;
             n_failed += usize::from(!node_suite::play(args, suite, &base, &payload)?);
         } else {
-            let payload = Payload::with_demo(&root, &corten)?;
+            let payload = Payload::with_demo(&root, &corten, args.arch)?;
             let machines = || Machines::new(args, suite, base.clone(), &payload);
             n_failed += play(&scripts, machines, args.keep)?;
         }
@@ -84,6 +89,10 @@ fn play<'a>(scripts: &[Script], machines: impl Fn() -> Machines<'a>, keep: bool)
     let mut n_failed = 0;
     let mut running = machines();
     for script in scripts {
+        if let Some(lack) = script.lacks(&mut |it| running.run(it))? {
+            println!("skipped {lack}");
+            continue;
+        }
         if script.play(&mut running) {
             continue;
         }

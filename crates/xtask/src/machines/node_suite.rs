@@ -16,9 +16,9 @@ pub(super) fn play(args: &Args, suite: Suite, base: &Path, payload: &Payload) ->
     let mut machines = Machines::new(args, suite, base.to_owned(), payload);
     machines.machine(1)?;
     let slowness = crate::e2e::Shell::slowness(&machines);
-    let filter = if args.filter.is_empty() { "e2e/node/" } else { &args.filter };
+    let filter = &args.filter;
     let command = format!(
-        "cd '{}' && export HOME=/root && xtask e2e '{filter}' --corten /usr/local/bin/corten --images {SUITE_IMAGES} --slowness {slowness:.1}",
+        "cd '{}' && export HOME=/root && xtask e2e '{filter}' --suite node --corten /usr/local/bin/corten --images {SUITE_IMAGES} --slowness {slowness:.1}",
         root()?.display()
     );
     let status = machines.machine(1)?.command(&command).stdin(Stdio::null()).status()?;

@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::e2e::{build_images, images_cache};
+use crate::{
+    e2e::{build_images, images_cache},
+    machine::Arch,
+};
 
 /// Where a node looks for images of the machine's owner.
 const INSTALLED_IMAGES: &str = "/usr/local/share/corten/images";
@@ -23,17 +26,17 @@ pub(crate) struct Payload(File);
 
 impl Payload {
     /// A machine as `./up --demo` leaves it, before anything is started.
-    pub(crate) fn with_demo(root: &Path, corten: &Path) -> Result<Self> {
+    pub(crate) fn with_demo(root: &Path, corten: &Path, arch: Arch) -> Result<Self> {
         let mut files = base_files(root, corten);
-        files.extend(images(root, &["pause", "demo"], INSTALLED_IMAGES)?);
+        files.extend(images(root, &["pause", "demo"], arch, INSTALLED_IMAGES)?);
         Self::pack(&files)
     }
 
-    /// What plays `e2e/node`: this very program, too.
+    /// What plays `e2e/node`: this very program, too, so that it is for machines of this one's architecture.
     pub(super) fn with_suite(root: &Path, corten: &Path) -> Result<Self> {
         let mut files = base_files(root, corten);
         files.push((std::env::current_exe()?, "/usr/local/bin/xtask".into()));
-        files.extend(images(root, &["pause", "demo", "suite"], SUITE_IMAGES)?);
+        files.extend(images(root, &["pause", "demo", "suite"], Arch::OWN, SUITE_IMAGES)?);
         Self::pack(&files)
     }
 
@@ -69,11 +72,13 @@ fn base_files(root: &Path, corten: &Path) -> Vec<(PathBuf, PathBuf)> {
     files
 }
 
-fn images(root: &Path, names: &[&str], folder: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
+fn images(root: &Path, names: &[&str], arch: Arch, folder: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let another = Some(arch.to_string()).filter(|_| arch != Arch::OWN);
+    let cache = another.as_ref().map_or_else(images_cache, |it| images_cache().join(it));
     let archive = |name: &&str| -> Result<(PathBuf, PathBuf)> {
-        build_images(root, name)?;
+        build_images(root, name, another.as_deref())?;
         let file = format!("{name}.tar");
-        Ok((images_cache().join(&file), Path::new(folder).join(file)))
+        Ok((cache.join(&file), Path::new(folder).join(file)))
     };
     names.iter().map(archive).collect()
 }

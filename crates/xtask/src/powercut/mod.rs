@@ -34,7 +34,7 @@ use crate::{
 };
 
 const WRITERS: usize = 4;
-/// One round in so many needs an image of its own; at the most it is one that was pulled long before.
+/// Where anything may be done, one round in so many needs an image of its own; at the most it is one that was pulled long before.
 const PULLS_EVERY: usize = 4;
 const BULK_BYTES: usize = 700_000;
 /// Whoever has not been answered by then never will be.
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     #[arg(long)]
     keep: bool,
     /// Where the disks of machines of namespaces lie: a folder with 4 GiB of room
-    #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
+    #[arg(long, default_value = "/var/tmp", value_name = "DIR", conflicts_with = "machine")]
     disks: PathBuf,
     /// Emulate a whole machine: its kernel boots for real, and a round takes minutes
     #[arg(long)]
@@ -104,7 +104,7 @@ impl Maker {
         }
         Ok(Self::Emulation(Emulation {
             base: base(args.suite, Arch::Amd64)?,
-            payload: Payload::with_demo(&root()?, &corten)?,
+            payload: Payload::with_demo(&root()?, &corten, Arch::Amd64)?,
             memory_mib: args.memory,
             is_kept: args.keep,
         }))
@@ -140,8 +140,7 @@ async fn rounds(args: &Args) -> Result<()> {
     let mut dice = StdRng::seed_from_u64(args.seed);
     let mut running: Option<Cluster> = None;
     let mut tally = Tally::default();
-    // As many as are pulled, mostly: making them takes a while.
-    let n_images = args.rounds.div_ceil(PULLS_EVERY);
+    let n_images = n_images(args.work, args.rounds);
     for round in 1..=args.rounds {
         let mut dice = StdRng::seed_from_u64(dice.random());
         let work = args.work.unwrap_or_else(|| Work::any(&mut dice));
@@ -186,6 +185,16 @@ async fn rounds(args: &Args) -> Result<()> {
     tally.verdict()
 }
 
+/// As many as are pulled, mostly: making them takes a while.
+fn n_images(work: Option<Work>, n_rounds: usize) -> usize {
+    if work == Some(Work::Pulls) { n_rounds } else { n_rounds.div_ceil(PULLS_EVERY) }
+}
+
+/// Which of them a round pulls.
+fn image(round: usize, n_images: usize) -> usize {
+    round % n_images + 1
+}
+
 /// What it says is for whoever looks on.
 async fn one_round(
     cluster: &mut Cluster,
@@ -209,7 +218,7 @@ async fn one_round(
     if work == Work::Checkpoints {
         writing.spawn(fill(cluster.connect().await?));
     }
-    let mut working = cluster.spawn(&work.script(round, round % n_images + 1, cluster.machine.up()))?;
+    let mut working = cluster.spawn(&work.script(round, image(round, n_images), cluster.machine.up()))?;
     tokio::time::sleep(life).await;
     cluster.machine.cut()?;
     working.wait()?;
@@ -278,4 +287,18 @@ async fn fill(mut connection: Connection) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn rounds_that_only_pull_never_pull_an_image_twice() {
+        let n_images = n_images(Some(Work::Pulls), 7);
+        let pulled: BTreeSet<usize> = (1..=7).map(|round| image(round, n_images)).collect();
+        assert_eq!(pulled.len(), 7);
+    }
 }

@@ -77,7 +77,7 @@ impl Bench {
         let images = content.path().join("images");
         fs::create_dir(&images)?;
         for name in ["pause", "demo"] {
-            build_images(&root, name)?;
+            build_images(&root, name, None)?;
             let archive = format!("{name}.tar");
             fs::copy(images_cache().join(&archive), images.join(&archive))
                 .with_context(|| format!("taking {archive}"))?;

@@ -52,9 +52,9 @@ impl NodeName {
         if known(data)?.as_ref() == Some(&self.name) {
             return Ok(());
         }
-        corten_host::close_data(data)?;
+        corten_machine::close_data(data)?;
         let path = path(data);
-        corten_host::write_whole(&path, 0o644, format!("{}\n", self.name).as_bytes())
+        corten_machine::write_whole(&path, 0o644, format!("{}\n", self.name).as_bytes())
             .with_context(|| format!("writing {}", path.display()))
     }
 }

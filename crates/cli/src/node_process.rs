@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, value_parser};
-use corten_host::{Layout, Process};
+use corten_machine::{Layout, Process};
 use rustix::{
     fs::{FlockOperation, flock},
     process::{Pid, Signal},
@@ -57,7 +57,7 @@ impl NodeClaim {
     pub fn new(layout: Layout) -> Result<Self> {
         let node = NodeProcess { layout };
         // Before anything is noted there: what is somebody's stays as it is.
-        corten_host::close_data(&node.layout.data)?;
+        corten_machine::close_data(&node.layout.data)?;
         let lock = node.claim()?;
         if lock.is_some() {
             node.refuse_second_run_dir()?;
@@ -208,8 +208,8 @@ impl NodeProcess {
     pub(crate) fn open_log(&self) -> Result<File> {
         let path = self.log_path();
         // Only the owner may look into it: it holds keys and secrets.
-        corten_host::close_for_logs(&self.layout.data)?;
-        corten_host::open_log(&path).with_context(|| format!("opening {}", path.display()))
+        corten_machine::close_for_logs(&self.layout.data)?;
+        corten_machine::open_log(&path).with_context(|| format!("opening {}", path.display()))
     }
 
     /// The lock, where no node runs.
@@ -224,7 +224,7 @@ impl NodeProcess {
 
     /// Who only looks holds a lock for a moment; a node and a parent hold theirs longer than this.
     fn take(&self, path: &Path) -> Result<Option<File>> {
-        corten_host::close_run(&self.layout.run)?;
+        corten_machine::close_run(&self.layout.run)?;
         for _ in 0..LOCK_TRIES {
             if let Some(lock) = try_lock(path)? {
                 return Ok(Some(lock));
@@ -288,7 +288,7 @@ impl NodeProcess {
             .stdin(Stdio::from(lock))
             .stdout(Stdio::from(log.try_clone().context("opening the log twice")?))
             .stderr(Stdio::from(log));
-        corten_host::detach(&mut command);
+        corten_machine::detach(&mut command);
         // Who finds the lock held shall not take the number of another process for its holder's.
         let _ = fs::remove_file(pid_path);
         let mut child = command.spawn().with_context(|| format!("starting {}", command.get_program().display()))?;
@@ -372,7 +372,7 @@ impl NodeProcess {
         for path in [self.pid_path(), self.lock_path(), self.supervision_lock_path()] {
             let _ = fs::remove_file(path);
         }
-        corten_host::leave(&self.layout.run);
+        corten_machine::leave(&self.layout.run);
     }
 }
 

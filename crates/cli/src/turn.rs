@@ -56,7 +56,7 @@ impl Turn {
     }
 
     fn take(node: &NodeProcess) -> Result<Option<Self>> {
-        corten_host::close_run(&node.layout.run)?;
+        corten_machine::close_run(&node.layout.run)?;
         let path = node.layout.run.join("turn.lock");
         let Some(lock) = try_lock(&path)? else { return Ok(None) };
         // Who had it before may have removed the file: then another is locked by now, or none.
@@ -67,7 +67,7 @@ impl Turn {
     pub(crate) fn leave_folder(self) {
         let _ = fs::remove_file(&self.path);
         if let Some(run) = self.path.parent() {
-            corten_host::leave(run);
+            corten_machine::leave(run);
         }
         drop(self.lock);
     }
@@ -75,7 +75,7 @@ impl Turn {
 
 #[cfg(test)]
 mod tests {
-    use corten_host::Layout;
+    use corten_machine::Layout;
 
     use super::*;
 

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use corten_host::{PodNetwork, takes_writes};
+use corten_host::takes_writes;
+use corten_network::PodNetwork;
 use corten_store::Store;
 use tokio::sync::watch;
 

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_apiserver::Server;
-use corten_host::WallClock;
+use corten_machine::WallClock;
 use corten_pki::{Authority, RENEWAL_INTERVAL};
 use corten_runner::SharedInformers;
 use tokio::time::Instant;

@@ -103,7 +103,7 @@ impl ControlPlane {
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
         let dir = &settings.data_dir;
         // Only the owner may look into it: it holds keys and secrets.
-        corten_host::close_for_server(dir)?;
+        corten_machine::close_for_server(dir)?;
         let listener = TcpListener::bind((settings.bind, settings.port))
             .await
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
@@ -246,7 +246,7 @@ impl ControlPlane {
 
 /// Where others reach the server; `None` where it listens to this machine alone.
 fn advertised(address: SocketAddr) -> Option<SocketAddr> {
-    let ip = if address.ip().is_unspecified() { corten_host::addresses().first().copied()? } else { address.ip() };
+    let ip = if address.ip().is_unspecified() { corten_network::addresses().first().copied()? } else { address.ip() };
     (!ip.is_loopback()).then(|| SocketAddr::new(ip, address.port()))
 }
 

@@ -10,10 +10,12 @@ use std::{
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_host::{
-    Containerd, KubeletServer, Layout, Logind, Manifests, NodeHands, Options, PodNetwork, Serving, ServingKey,
-    begun_terminations, gather, notify_service_manager, stopped_with_machine,
+    Containerd, KubeletServer, Manifests, NodeHands, Options, Serving, ServingKey, begun_terminations, gather,
+    stopped_with_machine,
 };
 use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
+use corten_machine::{Layout, Logind, notify_service_manager};
+use corten_network::PodNetwork;
 use corten_pki::Authority;
 use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -95,7 +97,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let listener = TcpListener::bind((address, settings.kubelet_port))
         .await
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
-    corten_host::shield_from_oom();
+    corten_machine::shield_from_oom();
     let single_process_oom_kill = settings.options.single_process_oom_kill;
     let options = Options { single_process_oom_kill, ..Options::default() };
     let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;
@@ -120,7 +122,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
-    let network = PodNetwork::new(&containerd);
+    let network = containerd.pod_network();
     let (exposed, name) = (HostExposures(hands.clone(), network.clone()), settings.node_name.clone());
     let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
     let stopping = control_plane.stopping();

@@ -8,8 +8,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
-use corten_host::{HostError, Layout, PodNetwork, ServiceHealth, ServiceRules};
+use corten_machine::{Layout, MachineError};
 use corten_meta::address::Cidr;
+use corten_network::{PodNetwork, ServiceHealth, ServiceRules};
 use corten_proxy::{
     Config, Existing, Frontend, Health, Proxy, Stale,
     rules::{Backend, Change, Protocol},
@@ -55,7 +56,7 @@ impl PacketHands for KernelHands {
     fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>> {
         let addresses = self.addresses.clone();
         Box::pin(async {
-            let read = tokio::task::spawn_blocking(move || corten_host::listening(&addresses));
+            let read = tokio::task::spawn_blocking(move || corten_network::listening(&addresses));
             read.await.unwrap_or_default()
         })
     }
@@ -66,7 +67,7 @@ impl PacketHands for KernelHands {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn told(error: HostError) -> String {
+fn told(error: MachineError) -> String {
     error.to_string()
 }
 
@@ -89,7 +90,7 @@ fn config(about: About<'_>) -> Config {
         node_name: node_name.to_owned(),
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
         own_ports: tcp.chain(both).collect(),
-        listening: corten_host::listening(&addresses),
+        listening: corten_network::listening(&addresses),
         addresses,
     }
 }

@@ -16,21 +16,22 @@ use std::{
     time::Duration,
 };
 
+use corten_machine::{
+    Cgroups, Doing, Layout, MachineError, NodeMounts,
+    folders::folder_modes,
+    mounts,
+    process::{self, Process, detach, open_log},
+    service_manager::NOTIFY_SOCKET,
+};
+use corten_network::{PodNetwork, PodSourceGuards, bridge, cni};
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    Cgroups, Cri, HostError, Layout, NodeMounts, bridge, cni,
+    Cri,
     cri::CriError,
-    doors::Doors,
-    error::Doing,
-    folders::folder_modes,
     logs::{self, RotateLimits},
-    mounts,
     oci_runtime::OciRuntime,
-    process,
-    process::{Process, detach, open_log},
-    service_manager::NOTIFY_SOCKET,
     shims,
 };
 
@@ -86,7 +87,7 @@ pub struct Containerd {
     options: Options,
     mounts: NodeMounts,
     cgroups: Cgroups,
-    doors: Doors,
+    source_guards: PodSourceGuards,
     cri: Cri,
     images: SyncedImages,
     /// The process where we started it ourselves.
@@ -102,7 +103,7 @@ struct Life {
 
 impl Containerd {
     /// Makes the node ready for Pods and returns when the runtime answers.
-    pub async fn start(layout: Layout, options: Options) -> Result<Self, HostError> {
+    pub async fn start(layout: Layout, options: Options) -> Result<Self, MachineError> {
         folder_modes::close_all(&layout)?;
         let cri = Cri::connect(&layout.containerd_socket())?;
         let mounts = NodeMounts::prepare(&layout)?;
@@ -114,10 +115,10 @@ impl Containerd {
         let cgroups = Cgroups::detect(&layout);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
         cni::prepare(&layout, &options.pod_cidrs).await?;
-        let doors = Doors::new(&layout);
-        doors.watch_all().await;
+        let source_guards = PodSourceGuards::new(&layout);
+        source_guards.watch_all().await;
         let images = SyncedImages::new(&layout, &cri);
-        let this = Self { layout, options, mounts, cgroups, doors, cri, images, life: Mutex::new(None) };
+        let this = Self { layout, options, mounts, cgroups, source_guards, cri, images, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -133,8 +134,13 @@ impl Containerd {
         self.mounts.clone()
     }
 
-    pub(crate) fn doors(&self) -> Doors {
-        self.doors.clone()
+    /// The network of the Pods that run here.
+    pub fn pod_network(&self) -> PodNetwork {
+        PodNetwork::new(self.layout.clone(), self.options.pod_cidrs.clone(), self.source_guards.clone())
+    }
+
+    pub(crate) fn source_guards(&self) -> PodSourceGuards {
+        self.source_guards.clone()
     }
 
     pub(crate) fn cgroups(&self) -> &Cgroups {
@@ -143,11 +149,6 @@ impl Containerd {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
-    }
-
-    /// This node's part of the Pod network, IPv4 first.
-    pub(crate) fn networks(&self) -> &[String] {
-        &self.options.pod_cidrs
     }
 
     pub(crate) fn images(&self) -> SyncedImages {
@@ -210,7 +211,7 @@ impl Containerd {
             let shims = tokio::task::spawn_blocking(move || shims::earlier_than(containerd, &socket)).await;
             let ended = match shims {
                 Ok(shims) => self.end_forgotten(shims, Vec::new()).await,
-                Err(error) => Err(HostError::Missing(error.to_string())),
+                Err(error) => Err(MachineError::Missing(error.to_string())),
             };
             if let Err(error) = ended {
                 tracing::warn!(%error, "cannot end the shims that have been forgotten");
@@ -218,7 +219,7 @@ impl Containerd {
         }
     }
 
-    async fn restart(&self) -> Result<(), HostError> {
+    async fn restart(&self) -> Result<(), MachineError> {
         match self.damage_it_ended_by().await {
             Some(what) => self.begin_anew(&what).await,
             None => self.make_it_run().await,
@@ -226,15 +227,15 @@ impl Containerd {
     }
 
     /// Starts containerd where none runs, and returns when it answers; without its records where they are damaged.
-    async fn make_it_run(&self) -> Result<(), HostError> {
+    async fn make_it_run(&self) -> Result<(), MachineError> {
         match self.begin().await {
-            Err(HostError::Damaged(what)) => self.begin_anew(&what).await,
+            Err(MachineError::Damaged(what)) => self.begin_anew(&what).await,
             other => other,
         }
     }
 
     /// Takes the records of containerd away, and with them every container: the node makes them again.
-    async fn begin_anew(&self, what: &str) -> Result<(), HostError> {
+    async fn begin_anew(&self, what: &str) -> Result<(), MachineError> {
         let kept_in = records::kept_in(&self.layout);
         tracing::error!(what, kept_in = %kept_in.display(), "the records of containerd are damaged and begun anew: all containers are started again");
         self.life.lock().await.take();
@@ -258,7 +259,7 @@ impl Containerd {
         records::damage(&life.log(&self.layout))
     }
 
-    async fn begin(&self) -> Result<(), HostError> {
+    async fn begin(&self) -> Result<(), MachineError> {
         let layout = self.layout.clone();
         // One that could not open its records serves all the same, without what matters.
         let is_running = running(&layout).is_some();
@@ -282,7 +283,7 @@ impl Containerd {
         if !is_there {
             let checked = records::check(&self.layout, &self.cri).await;
             if let Some(what) = self.damage_it_ended_by().await {
-                return Err(HostError::Damaged(what));
+                return Err(MachineError::Damaged(what));
             }
             checked?;
             // A node that cannot tell which images are whole is of more use than none; the next start tries again.
@@ -296,7 +297,7 @@ impl Containerd {
     }
 
     /// Ends shims, and gives back addresses, of sandboxes that containerd does not know.
-    async fn end_forgotten(&self, shims: Vec<shims::Shim>, addresses: Vec<cni::Taken>) -> Result<(), HostError> {
+    async fn end_forgotten(&self, shims: Vec<shims::Shim>, addresses: Vec<cni::Taken>) -> Result<(), MachineError> {
         let known = match self.cri.list_pod_sandboxes(None).await {
             Ok(sandboxes) => sandboxes.into_iter().map(|it| it.id).collect(),
             Err(error) => {
@@ -320,7 +321,7 @@ impl Containerd {
         }
     }
 
-    async fn spawn(&self) -> Result<(), HostError> {
+    async fn spawn(&self) -> Result<(), MachineError> {
         if !self.remove_damaged(blobs::SMALL).await.is_empty() {
             records::forget_imports(&self.layout)?;
         }
@@ -358,7 +359,7 @@ impl Containerd {
         Ok(())
     }
 
-    async fn wait_until_it_answers(&self) -> Result<(), HostError> {
+    async fn wait_until_it_answers(&self) -> Result<(), MachineError> {
         let end = Instant::now() + START_DEADLINE;
         loop {
             let error = match self.cri.version().await {
@@ -376,7 +377,7 @@ impl Containerd {
     }
 
     /// Why it will not answer, where that is known.
-    async fn failure(&self, error: &CriError) -> Option<HostError> {
+    async fn failure(&self, error: &CriError) -> Option<MachineError> {
         let mut life = self.life.lock().await;
         let life = life.as_mut()?;
         let how = match life.child.try_wait() {
@@ -387,10 +388,10 @@ impl Containerd {
         };
         let told = life.log(&self.layout);
         if let Some(what) = records::damage(&told) {
-            return Some(HostError::Damaged(what));
+            return Some(MachineError::Damaged(what));
         }
         let (log, last) = (self.layout.containerd_log(), records::last_complaint(&told));
-        Some(HostError::Missing(format!("containerd {how}; see {}: {last}", log.display())))
+        Some(MachineError::Missing(format!("containerd {how}; see {}: {last}", log.display())))
     }
 }
 
@@ -463,7 +464,7 @@ pub(crate) fn apparmor_works() -> bool {
 }
 
 /// containerd's configuration, in the version that 1.6 to 2.x read.
-fn config(layout: &Layout, cgroups: &Cgroups, runtime: &OciRuntime) -> Result<String, HostError> {
+fn config(layout: &Layout, cgroups: &Cgroups, runtime: &OciRuntime) -> Result<String, MachineError> {
     let has_own_pause = archives::archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
     let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let may_lower = may_lower_oom_scores();

@@ -7,9 +7,9 @@ use std::{
 };
 
 use corten_kubelet::Exposure;
+use corten_machine::Layout;
+use corten_network::cni;
 use rustix::fs::{StatVfsMountFlags, statvfs};
-
-use crate::{Layout, cni};
 
 /// With less a sandbox's files, or a record of the runtime, may not be written whole.
 const FREE_KIB_MIN: u64 = 512;

@@ -23,15 +23,14 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use clients::Clients;
 use corten_dns::{Name, Outcome, Query, Question, Rejected, Zone, answer, chased, fail, parse, reject, relay};
+use forward::Forwarder;
 use tokio::{
     net::{TcpListener, UdpSocket},
     sync::Semaphore,
     task::JoinSet,
 };
-
-use clients::Clients;
-use forward::Forwarder;
 pub use upstreams::servers_of_machine;
 
 /// Questions that other servers are asked at the same time.

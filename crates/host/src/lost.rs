@@ -3,8 +3,7 @@
 use std::io::ErrorKind::NotFound;
 
 use corten_kubelet::Exposure;
-
-use crate::Layout;
+use corten_machine::Layout;
 
 /// What a restart makes again.
 const RESTART: &str = "it comes back with `corten down && corten up`";

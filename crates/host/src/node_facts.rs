@@ -1,15 +1,10 @@
 //! What the node's status says of the machine.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    net::{IpAddr, Ipv4Addr, UdpSocket},
-    path::Path,
-};
+use std::{collections::BTreeMap, fs, net::IpAddr, path::Path};
 
-use corten_meta::address::is_reachable;
+use corten_machine::{Layout, boot_id};
 
-use crate::{Layout, boot_id, containerd};
+use crate::containerd;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
@@ -55,7 +50,7 @@ pub fn gather(layout: &Layout) -> NodeFacts {
         hugepages: hugepages(),
         app_armor: containerd::apparmor_works(),
         se_linux: Path::new("/sys/fs/selinux/enforce").exists(),
-        addresses: addresses(),
+        addresses: corten_network::addresses(),
     }
 }
 
@@ -117,20 +112,6 @@ fn memory_bytes(meminfo: &str) -> u64 {
 fn pretty_name(os_release: &str) -> String {
     let name = os_release.lines().find_map(|it| it.strip_prefix("PRETTY_NAME="));
     name.unwrap_or("Linux").trim_matches('"').to_owned()
-}
-
-/// The kernel says which address it would send from; asking sends nothing.
-pub fn addresses() -> Vec<IpAddr> {
-    // Addresses for documentation: no machine has a nearer route to them than its default one.
-    let towards = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
-    let found = towards.iter().filter_map(|(from, to)| {
-        let socket = UdpSocket::bind(from).ok()?;
-        socket.connect(to).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    });
-    let addresses: Vec<IpAddr> = found.filter(|it| is_reachable(*it)).collect();
-    // Without a network the node is reached from itself only.
-    if addresses.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { addresses }
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 use std::path::Path;
 
 use corten_kubelet::Outcome;
-
-use crate::{Cgroups, Layout};
+use corten_machine::{Cgroups, Layout};
 
 /// Where a Pod's own volumes lie within the folder of Pods.
 const VOLUMES: &str = "volumes";

@@ -2,14 +2,15 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
+use corten_machine::{Cgroups, Layout, PodLimits, Qos, command, mounts};
 use futures_util::StreamExt;
 use rustix::process::{Signal, kill_process};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    Cgroups, Containerd, Cri, Layout, Options, PodLimits, Qos, RuntimeEvent, command, containerd, cri, events,
+    Containerd, Cri, Options, RuntimeEvent, containerd, cri, events,
     logs::{self, LogOptions, RotateLimits},
-    mounts, stop_all,
+    stop_all,
 };
 
 const IN_TIME: Duration = Duration::from_secs(60);

@@ -23,22 +23,20 @@ use corten_kubelet::{
     ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
     VolumeSource,
 };
+use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, cgroups, oom::Kills, tree};
+use corten_network::{PodSourceGuards, cni};
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
-    Cgroups, Containerd, Cri, CriError, EndOfMachine, HostPathType, HostsFile, Layout, Medium, NodeMounts, PodLimits,
-    VolumeError, VolumeFile, Volumes, cgroups, cni,
+    Containerd, Cri, CriError, HostPathType, HostsFile, Medium, VolumeError, VolumeFile, Volumes,
     containerd::SyncedImages,
-    cri,
-    doors::Doors,
-    logs, node_paths,
+    cri, logs, node_paths,
     oci_runtime::records,
-    oom::Kills,
     stats::{
         Stats,
         counters::{self, Counters},
     },
-    terminations, tree,
+    terminations,
     user_namespaces::UserNamespaces,
 };
 
@@ -68,7 +66,7 @@ struct Inner {
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
-    doors: Doors,
+    source_guards: PodSourceGuards,
     images: SyncedImages,
     user_namespaces: UserNamespaces,
     stats: Stats,
@@ -96,7 +94,7 @@ impl NodeHands {
             observer: Mutex::new(pleg::Observer::new(&layout)),
             known: pleg::Known::default(),
             mounts: containerd.mounts(),
-            doors: containerd.doors(),
+            source_guards: containerd.source_guards(),
             images: containerd.images(),
             user_namespaces: UserNamespaces::new(&layout),
             stats: Stats::default(),
@@ -193,7 +191,7 @@ impl Inner {
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
-            doors: other.doors.clone(),
+            source_guards: other.source_guards.clone(),
             images: other.images.clone(),
             user_namespaces: other.user_namespaces.clone(),
             stats: Stats::default(),
@@ -331,7 +329,7 @@ impl Inner {
         let config = config::sandbox(spec, &self.layout, &self.cgroups, first_id);
         let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
         if !spec.host_network
-            && let Err(error) = self.doors.watch(&id).await
+            && let Err(error) = self.source_guards.watch(&id).await
         {
             // No container of a Pod that could speak for others ever starts.
             self.stop_sandbox(&id).await?;
@@ -369,7 +367,7 @@ impl Inner {
     }
 
     async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {
-        let port = self.doors.port(id);
+        let port = self.source_guards.port(id);
         let mut stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         // As a full disk leaves it, too: not only a boot finds it so.
         if stopped.is_err() && cni::forget_broken_result(&self.layout, id) {
@@ -377,7 +375,7 @@ impl Inner {
         }
         stopped?;
         if let Some(port) = port {
-            self.doors.forget(&port).await;
+            self.source_guards.forget(&port).await;
         }
         Ok(())
     }

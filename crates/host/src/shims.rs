@@ -4,12 +4,11 @@
 
 use std::{collections::BTreeSet, ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 
-use rustix::process::{Pid, Signal};
-
-use crate::{
+use corten_machine::{
     Layout,
     process::{self, Process},
 };
+use rustix::process::{Pid, Signal};
 
 const PROGRAM: &[u8] = b"containerd-shim-runc-v2";
 /// What a shim gets to clean up after itself.

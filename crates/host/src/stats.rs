@@ -18,10 +18,11 @@ use std::{
     time::Duration,
 };
 
+use corten_machine::{Cgroups, Layout, NodeMounts, cgroups::Usage};
 use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 
-use crate::{Cgroups, Cri, CriError, Layout, NodeMounts, cgroups::Usage, cri};
+use crate::{Cri, CriError, cri};
 use disk::{FileSystem, Owner, PodTaken, Taken};
 use network::Interface;
 

@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
+use corten_machine::{Layout, write_whole};
 use serde::{Deserialize, Serialize};
-
-use crate::{Layout, write_whole};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Stops {

@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
-use futures_util::future::join_all;
-
-use crate::{
-    Cgroups, Containerd, Cri, HostError, Layout, NodeMounts, Options, cni, containerd, could_be_a_nodes,
-    error::Doing,
+use corten_machine::{
+    Cgroups, Doing, Layout, MachineError, NodeMounts, could_be_a_nodes,
     folders::own_folder::{self, Place},
-    logind, mounts, network, shims,
+    logind, mounts,
     tree::{self, Bound},
 };
+use corten_network::cni;
+use futures_util::future::join_all;
+
+use crate::{Containerd, Cri, Options, containerd, shims};
 
 /// What containers get to end by themselves when the node goes down.
 const GRACE: Duration = Duration::from_secs(5);
@@ -27,7 +28,7 @@ const REMOVE_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
 ///
 /// # Errors
 /// As of [`could_be_a_nodes`], before anything is touched; also what could not be taken away.
-pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
+pub async fn stop_all(layout: &Layout) -> Result<(), MachineError> {
     could_be_a_nodes(layout)?;
     if NodeMounts::find(layout).is_some() {
         // A runtime that died may have left Pods, which only it can end in good order.
@@ -60,7 +61,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
         mounts::unmount_beneath(&place).doing("unmount what is beneath", &place)?;
     }
     // What cannot be taken back of others' filters keeps nothing of Corten's own there.
-    let withdrawn = network::withdraw(layout).await;
+    let withdrawn = corten_network::withdraw(layout).await;
     cni::remove(layout).await?;
     clear(layout)?;
     withdrawn
@@ -70,7 +71,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), HostError> {
 ///
 /// # Errors
 /// Yes: a folder is not a cluster's.
-pub fn may_be_erased(layout: &Layout) -> Result<(), HostError> {
+pub fn may_be_erased(layout: &Layout) -> Result<(), MachineError> {
     places(layout).into_iter().try_for_each(|(place, path)| own_folder::erasure(place, path).map(drop))
 }
 
@@ -78,13 +79,13 @@ pub fn may_be_erased(layout: &Layout) -> Result<(), HostError> {
 ///
 /// # Errors
 /// As of [`may_be_erased`], before anything is touched; also what could not be removed.
-pub fn erase(layout: &Layout) -> Result<Vec<PathBuf>, HostError> {
+pub fn erase(layout: &Layout) -> Result<Vec<PathBuf>, MachineError> {
     may_be_erased(layout)?;
     let mut kept = Vec::new();
     for (of, place) in places(layout) {
         // Removing through a mount would empty what is mounted.
         if let Some(mount) = mounts::mounts_beneath(place).first() {
-            return Err(HostError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
+            return Err(MachineError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
         }
         let erasure = own_folder::erasure(of, place)?;
         // The disk stays where its owner mounted it.
@@ -118,7 +119,7 @@ async fn stop_pods(cri: &Cri) {
 }
 
 /// Removes what is below `run` and of use only to a running node.
-fn clear(layout: &Layout) -> Result<(), HostError> {
+fn clear(layout: &Layout) -> Result<(), MachineError> {
     for path in [
         layout.containerd_state(),
         layout.containerd_config(),
@@ -140,7 +141,7 @@ fn clear(layout: &Layout) -> Result<(), HostError> {
     Ok(())
 }
 
-fn remove(path: &Path) -> Result<(), HostError> {
+fn remove(path: &Path) -> Result<(), MachineError> {
     tree::remove_within(path, &mut Bound::of_time(REMOVE_PATIENCE)).doing("remove", path)
 }
 
@@ -151,7 +152,7 @@ mod tests {
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
     use super::*;
-    use crate::{close_data, close_run};
+    use corten_machine::{close_data, close_run};
 
     #[tokio::test]
     async fn a_disk_of_the_owner_stays_mounted() {

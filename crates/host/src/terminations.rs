@@ -5,8 +5,7 @@
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
 use corten_kubelet::TerminationNote;
-
-use crate::Layout;
+use corten_machine::Layout;
 
 fn folder(layout: &Layout) -> PathBuf {
     layout.data.join("kubelet").join("terminations")

@@ -11,9 +11,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use corten_machine::{Layout, durable};
 use serde_json::{Value, json};
-
-use crate::{Layout, durable};
 
 /// How many ids each Pod has.
 pub(crate) const LENGTH: u32 = 1 << 16;

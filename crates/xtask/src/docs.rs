@@ -53,10 +53,10 @@ fn with_table(page: &str, name: &str, lines: &str) -> Result<String> {
 /// Which folders are closed, and how.
 fn folders() -> String {
     let mut table = String::from("| folder | mode | bits that are taken away | made by |\n|---|---|---|---|\n");
-    for it in &corten_host::FOLDERS {
+    for it in &corten_machine::FOLDERS {
         let place = match it.place {
-            corten_host::Place::Data => "DATA",
-            corten_host::Place::Run => "RUN",
+            corten_machine::Place::Data => "DATA",
+            corten_machine::Place::Run => "RUN",
         };
         let path = if it.path.is_empty() { place.to_owned() } else { format!("{place}/{}", it.path) };
         let makers = if it.of_server { "`node`, `server`" } else { "`node`" };

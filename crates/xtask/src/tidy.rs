@@ -17,7 +17,7 @@ use serde_json::Value;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 29] = [
+const FLOORS: [(&str, u8); 31] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-cel", 0),
@@ -36,6 +36,8 @@ const FLOORS: [(&str, u8); 29] = [
     ("corten-client", 3),
     ("corten-runner", 3),
     ("corten-stream", 3),
+    ("corten-machine", 3),
+    ("corten-network", 3),
     ("corten-host", 3),
     ("corten-pki", 3),
     ("corten-cacher", 3),
@@ -48,7 +50,7 @@ const FLOORS: [(&str, u8); 29] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 27] = [
+const SAME_FLOOR: [(&str, &str); 30] = [
     ("corten-api", "corten-meta"),
     ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
@@ -75,6 +77,9 @@ const SAME_FLOOR: [(&str, &str); 27] = [
     ("corten-apiserver", "corten-pki"),
     ("corten-apiserver", "corten-store"),
     ("corten-apiserver", "corten-stream"),
+    ("corten-network", "corten-machine"),
+    ("corten-host", "corten-machine"),
+    ("corten-host", "corten-network"),
     ("corten-host", "corten-stream"),
 ];
 /// Who may name the store: all others speak the API.

@@ -100,7 +100,7 @@ impl Begun {
     }
 
     fn is_of_earlier_boot(&self) -> bool {
-        !self.boot_id.is_empty() && corten_host::boot_id().is_ok_and(|it| it != self.boot_id)
+        !self.boot_id.is_empty() && corten_machine::boot_id().is_ok_and(|it| it != self.boot_id)
     }
 
     fn ended(self, at: MicroTime, how: How, words: Vec<String>) -> End {
@@ -205,7 +205,7 @@ impl Record {
 
     /// Readers see the record of before or this one, whole.
     pub(crate) fn save(&self, data: &Path) -> io::Result<()> {
-        corten_host::write_whole(&Self::path(data), 0o600, &serde_json::to_vec_pretty(self)?)
+        corten_machine::write_whole(&Self::path(data), 0o600, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Loads, changes and saves. An error is no reason to stop a node, and is told in its log.
@@ -227,7 +227,7 @@ impl Record {
     }
 
     pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> Begun {
-        let boot_id = corten_host::boot_id().unwrap_or_default();
+        let boot_id = corten_machine::boot_id().unwrap_or_default();
         (self.restart_at, self.given_up) = (None, None);
         self.begun.insert(Begun { pid, boot_id, at: now.micro(), log_from, serves_since: None }).clone()
     }

@@ -83,7 +83,7 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
             it.counted_since
         })
     };
-    if corten_host::systemd_is_in_charge() {
+    if corten_machine::systemd_is_in_charge() {
         let noted = start_over();
         let unit = Unit::of(node);
         unit.start(node, &program, args)?;
@@ -170,7 +170,7 @@ fn log_line(level: &str, what: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use corten_host::Layout;
+    use corten_machine::Layout;
 
     use super::*;
 

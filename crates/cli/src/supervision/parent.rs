@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_host::Process;
+use corten_machine::Process;
 use rustix::{fs::Mode, process::Signal};
 use tokio::signal::unix::{self, SignalKind, signal};
 
@@ -181,7 +181,7 @@ impl Parent<'_> {
     /// Into the node's log, in the form of its lines. Opened each time: it may have been put aside.
     fn say(&self, level: &str, what: &str) {
         let line = super::log_line(level, what);
-        let _ = corten_host::open_log(&self.node.log_path()).and_then(|mut it| it.write_all(line.as_bytes()));
+        let _ = corten_machine::open_log(&self.node.log_path()).and_then(|mut it| it.write_all(line.as_bytes()));
     }
 }
 
@@ -218,7 +218,7 @@ impl Signals {
 mod tests {
     use std::{path::Path, process::Command};
 
-    use corten_host::Layout;
+    use corten_machine::Layout;
 
     use super::*;
 

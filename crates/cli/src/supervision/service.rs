@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_host::notify_service_manager;
+use corten_machine::notify_service_manager;
 
 use super::GAVE_UP;
 use crate::{
@@ -118,7 +118,7 @@ fn how(code: &str, status: &str) -> How {
 mod tests {
     use std::path::Path;
 
-    use corten_host::Layout;
+    use corten_machine::Layout;
 
     use super::*;
 

@@ -117,7 +117,7 @@ fn systemctl(args: &[&str]) -> Result<()> {
 }
 
 fn write(path: &Path, mode: u32, bytes: &[u8]) -> Result<()> {
-    corten_host::write_whole(path, mode, bytes).with_context(|| format!("writing {}", path.display()))
+    corten_machine::write_whole(path, mode, bytes).with_context(|| format!("writing {}", path.display()))
 }
 
 /// `KillMode=process`: containerd, its shims and the containers are no part of a restart. `Delegate=yes`: of a node whose
@@ -222,7 +222,7 @@ fn environment(variables: impl Iterator<Item = (OsString, OsString)>) -> Vec<u8>
 /// The folders of a search path in which nobody but root, or whoever starts the node, can put a program: it runs at every boot.
 fn trusted(path: &OsStr) -> OsString {
     let (left_out, folders): (Vec<PathBuf>, Vec<PathBuf>) =
-        env::split_paths(path).partition(|it| !it.is_absolute() || corten_host::others_write(it));
+        env::split_paths(path).partition(|it| !it.is_absolute() || corten_machine::others_write(it));
     for folder in left_out {
         eprintln!("{}: programs there are not used by the node: other users can replace them", folder.display());
     }
@@ -240,7 +240,7 @@ fn is_for_node(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use corten_host::Layout;
+    use corten_machine::Layout;
 
     use super::*;
 

@@ -64,7 +64,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<Turn> {
     node.refuse_others()?;
     progress.doing("stopping the node");
-    corten_host::could_be_a_nodes(&node.layout)?;
+    corten_machine::could_be_a_nodes(&node.layout)?;
     let turn = Turn::wait(node, Instant::now() + TURN, progress)?;
     let has_run = node.runs()?;
     supervision::end(node, GRACE)?;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use corten_host::Layout;
+use corten_machine::Layout;
 use corten_meta::Time;
 use x509_parser::{pem::Pem, prelude::FromDer as _};
 

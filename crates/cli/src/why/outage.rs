@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use corten_host::Layout;
+use corten_machine::Layout;
 use corten_meta::{MicroTime, Time};
 use corten_reconcile::Actor;
 use serde::Serialize;

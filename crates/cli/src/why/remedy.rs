@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use corten_host::Layout;
+use corten_machine::Layout;
 
 use crate::{node_process::command_for, shell::quoted};
 

@@ -5,7 +5,8 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::{NodeClaim, NodeName, Verb};
-use corten_host::{Layout, Options, notify_service_manager};
+use corten_host::Options;
+use corten_machine::{Layout, notify_service_manager};
 use tokio::sync::watch;
 
 use super::server;

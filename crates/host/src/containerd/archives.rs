@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_machine::{Doing, Layout, MachineError, command};
 use serde::Deserialize;
 
 use super::{Containerd, blobs};
-use crate::{HostError, Layout, command, error::Doing};
 
 /// What the record of an import says where it went well.
 pub(super) const IMPORTED: &str = "imported";
@@ -91,7 +91,7 @@ pub(crate) fn holding(layout: &Layout, image: &str) -> Option<PathBuf> {
 }
 
 /// Imports all images of an archive, however long that takes a slow machine.
-pub(crate) async fn import(layout: &Layout, archive: &Path) -> Result<(), HostError> {
+pub(crate) async fn import(layout: &Layout, archive: &Path) -> Result<(), MachineError> {
     let (socket, archive) = (layout.containerd_socket(), archive.to_string_lossy());
     let args = ["--address", &socket.to_string_lossy(), "--namespace", "k8s.io", "images", "import", &archive];
     // `ctr` reads the archive, and containerd writes its layers.
@@ -107,7 +107,7 @@ fn version_of(file: &Path) -> Option<String> {
     Some(format!("{} {}.{}", meta.size(), meta.mtime(), meta.mtime_nsec()))
 }
 
-async fn names_in(archive: PathBuf) -> Result<BTreeSet<String>, HostError> {
+async fn names_in(archive: PathBuf) -> Result<BTreeSet<String>, MachineError> {
     let path = archive.clone();
     let work = tokio::task::spawn_blocking(move || File::open(&path).and_then(read_names));
     work.await.map_err(io::Error::other).and_then(|it| it).doing("read the names of images in", &archive)

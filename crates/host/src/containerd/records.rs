@@ -8,14 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_machine::{Cgroups, Doing, Layout, MachineError, NodeMounts, command, folders::folder_modes, mounts, tree};
+
 use super::{
     PAUSE_ARCHIVE,
     archives::{IMPORTED, archives, record_of_import},
     end, is_pause,
 };
-use crate::{
-    Cgroups, Cri, HostError, Layout, NodeMounts, command, error::Doing, folders::folder_modes, mounts, shims, tree,
-};
+use crate::{Cri, shims};
 
 /// Its two databases, and the names under which damaged ones are kept.
 const DATABASES: [(&str, &str); 2] = [
@@ -62,7 +62,7 @@ fn error_of(line: &str) -> String {
 }
 
 /// Do the records say what lies on the disk? A database that was emptied opens like a new one.
-pub(super) async fn check(layout: &Layout, cri: &Cri) -> Result<(), HostError> {
+pub(super) async fn check(layout: &Layout, cri: &Cri) -> Result<(), MachineError> {
     // Where it does not answer nothing is known, and nothing taken away.
     let (Ok(sandboxes), Ok(images)) = (cri.list_pod_sandboxes(None).await, cri.list_images().await) else {
         return Ok(());
@@ -73,10 +73,10 @@ pub(super) async fn check(layout: &Layout, cri: &Cri) -> Result<(), HostError> {
     match command::run("ctr", &args, "").await {
         // A line of titles, and one for each.
         Ok(list) if (has_pause || !sandboxes.is_empty()) && list.lines().nth(1).is_none() => {
-            return Err(HostError::Damaged("the snapshots of images are not known".into()));
+            return Err(MachineError::Damaged("the snapshots of images are not known".into()));
         }
-        Err(HostError::Command { message, .. }) if NO_DATABASE.iter().any(|it| message.contains(it)) => {
-            return Err(HostError::Damaged(message));
+        Err(MachineError::Command { message, .. }) if NO_DATABASE.iter().any(|it| message.contains(it)) => {
+            return Err(MachineError::Damaged(message));
         }
         // It may have ended over the question: its log tells.
         Ok(_) | Err(_) => {}
@@ -88,7 +88,7 @@ pub(super) async fn check(layout: &Layout, cri: &Cri) -> Result<(), HostError> {
     let archives = archives(layout);
     match archives.iter().find(is_imported) {
         Some(_) if !has_pause && sandboxes.is_empty() => {
-            Err(HostError::Damaged("images that were imported are not known".into()))
+            Err(MachineError::Damaged("images that were imported are not known".into()))
         }
         // Only the images went: they are imported again.
         Some(_) if !has_pause => forget_imports(layout),
@@ -102,7 +102,7 @@ pub(super) fn exist(layout: &Layout) -> bool {
 }
 
 /// Every archive is imported again.
-pub(super) fn forget_imports(layout: &Layout) -> Result<(), HostError> {
+pub(super) fn forget_imports(layout: &Layout) -> Result<(), MachineError> {
     archives(layout).iter().try_for_each(|it| {
         let record = record_of_import(layout, it);
         fs::remove_file(&record).or_else(ignore_missing).doing("remove", &record)
@@ -114,7 +114,7 @@ fn ignore_missing(error: io::Error) -> io::Result<()> {
 }
 
 /// Ends containerd and every container, and takes its records away; the databases are kept to be looked at.
-pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts, cgroups: &Cgroups) -> Result<(), HostError> {
+pub(super) async fn forget(layout: &Layout, mounts: &NodeMounts, cgroups: &Cgroups) -> Result<(), MachineError> {
     let root = layout.containerd_root();
     let (ending, cgroups) = (layout.clone(), cgroups.clone());
     let ended = tokio::task::spawn_blocking(move || {

@@ -13,10 +13,11 @@ use std::{
     sync::Arc,
 };
 
+use corten_machine::{Doing, Layout, MachineError, command, write_whole};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::{Cri, HostError, Layout, command, containerd::records, cri, error::Doing, write_whole};
+use crate::{Cri, containerd::records, cri};
 
 /// Clones are the same.
 #[derive(Clone)]
@@ -48,7 +49,7 @@ impl SyncedImages {
     }
 
     /// Before the first containerd of a data folder starts: from then on an image that is not named is not known to be whole.
-    pub(super) fn begin(&self) -> Result<(), HostError> {
+    pub(super) fn begin(&self) -> Result<(), MachineError> {
         if Record::load(&self.layout)?.is_none() && !records::exist(&self.layout) {
             Record { boot_id: boot_id()?, ..Record::default() }.save(&self.layout)?;
         }
@@ -56,7 +57,7 @@ impl SyncedImages {
     }
 
     /// Waits until nobody else imports. What was removed since, and may be about to come again, is named no more.
-    pub(crate) async fn turn(&self) -> Result<Turn<'_>, HostError> {
+    pub(crate) async fn turn(&self) -> Result<Turn<'_>, MachineError> {
         let turn = Turn { images: self, _guard: self.turn.lock().await };
         let present = ids(&self.cri).await?;
         match Record::load(&self.layout)? {
@@ -70,12 +71,12 @@ impl SyncedImages {
     }
 
     /// Is it named?
-    pub(crate) fn holds(&self, image: &str) -> Result<bool, HostError> {
+    pub(crate) fn holds(&self, image: &str) -> Result<bool, MachineError> {
         Ok(Record::load(&self.layout)?.is_some_and(|it| it.images.contains(image)))
     }
 
     /// Of a boot: what is not named in the record goes. True where images went.
-    pub(super) async fn forget_unsynced(&self) -> Result<bool, HostError> {
+    pub(super) async fn forget_unsynced(&self) -> Result<bool, MachineError> {
         let Some(record) = Record::load(&self.layout)? else {
             // Made by a version that kept no record: what serves is kept.
             return self.turn().await?.keep().await.map(|()| false);
@@ -106,7 +107,7 @@ impl SyncedImages {
     }
 
     /// They hold the image's snapshots. Nothing of them runs after a boot, and the kubelet makes them again.
-    async fn remove_containers_of(&self, images: &BTreeSet<String>) -> Result<(), HostError> {
+    async fn remove_containers_of(&self, images: &BTreeSet<String>) -> Result<(), MachineError> {
         for container in self.cri.list_containers(None).await? {
             if images.contains(&container.image_ref) {
                 self.cri.remove_container(&container.id).await?;
@@ -124,7 +125,7 @@ impl SyncedImages {
     }
 
     /// Layers of a pull that the machine's end cut off: its lease holds them, and the next pull would take them for whole.
-    async fn forget_unfinished(&self) -> Result<(), HostError> {
+    async fn forget_unfinished(&self) -> Result<(), MachineError> {
         let socket = self.layout.containerd_socket();
         let ctr = async |args: &[&str]| {
             let address = socket.to_string_lossy();
@@ -140,7 +141,7 @@ impl SyncedImages {
 
 impl Turn<'_> {
     /// Makes all images that are there durable: they count from then on.
-    pub(crate) async fn keep(&self) -> Result<(), HostError> {
+    pub(crate) async fn keep(&self) -> Result<(), MachineError> {
         let SyncedImages { layout, cri, .. } = self.images;
         let images = ids(cri).await?;
         let (layout, root) = (layout.clone(), layout.containerd_root());
@@ -161,7 +162,7 @@ impl Record {
     }
 
     /// None where there never was one. One that is torn names nothing.
-    fn load(layout: &Layout) -> Result<Option<Self>, HostError> {
+    fn load(layout: &Layout) -> Result<Option<Self>, MachineError> {
         let path = Self::path(layout);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).unwrap_or_default())),
@@ -170,19 +171,19 @@ impl Record {
         }
     }
 
-    fn save(&self, layout: &Layout) -> Result<(), HostError> {
+    fn save(&self, layout: &Layout) -> Result<(), MachineError> {
         let path = Self::path(layout);
         let bytes = serde_json::to_vec(self).expect("a record has only string keys");
         write_whole(&path, 0o600, &bytes).doing("write", &path)
     }
 }
 
-async fn ids(cri: &Cri) -> Result<BTreeSet<String>, HostError> {
+async fn ids(cri: &Cri) -> Result<BTreeSet<String>, MachineError> {
     Ok(cri.list_images().await?.into_iter().map(|it| it.id).collect())
 }
 
-fn boot_id() -> Result<String, HostError> {
-    crate::boot_id().doing("read", "the boot id".as_ref())
+fn boot_id() -> Result<String, MachineError> {
+    corten_machine::boot_id().doing("read", "the boot id".as_ref())
 }
 
 #[cfg(test)]

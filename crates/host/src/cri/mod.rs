@@ -9,6 +9,7 @@ mod stats;
 
 use std::{path::Path, time::Duration};
 
+use corten_machine::MachineError;
 use http::uri::PathAndQuery;
 use tonic::{
     Code,
@@ -41,6 +42,12 @@ pub struct CriError {
     pub call: &'static str,
     pub code: Code,
     pub message: String,
+}
+
+impl From<CriError> for MachineError {
+    fn from(error: CriError) -> Self {
+        Self::Runtime(Box::new(error))
+    }
 }
 
 impl CriError {

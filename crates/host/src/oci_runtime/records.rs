@@ -9,10 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_machine::{Layout, cgroups::scope_of};
 use rustix::process::Pid;
 use serde_json::{Value, json};
 
-use crate::{Layout, cgroups::scope_of, shims};
+use crate::shims;
 
 /// No process has this number: what asks crun for it hears that it has ended.
 const NOBODY: i32 = i32::MAX;

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, path::Path};
 
 use corten_kubelet::{AppArmor, ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
+use corten_machine::{Cgroups, Layout};
 
 use super::qos_of;
-use crate::{Cgroups, Layout, cri, user_namespaces};
+use crate::{cri, user_namespaces};
 
 /// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
 pub const MASKED_PATHS: [&str; 11] = [

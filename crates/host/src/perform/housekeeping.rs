@@ -11,13 +11,12 @@ use corten_kubelet::{
     Amount, ContainerUse, DiskUse, Event, Exposure, Failure, LocalImage, NodeEffect, NodeNews, PodRef, PodUse, Signal,
     Signals, VolumeUse,
 };
+use corten_machine::{Cgroups, EndOfMachine, Layout, folders::folder_modes, mounts};
 use tokio::{sync::watch, time::Instant};
 
 use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
-    Cgroups, EndOfMachine, Layout, cri, disks,
-    folders::folder_modes,
-    lost, mounts, node_facts,
+    cri, disks, lost, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
     stops, terminations,
 };
@@ -129,7 +128,7 @@ impl NodeHands {
         let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);
         let mut found = folders;
         found.extend(restricted.err().map(|it| Exposure::SetUserId { why: it.to_string() }));
-        found.extend(self.inner.doors.look().await.map(|why| Exposure::Spoofing { why }));
+        found.extend(self.inner.source_guards.look().await.map(|why| Exposure::Spoofing { why }));
         found
     }
 

@@ -1,9 +1,10 @@
 //! Images: looked for, brought back from an archive, pulled. One counts as there once a power cut takes nothing of it.
 
 use corten_kubelet::{ContainerSpec, Credential, Failure, Image, MountSource};
+use corten_machine::MachineError;
 
 use super::{Inner, rpc};
-use crate::{HostError, containerd, cri};
+use crate::{containerd, cri};
 
 impl Inner {
     /// An image that was removed to make room, and that an archive of the node holds, is brought back.
@@ -99,7 +100,7 @@ pub(super) fn explain(spec: &ContainerSpec, message: String) -> String {
 const NO_PATH: [&str; 2] = ["failed to mkdir \"\"", "failed to stat \"\""];
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
-fn failed(error: HostError) -> Failure {
+fn failed(error: MachineError) -> Failure {
     Failure::new(error.to_string())
 }
 

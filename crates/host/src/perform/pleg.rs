@@ -16,13 +16,14 @@ use corten_kubelet::{
     ContainerSpec, Dns, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef,
     RuntimeHandler, Snapshot, User,
 };
+use corten_machine::Layout;
 use corten_meta::Time;
 use futures_util::{Stream, StreamExt};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, DnsConfig, Layout, RuntimeEvent, cri, events, gather, lacks, logs, node_paths};
+use crate::{CriError, DnsConfig, RuntimeEvent, cri, events, gather, lacks, logs, node_paths};
 use departures::{Departures, FIRST_LOOK};
 pub(super) use known::Known;
 

@@ -8,12 +8,13 @@ use std::{
 };
 
 use corten_kubelet::{Failure, PodRef};
+use corten_machine::Process;
 use rustix::process::{Pid, Signal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Inner, gone_is_fine};
 use crate::{
-    CriError, Process,
+    CriError,
     shims::{self, Shim},
 };
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use corten_api::core::v1::Pod;
 use corten_kubelet::{ApiEffect, Config, Effect, Event, Kubelet, PodRef};
+use corten_machine::{Layout, command};
 use corten_meta::Time;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -19,7 +20,7 @@ use tokio::{
 };
 
 use super::NodeHands;
-use crate::{Caller, Cluster, Containerd, KubeletServer, Layout, NodeAccess, Options, Serving, command, stop_all};
+use crate::{Caller, Cluster, Containerd, KubeletServer, NodeAccess, Options, Serving, stop_all};
 
 const IN_TIME: Duration = Duration::from_secs(90);
 

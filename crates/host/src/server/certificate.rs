@@ -10,6 +10,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use corten_machine::write_whole;
 use corten_meta::Time;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData};
 use rustls::{
@@ -21,8 +22,6 @@ use x509_parser::{
     extensions::{GeneralName, ParsedExtension},
     prelude::{FromDer, X509Certificate},
 };
-
-use crate::write_whole;
 
 const FILE: &str = "kubelet-server-current.pem";
 

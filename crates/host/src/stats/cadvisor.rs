@@ -1,11 +1,13 @@
 //! `/metrics/cadvisor`: the main series of cAdvisor, for the machine, the cgroups above Pods, Pods, and containers.
 
+use corten_machine::cgroups::Usage;
+
 use super::{
     Measured,
     exposition::{Sample, Text, number, seconds},
     network::Interface,
 };
-use crate::{cgroups::Usage, node_facts};
+use crate::node_facts;
 
 /// One cgroup and what it is.
 struct Row<'a> {

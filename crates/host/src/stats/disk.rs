@@ -9,12 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fs::{AtFlags, FileType, fstat, statat, statvfs};
-
-use crate::{
+use corten_machine::{
     Layout,
     tree::{self, Bound, Entry, Extent, Visitor},
 };
+use rustix::fs::{AtFlags, FileType, fstat, statat, statvfs};
 
 /// For all Pods together.
 const WALK_TIME_MAX: Duration = Duration::from_secs(20);
@@ -240,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_deep_tree_is_counted() {
-        use crate::tree::tests::{DEEP, make_deep, on_a_small_stack};
+        use corten_machine::tree::deep::{DEEP, make_deep, on_a_small_stack};
         let dir = tempfile::tempdir().expect("a temporary folder");
         let top = dir.path().join("top");
         std::fs::create_dir(&top).expect("made");

@@ -1,10 +1,11 @@
 //! `/metrics/resource`: CPU and memory of node, Pods and containers, as upstream names them.
 
+use corten_machine::cgroups::Usage;
+
 use super::{
     Measured,
     exposition::{Sample, Text, number, seconds},
 };
-use crate::cgroups::Usage;
 
 type Read = fn(&Usage) -> f64;
 

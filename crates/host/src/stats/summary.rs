@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use corten_machine::{
+    Layout,
+    cgroups::{Pressure, Stall, Usage},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -10,11 +14,7 @@ use super::{
     disk::{FileSystem, PodTaken, Taken},
     network::Interface,
 };
-use crate::{
-    Layout,
-    cgroups::{Pressure, Stall, Usage},
-    node_facts,
-};
+use crate::node_facts;
 
 /// What the whole is made of.
 pub(crate) struct Source<'a> {

@@ -15,9 +15,8 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_machine::tree::{self, Bound, Entry, Visitor};
 use rustix::fs::FileType;
-
-use crate::tree::{self, Bound, Entry, Visitor};
 
 /// One file of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]

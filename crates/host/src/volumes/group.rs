@@ -4,13 +4,12 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
+use corten_machine::tree::{self, Bound, Entry, Visitor};
 use rustix::{
     fd::{AsRawFd, OwnedFd},
     fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, chownat, fstat, openat},
     io::Errno,
 };
-
-use crate::tree::{self, Bound, Entry, Visitor};
 
 /// Shorter than what preparing a Pod's volumes may take.
 const TIME_MAX: Duration = Duration::from_secs(100);

@@ -14,12 +14,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_machine::{Layout, NodeMounts, mounts, tree};
 use rustix::{
     fs::{Mode, OFlags},
     mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount},
 };
 
-use crate::{HostsFile, Layout, NodeMounts, mounts, tree};
+use crate::HostsFile;
 
 pub use atomic_writer::VolumeFile;
 pub use host_path::HostPathType;

@@ -159,7 +159,7 @@ async fn a_volume_however_deep_is_given_to_a_group_and_removed() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let volumes = volumes(dir.path());
     let disk = volumes.empty_dir("u1", "disk", Medium::Disk, 0o777).await.expect("made");
-    crate::tree::tests::make_deep(&disk, crate::tree::tests::DEEP);
+    corten_machine::tree::deep::make_deep(&disk, corten_machine::tree::deep::DEEP);
     fs::set_permissions(disk.join("deeper/deeper"), fs::Permissions::from_mode(0o000)).expect("set");
     volumes.set_group(&disk, 4242, false).await.expect("given");
     assert_eq!(fs::metadata(disk.join("deeper".to_owned() + &"/deeper".repeat(500))).expect("there").gid(), 4242);

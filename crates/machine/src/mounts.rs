@@ -1,0 +1,277 @@
+//! The node's own mount namespace: it outlives Corten and containerd, and mounts in it reach containers, never the machine.
+//!
+//! The machine's `/` may be private, where nothing would propagate; and containerd must come back to the same namespace
+//! after a crash, or it loses the network namespaces that are mounted there. So the namespace is held by a file.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
+    sync::mpsc,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statx},
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_bind, mount_change, mount_remount, unmount},
+    thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
+};
+
+use crate::{Layout, MachineError, error::Doing};
+
+/// Where mounts for Pods are made.
+#[derive(Clone, Debug)]
+pub struct NodeMounts {
+    /// The file that holds the namespace; without one, the process's own.
+    held_by: Option<PathBuf>,
+}
+
+impl NodeMounts {
+    /// The namespace of this process: for what needs no containers, such as tests of files.
+    pub fn own() -> Self {
+        Self { held_by: None }
+    }
+
+    /// The node's namespace, made where it is not there yet. Mounts of the machine are seen in it; its own stay inside.
+    pub fn prepare(layout: &Layout) -> Result<Self, MachineError> {
+        let file = layout.mount_namespace();
+        let folder = file.parent().expect("the file lies in a folder of its own");
+        fs::create_dir_all(folder).doing("create", folder)?;
+        if holds_namespace(&file) {
+            return Ok(Self { held_by: Some(file) });
+        }
+        // The kernel refuses to keep a mount namespace where mounts propagate.
+        if !is_mount_point(folder) {
+            mount_bind(folder, folder).doing("mount", folder)?;
+        }
+        mount_change(folder, MountPropagationFlags::PRIVATE).doing("make private", folder)?;
+        File::create(&file).doing("create", &file)?;
+        make_namespace(&file).doing("hold the node's mount namespace in", &file)?;
+        Ok(Self { held_by: Some(file) })
+    }
+
+    /// Is the node's namespace there?
+    pub fn find(layout: &Layout) -> Option<Self> {
+        let file = layout.mount_namespace();
+        holds_namespace(&file).then_some(Self { held_by: Some(file) })
+    }
+
+    /// Runs `work` in the namespace. It is run in a thread of its own, since a namespace is entered for good.
+    pub fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let Some(file) = &self.held_by else { return Ok(work()) };
+        let namespace = File::open(file)?;
+        let thread = std::thread::Builder::new().name("node-mounts".to_owned()).spawn(move || {
+            leave_shared_folder()?;
+            move_into_link_name_space(rustix::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Mount))?;
+            Ok(work())
+        })?;
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the work in the mount namespace panicked")))
+    }
+
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || this.run_blocking(work)).await.map_err(io::Error::other)?
+    }
+
+    /// Lets the namespace go: it ends, with every mount in it, when its last process has.
+    pub fn release(layout: &Layout) {
+        let file = layout.mount_namespace();
+        for mount in [file.as_path(), file.parent().expect("the file lies in a folder of its own")] {
+            while unmount(mount, UnmountFlags::DETACH).is_ok() {}
+        }
+    }
+}
+
+/// Makes a namespace in a thread of its own and holds it by `file` before the thread ends.
+fn make_namespace(file: &Path) -> io::Result<()> {
+    let (made, is_made) = mpsc::channel();
+    let (held, is_held) = mpsc::channel::<()>();
+    let thread = std::thread::Builder::new().name("node-mounts".to_owned()).spawn(move || {
+        let _ = made.send(unshare_mounts().map(|()| rustix::thread::gettid().as_raw_nonzero()));
+        // Ends when the other side has let go, whatever became of it.
+        let _ = is_held.recv();
+    })?;
+    let result =
+        is_made.recv().map_err(io::Error::other).and_then(|it| it).and_then(|thread_id| {
+            mount_bind(format!("/proc/self/task/{thread_id}/ns/mnt"), file).map_err(io::Error::from)
+        });
+    drop(held);
+    let _ = thread.join();
+    result
+}
+
+#[expect(unsafe_code, reason = "unshare can take file descriptors away; these flags do not")]
+fn unshare_mounts() -> io::Result<()> {
+    // SAFETY: without CLONE_FILES no descriptor of this thread becomes invalid.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }?;
+    // Seen from the machine: its mounts come in, ours do not go out. Within: containers may ask for propagation.
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+    mount_change("/", MountPropagationFlags::SHARED | MountPropagationFlags::REC)?;
+    Ok(())
+}
+
+/// A thread may enter another mount namespace only when it shares its working directory with no other.
+#[expect(unsafe_code, reason = "unshare can take file descriptors away; these flags do not")]
+fn leave_shared_folder() -> io::Result<()> {
+    // SAFETY: without CLONE_FILES no descriptor of this thread becomes invalid.
+    unsafe { unshare_unsafe(UnshareFlags::FS) }.map_err(io::Error::from)
+}
+
+/// Is this a namespace, or just the empty file that is to hold one?
+fn holds_namespace(file: &Path) -> bool {
+    const NSFS_MAGIC: i64 = 0x6e73_6673;
+    rustix::fs::statfs(file).is_ok_and(|it| it.f_type == NSFS_MAGIC)
+}
+
+/// Is something mounted at exactly this path? The kernel is asked about it alone: its table grows with every Pod.
+pub fn is_mount_point(path: &Path) -> bool {
+    let status = statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::empty());
+    status.is_ok_and(|it| it.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Neither set-user-ID programs nor devices work in what containers are given of this folder: it is mounted at itself, once
+/// for all Pods, and the bind mounts of containers take its flags on.
+///
+/// # Errors
+/// As of mounting; also where mounts lie beneath that another version made: they would be hidden.
+pub fn restrict(path: &Path) -> io::Result<()> {
+    if is_restricted(path) {
+        return Ok(());
+    }
+    if !is_mount_point(path) {
+        if !mounts_beneath(path).is_empty() {
+            return Err(io::Error::other("pods of an earlier start have mounts there; `corten down` ends them"));
+        }
+        mount_bind(path, path)?;
+    }
+    let held = rustix::fs::statvfs(path)?.f_flag;
+    let kept = [(StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC), (StatVfsMountFlags::RDONLY, MountFlags::RDONLY)];
+    let kept = kept.into_iter().filter(|it| held.contains(it.0)).fold(MountFlags::empty(), |all, it| all | it.1);
+    mount_remount(path, MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | kept, c"")?;
+    Ok(())
+}
+
+pub fn is_restricted(path: &Path) -> bool {
+    let wanted = StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV;
+    is_mount_point(path) && rustix::fs::statvfs(path).is_ok_and(|it| it.f_flag.contains(wanted))
+}
+
+/// The mount points of this thread's namespace beneath `path`, the innermost first. What is mounted at `path` itself is not
+/// ours: a disk that the machine's owner gave us.
+pub fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
+    let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
+    let is_beneath = |it: &PathBuf| it.starts_with(path) && it != path;
+    let mut mounts: Vec<PathBuf> = mount_points(&table).into_iter().filter(is_beneath).collect();
+    mounts.reverse();
+    mounts
+}
+
+/// The fifth field of each line, in which blanks and backslashes are written as three octal digits.
+///
+/// Names are bytes: one that is no text, whoever mounted it, must hide neither itself nor the others.
+fn mount_points(table: &[u8]) -> Vec<PathBuf> {
+    let fields = table.split(|it| *it == b'\n').filter_map(|it| it.split(|it| *it == b' ').nth(4));
+    fields.map(|it| PathBuf::from(OsString::from_vec(unescape(it)))).collect()
+}
+
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut parts = field.split(|it| *it == b'\\');
+    let mut path = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let digits = part.get(..3).and_then(|it| std::str::from_utf8(it).ok());
+        match digits.and_then(|it| u8::from_str_radix(it, 8).ok()) {
+            Some(byte) => {
+                path.push(byte);
+                path.extend_from_slice(&part[3..]);
+            }
+            None => {
+                path.push(b'\\');
+                path.extend_from_slice(part);
+            }
+        }
+    }
+    path
+}
+
+/// Unmounts everything beneath `path`, in this thread's namespace.
+pub fn unmount_beneath(path: &Path) -> io::Result<()> {
+    for mount in mounts_beneath(path) {
+        match unmount(&mount, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            // It went with one above it.
+            Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_mount_points_with_blanks_and_backslashes() {
+        let table = b"36 35 98:0 / / rw shared:1 - ext4 /dev/root rw\n\
+                     37 36 0:5 / /a\\040b rw - tmpfs tmpfs rw\n\
+                     38 36 0:5 / /c\\134d\\011e rw - tmpfs \xff rw\n\
+                     39 36 0:5 / /\xe4 rw - tmpfs tmpfs rw\n";
+        let odd = PathBuf::from(OsString::from_vec(b"/\xe4".to_vec()));
+        assert_eq!(mount_points(table), [&["/", "/a b", "/c\\d\te"].map(PathBuf::from)[..], &[odd]].concat());
+    }
+
+    #[test]
+    fn what_is_in_a_restricted_folder_gives_no_rights() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let (pods, volume, bound) = (layout.pods(), layout.pods().join("u1/volume"), dir.path().join("bound"));
+        for folder in [&volume, &bound] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+        mounts
+            .run_blocking(move || {
+                restrict(&pods).expect("restricted");
+                restrict(&pods).expect("harmless");
+                assert_eq!(mounts_beneath(pods.parent().expect("a folder")), std::slice::from_ref(&pods), "once");
+                // As the runtime binds a volume into a container.
+                mount_bind(&volume, &bound).expect("bound");
+                let flags = rustix::fs::statvfs(&bound).expect("there").f_flag;
+                assert!(flags.contains(StatVfsMountFlags::NOSUID | StatVfsMountFlags::NODEV), "{flags:?}");
+                assert!(!flags.contains(StatVfsMountFlags::NOEXEC), "programs run");
+
+                unmount(&pods, UnmountFlags::DETACH).expect("unmounted");
+                mount_bind("/proc", &volume).expect("mounted");
+                restrict(&pods).expect_err("it would hide what is mounted there");
+                assert!(!is_restricted(&pods));
+            })
+            .expect("entered");
+        NodeMounts::release(&layout);
+    }
+
+    #[test]
+    fn a_mount_stays_in_the_nodes_namespace() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+        let again = NodeMounts::prepare(&layout).expect("the same namespace");
+        let target = dir.path().join("target");
+        fs::create_dir(&target).expect("a folder");
+        let there = target.clone();
+        mounts.run_blocking(move || mount_bind("/proc", &there)).expect("entered").expect("mounted");
+        let seen = target.clone();
+        assert!(again.run_blocking(move || seen.join("self").exists()).expect("entered"), "seen inside");
+        assert!(!target.join("self").exists(), "not seen by the machine");
+        NodeMounts::release(&layout);
+        assert!(NodeMounts::find(&layout).is_none());
+        assert!(mounts_beneath(dir.path()).is_empty());
+    }
+}

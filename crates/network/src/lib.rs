@@ -1,0 +1,19 @@
+//! A machine's network as Pods and Services need it: the bridge and CNI, packet rules, and the firewalls of others beside them.
+//!
+//! What Services' rules say is decided in `proxy`; here they become netlink messages.
+
+mod addresses;
+pub mod bridge;
+pub mod cni;
+mod listening;
+pub mod nft;
+mod pod_network;
+mod service_health;
+pub mod source_guards;
+
+pub use addresses::addresses;
+pub use listening::listening;
+pub use nft::ServiceRules;
+pub use pod_network::{PodNetwork, withdraw};
+pub use service_health::ServiceHealth;
+pub use source_guards::PodSourceGuards;

@@ -1,0 +1,195 @@
+//! Keeps the Pods' network as the node made it, whatever others on the machine do to it.
+//!
+//! ```text
+//! kernel tells: rules, links, addresses, routes ──► look ──► what is the node's own is put back
+//! every 5 s: sysctls                           ──┘      └──► others' filters that drop Pods' traffic: opened where their manager
+//!                                                            has a place for that, else named
+//! ```
+
+mod filters;
+mod managers;
+mod news;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, UdpSocket},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use corten_kubelet::Exposure;
+use corten_machine::{Layout, MachineError};
+use tokio::{sync::Notify, time::Instant};
+
+use crate::{ServiceRules, addresses, bridge, cni, nft::SourceGuard, source_guards::PodSourceGuards};
+use filters::Filters;
+use news::{KernelNews, News};
+
+/// The kernel does not tell when a sysctl is written.
+const PERIOD: Duration = Duration::from_secs(5);
+/// What belongs together is looked at once.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An address that is still the same so much later is no passing one.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// Clones are the same.
+#[derive(Clone)]
+pub struct PodNetwork {
+    layout: Layout,
+    networks: Vec<String>,
+    source_guards: PodSourceGuards,
+    services: ServiceRules,
+    services_lost: Arc<Notify>,
+    found: Arc<Mutex<Vec<Exposure>>>,
+    /// What the machine had when the node began to listen there.
+    address: IpAddr,
+}
+
+impl PodNetwork {
+    pub fn new(layout: Layout, networks: Vec<String>, source_guards: PodSourceGuards) -> Self {
+        Self {
+            networks,
+            source_guards,
+            services: ServiceRules::new(&layout),
+            services_lost: Arc::default(),
+            found: Arc::default(),
+            address: own_address(),
+            layout,
+        }
+    }
+
+    /// Becomes ready when somebody has taken the rules of Services away.
+    pub async fn services_lost(&self) {
+        self.services_lost.notified().await;
+    }
+
+    /// What others on the machine keep from reaching Pods, as it was last looked at.
+    pub fn drops(&self) -> Vec<Exposure> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What there is to say of the machine's own way out.
+    pub fn way_out(&self) -> Option<Exposure> {
+        (own_address().is_loopback() && !self.address.is_loopback())
+            .then(|| Exposure::NoDefaultRoute { address: self.address.to_string() })
+    }
+
+    /// Waits until the machine has another address for good than the one that the node listens at; gives both.
+    pub async fn moved(&self) -> (IpAddr, IpAddr) {
+        let mut seen = None;
+        loop {
+            tokio::time::sleep(SETTLED).await;
+            let now = own_address();
+            let has_moved = self.address.is_loopback() || UdpSocket::bind((self.address, 0)).is_err();
+            if has_moved && !now.is_loopback() && now != self.address {
+                if seen == Some(now) {
+                    return (self.address, now);
+                }
+                seen = Some(now);
+            } else {
+                seen = None;
+            }
+        }
+    }
+
+    /// Keeps it. Never returns.
+    pub async fn keep(&self) {
+        let others = Notify::new();
+        others.notify_one();
+        // A manager of filters may take its time: the node's own does not wait for it.
+        tokio::join!(self.keep_own(&others), self.keep_open(&others));
+    }
+
+    async fn keep_own(&self, others: &Notify) {
+        let kernel = KernelNews::listen(&self.layout)
+            .inspect_err(|error| tracing::warn!(%error, "what others do to the network is seen late"))
+            .ok();
+        let mut news = News { ours: true, others: false };
+        loop {
+            let begin = Instant::now();
+            if news.others {
+                others.notify_one();
+            }
+            if news.ours {
+                self.put_back().await;
+            }
+            pause_after(begin).await;
+            let told = async {
+                match &kernel {
+                    Some(kernel) => kernel.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // A look that comes late also looks at what the kernel could not tell of.
+            news = tokio::time::timeout(PERIOD, told).await.unwrap_or(News { ours: true, others: kernel.is_none() });
+        }
+    }
+
+    async fn keep_open(&self, others: &Notify) {
+        loop {
+            let is_told = tokio::time::timeout(PERIOD, others.notified()).await.is_ok();
+            // What a manager did not open is tried again.
+            if is_told || !self.drops().is_empty() {
+                let begin = Instant::now();
+                self.look_at_filters().await;
+                pause_after(begin).await;
+            }
+        }
+    }
+
+    /// Makes again what is gone of the node's own.
+    async fn put_back(&self) {
+        if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
+            tracing::warn!(what, "the pods' network was changed by another; it is put back");
+            self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
+            bridge::is_filtered(&self.networks).await;
+            self.tell_failure(cni::replug(&self.layout));
+        }
+        if matches!(cni::has_rules(&self.layout).await, Ok(false)) {
+            tracing::warn!("the packet rules of the pods' network were removed by another; they are put back");
+            self.tell_failure(cni::put_rules(&self.layout, &self.networks).await);
+        }
+        if matches!(SourceGuard::new(&self.layout).is_there().await, Ok(false)) {
+            self.source_guards.look().await;
+        }
+        if matches!(self.services.is_there().await, Ok(false)) {
+            self.services_lost.notify_one();
+        }
+    }
+
+    async fn look_at_filters(&self) {
+        match self.opened_filters().await {
+            Ok(filters) => {
+                *self.found.lock().unwrap_or_else(PoisonError::into_inner) = filters.drops(&self.layout);
+            }
+            Err(error) => tracing::debug!(%error, "cannot look at others' packet rules"),
+        }
+    }
+
+    /// Others' filters, as they are once their managers have opened what they can.
+    async fn opened_filters(&self) -> Result<Filters, MachineError> {
+        let filters = Filters::read().await?;
+        if managers::open(&filters, &self.layout).await { Filters::read().await } else { Ok(filters) }
+    }
+
+    fn tell_failure(&self, result: Result<(), MachineError>) {
+        if let Err(error) = result {
+            tracing::warn!(%error, bridge = self.layout.bridge, "the pods' network cannot be put back");
+        }
+    }
+}
+
+/// Whoever changes hundreds of things one by one is not kept from it by a look at each.
+async fn pause_after(begin: Instant) {
+    tokio::time::sleep(PAUSE.max(begin.elapsed() * 2)).await;
+}
+
+/// That of the default route; without one only this machine reaches the node.
+fn own_address() -> IpAddr {
+    addresses().first().copied().unwrap_or(Ipv4Addr::LOCALHOST.into())
+}
+
+/// Takes back what was put into the places of others' filters.
+pub async fn withdraw(layout: &Layout) -> Result<(), MachineError> {
+    managers::withdraw(layout).await
+}

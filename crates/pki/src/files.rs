@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Credential, Error};
+use crate::{Credential, Error};
+
+/// As kubeadm names it: service accounts' key.
+pub(crate) const TOKEN_KEY: &str = "sa";
 
 pub(super) fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
     move |cause| Error::File { action, path: path.to_owned(), cause }

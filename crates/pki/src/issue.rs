@@ -5,19 +5,25 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use aws_lc_rs::digest::{SHA256, digest};
-use base64::{Engine, engine::general_purpose::STANDARD};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, PublicKeyData,
+    PKCS_ECDSA_P256_SHA256,
 };
-use rustls_pki_types::{CertificateDer, pem::PemObject};
+use rustls_pki_types::CertificateDer;
 use x509_parser::{
-    extensions::{GeneralName, ParsedExtension},
+    extensions::GeneralName,
     prelude::{FromDer, X509Certificate},
 };
 
-use super::{CA_LIFETIME, Credential, Error, Proven, SKEW, trust::Trust};
+use crate::{
+    Credential, Error,
+    certificate::{belongs, certificate_of, is_signed_by},
+};
+
+pub(crate) const CA_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub(crate) const LEAF_LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Clocks of clients may be behind ours by this much.
+const SKEW: Duration = Duration::from_secs(3600);
 
 /// Whom a certificate is for, and what it is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,65 +108,6 @@ fn authority_params(common_name: &str, now: SystemTime) -> CertificateParams {
     params
 }
 
-/// With all that must be shown beside it.
-pub(super) fn leaf(trust: &Trust, subject: &Subject, now: SystemTime, lifetime: Duration) -> Result<Credential, Error> {
-    let failed = |it| Error::Issue(subject.common_name.clone(), it);
-    let mut params = subject.params().map_err(failed)?;
-    set_lifetime(&mut params, now, lifetime);
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
-    let certificate = params.signed_by(&key, &trust.issuer).map_err(failed)?;
-    Ok(Credential { certificate: certificate.pem() + trust.bridge(), key: key.serialize_pem() })
-}
-
-/// The same certificate with what must be shown beside it now.
-pub(super) fn with_bridge(stored: &Credential, trust: &Trust) -> Option<Credential> {
-    let certificate = certificate_of(stored).ok()?;
-    Some(Credential { certificate: pem("CERTIFICATE", &certificate) + trust.bridge(), key: stored.key.clone() })
-}
-
-pub(super) fn certificate_of(credential: &Credential) -> Result<CertificateDer<'static>, String> {
-    CertificateDer::from_pem_slice(credential.certificate.as_bytes()).map_err(|it| it.to_string())
-}
-
-/// PEM, in lines of 64 characters.
-pub(super) fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    for line in text.as_bytes().chunks(64) {
-        pem.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
-        pem.push('\n');
-    }
-    pem + &format!("-----END {label}-----\n")
-}
-
-pub(super) fn belongs(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
-    X509Certificate::from_der(certificate).is_ok_and(|(_, it)| it.public_key().raw == key.subject_public_key_info())
-}
-
-pub(super) fn valid_at(certificate: &CertificateDer<'_>, time: SystemTime) -> bool {
-    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    X509Certificate::from_der(certificate).is_ok_and(|(_, it)| it.validity().not_after.timestamp() > seconds)
-}
-
-/// When a certificate begins and ends. `None` for what is none.
-pub(super) fn lifetime_of(credential: &Credential) -> Option<(SystemTime, SystemTime)> {
-    lifetime(&certificate_of(credential).ok()?)
-}
-
-/// When a certificate ends. `None` for what is none.
-pub(super) fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
-    lifetime(certificate).map(|it| it.1)
-}
-
-/// When a certificate begins and ends. `None` for what is none.
-pub(super) fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let time = |it: i64| UNIX_EPOCH + Duration::from_secs(it.try_into().unwrap_or_default());
-    let validity = certificate.validity();
-    Some((time(validity.not_before.timestamp()), time(validity.not_after.timestamp())))
-}
-
 /// Is what is on disk a working credential of this authority for exactly this subject? Whether it still lasts is another
 /// question.
 pub(super) fn still_serves(stored: &Credential, subject: &Subject, authority: &CertificateDer<'_>) -> bool {
@@ -168,37 +115,9 @@ pub(super) fn still_serves(stored: &Credential, subject: &Subject, authority: &C
     belongs(&der, &key) && is_signed_by(&der, authority) && parsed_subject(&der).as_ref() == Some(subject)
 }
 
-/// By the name of the authority's key.
-pub(super) fn is_signed_by(certificate: &CertificateDer<'_>, authority: &CertificateDer<'_>) -> bool {
-    let (Ok((_, certificate)), Ok((_, authority))) =
-        (X509Certificate::from_der(certificate), X509Certificate::from_der(authority))
-    else {
-        return false;
-    };
-    issuer_key(&certificate).is_some_and(|it| Some(it) == own_key(&authority))
-}
-
 /// Whom a certificate is for. `None` for what is none.
 pub(super) fn parsed_subject(certificate: &CertificateDer<'_>) -> Option<Subject> {
     X509Certificate::from_der(certificate).ok().map(|(_, it)| subject_of(&it))
-}
-
-pub(super) fn fingerprint(certificate: &CertificateDer<'_>) -> String {
-    digest(&SHA256, certificate).as_ref().iter().map(|it| format!("{it:02x}")).collect()
-}
-
-fn issuer_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
-    certificate.extensions().iter().find_map(|it| match it.parsed_extension() {
-        ParsedExtension::AuthorityKeyIdentifier(id) => id.key_identifier.as_ref().map(|it| it.0),
-        _ => None,
-    })
-}
-
-pub(super) fn own_key<'a>(certificate: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
-    certificate.extensions().iter().find_map(|it| match it.parsed_extension() {
-        ParsedExtension::SubjectKeyIdentifier(id) => Some(id.0),
-        _ => None,
-    })
 }
 
 fn subject_of(certificate: &X509Certificate<'_>) -> Subject {
@@ -218,23 +137,17 @@ fn address(octets: &[u8]) -> Option<IpAddr> {
     <[u8; 4]>::try_from(octets).map(IpAddr::from).ok().or_else(|| <[u8; 16]>::try_from(octets).map(IpAddr::from).ok())
 }
 
-/// Upstream's place for a user's uid in a certificate's subject.
-const UID: &str = "1.3.6.1.4.1.57683.2";
-
-/// The user a client certificate names with its common name, and the groups with its organizations. One that names several
-/// uids names nobody.
-pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<Proven> {
-    let fingerprint = fingerprint(certificate);
-    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let subject = certificate.subject();
-    let user = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-    let groups = subject.iter_organization().filter_map(|it| it.as_str().ok()).map(str::to_owned).collect();
-    let uids = subject.iter_attributes().filter(|it| it.attr_type().to_id_string() == UID);
-    let uids: Vec<&str> = uids.map(x509_parser::x509::AttributeTypeAndValue::as_str).collect::<Result<_, _>>().ok()?;
-    let uid = match *uids {
-        [] => String::new(),
-        [uid] if !uid.is_empty() => uid.to_owned(),
-        _ => return None,
-    };
-    Some(Proven { user, uid, groups, fingerprint })
+/// A certificate that `issuer` signs; `bridge` is shown after it, as PEM.
+pub(super) fn leaf(
+    (issuer, bridge): (&Issuer<'_, KeyPair>, &str),
+    subject: &Subject,
+    now: SystemTime,
+    lifetime: Duration,
+) -> Result<Credential, Error> {
+    let failed = |it| Error::Issue(subject.common_name.clone(), it);
+    let mut params = subject.params().map_err(failed)?;
+    set_lifetime(&mut params, now, lifetime);
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let certificate = params.signed_by(&key, issuer).map_err(failed)?;
+    Ok(Credential { certificate: certificate.pem() + bridge, key: key.serialize_pem() })
 }

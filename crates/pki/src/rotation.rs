@@ -13,18 +13,18 @@
 //! the new authority signed by the old one, so that who knows only the old one believes it, too.
 
 use std::{
-    fs::{self, File},
-    io::ErrorKind,
+    fs,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{Credential, Error, TOKEN_KEY, TokenKey, files, issue, trust::Trust};
-
-const NEXT: &str = "ca-next";
-const OLD: &str = "ca-old.crt";
-const BRIDGE: &str = "ca-bridge.crt";
-const OLD_TOKEN_KEY: &str = "sa-old.pub";
+use crate::{
+    Credential, Error, TokenKey, certificate,
+    files::{self, TOKEN_KEY},
+    folder::{BRIDGE, NEXT, OLD, OLD_TOKEN_KEY, finish, forget_authority, remove, sync},
+    issue::{self, LEAF_LIFETIME},
+    trust::Trust,
+};
 
 /// What there is to a folder's authority and key of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub fn begin_authority(dir: &Path, now: SystemTime) -> Result<bool, Error> {
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (next, bridge) = issue::next_authority(&format!("corten-ca@{seconds}"), &trust.issuer, now)?;
     files::store_key(dir, NEXT, &next.key)?;
-    let serves = issue::lifetime(&trust.certificate).is_some_and(|(start, end)| start <= now && now < end);
+    let serves = certificate::lifetime(&trust.certificate).is_some_and(|(start, end)| start <= now && now < end);
     if serves {
         files::write(&dir.join(BRIDGE), bridge.as_bytes(), 0o644)?;
         files::write(&dir.join(OLD), trust.pem.as_bytes(), 0o644)?;
@@ -65,17 +65,6 @@ pub fn begin_authority(dir: &Path, now: SystemTime) -> Result<bool, Error> {
     files::write(&dir.join(format!("{NEXT}.crt")), next.certificate.as_bytes(), 0o644)?;
     finish(dir)?;
     Ok(true)
-}
-
-/// What was decided is done. Others may do so at the same time.
-pub(super) fn finish(dir: &Path) -> Result<(), Error> {
-    let next = |extension: &str| dir.join(format!("{NEXT}.{extension}"));
-    if !next("crt").exists() {
-        return Ok(());
-    }
-    replace(&next("key"), &dir.join("ca.key"))?;
-    replace(&next("crt"), &dir.join("ca.crt"))?;
-    sync(dir)
 }
 
 /// Trusts the authority of before no more. `false` where there is none.
@@ -86,18 +75,6 @@ pub fn drop_authority(dir: &Path) -> Result<bool, Error> {
     let has_old = Trust::load(dir)?.old.is_some();
     forget_authority(dir)?;
     Ok(has_old)
-}
-
-pub(super) fn forget_authority(dir: &Path) -> Result<(), Error> {
-    remove(&dir.join(OLD))?;
-    remove(&dir.join(BRIDGE))?;
-    sync(dir)
-}
-
-/// The certificate of the authority of before, and its bridge to the one of now.
-pub(super) fn old_authority(dir: &Path) -> Result<Option<(String, String)>, Error> {
-    let (old, bridge) = (files::read(&dir.join(OLD))?, files::read(&dir.join(BRIDGE))?);
-    Ok(old.zip(bridge))
 }
 
 /// Puts a new key into the place of the one that signs tokens, whose public half stays until [`drop_token_key`]. `false` where
@@ -127,13 +104,6 @@ pub fn drop_token_key(dir: &Path) -> Result<bool, Error> {
     Ok(has_old)
 }
 
-pub(super) fn old_token_key(dir: &Path) -> Result<Option<TokenKey>, Error> {
-    let path = dir.join(OLD_TOKEN_KEY);
-    let malformed =
-        |it: Error| Error::Malformed { path: path.clone(), why: format!("{it}; remove it to trust that key no more") };
-    files::read(&path)?.map(|it| TokenKey::from_public_pem(&it).map_err(malformed)).transpose()
-}
-
 /// Issues a kept certificate anew, under the names it has. `false` where there is none of that name.
 ///
 /// # Errors
@@ -142,9 +112,10 @@ pub fn renew(dir: &Path, name: &str, now: SystemTime) -> Result<bool, Error> {
     let trust = Trust::load(dir)?;
     let Some(stored) = files::load(dir, name)? else { return Ok(false) };
     let malformed = |why| Error::Malformed { path: dir.join(format!("{name}.crt")), why };
-    let subject = issue::certificate_of(&stored).and_then(|it| issue::parsed_subject(&it).ok_or("no subject".into()));
+    let subject =
+        certificate::certificate_of(&stored).and_then(|it| issue::parsed_subject(&it).ok_or("no subject".into()));
     let subject = subject.map_err(malformed)?;
-    files::store(dir, name, &issue::leaf(&trust, &subject, now, super::LEAF_LIFETIME)?)?;
+    files::store(dir, name, &trust.issue(&subject, now, LEAF_LIFETIME)?)?;
     Ok(true)
 }
 
@@ -173,36 +144,18 @@ pub fn list(dir: &Path, kubelet: &Path) -> Result<Vec<Listed>, Error> {
     paths.push(kubelet.to_owned());
     let listed = |path: &PathBuf| {
         let credential = Credential { certificate: files::read(path).ok()??, key: String::new() };
-        let certificate = issue::certificate_of(&credential).ok()?;
-        let (start, end) = issue::lifetime(&certificate)?;
+        let certificate = certificate::certificate_of(&credential).ok()?;
+        let (start, end) = certificate::lifetime(&certificate)?;
         let name = path.file_stem()?.to_string_lossy().into_owned();
         let is_authority = name == "ca" || name == "ca-old";
-        let is_old = || trust.old.as_ref().is_some_and(|it| issue::is_signed_by(&certificate, &it.certificate));
+        let is_old = || trust.old.as_ref().is_some_and(|it| certificate::is_signed_by(&certificate, &it.certificate));
         let signer = match () {
             () if is_authority => "",
-            () if issue::is_signed_by(&certificate, &trust.certificate) => "ca",
+            () if certificate::is_signed_by(&certificate, &trust.certificate) => "ca",
             () if is_old() => "ca-old",
             () => "unknown",
         };
         Some(Listed { name, is_authority, start, end, signer })
     };
     Ok(paths.iter().filter_map(listed).collect())
-}
-
-fn replace(from: &Path, to: &Path) -> Result<(), Error> {
-    match fs::rename(from, to) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::failed("replace", to)(error)),
-        _ => Ok(()),
-    }
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(files::failed("remove", path)(error)),
-        _ => Ok(()),
-    }
-}
-
-fn sync(dir: &Path) -> Result<(), Error> {
-    File::open(dir).and_then(|it| it.sync_all()).map_err(files::failed("sync", dir))
 }

@@ -11,7 +11,7 @@ use rustls_pki_types::{SubjectPublicKeyInfoDer, pem::PemObject};
 use serde_json::{Value, json};
 use x509_parser::{prelude::FromDer, x509::SubjectPublicKeyInfo};
 
-use super::{Error, issue};
+use crate::{Error, certificate};
 
 /// The first byte of an uncompressed point: two coordinates of 32 bytes follow.
 const COORDINATE_BYTES: usize = 32;
@@ -50,7 +50,7 @@ impl TokenKey {
     }
 
     pub(super) fn public_pem(&self) -> String {
-        issue::pem("PUBLIC KEY", &self.public)
+        certificate::pem("PUBLIC KEY", &self.public)
     }
 
     fn point(&self) -> Option<&[u8]> {

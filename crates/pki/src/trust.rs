@@ -1,13 +1,26 @@
 //! What the cluster signs with, and what it trusts. While the authority or the key of tokens is replaced, that of before is
 //! trusted beside the new one.
 
-use std::{path::Path, sync::Arc, time::SystemTime};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use rcgen::{Issuer, KeyPair};
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 
-use super::{Credential, Error, NEW_AUTHORITY, TOKEN_KEY, TokenKey, files, issue, rotation, tls};
+use crate::{
+    Credential, Error, TokenKey, certificate,
+    files::{self, TOKEN_KEY},
+    folder,
+    issue::{self, Subject},
+};
+
+/// What can be done about an authority that cannot be read.
+const NEW_AUTHORITY: &str = "put ca.crt and ca.key back, or remove both to begin with a new authority, which no kubeconfig \
+                             and no token of before is valid with";
 
 /// One state of the folder.
 pub(super) struct Trust {
@@ -44,7 +57,7 @@ impl TokenKeys {
 impl Trust {
     /// Reads the folder, and makes what is not there; says whether the authority is new.
     pub(super) fn load_or_create(dir: &Path, now: SystemTime) -> Result<(Self, bool), Error> {
-        rotation::finish(dir)?;
+        folder::finish(dir)?;
         let stored = files::load_authority(dir, "ca")?;
         let is_new = stored.is_none();
         let credential = match stored {
@@ -57,7 +70,7 @@ impl Trust {
         let this = Self::of(&credential, token_keys(dir)?, &dir.join("ca.crt"))?;
         if is_new {
             files::store(dir, "ca", &credential)?;
-            rotation::forget_authority(dir)?;
+            folder::forget_authority(dir)?;
             return Ok((this, true));
         }
         Ok((Self { old: old(dir, &this)?, ..this }, false))
@@ -65,7 +78,7 @@ impl Trust {
 
     /// Reads the folder of a cluster that is there.
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
-        rotation::finish(dir)?;
+        folder::finish(dir)?;
         let path = dir.join("ca.crt");
         let missing = || Error::Malformed { path: path.clone(), why: format!("it is not there; {NEW_AUTHORITY}") };
         let credential = files::load_authority(dir, "ca")?.ok_or_else(missing)?;
@@ -76,11 +89,11 @@ impl Trust {
     pub(super) fn of(credential: &Credential, token_keys: TokenKeys, path: &Path) -> Result<Self, Error> {
         let malformed =
             |why: String| Error::Malformed { path: path.to_owned(), why: format!("{why}; {NEW_AUTHORITY}") };
-        let certificate = issue::certificate_of(credential).map_err(malformed)?;
+        let certificate = certificate::certificate_of(credential).map_err(malformed)?;
         let of_key =
             |why: String| Error::Malformed { path: path.with_extension("key"), why: format!("{why}; {NEW_AUTHORITY}") };
         let key = KeyPair::from_pem(&credential.key).map_err(|it| of_key(it.to_string()))?;
-        if !issue::belongs(&certificate, &key) {
+        if !certificate::belongs(&certificate, &key) {
             return Err(malformed("the key does not belong to the certificate".into()));
         }
         let issuer = Issuer::from_ca_cert_der(&certificate, key).map_err(|it| malformed(it.to_string()))?;
@@ -97,11 +110,23 @@ impl Trust {
         self.old.as_ref().map_or("", |it| &it.bridge)
     }
 
+    /// With all that must be shown beside it.
+    pub(super) fn issue(&self, subject: &Subject, now: SystemTime, lifetime: Duration) -> Result<Credential, Error> {
+        issue::leaf((&self.issuer, self.bridge()), subject, now, lifetime)
+    }
+
+    /// The same certificate with what must be shown beside it now.
+    pub(super) fn with_bridge(&self, stored: &Credential) -> Option<Credential> {
+        let certificate = certificate::certificate_of(stored).ok()?;
+        let pem = certificate::pem("CERTIFICATE", &certificate);
+        Some(Credential { certificate: pem + self.bridge(), key: stored.key.clone() })
+    }
+
     pub(super) fn roots(&self) -> Result<RootCertStore, Error> {
         let mut roots = RootCertStore::empty();
         let old = self.old.as_ref().map(|it| &it.certificate);
         for certificate in [Some(&self.certificate), old].into_iter().flatten() {
-            roots.add(certificate.clone()).map_err(tls::failed)?;
+            roots.add(certificate.clone()).map_err(Error::of_tls)?;
         }
         Ok(roots)
     }
@@ -123,19 +148,19 @@ fn token_keys(dir: &Path) -> Result<TokenKeys, Error> {
     };
     let pem = files::load_key(dir, TOKEN_KEY)?.ok_or_else(|| malformed("it is not there".into()))?;
     let signing = Arc::new(TokenKey::from_pem(&pem).map_err(|it| malformed(it.to_string()))?);
-    let old = rotation::old_token_key(dir)?.filter(|it| it.id() != signing.id());
+    let old = folder::old_token_key(dir)?.filter(|it| it.id() != signing.id());
     Ok(TokenKeys { signing, old: old.map(Arc::new) })
 }
 
 /// The authority of before, where the one of now follows it: what an interrupted beginning left is none.
 fn old(dir: &Path, now: &Trust) -> Result<Option<Old>, Error> {
-    let Some((pem, bridge)) = rotation::old_authority(dir)? else { return Ok(None) };
-    let of = |pem: &str| issue::certificate_of(&Credential { certificate: pem.to_owned(), key: String::new() });
+    let Some((pem, bridge)) = folder::old_authority(dir)? else { return Ok(None) };
+    let of = |pem: &str| certificate::certificate_of(&Credential { certificate: pem.to_owned(), key: String::new() });
     let malformed = |why| Error::Malformed {
         path: dir.join("ca-old.crt"),
         why: format!("{why}; remove it to trust the authority of before no more"),
     };
     let (certificate, bridged) = (of(&pem).map_err(malformed)?, of(&bridge).map_err(malformed)?);
-    let follows = issue::is_signed_by(&bridged, &certificate) && issue::belongs(&bridged, now.issuer.key());
+    let follows = certificate::is_signed_by(&bridged, &certificate) && certificate::belongs(&bridged, now.issuer.key());
     Ok(follows.then_some(Old { certificate, pem, bridge }))
 }

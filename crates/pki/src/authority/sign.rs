@@ -21,7 +21,8 @@ use x509_parser::{
     prelude::{FromDer, X509Certificate},
 };
 
-use super::{Authority, der, profile};
+use super::{Authority, profile};
+use crate::{certificate, der};
 
 /// Upstream's default for how long a certificate lasts, and the least that can be asked for.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -76,11 +77,11 @@ impl Authority {
             subject: request.certification_request_info.subject.as_raw(),
             key: request.certification_request_info.subject_pki.raw,
             alternative_names: names.raw,
-            authority_key: super::issue::own_key(&authority),
+            authority_key: certificate::own_key(&authority),
             usages,
         };
         let signed = body.signed(&trust.issuer)?;
-        Ok(super::issue::pem("CERTIFICATE", &signed) + trust.bridge())
+        Ok(certificate::pem("CERTIFICATE", &signed) + trust.bridge())
     }
 }
 

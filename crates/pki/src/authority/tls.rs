@@ -25,22 +25,8 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
 
-use super::{Authority, Credential, Error, Kept, issue, trust::Trust};
-
-/// Who a client certificate says its holder is; proven.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proven {
-    pub user: String,
-    /// Empty where the certificate names none.
-    pub uid: String,
-    pub groups: Vec<String>,
-    /// The certificate's SHA-256 in hexadecimal digits: names the credential in audit records.
-    pub fingerprint: String,
-}
-
-pub(super) fn failed(error: impl std::fmt::Display) -> Error {
-    Error::Tls(error.to_string())
-}
+use super::{Authority, Kept};
+use crate::{Credential, Error, Proven, certificate, trust::Trust};
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
@@ -49,14 +35,14 @@ fn provider() -> Arc<CryptoProvider> {
 /// A credential as TLS shows it.
 pub(super) fn certified_key(credential: &Credential) -> Result<CertifiedKey, Error> {
     let (chain, key) = parsed(credential)?;
-    let key = provider().key_provider.load_private_key(key).map_err(failed)?;
+    let key = provider().key_provider.load_private_key(key).map_err(Error::of_tls)?;
     Ok(CertifiedKey::new(chain, key))
 }
 
 fn parsed(credential: &Credential) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
     let chain = CertificateDer::pem_slice_iter(credential.certificate.as_bytes()).collect::<Result<_, _>>();
-    let key = PrivateKeyDer::from_pem_slice(credential.key.as_bytes()).map_err(failed)?;
-    Ok((chain.map_err(failed)?, key))
+    let key = PrivateKeyDer::from_pem_slice(credential.key.as_bytes()).map_err(Error::of_tls)?;
+    Ok((chain.map_err(Error::of_tls)?, key))
 }
 
 impl Authority {
@@ -70,7 +56,7 @@ impl Authority {
         let asking = AskForCertificate { provider: provider.clone(), hints: self.hints()? };
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(failed)?
+            .map_err(Error::of_tls)?
             .with_client_cert_verifier(Arc::new(asking))
             .with_cert_resolver(kept.clone());
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -88,7 +74,7 @@ impl Authority {
     pub fn client_config(&self, kept: &Arc<Kept>) -> Result<Arc<ClientConfig>, Error> {
         let config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13, &TLS12])
-            .map_err(failed)?
+            .map_err(Error::of_tls)?
             .dangerous()
             .with_custom_certificate_verifier(self.servers.clone())
             .with_client_cert_resolver(kept.clone());
@@ -104,7 +90,7 @@ impl Authority {
     /// # Errors
     /// Why the certificate proves nothing.
     pub fn verify_client(&self, chain: &[CertificateDer<'_>]) -> Result<Proven, Error> {
-        let (leaf, intermediates) = chain.split_first().ok_or_else(|| failed("no certificate"))?;
+        let (leaf, intermediates) = chain.split_first().ok_or_else(|| Error::of_tls("no certificate"))?;
         if let Some((proven, is_old)) = self.known.get(leaf, self.now()) {
             if is_old {
                 self.note_old_certificate(&proven.user);
@@ -113,14 +99,14 @@ impl Authority {
         }
         let trust = self.trust();
         let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trust.roots()?), provider());
-        let verifier = verifier.build().map_err(failed)?;
-        verifier.verify_client_cert(leaf, intermediates, self.unix_time()).map_err(failed)?;
-        let proven = issue::user_of(leaf).ok_or_else(|| failed("the certificate has no common name"))?;
-        let is_old = trust.old.is_some() && !issue::is_signed_by(leaf, &trust.certificate);
+        let verifier = verifier.build().map_err(Error::of_tls)?;
+        verifier.verify_client_cert(leaf, intermediates, self.unix_time()).map_err(Error::of_tls)?;
+        let proven = certificate::user_of(leaf).ok_or_else(|| Error::of_tls("the certificate has no common name"))?;
+        let is_old = trust.old.is_some() && !certificate::is_signed_by(leaf, &trust.certificate);
         if is_old {
             self.note_old_certificate(&proven.user);
         }
-        self.known.add(leaf, &proven, is_old, issue::end_of(leaf));
+        self.known.add(leaf, &proven, is_old, certificate::end_of(leaf));
         // Where the authority was replaced meanwhile, `reload` may have forgotten what is known before this was added.
         if !Arc::ptr_eq(&trust, &self.trust()) {
             self.known.clear();
@@ -144,7 +130,7 @@ impl Servers {
     }
 
     fn verifier(trust: &Trust) -> Result<Arc<WebPkiServerVerifier>, Error> {
-        WebPkiServerVerifier::builder_with_provider(Arc::new(trust.roots()?), provider()).build().map_err(failed)
+        WebPkiServerVerifier::builder_with_provider(Arc::new(trust.roots()?), provider()).build().map_err(Error::of_tls)
     }
 }
 
@@ -229,7 +215,8 @@ impl Known {
 pub fn unverified_client_config(own: Option<&Arc<Kept>>) -> Result<Arc<ClientConfig>, Error> {
     let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13, &TLS12]);
-    let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)));
+    let builder =
+        builder.map_err(Error::of_tls)?.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)));
     let mut config = match own {
         Some(own) => builder.with_client_cert_resolver(own.clone()),
         None => builder.with_no_client_auth(),

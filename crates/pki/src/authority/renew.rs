@@ -13,7 +13,11 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use super::{Authority, Credential, Error, RENEW_BEFORE, Subject, files, issue, tls};
+use super::{Authority, tls};
+use crate::{Credential, Error, Subject, certificate, files, issue};
+
+/// A certificate that ends sooner than this is issued anew.
+const RENEW_BEFORE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// How often to look whether something is due.
 pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
@@ -76,7 +80,7 @@ impl ResolvesClientCert for Kept {
 
 /// Is the end near: within a month, or a fifth of a life that is short? Or was it made while the clock was ahead?
 pub(super) fn is_due(credential: &Credential, now: SystemTime) -> bool {
-    let Some((start, end)) = issue::lifetime_of(credential) else { return true };
+    let Some((start, end)) = certificate::lifetime_of(credential) else { return true };
     let life = end.duration_since(start).unwrap_or_default();
     now < start || now + RENEW_BEFORE.min(life / 5) >= end
 }
@@ -138,6 +142,6 @@ impl Authority {
     fn still_good(&self, stored: Credential, subject: &Subject) -> Option<Credential> {
         let trust = self.trust();
         let serves = issue::still_serves(&stored, subject, &trust.certificate) && !is_due(&stored, self.now());
-        serves.then(|| issue::with_bridge(&stored, &trust)).flatten()
+        serves.then(|| trust.with_bridge(&stored)).flatten()
     }
 }

@@ -10,7 +10,8 @@ use std::{
 use corten_meta::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{Authority, Error, files, issue, trust::Trust};
+use super::Authority;
+use crate::{Error, TokenKey, certificate, files, trust::Trust};
 
 const FILE: &str = "in-use.json";
 /// So many users are remembered by name, of each kind.
@@ -50,10 +51,10 @@ impl InUse {
     }
 
     fn of(trust: &Trust) -> Self {
-        let id = |it: &super::TokenKey| it.id().to_owned();
+        let id = |it: &TokenKey| it.id().to_owned();
         Self {
-            authority: issue::fingerprint(&trust.certificate),
-            old_authority: trust.old.as_ref().map(|it| issue::fingerprint(&it.certificate)),
+            authority: certificate::fingerprint(&trust.certificate),
+            old_authority: trust.old.as_ref().map(|it| certificate::fingerprint(&it.certificate)),
             token_key: id(&trust.token_keys.signing),
             old_token_key: trust.token_keys.old.as_deref().map(id),
             ..Self::default()

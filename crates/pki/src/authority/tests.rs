@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::*;
+use crate::{files::TOKEN_KEY, issue::CA_LIFETIME, rotation};
 
 fn read(dir: &Path, name: &str) -> String {
     std::fs::read_to_string(dir.join(name)).expect("the file is there")
@@ -208,7 +209,7 @@ fn a_damaged_file_is_named_or_made_anew() {
 #[test]
 fn client_certificates_prove_who_they_name() {
     let authority = Authority::in_memory().expect("a new authority");
-    let chain = |it: &Credential| vec![issue::certificate_of(it).expect("a certificate")];
+    let chain = |it: &Credential| vec![certificate::certificate_of(it).expect("a certificate")];
     let jane = authority.issue_client("jane", &["dev"]).expect("a credential");
     for _ in 0..2 {
         let proven = authority.verify_client(&chain(&jane)).expect("it is ours");
@@ -226,7 +227,7 @@ fn client_certificates_prove_who_they_name() {
 fn a_certificate_that_is_remembered_ends_when_it_ends() {
     let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
     let jane = authority.issue_client("jane", &[]).expect("a credential");
-    let chain = [issue::certificate_of(&jane).expect("a certificate")];
+    let chain = [certificate::certificate_of(&jane).expect("a certificate")];
     let start = *clock.lock();
     for (after, is_good) in [(Duration::ZERO, true), (8 * HOUR, true), (9 * HOUR + SECOND, false), (10 * HOUR, false)] {
         *clock.lock() = start + after;
@@ -250,7 +251,7 @@ async fn handshake(
     let mut config = match credential {
         None => config.with_no_client_auth(),
         Some(it) => {
-            let chain = vec![issue::certificate_of(it).expect("a certificate")];
+            let chain = vec![certificate::certificate_of(it).expect("a certificate")];
             let key = PrivateKeyDer::from_pem_slice(it.key.as_bytes()).expect("a key");
             config.with_client_auth_cert(chain, key).expect("a key for its certificate")
         }
@@ -333,18 +334,18 @@ fn a_signed_certificate_proves_what_was_asked_for() {
     let pem =
         sign(&authority, &request, signer, &["client auth", "digital signature"], Some(900)).expect("a certificate");
     let issued = Credential { certificate: pem, key: String::new() };
-    let chain = vec![issue::certificate_of(&issued).expect("a certificate")];
+    let chain = vec![certificate::certificate_of(&issued).expect("a certificate")];
     let proven = authority.verify_client(&chain).expect("it is ours");
     let groups = ["dev".to_owned(), "ops".to_owned()];
     assert_eq!((&*proven.user, &*proven.uid, &*proven.groups), ("jane", "u-1", &groups[..]));
-    let (start, end) = issue::lifetime_of(&issued).expect("it has a life");
+    let (start, end) = certificate::lifetime_of(&issued).expect("it has a life");
     assert_eq!(end.duration_since(start).expect("forwards"), Duration::from_secs(900 + 300));
 
     // Another name under the same signature.
     let der = x509_parser::pem::parse_x509_pem(request.as_bytes()).expect("PEM").1.contents;
     let at = der.windows(4).position(|it| it == b"jane").expect("the name");
     let forged = [&der[..at], b"root", &der[at + 4..]].concat();
-    let forged = issue::pem("CERTIFICATE REQUEST", &CertificateDer::from(forged));
+    let forged = certificate::pem("CERTIFICATE REQUEST", &CertificateDer::from(forged));
     let refused = sign(&authority, &forged, signer, &["client auth"], None);
     assert_eq!(refused, Err("unable to verify certificate request signature".to_owned()));
 }
@@ -385,7 +386,8 @@ fn signers_have_their_rules() {
         let found = sign(&authority, &request(subject, names), &format!("kubernetes.io/{signer}"), usages, None);
         assert_eq!(found.as_ref().err().map(String::as_str), expected, "{signer} {usages:?}");
         let Ok(pem) = found else { continue };
-        let der = issue::certificate_of(&Credential { certificate: pem, key: String::new() }).expect("a certificate");
+        let der =
+            certificate::certificate_of(&Credential { certificate: pem, key: String::new() }).expect("a certificate");
         let (_, parsed) = x509_parser::parse_x509_certificate(&der).expect("it is well formed");
         assert!(!parsed.is_ca());
         let alternatives =
@@ -400,17 +402,17 @@ fn names_that_cannot_be_read_or_are_there_twice_are_not_signed() {
     use rcgen::DnType;
     let authority = Authority::in_memory().expect("an authority");
     let names =
-        |content: &[u8]| rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], super::der::tlv(0x30, content));
-    let cluster = super::der::tlv(0x82, b"kubernetes.default.svc");
+        |content: &[u8]| rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], crate::der::tlv(0x30, content));
+    let cluster = crate::der::tlv(0x82, b"kubernetes.default.svc");
     for (first, second, expected) in [
         (&["n1"][..], Some(cluster.clone()), "certificate request contains duplicate requested extensions"),
         (
             &[],
-            Some([super::der::tlv(0x82, b"n1"), super::der::tlv(0x88, &[42, 3])].concat()),
+            Some([crate::der::tlv(0x82, b"n1"), crate::der::tlv(0x88, &[42, 3])].concat()),
             "only DNS, Email, IP and",
         ),
-        (&[], Some(super::der::tlv(0x87, &[10, 0, 0])), "x509: cannot parse IP address of length 3"),
-        (&[], Some(super::der::tlv(0x82, &[0xff, 0xfe])), "only DNS, Email, IP and"),
+        (&[], Some(crate::der::tlv(0x87, &[10, 0, 0])), "x509: cannot parse IP address of length 3"),
+        (&[], Some(crate::der::tlv(0x82, &[0xff, 0xfe])), "only DNS, Email, IP and"),
     ] {
         for (signer, organization, usages) in [
             ("kubelet-serving", "system:nodes", ["digital signature", "server auth"]),

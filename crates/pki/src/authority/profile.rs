@@ -2,10 +2,8 @@
 
 use x509_parser::certification_request::X509CertificationRequest;
 
-use super::{
-    der,
-    sign::{Names, SigningRequest},
-};
+use super::sign::{Names, SigningRequest};
+use crate::der;
 
 const NODE: &str = "system:node:";
 const NODES: &str = "system:nodes";

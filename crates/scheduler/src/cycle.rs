@@ -10,7 +10,8 @@ use std::{
 
 use crate::{
     PLUGINS, PodInfo, Snapshot,
-    framework::{Among, Normalize, Reason, SCORE_MAX, Score},
+    among::Among,
+    framework::{Normalize, Reason, SCORE_MAX, Score},
     snapshot::Row,
 };
 

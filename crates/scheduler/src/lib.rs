@@ -4,11 +4,14 @@
 //! queue and the columns of the [`Snapshot`]; pods are placed on [`Event::Tick`], which the mind asks for with
 //! [`Effect::WakeAt`]. So whoever feeds it first tells all it knows (the initial lists), then ticks.
 
+mod among;
 mod cycle;
 mod entry;
 mod event;
 mod framework;
+mod placement;
 mod plugins;
+mod pod_info;
 mod queue;
 mod report;
 mod requests;
@@ -27,8 +30,9 @@ use std::{
 use corten_meta::{Key, Time};
 
 pub use event::{Effect, Event};
-pub use framework::{Plugin, PodInfo};
+pub use framework::Plugin;
 pub use plugins::PLUGINS;
+pub use pod_info::PodInfo;
 pub use seen::{Node, Pod};
 pub use snapshot::Snapshot;
 

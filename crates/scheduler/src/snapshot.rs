@@ -6,7 +6,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use corten_meta::Key;
 
-use crate::{Node, PodInfo, plugins::node_ports::HostPort, requests::Amounts, seen::Taint};
+use crate::{
+    Node,
+    pod_info::{HostPort, PodInfo},
+    requests::Amounts,
+    seen::Taint,
+};
 
 /// See the module's documentation.
 #[derive(Default)]

@@ -2,17 +2,17 @@
 
 mod balanced_allocation;
 mod dynamic_resources;
-pub(crate) mod inter_pod_affinity;
+mod inter_pod_affinity;
 mod least_allocated;
 mod node_affinity;
 mod node_name;
-pub(crate) mod node_ports;
+mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
-pub(crate) mod pod_topology_spread;
+mod pod_topology_spread;
 mod scheduling_gates;
 mod taint_toleration;
-pub(crate) mod volume_binding;
+mod volume_binding;
 
 use crate::Plugin;
 

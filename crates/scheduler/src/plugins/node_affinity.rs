@@ -1,14 +1,11 @@
 //! A pod runs where its `nodeSelector` and required node affinity allow, and rather where its preferences are met.
 
-use std::collections::BTreeMap;
-
-use corten_api::scheduling::{node_field, requirement_holds, term_matches};
 use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
     framework::{Gap, Normalize, Reason, Score},
-    seen::{NodeSelectorRequirement, NodeSelectorTerm},
+    placement::{allows, is_required, matches, unselected},
     snapshot::Row,
 };
 
@@ -28,21 +25,6 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
     }
 }
 
-/// Do the pod's selector and its required affinity allow the node?
-pub(super) fn allows(pod: &PodInfo, row: &Row<'_>) -> bool {
-    unselected(pod, row).next().is_none() && is_required(pod, row)
-}
-
-/// The labels of the node selector that the node has not.
-fn unselected<'p>(pod: &'p PodInfo, row: &Row<'_>) -> impl Iterator<Item = &'p (String, String)> {
-    pod.node_selector.iter().filter(|(key, value)| row.labels.get(key) != Some(value))
-}
-
-fn is_required(pod: &PodInfo, row: &Row<'_>) -> bool {
-    let mut required = pod.affinity.required.iter();
-    required.all(|it| it.node_selector_terms.iter().any(|it| matches(it, row)))
-}
-
 fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
     let n_missing = unselected(pod, row).count() + usize::from(!is_required(pod, row));
     i64::try_from(n_missing).unwrap_or(i64::MAX)
@@ -56,18 +38,4 @@ fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
 
 fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     pod.affinity.preferred.iter().filter(|it| matches(&it.preference, row)).map(|it| it.weight).sum()
-}
-
-fn matches(term: &NodeSelectorTerm, row: &Row<'_>) -> bool {
-    let labels = term.match_expressions.iter().map(|it| holds(it, label(row.labels, &it.key)));
-    let fields = term.match_fields.iter().map(|it| holds(it, node_field(&it.key, row.name)));
-    term_matches(labels.chain(fields))
-}
-
-fn label<'a>(labels: &'a BTreeMap<String, String>, key: &str) -> Option<&'a str> {
-    labels.get(key).map(String::as_str)
-}
-
-fn holds(requirement: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    requirement_holds(&requirement.operator, requirement.values.iter().map(|it| &**it), value)
 }

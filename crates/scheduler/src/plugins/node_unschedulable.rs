@@ -2,10 +2,10 @@
 
 use corten_reconcile::Actor;
 
-use super::taint_toleration::tolerates;
 use crate::{
     Plugin, PodInfo,
     framework::{Gap, Reason},
+    placement::tolerates,
     snapshot::Row,
 };
 

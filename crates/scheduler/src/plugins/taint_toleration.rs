@@ -1,12 +1,11 @@
 //! Taints keep pods away that do not tolerate them: `NoSchedule` and `NoExecute` strictly, `PreferNoSchedule` by score.
 
-use corten_api::scheduling;
 use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
     framework::{Gap, Normalize, Reason, Score},
-    seen::{Taint, Toleration},
+    placement::{tolerates, untolerated},
     snapshot::Row,
 };
 
@@ -26,12 +25,6 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
     }
 }
 
-/// The taints that keep the pod off the node.
-pub(super) fn untolerated<'r>(pod: &PodInfo, row: &Row<'r>) -> impl Iterator<Item = &'r Taint> {
-    let strict = row.taints.iter().filter(|it| matches!(&*it.effect, "NoSchedule" | "NoExecute"));
-    strict.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect))
-}
-
 fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
     i64::try_from(untolerated(pod, row).count()).unwrap_or(i64::MAX)
 }
@@ -48,11 +41,4 @@ fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     let preferences = row.taints.iter().filter(|it| it.effect == "PreferNoSchedule");
     let count = preferences.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect)).count();
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-pub(super) fn tolerates(tolerations: &[Toleration], key: &str, value: &str, effect: &str) -> bool {
-    tolerations.iter().any(|it| {
-        let of = scheduling::Toleration { key: &it.key, operator: &it.operator, value: &it.value, effect: &it.effect };
-        of.tolerates(scheduling::Taint { key, value, effect })
-    })
 }

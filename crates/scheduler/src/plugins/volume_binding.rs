@@ -5,7 +5,7 @@
 
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo, seen::PodSpec};
+use crate::{Plugin, PodInfo, pod_info::Claim};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "VolumeBinding",
@@ -14,30 +14,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
     wait: "VolumeBinding",
     ..Plugin::NONE
 };
-
-/// A PersistentVolumeClaim a pod needs, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
-    Named(String),
-    /// To be made for the pod alone, from a volume's `ephemeral` template.
-    Ephemeral(String),
-}
-
-impl Claim {
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Named(name) | Self::Ephemeral(name) => name,
-        }
-    }
-}
-
-pub(crate) fn claims(pod: &str, spec: &PodSpec) -> Vec<Claim> {
-    let claim = |it: &crate::seen::Volume| {
-        let named = it.persistent_volume_claim.as_ref().map(|claim| Claim::Named(claim.claim_name.clone()));
-        named.or_else(|| it.ephemeral.as_ref().map(|_| Claim::Ephemeral(format!("{pod}-{}", it.name))))
-    };
-    spec.volumes.iter().filter_map(claim).collect()
-}
 
 fn pre_filter(pod: &PodInfo) -> Option<String> {
     pod.claims.first().map(|it| match it {

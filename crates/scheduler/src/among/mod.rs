@@ -1,0 +1,21 @@
+//! What of all that runs in the cluster bears on one pod.
+
+mod domains;
+mod neighbours;
+
+use crate::{PodInfo, Snapshot};
+
+pub(crate) use domains::Domains;
+pub(crate) use neighbours::{Counts, Neighbours, pair};
+
+/// What of all that runs in the cluster bears on one pod. Worked out once for each try.
+pub(crate) struct Among<'a> {
+    pub(crate) affinity: Neighbours<'a>,
+    pub(crate) spread: Vec<Domains<'a>>,
+}
+
+impl<'a> Among<'a> {
+    pub(crate) fn of(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Self {
+        Self { affinity: neighbours::neighbours(pod, snapshot), spread: domains::domains(pod, snapshot) }
+    }
+}

@@ -5,7 +5,7 @@ use corten_cacher::body::Response;
 use crate::{
     context::Context,
     filters::{
-        audit, authenticate, authorize, catch_panic, cross_site, deadline, impersonate, measure,
+        audit, authenticate, authorize, catch_panic, cross_site, deadline, impersonate, indent, measure,
         next::{Link, Rest},
         request_info,
     },
@@ -15,6 +15,7 @@ use crate::{
 pub const CHAIN: &[Link] = &[
     Link { name: "catch_panic", filter: |ctx, rest| Box::pin(catch_panic::filter(ctx, rest)) },
     Link { name: "request_info", filter: |ctx, rest| Box::pin(request_info::filter(ctx, rest)) },
+    Link { name: "indent", filter: |ctx, rest| Box::pin(indent::filter(ctx, rest)) },
     Link { name: "measure", filter: |ctx, rest| Box::pin(measure::filter(ctx, rest)) },
     Link { name: "deadline", filter: |ctx, rest| Box::pin(deadline::filter(ctx, rest)) },
     Link { name: "authenticate", filter: |ctx, rest| Box::pin(authenticate::filter(ctx, rest)) },

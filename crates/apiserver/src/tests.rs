@@ -27,6 +27,7 @@ mod frames;
 mod framing;
 mod head;
 mod https;
+mod indented;
 mod node_authorizer;
 mod node_repertoire;
 mod numbers;

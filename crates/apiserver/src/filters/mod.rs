@@ -7,6 +7,7 @@ pub(crate) mod catch_panic;
 pub(crate) mod cross_site;
 pub(crate) mod deadline;
 pub(crate) mod impersonate;
+pub(crate) mod indent;
 pub(crate) mod measure;
 pub(crate) mod next;
 pub(crate) mod request_info;

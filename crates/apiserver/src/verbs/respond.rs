@@ -8,10 +8,7 @@ use corten_cacher::{
     watch_cache::versions,
 };
 use corten_kinds::Kind;
-use corten_meta::{
-    Status,
-    depth::{self, Read},
-};
+use corten_meta::{Status, depth};
 use http::StatusCode;
 
 use crate::context::Context;
@@ -24,25 +21,12 @@ pub(super) fn object(
     json: Bytes,
     form: Form,
 ) -> Result<Response, Status> {
-    // No option of any verb, so read otherwise than those (isPrettyPrint, strconv.ParseBool).
-    let pretty =
-        ctx.info.query.get("pretty").is_some_and(|it| matches!(it, "1" | "t" | "T" | "true" | "True" | "TRUE"));
-    if form == Form::Object && !pretty {
-        return Ok(answer::json_bytes(code, versions::shown(kind, json)));
-    }
-    let Read { value: mut object, is_whole } = depth::read(&json).map_err(Status::internal)?;
-    if form == Form::Object && !is_whole {
-        // Nothing of an object is left out for the sake of its looks.
-        return Ok(answer::json_bytes(code, versions::shown(kind, json)));
-    }
-    let value = match form {
-        Form::Object => {
-            versions::from_stored(kind, &mut object);
-            object
+    let object = || depth::read(&json).map(|it| it.value).map_err(Status::internal);
+    match form {
+        Form::Object => Ok(answer::json_bytes(code, versions::shown(kind, json))),
+        Form::Table(include) => {
+            Ok(answer::json(code, &table::single(kind, &object()?, include, ctx.state.now(), true)))
         }
-        Form::Table(include) => table::single(kind, &object, include, ctx.state.now(), true),
-        Form::Partial => partial::of(&object),
-    };
-    let text = if pretty { serde_json::to_vec_pretty(&value) } else { serde_json::to_vec(&value) };
-    Ok(answer::json_bytes(code, text.map_err(Status::internal)?))
+        Form::Partial => Ok(answer::json(code, &partial::of(&object()?))),
+    }
 }

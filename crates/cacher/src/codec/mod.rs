@@ -4,6 +4,7 @@ pub mod accept;
 mod configuration;
 mod decode;
 pub mod gzip;
+pub mod indent;
 pub mod items;
 pub mod partial;
 pub mod table;

@@ -6,6 +6,7 @@
 
 mod correlate;
 mod default;
+mod described;
 mod expressions;
 mod formats;
 mod lists;
@@ -24,6 +25,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use self::expressions::Expressions;
+pub(crate) use described::Values;
 pub use default::{BYTES_MAX, TooLarge};
 
 /// One schema, or a part of one.
@@ -77,7 +79,7 @@ enum AdditionalProperties {
 
 /// How the items of a list are told apart (`x-kubernetes-list-type`).
 #[derive(Debug, Default, PartialEq, Eq)]
-enum ListType {
+pub(crate) enum ListType {
     #[default]
     Atomic,
     Set,

@@ -9,7 +9,10 @@ use super::{
     form::{self, Form},
     set::Set,
 };
-use crate::{Default, Field, Shape, Type};
+use crate::{
+    Default, Shape,
+    described::{Described, FieldType, Made, Struct},
+};
 
 #[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
 pub struct Comparison<'a> {
@@ -19,10 +22,11 @@ pub struct Comparison<'a> {
 }
 
 /// Compares two objects of a type; without an old one, with an empty one.
-pub fn compare<'a>(of: &'static Type, old: Option<&'a Value>, new: &'a Value) -> Comparison<'a> {
-    let old = old.map_or(Side::Zero(Shape::Object(of)), Side::Is);
+pub fn compare<'a>(of: impl Into<Struct<'a>>, old: Option<&'a Value>, new: &'a Value) -> Comparison<'a> {
+    let of = of.into();
+    let nothing = if let Struct::Table(of) = of { Side::Zero(Shape::Object(of)) } else { Side::Absent };
     let mut out = Comparison::default();
-    entries(form::of_type(of), old, Side::Is(new), &mut out);
+    entries(Form::Struct(of), old.map_or(nothing, Side::Is), Side::Is(new), &mut out);
     out
 }
 
@@ -90,13 +94,17 @@ enum Side<'a> {
 static NULL: Value = Value::Null;
 
 impl<'a> Side<'a> {
-    fn of(field: &Field, value: Option<&'a Value>, struct_is_there: bool) -> Self {
-        match (value, field.default) {
-            (Some(value), _) => Self::Is(value),
-            (None, _) if !struct_is_there => Self::Absent,
-            (None, Default::Zero) => Self::Zero(field.shape),
+    fn of(field: FieldType<'_>, value: Option<&'a Value>, struct_is_there: bool) -> Self {
+        match (value, field.default(), field.described()) {
+            (Some(value), ..) => Self::Is(value),
+            (None, ..) if !struct_is_there => Self::Absent,
+            (None, Default::Zero, Described::Table(shape)) => Self::Zero(shape),
             // A list or map that is never omitted is written as null.
-            (None, _) if field.required && matches!(field.shape, Shape::List(_) | Shape::Map(_)) => Self::Is(&NULL),
+            (None, _, described)
+                if field.is_required() && matches!(described.made(), Made::List(_) | Made::Map(_)) =>
+            {
+                Self::Is(&NULL)
+            }
             _ => Self::Absent,
         }
     }
@@ -143,7 +151,7 @@ fn is_zero(shape: Shape, value: &Value) -> bool {
 }
 
 /// Compares what stands at `element`, and puts what differs into `out`.
-fn at<'a>(form: Form, element: Element<'a>, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
+fn at<'a>(form: Form<'a>, element: Element<'a>, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
     let is_leaf = match form {
         Form::Leaf => true,
         // Two that are empty, each in its own way, are told apart as wholes.
@@ -174,7 +182,7 @@ fn is_empty_map(side: Side<'_>) -> bool {
 }
 
 /// Compares the parts of two values of one form.
-fn entries<'a>(form: Form, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
+fn entries<'a>(form: Form<'a>, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
     if old.map().is_none() {
         out.added.0.reserve(new.map().map_or(0, Map::len));
     }
@@ -193,7 +201,7 @@ fn entries<'a>(form: Form, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a
     out.sort();
 }
 
-fn fields<'a>(of: &'static Type, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
+fn fields<'a>(of: Struct<'a>, old: Side<'a>, new: Side<'a>, out: &mut Comparison<'a>) {
     let there = |side: Side<'_>| matches!(side, Side::Zero(_) | Side::Is(Value::Object(_)));
     let (old_there, new_there) = (there(old), there(new));
     pairs(old.map(), new.map(), |name, before, after| match of.field(name) {
@@ -201,10 +209,10 @@ fn fields<'a>(of: &'static Type, old: Side<'a>, new: Side<'a>, out: &mut Compari
             let (before, after) = (Side::of(field, before, old_there), Side::of(field, after, new_there));
             at(form::of_field(field), Element::field(name), before, after, out);
         }
-        // What the type lacks was pruned, unless the object came another way.
+        // What the type lacks was pruned, unless it may be there or the object came another way.
         None => {
             let side = |it: Option<&'a Value>| it.map_or(Side::Absent, Side::Is);
-            at(Form::Leaf, Element::field(name), side(before), side(after), out);
+            at(form::of_named(of, name), Element::field(name), side(before), side(after), out);
         }
     });
 }
@@ -233,7 +241,7 @@ fn pairs<'a>(old: Entries<'a>, new: Entries<'a>, mut each: impl FnMut(&'a str, O
 }
 
 /// Compares lists element by element, wherever they stand. Elements that stand there twice are one value together.
-fn items<'a>(form: Form, old: &'a [Value], new: &'a [Value], out: &mut Comparison<'a>) {
+fn items<'a>(form: Form<'a>, old: &'a [Value], new: &'a [Value], out: &mut Comparison<'a>) {
     let inside = match form {
         Form::Keyed(of, _) => form::below(of),
         _ => Form::Leaf,

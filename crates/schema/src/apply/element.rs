@@ -6,7 +6,10 @@ use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde_json::Value;
 
 use super::form::{Form, below};
-use crate::{Default, Shape};
+use crate::{
+    Default, Shape,
+    described::{Described, FieldType, Keys, Made},
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element<'a> {
@@ -37,7 +40,7 @@ impl<'a> Element<'a> {
     ///
     /// # Errors
     /// Where the element lacks its keys, or is of no kind that a set may hold; in upstream's words.
-    pub(super) fn of_item(form: Form, item: &'a Value) -> Result<Self, String> {
+    pub(super) fn of_item(form: Form<'a>, item: &'a Value) -> Result<Self, String> {
         match form {
             Form::Keyed(of, keys) => keyed(of, keys, item),
             _ => match item {
@@ -102,31 +105,36 @@ impl<'a> Element<'a> {
 }
 
 /// An element without some of its keys is known by the others; what has a default counts as it.
-fn keyed<'a>(of: Shape, keys: &'static [&'static str], item: &'a Value) -> Result<Element<'a>, String> {
+fn keyed<'a>(of: Described<'a>, keys: Keys<'a>, item: &'a Value) -> Result<Element<'a>, String> {
     let entries = match item {
         Value::Object(entries) => entries,
         Value::Null => return Err("associative list with keys may not have a null element".into()),
         _ => return Err("associative list with keys may not have non-map elements".into()),
     };
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let value = entries.get(*key).map(Scalar::of).or_else(|| default_of(of, key));
+    let mut found = Vec::new();
+    for key in keys.iter() {
+        let value = entries.get(key).map(Scalar::of).or_else(|| default_of(of, key));
         if let Some(value) = value {
-            found.push((Cow::Borrowed(*key), value));
+            found.push((Cow::Borrowed(key), value));
         }
     }
     if found.is_empty() {
         return Err(format!(
-            "associative list with keys has an element that omits all key fields {keys:?} (and doesn't have default values for any key fields)"
+            "associative list with keys has an element that omits all key fields {:?} (and doesn't have default values for any key fields)",
+            keys.iter().collect::<Vec<_>>()
         ));
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(Element::Key(found))
 }
 
-fn default_of(of: Shape, key: &str) -> Option<Scalar<'static>> {
-    let Shape::Object(of) = of else { return None };
-    let field = of.field(key)?;
+fn default_of<'a>(of: Described<'a>, key: &str) -> Option<Scalar<'a>> {
+    let Made::Struct(of) = of.made() else { return None };
+    let field = match of.field(key)? {
+        FieldType::Table(field) => field,
+        FieldType::Custom(of) => return of.default_value().map(Scalar::of),
+        FieldType::Text | FieldType::ObjectMeta(_) => return None,
+    };
     match (field.default, field.shape) {
         (Default::Text(text), _) => Some(Scalar::Text(Cow::Borrowed(text))),
         (Default::Zero, Shape::Int32 | Shape::Int64 | Shape::Number) => Some(Scalar::Int(0)),
@@ -296,9 +304,9 @@ impl<'de> Deserialize<'de> for Text<'de> {
 }
 
 /// The form of what an element of this form's value is.
-pub(super) fn form_below(form: Form, element: &Element<'_>) -> Form {
+pub(super) fn form_below<'t>(form: Form<'t>, element: &Element<'_>) -> Form<'t> {
     match (form, element) {
-        (Form::Struct(of), Element::Field(name)) => of.field(name).map_or(Form::Leaf, super::form::of_field),
+        (Form::Struct(of), Element::Field(name)) => super::form::of_named(of, name),
         (Form::Map(of), Element::Field(_)) | (Form::Keyed(of, _), Element::Key(_)) => below(of),
         _ => Form::Leaf,
     }

@@ -7,20 +7,19 @@ use super::{
     form::{self, Form},
     set::Set,
 };
-use crate::Type;
+use crate::described::{Described, Struct};
 
-pub fn fields<'a>(of: &'static Type, configuration: &'a Value) -> Set<'a> {
-    within(form::of_type(of), configuration)
+pub fn fields<'a>(of: impl Into<Struct<'a>>, configuration: &'a Value) -> Set<'a> {
+    within(Form::Struct(of.into()), configuration)
 }
 
-pub(super) fn within<'a>(form: Form, value: &'a Value) -> Set<'a> {
+pub(super) fn within<'a>(form: Form<'a>, value: &'a Value) -> Set<'a> {
     let mut set = Set::default();
     match (form, value) {
         (Form::Struct(of), Value::Object(entries)) => {
             for (name, value) in entries {
-                let field = of.field(name);
-                let inside = field.map_or(Form::Leaf, form::of_field);
-                set.push(Element::field(name), field.is_none() || is_value(inside, value), within(inside, value));
+                let (is_known, inside) = (of.field(name).is_some(), form::of_named(of, name));
+                set.push(Element::field(name), !is_known || is_value(inside, value), within(inside, value));
             }
         }
         (Form::Map(of), Value::Object(entries)) => {
@@ -37,16 +36,18 @@ pub(super) fn within<'a>(form: Form, value: &'a Value) -> Set<'a> {
 }
 
 /// A struct or list is not owned as such, only what is in it; unless it is there to say that nothing is in it.
-fn is_value(form: Form, value: &Value) -> bool {
+fn is_value(form: Form<'_>, value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Object(entries) if entries.is_empty() => true,
-        _ => matches!(form, Form::Leaf),
+        // What nobody describes is what it happens to be.
+        Value::Object(_) => matches!(form, Form::Leaf),
+        _ => matches!(form, Form::Leaf | Form::Map(Described::Deduced)),
     }
 }
 
 /// Of an element that stands there twice only the element itself is owned.
-fn list(form: Form, items: &[Value]) -> Set<'_> {
+fn list<'a>(form: Form<'a>, items: &'a [Value]) -> Set<'a> {
     let inside = match form {
         Form::Keyed(of, _) => form::below(of),
         _ => Form::Leaf,

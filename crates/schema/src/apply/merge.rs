@@ -8,14 +8,14 @@ use super::{
     element::Element,
     form::{self, Form},
 };
-use crate::Type;
+use crate::Struct;
 
-pub fn merged(of: &'static Type, live: &Value, configuration: &Value) -> Value {
-    merge(form::of_type(of), Some(live), Some(configuration)).unwrap_or_else(|| Value::Object(Map::new()))
+pub fn merged<'t>(of: impl Into<Struct<'t>>, live: &'t Value, configuration: &'t Value) -> Value {
+    merge(Form::Struct(of.into()), Some(live), Some(configuration)).unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 /// `None` where nothing is left to write.
-fn merge(form: Form, live: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
+fn merge<'t>(form: Form<'t>, live: Option<&'t Value>, wanted: Option<&'t Value>) -> Option<Value> {
     let whole = || wanted.or(live).cloned();
     match form {
         Form::Leaf => whole(),
@@ -34,9 +34,9 @@ fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn merge_entries(form: Form, live: Option<&Value>, wanted: Option<&Value>) -> Option<Value> {
+fn merge_entries<'t>(form: Form<'t>, live: Option<&'t Value>, wanted: Option<&'t Value>) -> Option<Value> {
     let inside = |name: &str| match form {
-        Form::Struct(of) => of.field(name).map_or(Form::Leaf, form::of_field),
+        Form::Struct(of) => form::of_named(of, name),
         Form::Map(of) => form::below(of),
         _ => Form::Leaf,
     };
@@ -58,7 +58,7 @@ fn merge_entries(form: Form, live: Option<&Value>, wanted: Option<&Value>) -> Op
 }
 
 /// Elements the configuration names stand in its order; the others stay between those they stood between.
-fn merge_items(form: Form, live: &[Value], wanted: &[Value]) -> Option<Value> {
+fn merge_items<'t>(form: Form<'t>, live: &'t [Value], wanted: &'t [Value]) -> Option<Value> {
     let inside = match form {
         Form::Keyed(of, _) => form::below(of),
         _ => Form::Leaf,
@@ -112,6 +112,6 @@ fn merge_items(form: Form, live: &[Value], wanted: &[Value]) -> Option<Value> {
     (!out.is_empty()).then_some(Value::Array(out))
 }
 
-fn elements(form: Form, items: &[Value]) -> Vec<(usize, Element<'_>)> {
+fn elements<'t>(form: Form<'t>, items: &'t [Value]) -> Vec<(usize, Element<'t>)> {
     items.iter().enumerate().filter_map(|(at, it)| Some((at, Element::of_item(form, it).ok()?))).collect()
 }

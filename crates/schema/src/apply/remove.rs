@@ -4,13 +4,13 @@ use serde_json::{Map, Value};
 
 use super::{
     element::{Element, form_below},
-    form::{self, Form},
+    form::Form,
     set::{Node, Set},
 };
-use crate::Type;
+use crate::Struct;
 
-pub(super) fn removed(of: &'static Type, mut object: Value, gone: &Set<'_>) -> Value {
-    remove(form::of_type(of), &mut object, gone);
+pub(super) fn removed(of: Struct<'_>, mut object: Value, gone: &Set<'_>) -> Value {
+    remove(Form::Struct(of), &mut object, gone);
     if object.is_null() {
         object = Value::Object(Map::new());
     }
@@ -18,7 +18,7 @@ pub(super) fn removed(of: &'static Type, mut object: Value, gone: &Set<'_>) -> V
 }
 
 /// What has lost all its parts is null.
-fn remove(form: Form, value: &mut Value, gone: &Set<'_>) {
+fn remove(form: Form<'_>, value: &mut Value, gone: &Set<'_>) {
     match (form, &mut *value) {
         (Form::Struct(_) | Form::Map(_), Value::Object(entries)) if !entries.is_empty() => {
             entries.retain(|name, value| keep(form, gone.get(&Element::field(name)), value));
@@ -39,7 +39,7 @@ fn remove(form: Form, value: &mut Value, gone: &Set<'_>) {
     }
 }
 
-fn keep(form: Form, gone: Option<&Node<'_>>, value: &mut Value) -> bool {
+fn keep(form: Form<'_>, gone: Option<&Node<'_>>, value: &mut Value) -> bool {
     let Some(gone) = gone else { return true };
     if !gone.member {
         remove(form_below(form, &gone.element), value, &gone.below);

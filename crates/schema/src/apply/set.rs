@@ -23,8 +23,8 @@ pub(super) struct Node<'a> {
 
 impl<'a> Set<'a> {
     /// The set of these paths, each a list of field names: `["metadata", "name"]`.
-    pub fn of_fields(paths: &[&[&'static str]]) -> Set<'static> {
-        let mut set = Set::default();
+    pub fn of_fields(paths: &[&[&'a str]]) -> Self {
+        let mut set = Self::default();
         for path in paths {
             let mut at = &mut set;
             for (depth, name) in path.iter().enumerate() {
@@ -181,7 +181,7 @@ impl<'a> Set<'a> {
     }
 
     /// With every field of a struct that has something below it in the set.
-    pub(super) fn with_named_fields(mut self, form: Form) -> Self {
+    pub(super) fn with_named_fields(mut self, form: Form<'_>) -> Self {
         for node in &mut self.0 {
             let inside = form_below(form, &node.element);
             if let (Form::Struct(of), Element::Field(name)) = (form, &node.element) {

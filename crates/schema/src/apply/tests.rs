@@ -333,7 +333,7 @@ fn told(steps: &str) -> String {
         let is_apply = matches!(verb, "apply" | "force");
         let operation = if is_apply { Operation::Apply } else { Operation::Update };
         let by = Owner::new(manager, operation, version, subresource);
-        let write = Write { of: kind, by, now: &now, reset: &reset, views: &OneView };
+        let write = Write { of: kind.into(), by, now: &now, reset: &reset, views: &OneView };
         let before = owners.clone();
         let read = Owners::read(&before).expect("the owners were written");
         if is_apply {

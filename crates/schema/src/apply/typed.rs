@@ -7,15 +7,18 @@ use super::{
     element::Element,
     form::{self, Form},
 };
-use crate::{Shape, Type};
+use crate::{
+    Shape,
+    described::{Described, Made, Struct},
+};
 
 /// More of them help nobody.
 const REPORTED_MAX: usize = 100;
 
 /// What does not fit, the first ones, a sentence each: `.spec.foo: field not declared in schema`.
-pub fn misfits(of: &'static Type, configuration: &Value) -> Vec<String> {
+pub fn misfits<'t>(of: impl Into<Struct<'t>>, configuration: &'t Value) -> Vec<String> {
     let mut walk = Walk { path: String::new(), found: Vec::new() };
-    walk.object(of, configuration);
+    walk.object(of.into(), configuration);
     walk.found
 }
 
@@ -48,23 +51,24 @@ impl Walk {
         self.path.truncate(length);
     }
 
-    fn value(&mut self, shape: Shape, form: Form, value: &Value) {
-        match (shape, value) {
-            (_, Value::Null) | (Shape::Any, _) => {}
-            (Shape::Object(of), _) => self.object(of, value),
-            (Shape::Map(of), Value::Object(entries)) => {
+    fn value<'t>(&mut self, of: Described<'t>, form: Form<'t>, value: &'t Value) {
+        match (of.made(), value) {
+            (_, Value::Null) | (Made::Any, _) => {}
+            (Made::Struct(of), _) => self.object(of, value),
+            (Made::Map(of), Value::Object(entries)) => {
                 for (key, value) in entries {
-                    self.at(&Element::field(key), |walk| walk.value(*of, form::below(*of), value));
+                    self.at(&Element::field(key), |walk| walk.value(of, form::below(of), value));
                 }
             }
-            (Shape::List(of), Value::Array(items)) => self.list(*of, form, items),
-            (Shape::Map(_), other) => self.complain(&format!("expected map, got &{{{}}}", as_go(other))),
-            (Shape::List(_), other) => self.complain(&format!("expected list, got &{{{}}}", as_go(other))),
-            (scalar, other) => self.scalar(scalar, other),
+            (Made::List(of), Value::Array(items)) => self.list(of, form, items),
+            (Made::Map(_), other) => self.complain(&format!("expected map, got &{{{}}}", as_go(other))),
+            (Made::List(_), other) => self.complain(&format!("expected list, got &{{{}}}", as_go(other))),
+            (Made::AnyScalar, other) => self.scalar(Shape::IntOrString, other),
+            (Made::Scalar(scalar), other) => self.scalar(scalar, other),
         }
     }
 
-    fn object(&mut self, of: &'static Type, value: &Value) {
+    fn object<'t>(&mut self, of: Struct<'t>, value: &'t Value) {
         let Value::Object(entries) = value else {
             if !value.is_null() {
                 self.complain(&format!("expected map, got &{{{}}}", as_go(value)));
@@ -73,13 +77,14 @@ impl Walk {
         };
         for (name, value) in entries {
             self.at(&Element::field(name), |walk| match of.field(name) {
-                Some(field) => walk.value(field.shape, form::of_field(field), value),
+                Some(field) => walk.value(field.described(), form::of_field(field), value),
+                None if of.unknown().is_some() => {}
                 None => walk.complain("field not declared in schema"),
             });
         }
     }
 
-    fn list(&mut self, of: Shape, form: Form, items: &[Value]) {
+    fn list<'t>(&mut self, of: Described<'t>, form: Form<'t>, items: &'t [Value]) {
         let mut seen = std::collections::BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
             let element = match form {

@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::{
     compare::{Comparison, compare},
     fields::fields,
-    form,
+    form::Form,
     merge::merged,
     owners::{BEFORE_FIRST_APPLY, Operation, Owner, Owners},
     remove::removed,
     set::Set,
     typed::{joined, misfits},
 };
-use crate::Type;
+use crate::Struct;
 
 /// Nobody owns what makes an object the one it is, and what the server alone sets.
 static STRIPPED: LazyLock<Set<'static>> = LazyLock::new(|| {
@@ -40,7 +40,7 @@ pub trait Views: Sync {
     /// `None` where there is no such version, or no way there.
     fn view(&self, object: &Value, from: &str, to: &str) -> Option<Value>;
 
-    fn type_of(&self, version: &str) -> Option<&'static Type>;
+    fn type_of(&self, version: &str) -> Option<Struct<'_>>;
 }
 
 /// A kind of one version.
@@ -51,19 +51,19 @@ impl Views for OneView {
         None
     }
 
-    fn type_of(&self, _: &str) -> Option<&'static Type> {
+    fn type_of(&self, _: &str) -> Option<Struct<'_>> {
         None
     }
 }
 
 /// A write as ownership sees it.
 pub struct Write<'a> {
-    pub of: &'static Type,
+    pub of: Struct<'a>,
     /// The entry that the write is about; its set counts for nothing.
     pub by: Owner<'a>,
     pub now: &'a str,
     /// What the write cannot change, and so does not own: `status` for the object itself.
-    pub reset: &'a Set<'static>,
+    pub reset: &'a Set<'a>,
     pub views: &'a dyn Views,
 }
 
@@ -322,13 +322,13 @@ fn prune(write: &Write<'_>, new: Value, last: &Owner<'_>, others: &Owners<'_>, m
 
 fn pruned(
     write: &Write<'_>,
-    of: &'static Type,
+    of: Struct<'_>,
     new: Value,
     last: &Owner<'_>,
     others: &Owners<'_>,
     me: &Owner<'_>,
 ) -> Value {
-    let form = form::of_type(of);
+    let form = Form::Struct(of);
     let last_set = last.set().into_owned().with_named_fields(form);
     let mut left = removed(of, new.clone(), &last_set);
     // What others own comes back: first what they own in this version's words, then what in those of others.
@@ -356,8 +356,8 @@ fn pruned(
     removed(of, new, &gone)
 }
 
-fn with_owned(of: &'static Type, new: &Value, left: &Value, owned: Set<'_>) -> Value {
-    let form = form::of_type(of);
+fn with_owned(of: Struct<'_>, new: &Value, left: &Value, owned: Set<'_>) -> Value {
+    let form = Form::Struct(of);
     let kept = fields(of, left).with_named_fields(form).into_owned().union(owned.with_named_fields(form).into_owned());
     let gone = fields(of, new).with_named_fields(form).difference(&kept);
     removed(of, new.clone(), &gone)

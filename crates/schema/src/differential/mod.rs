@@ -71,7 +71,7 @@ fn strategic_merge_patches_lead_from_a_to_b() {
 
 fn write<'a>(of: &'static Type, manager: &'a str, operation: Operation, nothing: &'a Set<'static>) -> Write<'a> {
     let by = Owner::new(manager, operation, "v1", "");
-    Write { of, by, now: "2026-01-01T00:00:00Z", reset: nothing, views: &OneView }
+    Write { of: of.into(), by, now: "2026-01-01T00:00:00Z", reset: nothing, views: &OneView }
 }
 
 /// What an object names, without what nobody owns.

@@ -192,7 +192,7 @@ fn applying_keeps_the_bound_and_so_do_the_sets_of_owners() {
             let _ = compare(of, Some(live), configuration).is_same();
             let reset = Set::default();
             let by = Owner::new("me", Operation::Apply, "v1", "");
-            let write = Write { of, by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
+            let write = Write { of: of.into(), by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
             let owned = update(&write, None, live, Owners::default()).owners.write();
             let owners = Owners::read(&owned).expect("it was written here");
             if let Ok(applied) = apply(&write, Some(live), configuration, owners, true) {

@@ -106,7 +106,7 @@ fn owners(n: usize, operation: &str) -> String {
 fn an_object_may_have_many_managers() {
     let (reset, of) = (Set::default(), find(CONFIG_MAP).expect("a type"));
     let by = |operation| Owner::new("me", operation, "v1", "");
-    let write = |by| Write { of, by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
+    let write = |by| Write { of: of.into(), by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
     let n = 20_000;
     let (old, mut new) = (config_map(n), config_map(n));
     new["data"].as_object_mut().expect("an object").values_mut().for_each(|it| *it = json!("new"));

@@ -40,8 +40,9 @@ impl Cluster {
         &self.caches
     }
 
+    /// The cache of a built-in kind that is stored.
     pub fn cache(&self, kind: &Kind) -> &ResourceCache {
-        self.caches.of(kind)
+        self.caches.built_in(kind)
     }
 
     pub fn authorizer(&self) -> &Authorizer {

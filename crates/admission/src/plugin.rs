@@ -23,7 +23,7 @@ pub struct Attributes<'a> {
     pub who: &'a Identity,
     pub notes: &'a Notes,
     pub operation: Operation,
-    pub kind: &'static Kind,
+    pub kind: &'a Kind,
     pub subresource: Option<Subresource>,
     pub namespace: &'a str,
     /// May be empty for a create with `generateName`.

@@ -1,6 +1,6 @@
 //! What the filters and verbs know of one request: who asks, what for, and with what body.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::Wanted};
@@ -11,6 +11,7 @@ use corten_cacher::{
     warnings::Warnings,
 };
 use corten_meta::{Status, Time};
+use corten_openapi::Documents;
 use corten_routes::RequestInfo;
 use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
@@ -45,6 +46,8 @@ pub struct Context {
     pub(crate) impersonation_constraint: &'static str,
     /// Whom they act as, as they asked for it.
     pub(crate) impersonated: Option<Wanted>,
+    /// What is served, as it was when the request came: it keeps its rows to its end.
+    pub(crate) served: Arc<Documents>,
     pub info: RequestInfo,
     /// Sent as `Warning` headers.
     pub warnings: Warnings,
@@ -73,6 +76,7 @@ impl Context {
         Self {
             id: state.new_uid(),
             received: state.now(),
+            served: state.served(),
             state,
             method: parts.method,
             uri: parts.uri,

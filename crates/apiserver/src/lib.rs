@@ -14,6 +14,7 @@ pub mod chain;
 mod connect;
 pub mod context;
 mod debug_flags;
+mod definitions;
 mod filters;
 mod health;
 mod journals;

@@ -46,16 +46,19 @@ pub(crate) struct Metrics {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
     verb: &'static str,
-    group: &'static str,
-    version: &'static str,
-    resource: &'static str,
+    group: Word,
+    version: Word,
+    resource: Word,
     subresource: &'static str,
     scope: &'static str,
     dry_run: &'static str,
     code: u16,
 }
 
-type Watched = (&'static str, &'static str, &'static str);
+type Watched = (Word, Word, Word);
+
+/// Of a built-in kind, or what a definition calls its own.
+type Word = std::borrow::Cow<'static, str>;
 
 /// Counts one down when it is dropped.
 pub(crate) struct Counted(Arc<AtomicI64>);
@@ -85,8 +88,9 @@ impl Drop for Counted {
     }
 }
 
-fn resource_labels(kind: Option<&'static Kind>) -> Watched {
-    kind.map_or(("", "", ""), |it| (&*it.resource.group, &*it.resource.version, &*it.resource.plural))
+fn resource_labels(kind: Option<&Kind>) -> Watched {
+    kind.map(|it| &it.resource)
+        .map_or_else(Watched::default, |it| (it.group.clone(), it.version.clone(), it.plural.clone()))
 }
 
 impl Metrics {
@@ -100,7 +104,7 @@ impl Metrics {
         self.reading.load(Relaxed) + self.mutating.load(Relaxed)
     }
 
-    pub(crate) fn watching(&self, kind: &'static Kind, user: &str) -> WatchGuard {
+    pub(crate) fn watching(&self, kind: &Kind, user: &str) -> WatchGuard {
         let of_loop = if user == "system:kube-scheduler" {
             Some(&self.schedulers_watching)
         } else if user == "system:kube-controller-manager" {
@@ -109,7 +113,7 @@ impl Metrics {
             None
         };
         let labels = resource_labels(Some(kind));
-        let watch = Counted::up(self.watches.lock().entry(labels).or_default());
+        let watch = Counted::up(self.watches.lock().entry(labels.clone()).or_default());
         let events = self.watch_events.lock().entry(labels).or_default().clone();
         WatchGuard { _counted: (watch, of_loop.map(Counted::up)), events }
     }
@@ -123,7 +127,7 @@ impl Metrics {
     }
 
     pub(crate) fn record(&self, info: &RequestInfo, content_type: &str, code: u16, took: Duration) {
-        let (group, version, resource) = resource_labels(info.kind());
+        let (group, version, resource) = resource_labels(info.kind().map(|it| &**it));
         let subresource = info.route.subresource().map_or("", corten_kinds::Subresource::as_str);
         let dry_run = if info.query.all("dryRun").next().is_some() { "All" } else { "" };
         let labels = Labels {

@@ -2,9 +2,8 @@
 
 use corten_access::tokens;
 use corten_cacher::{answer, body::Response, codec::yaml, watch_cache};
-use corten_kinds::{Kind, Subresource, Verb};
+use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
-use corten_openapi::discovery;
 use corten_routes::Route;
 
 use crate::{
@@ -36,7 +35,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
 }
 
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
-    let route = ctx.info.route;
+    let route = ctx.info.route.clone();
     if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(&it.resource)) {
         ctx.warn(deprecation);
     }
@@ -45,13 +44,14 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         Route::NonResource => return elsewhere(ctx),
         Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
         Route::NoSuchMethod(_) => Err(not_allowed()),
-        Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(kind.stored_row()) => {
+        Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(&kind.stored_row()) => {
+            let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };
             return made_for_asking(ctx, kind, verb).await;
         }
-        Route::Collection(kind, verb) => collection(ctx, Target::of(&ctx.info, kind), verb).await,
-        Route::Object(kind, verb) => object(ctx, Target::of(&ctx.info, kind), verb).await,
+        Route::Collection(kind, verb) => collection(ctx, Target::of(ctx, kind)?, verb).await,
+        Route::Object(kind, verb) => object(ctx, Target::of(ctx, kind)?, verb).await,
         Route::Subresource(kind, subresource, verb) => {
-            below_object(ctx, Target::of(&ctx.info, kind), subresource, verb).await
+            below_object(ctx, Target::of(ctx, kind)?, subresource, verb).await
         }
     }?;
     connect::messages(ctx, response)
@@ -64,8 +64,8 @@ fn elsewhere(ctx: &Context) -> Result<Response, Status> {
         tokens::discovery::answer(&ctx.info.path, &ctx.method, &keys)
     });
     let system = system
-        .or_else(|| discovery::answer(&ctx.info, &ctx.method, &ctx.headers))
-        .or_else(|| corten_openapi::answer(&ctx.info, &ctx.method, &ctx.headers));
+        .or_else(|| ctx.served.discovery().answer(&ctx.info, &ctx.method, &ctx.headers))
+        .or_else(|| corten_openapi::answer(&ctx.served, &ctx.info, &ctx.method, &ctx.headers));
     system.unwrap_or_else(|| Err(Status::no_such_path()))
 }
 

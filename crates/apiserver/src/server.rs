@@ -18,6 +18,7 @@ use tracing::Instrument;
 use crate::{
     bootstrap, chain,
     context::Context,
+    definitions::Definitions,
     state::{Config, Feeding, State},
 };
 
@@ -42,6 +43,8 @@ struct Background {
     ended: watch::Sender<bool>,
     /// The task that tells of changes of rights.
     rechecked: Mutex<Option<JoinHandle<()>>>,
+    /// The task that serves what definitions describe.
+    defined: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Deref for Server {
@@ -71,11 +74,16 @@ impl Server {
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
         let state = State::new(config, caches.clone(), ranges, Feeding { feed, task });
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
-        let background = Arc::new(Background { ended, rechecked: Mutex::new(Some(rechecked)) });
+        let definitions = Definitions::load(&state).await?;
+        let defined = ended.subscribe();
+        let background =
+            Arc::new(Background { ended, rechecked: Mutex::new(Some(rechecked)), defined: Mutex::default() });
         let server = Self { state, background };
         let ask = |who, request| -> bootstrap::ResponseFuture<'_> { Box::pin(server.call(who, request)) };
         let setup = bootstrap::Setup { state: &server.state, ask: &ask };
         bootstrap::run(&setup).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
+        let following = tokio::spawn(definitions.run(server.state.clone(), defined));
+        *server.background.defined.lock() = Some(following);
         Ok(server)
     }
 
@@ -115,8 +123,8 @@ impl Server {
         }
         self.tunnels().stop().await;
         self.background.ended.send_replace(true);
-        let (fed, rechecked) = (self.take_fed(), self.background.rechecked.lock().take());
-        for task in [fed, rechecked].into_iter().flatten() {
+        let (rechecked, defined) = (self.background.rechecked.lock().take(), self.background.defined.lock().take());
+        for task in [defined, self.take_fed(), rechecked].into_iter().flatten() {
             if tokio::time::timeout(STOP_DEADLINE, task).await.is_err() {
                 tracing::warn!("the watch caches did not stop in time");
             }

@@ -2,11 +2,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use arc_swap::ArcSwap;
 use corten_access::{Access, Clock, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
-use corten_kinds::Kind;
+use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
+use corten_openapi::Documents;
 use corten_store::Store;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
@@ -62,6 +64,8 @@ struct Held {
     started: Time,
     /// True from the moment the server begins to stop.
     stopping: watch::Sender<bool>,
+    /// Which kinds are served, and what is said of them.
+    served: ArcSwap<Documents>,
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
@@ -98,6 +102,7 @@ impl State {
             config,
             cluster,
             stopping: watch::Sender::new(false),
+            served: ArcSwap::default(),
             feed: feeding.feed,
             fed: Mutex::new(Some(feeding.task)),
         }))
@@ -120,7 +125,17 @@ impl State {
         &self.0.cluster.caches
     }
 
-    /// The newest state of one kind.
+    /// Which kinds are served now.
+    pub(crate) fn served(&self) -> Arc<Documents> {
+        self.0.served.load_full()
+    }
+
+    pub(crate) fn serve_kinds(&self, kinds: Kinds) {
+        let documents = Documents::of(Arc::new(kinds), &self.served());
+        self.0.served.store(Arc::new(documents));
+    }
+
+    /// The newest state of a built-in kind.
     pub fn cache(&self, kind: &Kind) -> &ResourceCache {
         self.0.cluster.cache(kind)
     }

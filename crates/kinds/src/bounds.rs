@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn every_kind_that_makes_pods_is_bounded() {
         let of_pods = |kind: &&Kind| {
-            let of = corten_schema::find(kind.schema).expect("every kind has a type");
+            let of = corten_schema::find(kind.schema.name()).expect("every kind has a type");
             corten_schema::wide::places(of, &json!({ "spec": { "template": { "spec": {} }, "jobTemplate": { "spec": { "template": { "spec": {} } } } }, "template": { "spec": {} } }))
                 .iter()
                 .any(|it| it.path.ends_with("/ephemeralContainers"))

@@ -12,6 +12,15 @@ pub trait Policy: Send + Sync {
     /// Fills in what the author left out. Must be idempotent.
     fn default(&self, _object: &mut Value) {}
 
+    /// As [`Policy::default`], of a kind whose defaults others write.
+    ///
+    /// # Errors
+    /// The defaults make the object too large.
+    fn try_default(&self, object: &mut Value) -> Result<(), Violation> {
+        self.default(object);
+        Ok(())
+    }
+
     /// Drops what a creator may not set. By default: `status`.
     fn prepare_create(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
@@ -68,6 +77,11 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
+    /// What a deletion waits for beside the finalizers that the object has.
+    fn finalizer_of_deletion(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The grace period, in seconds, of a delete that asks for `asked` (rest.RESTGracefulDeleteStrategy). 0: the object goes
     /// at once.
     fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> i64 {
@@ -82,6 +96,11 @@ pub trait Policy: Send + Sync {
     /// Does `metadata.generation` count on, or stay what it began with?
     fn counts_changes(&self) -> bool {
         self.has_generation()
+    }
+
+    /// Does `metadata.generation` count changes of `status`, which has no subresource of its own?
+    fn counts_status(&self) -> bool {
+        false
     }
 
     /// What of an update is validated, and in which order it is told.

@@ -1,34 +1,73 @@
 //! The shape of one row of the table.
 
-use corten_meta::{Resource, Time};
+use std::{borrow::Cow, ops::Deref, sync::Arc};
+
+use corten_meta::Resource;
+use corten_schema::{Struct, structural::Structural};
 use serde_json::Value;
 
-use crate::{Policy, Subresource, Verb};
+use crate::{Columns, Policy, Subresource, Verb, custom::Scale};
 
 /// Everything the server knows of one resource.
 pub struct Kind {
     pub resource: Resource,
-    pub singular: &'static str,
-    pub short_names: &'static [&'static str],
-    pub categories: &'static [&'static str],
+    pub singular: Cow<'static, str>,
+    pub short_names: Names,
+    pub categories: Names,
     pub verbs: &'static [Verb],
     pub subresources: &'static [Subresource],
-    /// The name of its type in `corten_schema`'s table, for example `io.k8s.api.core.v1.Pod`.
-    pub schema: &'static str,
+    pub schema: Schema,
     /// Set where the row shows the objects of another row in another version or group: they are stored in that one's form.
     pub view_of: Option<ViewOf>,
     /// Paths a field selector may name beside `metadata.name` and `metadata.namespace`: `spec.nodeName`.
-    pub selectable_fields: &'static [&'static str],
-    /// The columns of `kubectl get` after Name; Age is a column like others. A row that has a column called Name (events have)
-    /// places it there instead of first.
-    pub columns: &'static [Column],
-    pub policy: &'static dyn Policy,
+    pub selectable_fields: Names,
+    pub columns: Columns,
+    pub policy: PolicyRef,
+    /// Empty: the kind with `List` behind it.
+    pub(crate) list_kind: Cow<'static, str>,
+}
+
+/// A row that whoever holds it keeps: of a built-in kind, or of a definition, whose row goes when nobody holds it any more.
+#[derive(Clone)]
+pub enum KindRef {
+    BuiltIn(&'static Kind),
+    Custom(Arc<Kind>),
+}
+
+/// Names in the order in which they were given.
+pub enum Names {
+    Constant(&'static [&'static str]),
+    Owned(Vec<String>),
+}
+
+/// What says which fields the objects have.
+pub enum Schema {
+    /// The name of a type in `corten_schema`'s table: `io.k8s.api.core.v1.Pod`.
+    Table(&'static str),
+    Structural(Arc<CustomSchema>),
+}
+
+/// The schema of one version of a custom resource.
+pub struct CustomSchema {
+    /// `com.example.stable.v1.CronTab`: what the OpenAPI documents call it.
+    pub name: String,
+    pub structural: Structural,
+    /// As its definition has it: what the OpenAPI documents show.
+    pub open_api: Value,
+    pub scale: Option<Scale>,
+}
+
+pub enum PolicyRef {
+    Constant(&'static dyn Policy),
+    Owned(Box<dyn Policy>),
 }
 
 /// Whose objects a row shows, and how their form is changed into the row's and back; `apiVersion` and `kind` are not its
 /// business.
 pub struct ViewOf {
     pub stored: Resource,
+    /// The row of a custom resource's stored version; built-in rows are found in the table.
+    pub(crate) row: Option<Arc<Kind>>,
     /// Neither function does anything: stored bytes are shown as they are, under another head.
     pub same_fields: bool,
     pub to_stored: fn(&mut Value),
@@ -38,51 +77,19 @@ pub struct ViewOf {
 impl ViewOf {
     /// Both versions have the same fields.
     pub const fn same(stored: Resource) -> Self {
-        Self { stored, same_fields: true, to_stored: |_| {}, from_stored: |_| {} }
+        Self { stored, row: None, same_fields: true, to_stored: |_| {}, from_stored: |_| {} }
     }
 
     /// The versions differ in their fields.
     pub const fn converted(stored: Resource, to_stored: fn(&mut Value), from_stored: fn(&mut Value)) -> Self {
-        Self { stored, same_fields: false, to_stored, from_stored }
+        Self { stored, row: None, same_fields: false, to_stored, from_stored }
     }
 }
 
 impl Kind {
-    /// A row that shows the objects of `row` as `resource`.
-    pub(crate) const fn view(resource: Resource, schema: &'static str, of: ViewOf, row: Self) -> Self {
-        let view = Self {
-            resource,
-            singular: row.singular,
-            short_names: row.short_names,
-            categories: row.categories,
-            verbs: row.verbs,
-            subresources: row.subresources,
-            schema,
-            view_of: Some(of),
-            selectable_fields: row.selectable_fields,
-            columns: row.columns,
-            policy: row.policy,
-        };
-        // What is left of a row borrows all it has; constants may not drop it.
-        std::mem::forget(row);
-        view
-    }
-
-    /// A view whose fields have other names: as many as the shown row selects by, or fewer, in its order.
-    pub(crate) const fn selected_by(mut self, fields: &'static [&'static str]) -> Self {
-        self.selectable_fields = fields;
-        self
-    }
-
-    /// A view whose requests are held to rules of its own. Its policy sees the stored form and is asked for violations alone.
-    pub(crate) const fn checked_by(mut self, policy: &'static dyn Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
     /// Are there objects in the store in this row's form? Reviews, journals and views of other rows are answered without.
     pub fn is_stored(&self) -> bool {
-        self.allows(Verb::Create) && self.allows(Verb::List) && self.view_of.is_none()
+        self.view_of.is_none() && (self.is_custom() || self.allows(Verb::Create) && self.allows(Verb::List))
     }
 
     pub fn allows(&self, verb: Verb) -> bool {
@@ -92,10 +99,121 @@ impl Kind {
     pub fn has(&self, subresource: Subresource) -> bool {
         self.subresources.contains(&subresource)
     }
+
+    /// Does a CustomResourceDefinition describe it?
+    pub fn is_custom(&self) -> bool {
+        matches!(self.schema, Schema::Structural(_))
+    }
+
+    /// What the documents call the list of its objects.
+    pub fn list_kind(&self) -> Cow<'_, str> {
+        if self.list_kind.is_empty() { format!("{}List", self.resource.kind).into() } else { (&*self.list_kind).into() }
+    }
+}
+
+impl CustomSchema {
+    /// Without what the schema does not know, and with its defaults. Whose defaults would be too large stays without them.
+    pub fn coerce(&self, object: &mut Value) {
+        self.structural.prune(object);
+        let mut whole = object.clone();
+        if self.structural.default(&mut whole).is_ok() {
+            *object = whole;
+        }
+    }
+}
+
+impl Schema {
+    /// What OpenAPI documents call the type.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Table(name) => name,
+            Self::Structural(it) => &it.name,
+        }
+    }
+
+    /// The type as server-side apply walks it; `None` where the table has none.
+    pub fn fields(&self) -> Option<Struct<'_>> {
+        match self {
+            Self::Table(name) => corten_schema::find(name).map(Struct::Table),
+            Self::Structural(it) => Some(Struct::from(&it.structural)),
+        }
+    }
+
+    /// Makes the object what it is for whoever reads it: with the fields that Go always writes, or in the form of its own schema.
+    pub fn complete(&self, object: &mut Value) {
+        match self {
+            Self::Table(name) => corten_schema::complete(name, object),
+            Self::Structural(it) => it.coerce(object),
+        }
+    }
+}
+
+impl KindRef {
+    /// The row in whose form the objects are stored: this one, unless it is a view.
+    pub fn stored_row(&self) -> Self {
+        match (self, &self.view_of) {
+            (Self::BuiltIn(kind), _) => Self::BuiltIn(kind.stored_row()),
+            (Self::Custom(_), Some(ViewOf { row: Some(row), .. })) => Self::Custom(row.clone()),
+            (Self::Custom(_), _) => self.clone(),
+        }
+    }
+}
+
+impl Deref for KindRef {
+    type Target = Kind;
+
+    fn deref(&self) -> &Kind {
+        match self {
+            Self::BuiltIn(kind) => kind,
+            Self::Custom(kind) => kind,
+        }
+    }
+}
+
+impl From<&'static Kind> for KindRef {
+    fn from(kind: &'static Kind) -> Self {
+        Self::BuiltIn(kind)
+    }
+}
+
+impl Names {
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let (constant, owned) = match self {
+            Self::Constant(names) => (*names, &[][..]),
+            Self::Owned(names) => (&[][..], &names[..]),
+        };
+        constant.iter().copied().chain(owned.iter().map(String::as_str))
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.iter().any(|it| it == name)
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Constant(names) => names.len(),
+            Self::Owned(names) => names.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Deref for PolicyRef {
+    type Target = dyn Policy;
+
+    fn deref(&self) -> &(dyn Policy + 'static) {
+        match self {
+            Self::Constant(policy) => *policy,
+            Self::Owned(policy) => &**policy,
+        }
+    }
 }
 
 /// Where the value of a selectable field stands. As upstream: two of them are not called what they are.
-pub fn place_of(field: &'static str) -> &'static str {
+pub fn place_of(field: &str) -> &str {
     match field {
         "status.successful" => "status.succeeded",
         "source" => "source.component",
@@ -107,18 +225,3 @@ pub fn place_of(field: &'static str) -> &'static str {
 pub fn place_instead_of(field: &str) -> Option<&'static str> {
     (field == "source").then_some("reportingComponent")
 }
-
-/// One column of the table that `kubectl get` prints.
-pub struct Column {
-    pub name: &'static str,
-    /// `string`, `integer`, `boolean`, `date`, `number`.
-    pub column_type: &'static str,
-    pub format: &'static str,
-    pub description: &'static str,
-    /// 0: always; 1: with `-o wide`.
-    pub priority: u8,
-    pub cell: Cell,
-}
-
-/// Computes a cell from the whole object. Ages are relative to the given time.
-pub type Cell = fn(&Value, Time) -> Value;

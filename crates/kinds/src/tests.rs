@@ -19,7 +19,7 @@ fn rows_are_sorted_and_found() {
     let places: Vec<_> =
         KINDS.iter().map(|it| (&*it.resource.group, &*it.resource.version, &*it.resource.plural)).collect();
     assert!(places.is_sorted(), "{places:?}");
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let resource = &kind.resource;
         let found = by_path(&resource.group, &resource.version, &resource.plural).expect("by path");
         assert_eq!(found.resource, *resource);
@@ -39,7 +39,7 @@ fn names_are_unique() {
     let is_of_others = |it: &&Kind| it.view_of.is_none() && it.resource.group != "metrics.k8s.io";
     for kind in KINDS.iter().filter(is_of_others) {
         let names: BTreeSet<&str> =
-            [&*kind.resource.plural, kind.singular].into_iter().chain(kind.short_names.iter().copied()).collect();
+            [&*kind.resource.plural, &*kind.singular].into_iter().chain(kind.short_names.iter()).collect();
         for name in names {
             assert!(seen.insert(name), "{name} names two kinds");
         }
@@ -48,7 +48,7 @@ fn names_are_unique() {
 
 #[test]
 fn every_row_has_a_type() {
-    for kind in KINDS {
-        assert!(corten_schema::find(kind.schema).is_some(), "{}", kind.schema);
+    for kind in KINDS.iter() {
+        assert!(corten_schema::find(kind.schema.name()).is_some(), "{}", kind.schema.name());
     }
 }

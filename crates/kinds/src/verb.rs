@@ -26,6 +26,9 @@ impl Verb {
     /// Namespaces are deleted one by one.
     pub const WITHOUT_COLLECTION: &'static [Self] =
         &[Self::Create, Self::Delete, Self::Get, Self::List, Self::Patch, Self::Update, Self::Watch];
+    /// Of a definition that is being deleted.
+    pub const WITHOUT_CREATE: &'static [Self] =
+        &[Self::Delete, Self::DeleteCollection, Self::Get, Self::List, Self::Patch, Self::Update, Self::Watch];
     /// Reviews: answered, never stored.
     pub const CREATE_ONLY: &'static [Self] = &[Self::Create];
     /// Measured when somebody asks.

@@ -4,15 +4,17 @@
 
 mod document;
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response, codec};
+use corten_kinds::Kinds;
 use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
+pub(crate) use document::Version;
 pub use document::{facts, groups};
 
 const JSON: &str = "application/json";
@@ -37,58 +39,65 @@ impl Document {
 }
 
 /// Every document by its path, and by the media type where a path has several.
-static DOCUMENTS: LazyLock<BTreeMap<(String, &'static str), Document>> = LazyLock::new(|| {
-    let mut documents = BTreeMap::new();
-    for (path, value) in document::plain() {
-        documents.insert((path, JSON), Document::new(&value));
-    }
-    let root = document::root(documents.keys().map(|it| &*it.0));
-    documents.insert(("/".to_owned(), JSON), Document::new(&root));
-    for (path, core) in [("/api", true), ("/apis", false)] {
-        for (version, media_type) in AGGREGATED {
-            let value = document::aggregated(version, |group| group.is_empty() == core);
-            documents.insert((path.to_owned(), media_type), Document::new(&value));
+#[derive(Default)]
+pub struct Discovery(BTreeMap<(String, &'static str), Document>);
+
+impl Discovery {
+    pub fn of(kinds: &Kinds) -> Self {
+        let groups = groups(kinds.iter());
+        let mut documents = BTreeMap::new();
+        for (path, value) in document::plain(&groups) {
+            documents.insert((path, JSON), Document::new(&value));
         }
+        let root = document::root(documents.keys().map(|it| &*it.0));
+        documents.insert(("/".to_owned(), JSON), Document::new(&root));
+        for (path, core) in [("/api", true), ("/apis", false)] {
+            for (version, media_type) in AGGREGATED {
+                let value = document::aggregated(&groups, version, |group| group.is_empty() == core);
+                documents.insert((path.to_owned(), media_type), Document::new(&value));
+            }
+        }
+        Self(documents)
     }
-    documents
-});
 
-/// `None` where the path is not one of discovery.
-pub fn answer(info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Option<Result<Response, Status>> {
-    let path = &*info.path;
-    if !DOCUMENTS.contains_key(&(path.to_owned(), JSON)) {
-        return None;
+    /// `None` where the path is not one of discovery.
+    pub fn answer(&self, info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Option<Result<Response, Status>> {
+        let path = &*info.path;
+        if !self.0.contains_key(&(path.to_owned(), JSON)) {
+            return None;
+        }
+        if ![Method::GET, Method::HEAD].contains(method) {
+            return Some(Err(Status::failure(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+            )));
+        }
+        let (accept, known) = (codec::header(headers, &header::ACCEPT), codec::header(headers, &header::IF_NONE_MATCH));
+        Some(self.document(path, accept, known))
     }
-    if ![Method::GET, Method::HEAD].contains(method) {
-        return Some(Err(Status::failure(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        )));
-    }
-    Some(document(path, codec::header(headers, &header::ACCEPT), codec::header(headers, &header::IF_NONE_MATCH)))
-}
 
-fn document(path: &str, accept: &str, if_none_match: &str) -> Result<Response, Status> {
-    let offers = [AGGREGATED[0].1, AGGREGATED[1].1, JSON];
-    let offers: Vec<&'static str> =
-        offers.into_iter().filter(|it| DOCUMENTS.contains_key(&(path.to_owned(), *it))).collect();
-    let chosen = choose(accept, &offers).ok_or_else(|| Status::not_acceptable(JSON))?;
-    let found = &DOCUMENTS[&(path.to_owned(), chosen)];
+    fn document(&self, path: &str, accept: &str, if_none_match: &str) -> Result<Response, Status> {
+        let offers = [AGGREGATED[0].1, AGGREGATED[1].1, JSON];
+        let offers: Vec<&'static str> =
+            offers.into_iter().filter(|it| self.0.contains_key(&(path.to_owned(), *it))).collect();
+        let chosen = choose(accept, &offers).ok_or_else(|| Status::not_acceptable(JSON))?;
+        let found = &self.0[&(path.to_owned(), chosen)];
 
-    let mut response = if if_none_match == found.tag {
-        answer::with_type(StatusCode::NOT_MODIFIED, chosen, Bytes::new())
-    } else {
-        answer::with_type(StatusCode::OK, chosen, found.bytes.clone())
-    };
-    if offers.len() > 1 {
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        let mut response = if if_none_match == found.tag {
+            answer::with_type(StatusCode::NOT_MODIFIED, chosen, Bytes::new())
+        } else {
+            answer::with_type(StatusCode::OK, chosen, found.bytes.clone())
+        };
+        if offers.len() > 1 {
+            response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        }
+        if chosen != JSON {
+            response.headers_mut().insert(header::ETAG, found.tag.clone());
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+        }
+        Ok(response)
     }
-    if chosen != JSON {
-        response.headers_mut().insert(header::ETAG, found.tag.clone());
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
-    }
-    Ok(response)
 }
 
 /// The first of the client's wishes that is on offer; with no wish, plain JSON.

@@ -3,21 +3,22 @@
 use std::{
     collections::BTreeMap,
     io::{Read, Write},
-    sync::LazyLock,
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 use aws_lc_rs::digest::{self, SHA512};
 use bytes::Bytes;
+use corten_kinds::{Kind, Kinds};
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use prost::Message;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     gnostic,
     paths::{self, Paths},
     schemas::{Dialect, Schemas},
 };
-use crate::discovery::groups;
+use crate::discovery::{Discovery, Version, groups};
 
 /// The group and version that all documents are about.
 const CORE: &[(&str, &str)] = &[("", "v1")];
@@ -74,41 +75,146 @@ fn info() -> Value {
     json!({ "title": "Kubernetes", "version": "v1.37.0" })
 }
 
-/// Version 3: a document per group and version and for each list of them, and the list of them.
+/// Version 3 of what is built in: a document per group and version and for each list of them.
 pub(super) struct V3Documents {
     /// By `api/v1`, `apis/apps/v1`, `apis/apps`.
     pub(super) documents: BTreeMap<String, Document>,
-    pub(super) index: Document,
 }
 
 pub(super) static V3: LazyLock<V3Documents> = LazyLock::new(|| {
-    let mut schemas = Schemas::new(Dialect::V3);
+    let kinds = Kinds::default();
+    let mut schemas = Schemas::new(Dialect::V3, kinds.iter());
     let mut documents = BTreeMap::new();
     for (name, paths) in paths::of_no_group() {
         documents.insert(name.to_owned(), v3(&mut schemas, &paths, CORE));
     }
-    for group in groups() {
-        let name = group.name;
-        if !name.is_empty() {
-            documents.insert(format!("apis/{name}"), v3(&mut schemas, &paths::of_group(name), CORE));
+    for group in groups(kinds.iter()) {
+        if !group.name.is_empty() {
+            documents.insert(format!("apis/{}", group.name), v3(&mut schemas, &paths::of_group(&group.name), CORE));
         }
         for version in group.versions {
-            let path = version.kinds[0].resource.group_path();
-            // As upstream: options and events are those of the first group, and of the document's own.
-            let about = if name.is_empty() { CORE.to_vec() } else { vec![CORE[0], (name, version.name)] };
-            let document = v3(&mut schemas, &paths::of_version(&version.kinds), &about);
-            documents.insert(path.trim_start_matches('/').to_owned(), document);
+            documents.insert(path_of(&version), of_version(&mut schemas, &group.name, &version));
         }
     }
-    let mut index = Map::new();
-    for (path, document) in &documents {
-        let url = format!("/openapi/v3/{path}?hash={}", document.hash);
-        index.insert(path.clone(), json!({ "serverRelativeURL": url }));
-    }
-    let mut writer = Writer::new();
-    writer.write(json!({ "paths": index }).to_string().as_bytes());
-    V3Documents { documents, index: writer.finish() }
+    V3Documents { documents }
 });
+
+/// `apis/apps/v1`.
+fn path_of(version: &Version) -> String {
+    version.kinds[0].resource.group_path().trim_start_matches('/').to_owned()
+}
+
+fn of_version(schemas: &mut Schemas, group: &str, version: &Version) -> Document {
+    // As upstream: options and events are those of the first group, and of the document's own.
+    let about = if group.is_empty() { CORE.to_vec() } else { vec![CORE[0], (group, &*version.name)] };
+    v3(schemas, &paths::of_version(&version.kinds), &about)
+}
+
+/// The documents of what is served at one moment, each made when it is first asked for.
+#[derive(Default)]
+pub struct Documents {
+    kinds: Arc<Kinds>,
+    discovery: OnceLock<Discovery>,
+    /// Of the groups of custom resources, by the path below `/openapi/v3`.
+    custom: BTreeMap<String, Arc<CustomDocument>>,
+    index: OnceLock<Document>,
+    v2_json: OnceLock<Document>,
+    v2_protobuf: OnceLock<Document>,
+}
+
+/// One group and version, or the list of a group's versions.
+struct CustomDocument {
+    group: String,
+    version: Option<Version>,
+    document: OnceLock<Document>,
+}
+
+impl Documents {
+    /// What `before` has made already and is still true is kept.
+    pub fn of(kinds: Arc<Kinds>, before: &Self) -> Self {
+        let mut custom = BTreeMap::new();
+        for group in groups(kinds.custom()) {
+            let path = format!("apis/{}", group.name);
+            // A built-in group may get more kinds, but not in a version that it has.
+            if !V3.documents.contains_key(&path) {
+                custom.insert(path, CustomDocument::new(&group.name, None));
+            }
+            for version in group.versions {
+                let path = path_of(&version);
+                if !V3.documents.contains_key(&path) {
+                    custom.insert(path, CustomDocument::new(&group.name, Some(version)));
+                }
+            }
+        }
+        for (path, document) in &mut custom {
+            if let Some(known) = before.custom.get(path).filter(|it| it.is_about(document)) {
+                *document = known.clone();
+            }
+        }
+        Self { kinds, custom, ..Self::default() }
+    }
+
+    pub fn kinds(&self) -> &Arc<Kinds> {
+        &self.kinds
+    }
+
+    pub fn discovery(&self) -> &Discovery {
+        self.discovery.get_or_init(|| Discovery::of(&self.kinds))
+    }
+
+    pub(super) fn v3(&self, path: &str) -> Option<&Document> {
+        V3.documents.get(path).or_else(|| self.custom.get(path).map(|it| it.document()))
+    }
+
+    pub(super) fn index(&self) -> &Document {
+        self.index.get_or_init(|| {
+            let custom = self.custom.iter().map(|(path, it)| (path, it.document()));
+            let mut index = BTreeMap::new();
+            for (path, document) in V3.documents.iter().chain(custom) {
+                let url = format!("/openapi/v3/{path}?hash={}", document.hash);
+                index.insert(path, json!({ "serverRelativeURL": url }));
+            }
+            let mut writer = Writer::new();
+            writer.write(json!({ "paths": index }).to_string().as_bytes());
+            writer.finish()
+        })
+    }
+
+    pub(super) fn v2_json(&self) -> &Document {
+        self.v2_json.get_or_init(|| v2_json(&self.kinds))
+    }
+
+    pub(super) fn v2_protobuf(&self) -> &Document {
+        self.v2_protobuf.get_or_init(|| v2_protobuf(&self.kinds))
+    }
+}
+
+impl CustomDocument {
+    fn new(group: &str, version: Option<Version>) -> Arc<Self> {
+        Arc::new(Self { group: group.to_owned(), version, document: OnceLock::new() })
+    }
+
+    /// Is it of the same rows?
+    fn is_about(&self, other: &Self) -> bool {
+        let rows = |it: &Self| -> Vec<*const Kind> {
+            it.version.iter().flat_map(|it| &it.kinds).map(|it| std::ptr::from_ref(&**it)).collect()
+        };
+        rows(self) == rows(other)
+    }
+
+    fn document(&self) -> &Document {
+        self.document.get_or_init(|| match &self.version {
+            Some(version) => {
+                let mut schemas = Schemas::new(Dialect::V3, version.kinds.iter().cloned());
+                of_version(&mut schemas, &self.group, version)
+            }
+            None => {
+                let mut schemas = Schemas::new(Dialect::V3, std::iter::empty());
+                v3(&mut schemas, &paths::of_group(&self.group), CORE)
+            }
+        })
+    }
+}
 
 fn v3(schemas: &mut Schemas, paths: &Paths, about: &[(&str, &str)]) -> Document {
     let needed = schemas.needed(paths::roots(paths), about);
@@ -137,28 +243,29 @@ struct V2 {
     definitions: BTreeMap<String, String>,
 }
 
-fn v2() -> V2 {
+fn v2(kinds: &Kinds) -> V2 {
     let mut all = Paths::new();
-    let mut about = Vec::new();
+    let mut about: Vec<(String, String)> = Vec::new();
     for (_, paths) in paths::of_no_group() {
         all.extend(paths);
     }
-    for group in groups() {
+    for group in groups(kinds.iter()) {
         if !group.name.is_empty() {
-            all.extend(paths::of_group(group.name));
+            all.extend(paths::of_group(&group.name));
         }
         for version in group.versions {
-            about.push((group.name, version.name));
+            about.push((group.name.clone(), version.name.clone()));
             all.extend(paths::of_version(&version.kinds));
         }
     }
-    let mut schemas = Schemas::new(Dialect::V2);
+    let mut schemas = Schemas::new(Dialect::V2, kinds.iter());
+    let about: Vec<(&str, &str)> = about.iter().map(|(group, version)| (&**group, &**version)).collect();
     let definitions = schemas.needed(paths::roots(&all), &about);
     V2 { schemas, paths: all, definitions }
 }
 
-pub(super) static V2_JSON: LazyLock<Document> = LazyLock::new(|| {
-    let V2 { schemas, paths, definitions } = v2();
+fn v2_json(kinds: &Kinds) -> Document {
+    let V2 { schemas, paths, definitions } = v2(kinds);
     let mut writer = Writer::new();
     writer.write(format!("{{\"swagger\":\"2.0\",\"info\":{},\"paths\":", info()).as_bytes());
     writer.write_members(items(&schemas, Dialect::V2, &paths));
@@ -167,11 +274,11 @@ pub(super) static V2_JSON: LazyLock<Document> = LazyLock::new(|| {
     let security = json!({ "BearerToken": bearer_token() });
     writer.write(format!(",\"securityDefinitions\":{security},\"security\":[{{\"BearerToken\":[]}}]}}").as_bytes());
     writer.finish()
-});
+}
 
 /// Protobuf lets one message come in parts that are merged, so each path and definition is written by itself.
-pub(super) static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| {
-    let V2 { schemas, paths, definitions } = v2();
+fn v2_protobuf(kinds: &Kinds) -> Document {
+    let V2 { schemas, paths, definitions } = v2(kinds);
     let mut writer = Writer::new();
     let info = gnostic::Info { title: "Kubernetes".into(), version: "v1.37.0".into() };
     let head = gnostic::Document { swagger: "2.0".into(), info: Some(info), ..gnostic::Document::default() };
@@ -187,4 +294,4 @@ pub(super) static V2_PROTOBUF: LazyLock<Document> = LazyLock::new(|| {
         writer.write(&gnostic::Document { definitions, ..gnostic::Document::default() }.encode_to_vec());
     }
     writer.finish()
-});
+}

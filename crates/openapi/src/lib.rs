@@ -7,6 +7,7 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
+mod custom;
 pub mod discovery;
 mod document;
 mod gnostic;
@@ -24,8 +25,10 @@ use corten_cacher::{
 };
 use corten_meta::Status;
 use corten_routes::RequestInfo;
-use document::{Document, V2_JSON, V2_PROTOBUF, V3};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use document::Document;
+pub use document::Documents;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
@@ -35,7 +38,12 @@ const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0
 const IMMUTABLE: &str = "public, immutable, max-age=31536000";
 
 /// `None` where the path is not one of OpenAPI.
-pub fn answer(info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Option<Result<Response, Status>> {
+pub fn answer(
+    documents: &Documents,
+    info: &RequestInfo,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Option<Result<Response, Status>> {
     let path = &*info.path;
     let wanted = path.strip_prefix("/openapi/")?;
     if ![Method::GET, Method::HEAD].contains(method) {
@@ -44,21 +52,21 @@ pub fn answer(info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Optio
     }
     let accept = codec::header(headers, &header::ACCEPT);
     match wanted {
-        "v2" => Some(v2(headers, accept)),
-        "v3" => Some(json_only(accept).map(|()| send(headers, &V3.index, JSON))),
+        "v2" => Some(v2(documents, headers, accept)),
+        "v3" => Some(json_only(accept).map(|()| send(headers, documents.index(), JSON))),
         _ => {
-            let document = V3.documents.get(wanted.strip_prefix("v3/")?)?;
+            let document = documents.v3(wanted.strip_prefix("v3/")?)?;
             Some(json_only(accept).map(|()| v3(info, headers, document)))
         }
     }
 }
 
-fn v2(headers: &HeaderMap, accept: &str) -> Result<Response, Status> {
+fn v2(documents: &Documents, headers: &HeaderMap, accept: &str) -> Result<Response, Status> {
     let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
     let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*" | PROTOBUF | PROTOBUF_ANSWER));
     match first {
-        Some(PROTOBUF | PROTOBUF_ANSWER) => Ok(send(headers, &V2_PROTOBUF, PROTOBUF_ANSWER)),
-        Some(_) => Ok(send(headers, &V2_JSON, JSON)),
+        Some(PROTOBUF | PROTOBUF_ANSWER) => Ok(send(headers, documents.v2_protobuf(), PROTOBUF_ANSWER)),
+        Some(_) => Ok(send(headers, documents.v2_json(), JSON)),
         None => Err(Status::not_acceptable(&format!("{JSON}, {PROTOBUF}"))),
     }
 }

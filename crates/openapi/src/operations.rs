@@ -27,7 +27,7 @@ pub(super) struct Operation {
 }
 
 /// Every path of a kind, and what can be done there.
-pub(super) fn of_kind(kind: &'static Kind) -> Vec<(String, Vec<Operation>)> {
+pub(super) fn of_kind(kind: &Kind) -> Vec<(String, Vec<Operation>)> {
     let resource = &kind.resource;
     let collection = resource.collection_pattern();
     let item = format!("{collection}/{{name}}");
@@ -89,7 +89,7 @@ fn one(kind: &str) -> String {
 }
 
 fn operation(
-    kind: &'static Kind,
+    kind: &Kind,
     method: &'static str,
     action: &'static str,
     description: String,
@@ -110,7 +110,7 @@ fn operation(
         tag: format!("{}_{}", group_of(&resource.group), resource.version),
         parameters,
         body: None,
-        answer: Some(kind.schema.to_owned()),
+        answer: Some(kind.schema.name().to_owned()),
         about: Some(gvk(&resource.group, &resource.version, &resource.kind)),
     }
 }
@@ -126,10 +126,10 @@ fn verb_of(action: &'static str) -> &'static str {
 }
 
 fn list_of(kind: &Kind) -> Option<String> {
-    Some(format!("{}List", kind.schema))
+    Some(format!("{}List", kind.schema.name()))
 }
 
-fn on_collection(kind: &'static Kind) -> Vec<Operation> {
+fn on_collection(kind: &Kind) -> Vec<Operation> {
     let name = &kind.resource.kind;
     let mut operations = Vec::new();
     if kind.allows(Verb::List) {
@@ -140,7 +140,7 @@ fn on_collection(kind: &'static Kind) -> Vec<Operation> {
     }
     if kind.allows(Verb::Create) {
         let create = operation(kind, "post", "post", format!("create {}", one(name)), parameters::WRITE);
-        operations.push(Operation { body: Some(kind.schema.to_owned()), ..create });
+        operations.push(Operation { body: Some(kind.schema.name().to_owned()), ..create });
     }
     if kind.allows(Verb::DeleteCollection) {
         let both = [parameters::DELETE_COLLECTION, parameters::DELETE].concat();
@@ -151,7 +151,7 @@ fn on_collection(kind: &'static Kind) -> Vec<Operation> {
     operations
 }
 
-fn list_everywhere(kind: &'static Kind) -> Operation {
+fn list_everywhere(kind: &Kind) -> Operation {
     let name = &kind.resource.kind;
     let mut list = operation(kind, "get", "list", format!("list or watch objects of kind {name}"), parameters::LIST);
     list.parameters.retain(|it| *it != NAMESPACE);
@@ -173,7 +173,7 @@ fn watched(kind: &Kind, path: &str) -> String {
     format!("{group}/watch{}", path.strip_prefix(&group).unwrap_or_default())
 }
 
-fn watch(kind: &'static Kind, action: &'static str, reach: Reach) -> Operation {
+fn watch(kind: &Kind, action: &'static str, reach: Reach) -> Operation {
     let name = &kind.resource.kind;
     let description = if reach == Reach::Item {
         format!(
@@ -202,9 +202,9 @@ fn named(more: &[Parameter]) -> Vec<Parameter> {
     [more, &[NAME]].concat()
 }
 
-fn on_item(kind: &'static Kind) -> Vec<Operation> {
+fn on_item(kind: &Kind) -> Vec<Operation> {
     let name = &kind.resource.kind;
-    let schema = || Some(kind.schema.to_owned());
+    let schema = || Some(kind.schema.name().to_owned());
     let mut operations = Vec::new();
     if kind.allows(Verb::Get) {
         operations.push(operation(kind, "get", "get", format!("read the specified {name}"), &named(&[])));
@@ -225,13 +225,13 @@ fn on_item(kind: &'static Kind) -> Vec<Operation> {
     operations
 }
 
-fn patch(kind: &'static Kind, description: String) -> Operation {
+fn patch(kind: &Kind, description: String) -> Operation {
     let parameters = named(&[parameters::WRITE, &[parameters::FORCE]].concat());
     let patch = operation(kind, "patch", "patch", description, &parameters);
     Operation { body: Some(PATCH.to_owned()), ..patch }
 }
 
-fn on_subresource(kind: &'static Kind, subresource: Subresource) -> Vec<Operation> {
+fn on_subresource(kind: &Kind, subresource: Subresource) -> Vec<Operation> {
     let facts = facts(kind, subresource);
     let (below, of) = (subresource.as_str(), &kind.resource.kind);
     let schema = || facts.schema.map(str::to_owned);
@@ -263,7 +263,7 @@ fn on_subresource(kind: &'static Kind, subresource: Subresource) -> Vec<Operatio
 }
 
 /// What goes through to a Pod, a Service or a node; every method can be meant for it.
-fn proxy(kind: &'static Kind, with_path: bool) -> Vec<Operation> {
+fn proxy(kind: &Kind, with_path: bool) -> Vec<Operation> {
     let methods = ["delete", "get", "head", "options", "patch", "post", "put"];
     let mut operations: Vec<Operation> = methods.into_iter().map(|it| connect(kind, Subresource::Proxy, it)).collect();
     for operation in operations.iter_mut().filter(|_| with_path) {
@@ -274,7 +274,7 @@ fn proxy(kind: &'static Kind, with_path: bool) -> Vec<Operation> {
     operations
 }
 
-fn connect(kind: &'static Kind, subresource: Subresource, method: &'static str) -> Operation {
+fn connect(kind: &Kind, subresource: Subresource, method: &'static str) -> Operation {
     let facts = facts(kind, subresource);
     let parameters = match subresource {
         Subresource::Exec => parameters::EXEC,

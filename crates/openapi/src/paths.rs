@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_kinds::Kind;
+use corten_kinds::KindRef;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -31,7 +31,7 @@ const PATCH_TYPES: &[&str] = &[
 pub(super) type Paths = BTreeMap<String, Vec<Operation>>;
 
 /// Every path of these kinds, all of one group and version.
-pub(super) fn of_version(kinds: &[&'static Kind]) -> Paths {
+pub(super) fn of_version(kinds: &[KindRef]) -> Paths {
     let resource = &kinds[0].resource;
     let (group, version) = (group_of(&resource.group), &resource.version);
     let id = format!("get{}{}APIResources", capitalized(&group), capitalized(version));

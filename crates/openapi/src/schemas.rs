@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use corten_kinds::{KINDS, Kind};
+use corten_kinds::{KINDS, Kind, KindRef};
 use corten_schema::{Apply, Field, Merge, Patch, Shape, Type};
 use serde_json::{Map, Value, json};
 
-use super::notes::{FieldNote, Notes, TypeNote};
+use super::{
+    custom,
+    notes::{FieldNote, Notes, TypeNote},
+};
 use crate::discovery::facts;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,9 @@ pub(super) const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 pub(super) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(super) const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 pub(super) const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
+/// Whose fields all objects have.
+const OBJECT: &str = "io.k8s.api.core.v1.ConfigMap";
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
 const MICRO_TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime";
@@ -55,17 +61,20 @@ struct Written {
 
 /// Schemas that were written once, for all documents that need them.
 pub(super) struct Schemas {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     notes: Notes,
-    lists: BTreeMap<String, &'static Kind>,
+    lists: BTreeMap<String, KindRef>,
+    /// The types of custom resources, by name.
+    custom: BTreeMap<String, KindRef>,
     written: BTreeMap<String, Written>,
 }
 
 impl Schemas {
-    pub(super) fn new(dialect: Dialect) -> Self {
-        let with_list = KINDS.iter().filter(|it| it.allows(corten_kinds::Verb::List));
-        let lists = with_list.map(|it| (format!("{}List", it.schema), it)).collect();
-        Self { dialect, notes: Notes::read(), lists, written: BTreeMap::new() }
+    pub(super) fn new(dialect: Dialect, kinds: impl Iterator<Item = KindRef> + Clone) -> Self {
+        let with_list = kinds.clone().filter(|it| it.allows(corten_kinds::Verb::List));
+        let lists = with_list.map(|it| (format!("{}List", it.schema.name()), it)).collect();
+        let custom = kinds.filter(|it| it.is_custom()).map(|it| (it.schema.name().to_owned(), it)).collect();
+        Self { dialect, notes: Notes::read(), lists, custom, written: BTreeMap::new() }
     }
 
     /// What a field of a type that every document knows is for.
@@ -100,7 +109,9 @@ impl Schemas {
     }
 
     fn write(&self, name: &str) -> Written {
-        let mut schema = if let Some(of) = corten_schema::find(name) {
+        let mut schema = if let Some(kind) = self.custom.get(name) {
+            custom::written(self, kind)
+        } else if let Some(of) = corten_schema::find(name) {
             self.of_type(of)
         } else if let Some(kind) = self.lists.get(name) {
             self.list_of(kind)
@@ -160,7 +171,7 @@ impl Schemas {
     }
 
     /// A field of type `to`. Version 3 lets a reference stand beside nothing else.
-    fn referring(&self, to: &str, mut beside: Map<String, Value>) -> Value {
+    pub(super) fn referring(&self, to: &str, mut beside: Map<String, Value>) -> Value {
         let mut reference = self.dialect.reference(to);
         if self.dialect == Dialect::V3 && !beside.is_empty() {
             beside.insert("allOf".into(), json!([reference]));
@@ -253,27 +264,27 @@ impl Schemas {
 
     fn list_of(&self, kind: &Kind) -> Value {
         let resource = &kind.resource;
-        let words = |field: &str| json!({ "type": "string", "description": self.words(kind.schema, field) });
+        let words = |field: &str| json!({ "type": "string", "description": self.words(OBJECT, field) });
         let mut beside = Map::from_iter([("description".into(), json!("Standard list metadata."))]);
         if self.dialect == Dialect::V3 {
             beside.insert("default".into(), json!({}));
         }
         json!({
             "type": "object",
-            "description": format!("{}List is a list of objects of kind {}.", resource.kind, resource.kind),
+            "description": format!("{} is a list of objects of kind {}.", kind.list_kind(), resource.kind),
             "required": ["items"],
             "properties": {
                 "apiVersion": words("apiVersion"),
                 "items": {
                     "description": format!("The {} of the list.", resource.plural),
-                    "items": self.dialect.reference(kind.schema),
+                    "items": self.dialect.reference(kind.schema.name()),
                     "type": "array",
                 },
                 "kind": words("kind"),
                 "metadata": self.referring(LIST_META, beside),
             },
             "x-kubernetes-group-version-kind":
-                [gvk(&resource.group, &resource.version, &format!("{}List", resource.kind))],
+                [gvk(&resource.group, &resource.version, &kind.list_kind())],
         })
     }
 }
@@ -298,7 +309,7 @@ fn served_as(name: &str) -> Vec<Value> {
     if name.contains(".meta.v1.") {
         return if OF_CORE.contains(&short) { vec![gvk("", "v1", short)] } else { Vec::new() };
     }
-    let own = KINDS.iter().filter(|it| it.schema == name).map(|it| {
+    let own = KINDS.iter().filter(|it| it.schema.name() == name).map(|it| {
         let resource = &it.resource;
         gvk(&resource.group, &resource.version, &resource.kind)
     });

@@ -26,21 +26,21 @@ fn assert_complete(document: &Value, prefix: &str, schemas: &Value) {
 
 #[test]
 fn version_3_has_a_document_per_group_and_version() {
-    let index = parsed(&V3.index);
-    for (path, document) in &V3.documents {
+    let index = parsed(Documents::default().index());
+    for (path, document) in &document::V3.documents {
         let url = index["paths"][path]["serverRelativeURL"].as_str().expect("an address");
         assert_eq!(url, format!("/openapi/v3/{path}?hash={}", document.hash));
         let document = parsed(document);
         assert_eq!(document["openapi"], "3.0.0");
         assert_complete(&document, "#/components/schemas/", &document["components"]["schemas"]);
     }
-    let paths: Vec<&str> = V3.documents.keys().map(String::as_str).collect();
+    let paths: Vec<&str> = document::V3.documents.keys().map(String::as_str).collect();
     assert!(paths.contains(&"api/v1") && paths.contains(&"apis/apps/v1"), "{paths:?}");
 }
 
 #[test]
 fn kubectl_finds_server_side_validation() {
-    let document = parsed(&V3.documents["apis/apps/v1"]);
+    let document = parsed(&document::V3.documents["apis/apps/v1"]);
     let patch = &document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     assert_eq!(
         patch["x-kubernetes-group-version-kind"],
@@ -71,14 +71,14 @@ fn operations_have_kubernetes_names() {
             "rbacAuthorization_v1",
         ),
     ] {
-        let operation = &parsed(&V3.documents[document])["paths"][path][method];
+        let operation = &parsed(&document::V3.documents[document])["paths"][path][method];
         assert_eq!((&operation["operationId"], &operation["tags"][0]), (&json!(id), &json!(tag)));
     }
 }
 
 #[test]
 fn schemas_say_how_fields_merge() {
-    let document = parsed(&V3.documents["api/v1"]);
+    let document = parsed(&document::V3.documents["api/v1"]);
     let schemas = &document["components"]["schemas"];
     let pod = &schemas["io.k8s.api.core.v1.Pod"];
     assert_eq!(pod["x-kubernetes-group-version-kind"], json!([{ "group": "", "kind": "Pod", "version": "v1" }]));
@@ -112,7 +112,7 @@ fn schemas_say_how_fields_merge() {
 
 #[test]
 fn connections_are_operations_too() {
-    let document = parsed(&V3.documents["api/v1"]);
+    let document = parsed(&document::V3.documents["api/v1"]);
     let exec = &document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}/exec"];
     assert_eq!(exec["post"]["x-kubernetes-action"], "connect");
     assert_eq!(exec["post"]["operationId"], "connectCoreV1PostNamespacedPodExec");
@@ -123,10 +123,10 @@ fn connections_are_operations_too() {
 
 #[test]
 fn version_2_is_the_same_in_both_forms() {
-    let document = parsed(&V2_JSON);
+    let document = parsed(Documents::default().v2_json());
     assert_eq!(document["swagger"], "2.0");
     assert_complete(&document, "#/definitions/", &document["definitions"]);
-    let message = gnostic::Document::decode(&*V2_PROTOBUF.plain()).expect("it is protobuf");
+    let message = gnostic::Document::decode(&*Documents::default().v2_protobuf().plain()).expect("it is protobuf");
 
     let definitions = message.definitions.expect("definitions are there").additional_properties;
     assert_eq!(definitions.len(), document["definitions"].as_object().expect("an object").len());
@@ -160,7 +160,8 @@ fn version_2_is_the_same_in_both_forms() {
 
 #[test]
 fn documents_are_small() {
-    let kept: usize = V3.documents.values().map(|it| it.compressed.len()).sum();
-    let kept = kept + V2_JSON.compressed.len() + V2_PROTOBUF.compressed.len();
+    let kept: usize = document::V3.documents.values().map(|it| it.compressed.len()).sum();
+    let kept =
+        kept + Documents::default().v2_json().compressed.len() + Documents::default().v2_protobuf().compressed.len();
     assert!(kept < 2 << 20, "{kept} bytes are kept");
 }

@@ -11,10 +11,10 @@ pub use pattern::{Pattern, Place, patterns};
 pub use query::{Query, is_true};
 pub use request_info::{BadPath, RequestInfo};
 
-use corten_kinds::{Kind, Subresource, Verb};
+use corten_kinds::{KindRef, Subresource, Verb};
 
 /// What is to be done, and to what kind. The namespace and the name stand in [`RequestInfo`].
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub enum Route {
     /// A path of the server itself, such as `/healthz`: it is authorized as a path.
     #[default]
@@ -22,21 +22,21 @@ pub enum Route {
     /// A path below `/api` or `/apis` whose resource is in no row of the table: 404 for those who may ask.
     UnknownResource,
     /// The kind has no such path: another scope, no such subresource. 404 for everybody.
-    NoSuchPath(&'static Kind),
+    NoSuchPath(KindRef),
     /// The path exists, the method means nothing there: 405 for those who may ask.
-    NoSuchMethod(&'static Kind),
+    NoSuchMethod(KindRef),
     /// All objects of the kind in one namespace, or in the cluster. The verb is `list`, `watch`, `create` or
     /// `deletecollection`.
-    Collection(&'static Kind, Verb),
+    Collection(KindRef, Verb),
     /// One object. The verb is `get`, `update`, `patch`, `delete` or `watch`.
-    Object(&'static Kind, Verb),
+    Object(KindRef, Verb),
     /// A subresource of one object. There is no verb where a proxy is sent a method that has none in RBAC.
-    Subresource(&'static Kind, Subresource, Option<Verb>),
+    Subresource(KindRef, Subresource, Option<Verb>),
 }
 
 impl Route {
-    pub fn kind(&self) -> Option<&'static Kind> {
-        match *self {
+    pub fn kind(&self) -> Option<&KindRef> {
+        match self {
             Self::NonResource | Self::UnknownResource => None,
             Self::NoSuchPath(kind)
             | Self::NoSuchMethod(kind)
@@ -48,8 +48,8 @@ impl Route {
 
     /// `None` where the path leads to no subresource that the kind has.
     pub fn subresource(&self) -> Option<Subresource> {
-        match *self {
-            Self::Subresource(_, subresource, _) => Some(subresource),
+        match self {
+            Self::Subresource(_, subresource, _) => Some(*subresource),
             _ => None,
         }
     }

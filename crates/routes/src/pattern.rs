@@ -23,13 +23,13 @@ pub enum Place {
 
 /// One path of the API with its verbs.
 #[derive(Clone, Copy)]
-pub struct Pattern {
-    pub kind: &'static Kind,
+pub struct Pattern<'k> {
+    pub kind: &'k Kind,
     pub place: Place,
 }
 
 /// Every path of every kind at which some method does something.
-pub fn patterns() -> impl Iterator<Item = Pattern> {
+pub fn patterns() -> impl Iterator<Item = Pattern<'static>> {
     use Place as At;
     const PLACES: [At; 6] =
         [At::AllNamespaces, At::Collection, At::Object, At::WatchAllNamespaces, At::WatchCollection, At::WatchObject];
@@ -39,7 +39,7 @@ pub fn patterns() -> impl Iterator<Item = Pattern> {
     })
 }
 
-impl Pattern {
+impl Pattern<'_> {
     /// Does any method do anything here?
     pub fn exists(&self) -> bool {
         let is_of_all = matches!(self.place, Place::AllNamespaces | Place::WatchAllNamespaces);

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use corten_kinds::{Kind, by_path};
+use corten_kinds::{Kind, KindRef, Kinds};
 use corten_meta::FieldSelector;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
@@ -98,7 +98,7 @@ fn leads_to_proxy(names: &[Cow<'_, str>]) -> bool {
 impl RequestInfo {
     /// # Errors
     /// Where the path cannot be read.
-    pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<Self, BadPath> {
+    pub fn read(kinds: &Kinds, method: &str, path: &str, query: Option<&str>) -> Result<Self, BadPath> {
         let Segments { names, proxied } = Segments::of(path)?;
         let names: Vec<&str> = names.iter().map(|it| &**it).collect();
         let mut info = Self { proxied: proxied.map(str::to_owned), query: Query::parse(query), ..Self::default() };
@@ -121,7 +121,7 @@ impl RequestInfo {
                 return Ok(info);
             }
         };
-        info.read_resource(method, rest);
+        info.read_resource(kinds, method, rest);
         Ok(info)
     }
 
@@ -130,11 +130,11 @@ impl RequestInfo {
         !matches!(self.route, Route::NonResource)
     }
 
-    pub fn kind(&self) -> Option<&'static Kind> {
+    pub fn kind(&self) -> Option<&KindRef> {
         self.route.kind()
     }
 
-    fn read_resource(&mut self, method: &str, parts: &[&str]) {
+    fn read_resource(&mut self, kinds: &Kinds, method: &str, parts: &[&str]) {
         let (is_watched, parts) = match parts {
             ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
             _ => (false, parts),
@@ -144,9 +144,9 @@ impl RequestInfo {
         self.name = parts.get(1).copied().unwrap_or_default().to_owned();
         self.subresource = parts.get(2).copied().unwrap_or_default().to_owned();
         self.verb = if is_watched { "watch" } else { self.resource_verb(method) };
-        self.route = match by_path(&self.group, &self.version, &self.plural) {
+        self.route = match kinds.by_path(&self.group, &self.version, &self.plural) {
             None => Route::UnknownResource,
-            Some(kind) if parts.len() > 3 || kind.resource.namespaced != is_within && !self.is_of_all(kind) => {
+            Some(kind) if parts.len() > 3 || kind.resource.namespaced != is_within && !self.is_of_all(&kind) => {
                 Route::NoSuchPath(kind)
             }
             Some(kind) => self.route_of(kind, method, is_watched),
@@ -188,8 +188,8 @@ impl RequestInfo {
     }
 
     /// The scope of the path is the kind's.
-    fn route_of(&self, kind: &'static Kind, method: &str, is_watched: bool) -> Route {
-        let is_of_all = self.is_of_all(kind);
+    fn route_of(&self, kind: KindRef, method: &str, is_watched: bool) -> Route {
+        let is_of_all = self.is_of_all(&kind);
         let place = match (&*self.name, &*self.subresource) {
             ("", _) if is_of_all && is_watched => Place::WatchAllNamespaces,
             ("", _) if is_of_all => Place::AllNamespaces,
@@ -202,7 +202,7 @@ impl RequestInfo {
                 _ => return Route::NoSuchPath(kind),
             },
         };
-        let pattern = Pattern { kind, place };
+        let pattern = Pattern { kind: &kind, place };
         if !pattern.exists() {
             return Route::NoSuchPath(kind);
         }

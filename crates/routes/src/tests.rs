@@ -1,8 +1,9 @@
 use super::*;
+use corten_kinds::Kinds;
 
 fn read(method: &str, address: &str) -> RequestInfo {
     let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
-    RequestInfo::read(method, path, query).expect("a path that can be read")
+    RequestInfo::read(&Kinds::default(), method, path, query).expect("a path that can be read")
 }
 
 /// `get pods a b log`: the verb, and then what it is asked of; a dash for what is empty.
@@ -113,7 +114,7 @@ fn what_is_no_path_is_refused() {
         ("/api/v1%2Fpods", BadPath::EncodedSlash),
         ("/%ff", BadPath::NotUtf8),
     ] {
-        assert_eq!(RequestInfo::read("GET", path, None).err(), Some(expected), "{path}");
+        assert_eq!(RequestInfo::read(&Kinds::default(), "GET", path, None).err(), Some(expected), "{path}");
     }
 }
 
@@ -150,7 +151,7 @@ fn every_pattern_is_found_again() {
             let verb = pattern.verbs().find(|it| it.as_str() == info.verb).filter(|_| !is_watched || method == "GET");
             let name = format!("{method} {path}{query}");
             assert_eq!(info.kind().map(|it| &it.resource), Some(&pattern.kind.resource), "{name}");
-            match (info.route, pattern.place) {
+            match (info.route.clone(), pattern.place) {
                 (Route::NoSuchMethod(_), _) => assert_eq!(verb, None, "{name}"),
                 (Route::Subresource(_, found, of), Place::Subresource(subresource)) => {
                     assert_eq!((found, of), (subresource, verb), "{name}");

@@ -19,7 +19,7 @@ pub enum Struct<'t> {
 
 /// The type of any value.
 #[derive(Clone, Copy, Debug)]
-pub enum Described<'t> {
+pub(crate) enum Described<'t> {
     Table(Shape),
     Custom(&'t Structural),
     /// Nobody says: maps go field by field, all else is one value (structured-merge-diff's `__untyped_deduced_`).
@@ -39,7 +39,7 @@ pub enum FieldType<'t> {
 
 /// The fields that tell the elements of a list apart.
 #[derive(Clone, Copy, Debug)]
-pub enum Keys<'t> {
+pub(crate) enum Keys<'t> {
     Table(&'static [&'static str]),
     Custom(&'t [String]),
 }

@@ -25,8 +25,8 @@ use regex::Regex;
 use serde_json::Value;
 
 use self::expressions::Expressions;
-pub(crate) use described::Values;
 pub use default::{BYTES_MAX, TooLarge};
+pub(crate) use described::Values;
 
 /// One schema, or a part of one.
 #[derive(Debug, Default)]

@@ -101,7 +101,7 @@ fn kinds() -> String {
         format!("{HEAD}# Kinds\n\nWhat the API server serves. Columns marked `*` appear with `-o wide`.\n\n");
     page.push_str("| resource | API version | kind | short names | scope | verbs | subresources | columns | selectable fields |\n");
     page.push_str("|---|---|---|---|---|---|---|---|---|\n");
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let _ = writeln!(page, "{}", row(kind));
     }
     page
@@ -112,18 +112,18 @@ fn row(kind: &Kind) -> String {
     let verbs: Vec<_> = kind.verbs.iter().map(|it| it.as_str()).collect();
     let subresources: Vec<_> = kind.subresources.iter().map(|it| it.as_str()).collect();
     let columns: Vec<_> =
-        kind.columns.iter().map(|it| format!("{}{}", it.name, if it.priority > 0 { "*" } else { "" })).collect();
+        kind.columns.iter().map(|it| format!("{}{}", it.name(), if it.priority() > 0 { "*" } else { "" })).collect();
     format!(
         "| `{}` | `{}` | {} | {} | {} | {} | {} | {} | {} |",
         resource.plural,
         resource.api_version(),
         resource.kind,
-        kind.short_names.join(", "),
+        kind.short_names.iter().collect::<Vec<_>>().join(", "),
         if resource.namespaced { "namespace" } else { "cluster" },
         verbs.join(", "),
         subresources.join(", "),
         columns.join(", "),
-        kind.selectable_fields.join(", "),
+        kind.selectable_fields.iter().collect::<Vec<_>>().join(", "),
     )
 }
 

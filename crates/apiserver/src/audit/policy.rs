@@ -265,7 +265,7 @@ rules:
             ("jane", &[], "GET", "/version", Level::None),
         ] {
             let uri: http::Uri = uri.parse().expect("an address");
-            let info = RequestInfo::read(method, uri.path(), uri.query());
+            let info = RequestInfo::read(&corten_kinds::Kinds::default(), method, uri.path(), uri.query());
             let verdict = policy.judge(Some(&Identity::new(user, groups)), &info.expect("a path"));
             assert_eq!(verdict.level, expected, "{user} {method} {uri}");
             if expected != Level::None {

@@ -8,7 +8,7 @@ use corten_stream::Refusal;
 
 fn info(query: &str) -> RequestInfo {
     let uri: Uri = format!("/api/v1/namespaces/default/pods/web/log?{query}").parse().expect("an address");
-    RequestInfo::read("GET", uri.path(), uri.query()).expect("a valid path")
+    RequestInfo::read(&corten_kinds::Kinds::default(), "GET", uri.path(), uri.query()).expect("a valid path")
 }
 
 #[test]

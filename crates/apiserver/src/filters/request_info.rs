@@ -7,7 +7,7 @@ use corten_routes::RequestInfo;
 use crate::{context::Context, filters::next::Rest};
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    match RequestInfo::read(ctx.method.as_str(), ctx.uri.path(), ctx.uri.query()) {
+    match RequestInfo::read(ctx.served.kinds(), ctx.method.as_str(), ctx.uri.path(), ctx.uri.query()) {
         Ok(info) => {
             ctx.info = info;
             rest.run(ctx).await

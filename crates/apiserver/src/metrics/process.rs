@@ -10,11 +10,11 @@ use crate::journals::LoopQueue;
 
 /// How many objects there are of each resource.
 pub(crate) fn objects(out: &mut String, caches: &Caches) -> std::fmt::Result {
-    let mut counts: Vec<(String, &str, String, usize)> = caches
+    let mut counts: Vec<(String, String, String, usize)> = caches
         .iter()
         .map(|it| {
             let resource = &it.kind().resource;
-            (resource.qualified(), &*resource.group, resource.plural.to_string(), it.snapshot().len())
+            (resource.qualified(), resource.group.to_string(), resource.plural.to_string(), it.snapshot().len())
         })
         .collect();
     counts.sort();

@@ -6,7 +6,7 @@ use corten_meta::Resource;
 use parking_lot::Mutex;
 
 use super::{
-    head,
+    Word, head,
     histogram::{Bounds, Histogram},
 };
 
@@ -18,7 +18,7 @@ const BOUNDS: Bounds = &[
 #[derive(Default)]
 pub(crate) struct StoreMetrics {
     /// By operation, group and resource.
-    requests: Mutex<BTreeMap<(&'static str, &'static str, &'static str), Series>>,
+    requests: Mutex<BTreeMap<(&'static str, Word, Word), Series>>,
     refusal: Mutex<Option<String>>,
 }
 
@@ -33,12 +33,12 @@ impl StoreMetrics {
     pub(crate) fn wrote(
         &self,
         operation: &'static str,
-        resource: &'static Resource,
+        resource: &Resource,
         took: Duration,
         failure: Option<&corten_store::Error>,
     ) {
         let mut requests = self.requests.lock();
-        let series = requests.entry((operation, &*resource.group, &*resource.plural)).or_default();
+        let series = requests.entry((operation, resource.group.clone(), resource.plural.clone())).or_default();
         series.took.record(BOUNDS, took.as_secs_f64());
         series.errors += u64::from(failure.is_some());
         drop(requests);
@@ -59,7 +59,7 @@ impl StoreMetrics {
 
     pub(super) fn write(&self, out: &mut String) -> std::fmt::Result {
         let requests = self.requests.lock();
-        let label = |(operation, group, resource): &(&str, &str, &str)| {
+        let label = |(operation, group, resource): &(&str, Word, Word)| {
             format!("operation=\"{operation}\",group=\"{group}\",resource=\"{resource}\"")
         };
         let name = "etcd_request_duration_seconds";

@@ -26,7 +26,7 @@ async fn nothing_is_made_of_a_form() {
         ("multipart/form-data; boundary=x", "--x--\r\n"),
         ("text/plain", ""),
     ];
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         let namespace = if kind.resource.namespaced { "default" } else { "" };
         let collection = kind.resource.collection_path(namespace);
         let subresources = kind.subresources.iter().map(|it| format!("{collection}/web/{}", it.as_str()));

@@ -25,7 +25,7 @@ async fn every_row_serves_every_verb() {
         ask(&server, "POST", &format!("/api/v1/namespaces/default/{setup}"), &object).await;
     }
     let mut failures = String::new();
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         if let Err(failure) = serve(&server, kind).await {
             let resource = &kind.resource;
             writeln!(failures, "{} of {}: {failure}", resource.plural, resource.api_version())

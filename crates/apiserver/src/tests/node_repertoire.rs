@@ -34,7 +34,8 @@ struct Attempt {
 impl Attempt {
     fn leads_somewhere(&self) -> bool {
         let (path, query) = self.path.split_once('?').unwrap_or((&self.path, ""));
-        let info = RequestInfo::read(self.method, path, Some(query)).expect("a path that can be read");
+        let info = RequestInfo::read(&corten_kinds::Kinds::default(), self.method, path, Some(query))
+            .expect("a path that can be read");
         !matches!(info.route, Route::NoSuchPath(_))
     }
 }

@@ -242,7 +242,7 @@ async fn rights_reach_what_the_table_says() {
     let rows = rows();
     let mut game =
         Game { server, random: SmallRng::seed_from_u64(0x5eed), failures: String::new(), played: BTreeMap::new() };
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         for row in rows.iter().filter(|it| it.is_about(kind)) {
             for path in row.paths(kind) {
                 game.play(kind, row, &path).await;

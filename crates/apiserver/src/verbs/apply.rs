@@ -46,7 +46,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
         }
         let make: MakeOwned<'_> = &mut |ctx, old| applied(ctx, target, &configuration, old);
         let json = change_owned(ctx, target, Part::of(target), make).await?;
-        return respond::object(ctx, StatusCode::OK, target.asked, json, form);
+        return respond::object(ctx, StatusCode::OK, &target.asked, json, form);
     }
     Err(Status::stale(target.resource(), &target.name))
 }
@@ -70,7 +70,7 @@ async fn created(
     metadata::of(&mut object).shift_remove("resourceVersion");
     metadata::place(&mut object, target, "")?;
     metadata::rename(&mut object, target)?;
-    versions::to_stored(target.asked, &mut object);
+    versions::to_stored(&target.asked, &mut object);
     let object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
     write::warn(ctx, target, &object, None);
     let json = if ctx.dry_run() {
@@ -82,7 +82,7 @@ async fn created(
             Written::Conflict => return Ok(None),
         }
     };
-    respond::object(ctx, StatusCode::CREATED, target.asked, json, form).map(Some)
+    respond::object(ctx, StatusCode::CREATED, &target.asked, json, form).map(Some)
 }
 
 /// Whoever may only patch may not create by applying.
@@ -113,7 +113,7 @@ fn applied(
     strict(ctx, configuration)?;
     metadata::place(&mut new, target, "")?;
     metadata::rename(&mut new, target)?;
-    versions::to_stored(target.asked, &mut new);
+    versions::to_stored(&target.asked, &mut new);
     Ok((new, Some(tracked)))
 }
 
@@ -124,19 +124,19 @@ fn merge(
     configuration: &Value,
     old: Option<&Value>,
 ) -> Result<(Value, Tracked), Status> {
-    let asked = target.asked;
+    let asked = &target.asked;
     identified(&asked.resource, configuration)?;
-    let of = corten_schema::find(asked.schema).ok_or_else(|| Status::internal("the kind has no schema"))?;
+    let of = asked.schema.fields().ok_or_else(|| Status::internal("the kind has no schema"))?;
     let live = old.map(|it| {
         let mut live = it.clone();
         metadata::of(&mut live).shift_remove("managedFields");
         versions::from_stored(asked, &mut live);
         live
     });
-    let author = managed::author(ctx);
+    let (author, kinds) = (managed::author(ctx), ctx.served.kinds().clone());
     let by = Author { name: &author, operation: Operation::Apply };
     let (version, now) = (asked.resource.api_version(), ctx.state.now().to_string());
-    let (reset, views) = (managed::reset_by_apply(target, of), OfKind(asked));
+    let (reset, views) = (managed::reset_by_apply(target, of), OfKind { kinds: &kinds, kind: asked });
     let write = Write { of, by: by.owner(target, &version), now: &now, reset: &reset, views: &views };
     let text = old.map(managed::text_of).unwrap_or_default();
     let Applied { object, owned } =

@@ -21,13 +21,8 @@ pub(crate) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
     let kind = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let target = Target {
-        kind,
-        asked: kind,
-        namespace: ctx.info.namespace.clone(),
-        name,
-        subresource: Some(corten_kinds::Subresource::Binding),
-    };
+    let subresource = Some(corten_kinds::Subresource::Binding);
+    let target = Target::built_in(kind, ctx.info.namespace.clone(), name, subresource);
     assign(ctx, &target, binding).await
 }
 

@@ -2,6 +2,7 @@
 
 use corten_admission::{Operation, commit};
 use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
+use corten_kinds::Policy;
 use corten_meta::Status;
 use http::StatusCode;
 use serde_json::Value;
@@ -18,11 +19,11 @@ const NAMES_MAX: usize = 8;
 
 pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
-    let mut body = body::object(ctx, target.asked).await?;
-    versions::to_stored(target.asked, &mut body);
+    let mut body = body::object(ctx, &target.asked).await?;
+    versions::to_stored(&target.asked, &mut body);
     let generated = body["metadata"]["name"].as_str().unwrap_or_default().is_empty();
     let revision = body["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0_u64);
-    let allocated = commit::allocates_for(target.kind);
+    let allocated = commit::allocates_for(&target.kind);
     let mut tries = 0;
     loop {
         tries += 1;
@@ -40,7 +41,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         }
         let asked = WriteRequest { ctx, target: &target, operation: Operation::Create, old: None };
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, target.asked, json, form),
+            Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
             Written::Conflict if allocated && tries < NAMES_MAX && target.current(ctx).is_err() => {}
             Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
@@ -55,20 +56,20 @@ pub(crate) async fn prepared(
     mut object: Value,
     owners: Option<&str>,
 ) -> Result<Value, Status> {
-    let kind = target.kind;
+    let (kind, policy) = (&target.kind, target.policy());
     let sent = managed::sent(&mut object);
     metadata::place(&mut object, target, "")?;
     metadata::begin(ctx, kind, &mut object);
-    kind.policy.default(&mut object);
+    defaulted(target, policy, &mut object)?;
     // As upstream: what the server itself adds from here on nobody owns.
     let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
-    kind.policy.prepare_create(&mut object);
-    corten_schema::complete(kind.schema, &mut object);
+    policy.prepare_create(&mut object);
+    kind.schema.complete(&mut object);
     let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
     asked.admit(&mut object).await?;
     asked.complete(&mut object)?;
     managed::put(&mut object, &owners);
-    let mut violations = metadata::violations(target.asked, &object, None);
+    let mut violations = metadata::violations(&target.asked, &object, None);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
     violations.extend(target.asked.policy.validate(&object));
@@ -80,9 +81,18 @@ pub(crate) async fn prepared(
     Ok(object)
 }
 
+/// Fills in what the author left out.
+///
+/// # Errors
+/// 422 where that makes the object too large.
+pub(super) fn defaulted(target: &Target, policy: &dyn Policy, object: &mut Value) -> Result<(), Status> {
+    let refused = |it| Status::invalid(&target.kind.resource, &target.name, &[it]);
+    policy.try_default(object).map_err(refused)
+}
+
 fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result<Response, Status> {
     if target.cache(ctx).get(&target.namespace, &target.name).is_some() {
         return Err(Status::already_exists(target.resource(), &target.name));
     }
-    respond::object(ctx, StatusCode::CREATED, target.asked, write::pretend(ctx, target, object, None)?, form)
+    respond::object(ctx, StatusCode::CREATED, &target.asked, write::pretend(ctx, target, object, None)?, form)
 }

@@ -20,9 +20,9 @@ use crate::context::Context;
 pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     match remove(ctx, target, &options).await? {
-        Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, target.asked, json, form),
+        Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, &target.asked, json, form),
         Removed::Gone(object) if corten_kinds::returns_deleted_object(target.resource()) => {
-            respond::object(ctx, StatusCode::OK, target.asked, object.json(), form)
+            respond::object(ctx, StatusCode::OK, &target.asked, object.json(), form)
         }
         Removed::Gone(object) => Ok(answer::json(StatusCode::OK, &gone(target, object.uid()))),
     }
@@ -89,10 +89,13 @@ fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) ->
     let mut new = old.clone();
     set_finalizers(&mut new, options.propagation);
     let marked_before = !old["metadata"]["deletionTimestamp"].is_null();
+    if let (false, Some(finalizer)) = (marked_before, target.policy().finalizer_of_deletion()) {
+        add_finalizer(&mut new, finalizer);
+    }
     if target.kind.subresources.contains(&Subresource::Finalize) {
         return namespace_step(ctx, old, new, marked_before);
     }
-    let policy = target.kind.policy;
+    let policy = target.policy();
     let asked_grace = options.grace_seconds.map(|it| if it < 0 { 1 } else { it });
     if marked_before {
         let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
@@ -160,6 +163,14 @@ fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) {
         metadata.shift_remove("finalizers");
     } else {
         metadata.insert("finalizers".into(), names.into());
+    }
+}
+
+fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let mut names: Vec<String> = metadata::finalizers(object).into_iter().map(str::to_owned).collect();
+    if !names.iter().any(|it| it == finalizer) {
+        names.push(finalizer.to_owned());
+        metadata::of(object).insert("finalizers".into(), names.into());
     }
 }
 

@@ -105,9 +105,7 @@ fn guarding(ctx: &Context, target: &Target, pod: &Value) -> Vec<Arc<Stored>> {
 
 /// Takes one disruption from the budget, as it is when the write is made.
 async fn pay(ctx: &mut Context, pod: &Target, budget: &str, options: &DeleteOptions) -> Result<(), Status> {
-    let kind = budgets_kind();
-    let target =
-        Target { kind, asked: kind, namespace: pod.namespace.clone(), name: budget.to_owned(), subresource: None };
+    let target = Target::built_in(budgets_kind(), pod.namespace.clone(), budget.to_owned(), None);
     let now = ctx.state.now();
     if options.dry_run {
         return eviction::take(&mut target.current(ctx)?.parse(), &pod.name, now);

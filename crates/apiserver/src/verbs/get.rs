@@ -12,5 +12,5 @@ pub(crate) async fn get(ctx: &Context, target: &Target, form: Form) -> Result<Re
         ctx.state.caches().reach(revision).await?;
     }
     let object = target.current(ctx)?;
-    respond::object(ctx, StatusCode::OK, target.asked, object.json(), form)
+    respond::object(ctx, StatusCode::OK, &target.asked, object.json(), form)
 }

@@ -44,7 +44,7 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
         Token::after(start.token_revision(), last).encode()
     });
     Ok(Items {
-        kind: target.asked,
+        kind: target.asked.clone(),
         form,
         matcher,
         revision: start.revision,
@@ -60,7 +60,7 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
 
 pub(crate) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
-    Matcher::new(target.asked, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
+    Matcher::new(&target.asked, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
 }
 
 /// The state a page is read from, and where in it the page begins.

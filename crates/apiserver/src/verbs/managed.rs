@@ -5,10 +5,10 @@
 use std::sync::LazyLock;
 
 use corten_cacher::watch_cache::versions;
-use corten_kinds::{Kind, Subresource};
+use corten_kinds::{KindRef, Kinds, Subresource};
 use corten_meta::{Resource, Status, Time, Violation, Violations};
 use corten_schema::{
-    Shape, Type,
+    Struct,
     apply::{Operation, Owned, Owner, Owners, Set, Views, Write, update},
 };
 use serde_json::{Value, json};
@@ -124,18 +124,18 @@ fn track(
     owners: Owners<'_>,
     reset: &Set<'static>,
 ) -> Text {
-    let Some(of) = corten_schema::find(target.asked.schema) else {
+    let Some(of) = target.asked.schema.fields() else {
         return Text { owners: owners.write(), same: true };
     };
     let author = author(ctx);
     let by = Author { name: &author, operation: Operation::Update };
     let (version, now) = (target.asked.resource.api_version(), ctx.state.now().to_string());
-    let views = OfKind(target.asked);
+    let views = OfKind { kinds: ctx.served.kinds(), kind: &target.asked };
     let (mut old_shown, mut new_shown);
     let (old, new) = if target.asked.view_of.is_some() {
         (old_shown, new_shown) = (old.cloned(), new.clone());
-        old_shown.iter_mut().for_each(|it| versions::from_stored(target.asked, it));
-        versions::from_stored(target.asked, &mut new_shown);
+        old_shown.iter_mut().for_each(|it| versions::from_stored(&target.asked, it));
+        versions::from_stored(&target.asked, &mut new_shown);
         (old_shown.as_ref(), &new_shown)
     } else {
         (old, new)
@@ -164,47 +164,50 @@ fn reset(target: &Target) -> &'static LazyLock<Set<'static>> {
 }
 
 /// What an applied configuration may name without owning it: all that the path's part of the object does not hold.
-pub(super) fn reset_by_apply(target: &Target, of: &'static Type) -> Set<'static> {
+pub(super) fn reset_by_apply<'t>(target: &Target, of: Struct<'t>) -> Set<'t> {
     if !matches!(target.subresource, Some(Subresource::Status | Subresource::Approval)) {
         return (**reset(target)).clone();
     }
-    let mut paths: Vec<[&'static str; 2]> = Vec::new();
-    for field in of.fields.iter().filter(|it| !matches!(it.name, "metadata" | "status")) {
-        paths.push([field.name, ""]);
+    let mut paths: Vec<[&'t str; 2]> = Vec::new();
+    for name in of.names().into_iter().filter(|it| !matches!(*it, "metadata" | "status")) {
+        paths.push([name, ""]);
     }
-    let metadata = of.field("metadata").and_then(|it| if let Shape::Object(of) = it.shape { Some(of) } else { None });
+    let metadata = corten_schema::find("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
     for field in metadata.map_or(&[][..], |it| it.fields) {
         let in_core = target.kind.resource.group.is_empty() && field.name == "labels";
         if field.name != "annotations" && !in_core {
             paths.push(["metadata", field.name]);
         }
     }
-    let paths: Vec<&[&'static str]> =
-        paths.iter().map(|it| if it[1].is_empty() { &it[..1] } else { &it[..] }).collect();
+    let paths: Vec<&[&'t str]> = paths.iter().map(|it| if it[1].is_empty() { &it[..1] } else { &it[..] }).collect();
     Set::of_fields(&paths)
 }
 
 /// The versions of one kind.
-pub(super) struct OfKind(pub(super) &'static Kind);
+pub(super) struct OfKind<'a> {
+    pub(super) kinds: &'a Kinds,
+    pub(super) kind: &'a KindRef,
+}
 
-impl OfKind {
-    fn row(&self, version: &str) -> Option<&'static Kind> {
-        let row = corten_kinds::by_kind(version, &self.0.resource.kind)?;
-        std::ptr::eq(row.stored_row(), self.0.stored_row()).then_some(row)
+impl OfKind<'_> {
+    fn row(&self, version: &str) -> Option<KindRef> {
+        let row = self.kinds.by_kind(version, &self.kind.resource.kind)?;
+        (row.stored_row().resource == self.kind.stored_row().resource).then_some(row)
     }
 }
 
-impl Views for OfKind {
+impl Views for OfKind<'_> {
     fn view(&self, object: &Value, from: &str, to: &str) -> Option<Value> {
         let (from, to) = (self.row(from)?, self.row(to)?);
         let mut object = object.clone();
-        versions::to_stored(from, &mut object);
-        versions::from_stored(to, &mut object);
+        versions::to_stored(&from, &mut object);
+        versions::from_stored(&to, &mut object);
         Some(object)
     }
 
-    fn type_of(&self, version: &str) -> Option<&'static Type> {
-        corten_schema::find(self.row(version)?.schema)
+    fn type_of(&self, version: &str) -> Option<Struct<'_>> {
+        let place = self.kinds.row(version, &self.kind.resource.kind)?;
+        place.schema.fields()
     }
 }
 

@@ -5,9 +5,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 use bytes::Bytes;
 use corten_cacher::{
     body::Response,
-    codec::{Form, Strictness},
+    codec::{self, Form, Strictness},
     watch_cache::versions,
 };
+use corten_kinds::Schema;
 use corten_meta::{Resource, Status, Violation, depth, shortened};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
@@ -21,6 +22,9 @@ use super::{
 use crate::context::Context;
 
 const SUPPORTED: &str = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml";
+const SUPPORTED_OF_CUSTOM: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 /// Refusals show what was sent, and of a Secret nothing: they are logged and passed on.
 const SECRET: &str = "io.k8s.api.core.v1.Secret";
 const REDACTED: &str = "<secret contents redacted>";
@@ -32,7 +36,7 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
     }
     managed::check_options(ctx, false)?;
     let patch = Patch::read(ctx).await?;
-    let kind = target.asked;
+    let kind = &target.asked;
     let make: Make<'_> = &mut |ctx: &mut Context, old: &Value| {
         let mut shown = Cow::Borrowed(old);
         if kind.view_of.is_some() {
@@ -41,7 +45,7 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
         if patch.names_owners() {
             managed::spell_out(shown.to_mut());
         }
-        let mut new = patch.apply(kind.schema, &shown)?;
+        let mut new = patch.apply(&kind.schema, &shown)?;
         if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
             return Err(Status::bad_request(format!(
                 "the patch changes the object's kind or version, which must be {} {}",
@@ -49,7 +53,7 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
                 kind.resource.kind
             )));
         }
-        managed::without_text(&mut new, |new| patch.decode(ctx, kind.schema, new))?;
+        managed::without_text(&mut new, |new| patch.decode(ctx, &kind.schema, new))?;
         metadata::place(&mut new, target, "")?;
         metadata::rename(&mut new, target)?;
         versions::to_stored(kind, &mut new);
@@ -93,7 +97,7 @@ impl Patch {
         match &*media_type {
             "application/json-patch+json" => Ok(Self { findings: of_operations(&body), way: Way::Json(body) }),
             "application/merge-patch+json" => object(Way::Merge),
-            "application/strategic-merge-patch+json" => object(Way::Strategic),
+            STRATEGIC => object(Way::Strategic),
             other => Err(Status::unsupported_media_type(SUPPORTED, other)),
         }
     }
@@ -109,28 +113,30 @@ impl Patch {
         }
     }
 
-    pub(crate) fn apply(&self, schema: &str, old: &Value) -> Result<Value, Status> {
+    pub(crate) fn apply(&self, schema: &Schema, old: &Value) -> Result<Value, Status> {
         match &self.way {
             Way::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
             Way::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
-            Way::Strategic(patch) => apply::strategic(schema, old.clone(), patch).map_err(|it| {
-                let mut status = it.status();
-                if schema == SECRET {
-                    status.message = format!("the patch does not fit the object: {REDACTED}");
-                }
-                status
-            }),
+            Way::Strategic(patch) => {
+                let Schema::Table(schema) = schema else {
+                    return Err(Status::unsupported_media_type(SUPPORTED_OF_CUSTOM, STRATEGIC));
+                };
+                apply::strategic(schema, old.clone(), patch).map_err(|it| {
+                    let mut status = it.status();
+                    if *schema == SECRET {
+                        status.message = format!("the patch does not fit the object: {REDACTED}");
+                    }
+                    status
+                })
+            }
         }
     }
 
     /// Reads what the patch made as an object of its type. As upstream: what does not fit is the patch's fault.
-    pub(crate) fn decode(&self, ctx: &mut Context, schema: &str, new: &mut Value) -> Result<(), Status> {
+    pub(crate) fn decode(&self, ctx: &mut Context, schema: &Schema, new: &mut Value) -> Result<(), Status> {
         let strictness = ctx.strictness()?;
-        let found = corten_schema::check(schema, new);
-        if let Some(wrong) = found.wrong_types.first() {
-            return Err(self.invalid(schema, new, &wrong.message));
-        }
-        let sentences: Vec<&String> = self.findings.iter().chain(&found.unknown_fields).collect();
+        let unknown = codec::unknown_fields(schema, new).map_err(|wrong| self.invalid(schema, new, &wrong))?;
+        let sentences: Vec<&String> = self.findings.iter().chain(&unknown).collect();
         if strictness == Strictness::Strict && !sentences.is_empty() {
             let list: Vec<&str> = sentences.iter().map(|it| it.as_str()).collect();
             return Err(self.invalid(schema, new, &format!("strict decoding error: {}", list.join(", "))));
@@ -138,13 +144,13 @@ impl Patch {
         if strictness == Strictness::Warn {
             ctx.warnings.extend(sentences);
         }
-        corten_schema::prune(schema, new);
+        codec::prune(schema, new);
         Ok(())
     }
 
-    fn invalid(&self, schema: &str, new: &Value, reason: &str) -> Status {
+    fn invalid(&self, schema: &Schema, new: &Value, reason: &str) -> Status {
         let shown = match &self.way {
-            _ if schema == SECRET => REDACTED.to_owned(),
+            _ if schema.name() == SECRET => REDACTED.to_owned(),
             Way::Strategic(patch) => apply::as_go(patch),
             Way::Json(_) | Way::Merge(_) => new.to_string(),
         };

@@ -17,7 +17,7 @@ use crate::context::Context;
 pub(super) fn object(
     ctx: &Context,
     code: StatusCode,
-    kind: &'static Kind,
+    kind: &Kind,
     json: Bytes,
     form: Form,
 ) -> Result<Response, Status> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response};
+use corten_kinds::{Schema, custom::Scale};
 use corten_meta::{LabelSelector, Resource, Status, Violation, depth, selector::Requirement};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -21,15 +22,22 @@ pub(crate) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Sc
 pub(crate) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 pub(crate) fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
-    Ok(answer::json(StatusCode::OK, &scale_of(&target.current(ctx)?.draft())))
+    let object = target.current(ctx)?.draft();
+    let at = place_of(target);
+    // Of the built-in kinds, all have it or its default.
+    if target.kind.is_custom() && walked(&object, &at).is_none() {
+        let message = format!("the spec replicas field {:?} does not exist", format!(".{}", at.join(".")));
+        return Err(Status::internal(message));
+    }
+    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
 pub(crate) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
-        let asked = wish.apply(ctx, old)?;
+        let asked = wish.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
         let mut new = old.clone();
-        new["spec"]["replicas"] = replicas.into();
+        set_replicas(target, &mut new, replicas);
         // The Scale's preconditions are the object's.
         for name in ["resourceVersion", "uid"] {
             if asked["metadata"][name].is_string() {
@@ -54,7 +62,7 @@ pub(crate) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<R
     };
     let json = change_by(ctx, target, &wish).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
-    Ok(answer::json(StatusCode::OK, &scale_of(&object)))
+    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
 /// How the client said what it wants.
@@ -64,13 +72,14 @@ pub(crate) enum Wish {
 }
 
 impl Wish {
-    fn apply(&self, ctx: &mut Context, old: &Value) -> Result<Value, Status> {
+    fn apply(&self, ctx: &mut Context, target: &Target, old: &Value) -> Result<Value, Status> {
         let patch = match self {
             Self::Whole(scale) => return Ok(scale.clone()),
             Self::Patch(patch) => patch,
         };
-        let mut scale = patch.apply(SCHEMA, &scale_of(old))?;
-        patch.decode(ctx, SCHEMA, &mut scale)?;
+        let schema = Schema::Table(SCHEMA);
+        let mut scale = patch.apply(&schema, &scale_of(target, old))?;
+        patch.decode(ctx, &schema, &mut scale)?;
         Ok(scale)
     }
 }
@@ -102,9 +111,48 @@ pub(crate) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
     Ok(replicas)
 }
 
-pub(crate) fn scale_of(object: &Value) -> Value {
+/// Where the object says how many replicas it wants.
+pub(super) fn place_of(target: &Target) -> Vec<&str> {
+    match scale_paths(target) {
+        Some(scale) => scale.spec_replicas.iter().map(String::as_str).collect(),
+        None => vec!["spec", "replicas"],
+    }
+}
+
+/// What a definition says of its objects' scale.
+fn scale_paths(target: &Target) -> Option<&Scale> {
+    match &target.asked.schema {
+        Schema::Structural(schema) => schema.scale.as_ref(),
+        Schema::Table(_) => None,
+    }
+}
+
+fn walked<'v>(object: &'v Value, path: &[impl AsRef<str>]) -> Option<&'v Value> {
+    path.iter().try_fold(object, |value, name| value.get(name.as_ref()))
+}
+
+pub(super) fn set_replicas(target: &Target, object: &mut Value, replicas: i64) {
+    let mut value = object;
+    for name in place_of(target) {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        value = &mut value[name];
+    }
+    *value = replicas.into();
+}
+
+pub(crate) fn scale_of(target: &Target, object: &Value) -> Value {
     let meta = &object["metadata"];
-    let selector = selector_of(object);
+    let count = |path: &[&str]| walked(object, path).and_then(Value::as_i64).unwrap_or_default();
+    let (in_status, selector) = match scale_paths(target) {
+        Some(scale) => {
+            let selector = walked(object, &scale.selector).filter(|_| !scale.selector.is_empty());
+            let text = selector.and_then(Value::as_str).unwrap_or_default().to_owned();
+            (scale.status_replicas.iter().map(String::as_str).collect(), text)
+        }
+        None => (vec!["status", "replicas"], written(&selector_of(object))),
+    };
     json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -112,10 +160,10 @@ pub(crate) fn scale_of(object: &Value) -> Value {
             "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
             "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
         },
-        "spec": { "replicas": object["spec"]["replicas"].as_i64().unwrap_or_default() },
+        "spec": { "replicas": count(&place_of(target)) },
         "status": {
-            "replicas": object["status"]["replicas"].as_i64().unwrap_or_default(),
-            "selector": written(&selector),
+            "replicas": count(&in_status),
+            "selector": selector,
         },
     })
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     apply::{identified, refusal},
     managed::{self, Author, Tracked},
-    scale::{SCALE, SCHEMA, checked, scale_of},
+    scale::{SCALE, SCHEMA, checked, place_of, scale_of, set_replicas},
     target::Target,
     update::{MakeOwned, Part, change_owned},
 };
@@ -29,7 +29,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response
     };
     let json = change_owned(ctx, target, Part::Main, make).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
-    Ok(answer::json(StatusCode::OK, &scale_of(&object)))
+    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
 fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -> Result<(Value, Tracked), Status> {
@@ -37,21 +37,31 @@ fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -
     let (author, now) = (managed::author(ctx), ctx.state.now().to_string());
     let by = Author { name: &author, operation: Operation::Apply };
     let reset = Set::of_fields(&[&["status"]]);
-    let write = Write { of, by: by.owner(target, VERSION), now: &now, reset: &reset, views: &OneView };
+    let write = Write { of: of.into(), by: by.owner(target, VERSION), now: &now, reset: &reset, views: &OneView };
     let text = managed::text_of(old);
     let parents = Owners::read(text).unwrap_or_default();
-    let live = pruned(scale_of(old));
-    let result = apply::apply(&write, Some(&live), configuration, of_scale(&parents), ctx.info.query.is_set("force"))
-        .map_err(|it| refusal(&SCALE, configuration, &it))?;
+    let replicas_at = place_of(target);
+    let live = pruned(scale_of(target, old));
+    let result = apply::apply(
+        &write,
+        Some(&live),
+        configuration,
+        of_scale(&parents, &replicas_at),
+        ctx.info.query.is_set("force"),
+    )
+    .map_err(|it| refusal(&SCALE, configuration, &it))?;
     let scale = result.object.as_ref().unwrap_or(&live);
     let replicas = checked(scale, target)?;
     let mut new = old.clone();
-    new["spec"]["replicas"] = replicas.into();
+    set_replicas(target, &mut new, replicas);
     for name in ["resourceVersion", "uid"] {
         new["metadata"][name] = scale["metadata"][name].clone();
     }
     let version = target.asked.resource.api_version();
-    let tracked = Tracked { same: result.owned.same, text: of_object(parents, &result.owned.owners, &version).write() };
+    let tracked = Tracked {
+        same: result.owned.same,
+        text: of_object(parents, &result.owned.owners, &version, &replicas_at).write(),
+    };
     Ok((new, tracked))
 }
 
@@ -62,29 +72,31 @@ fn pruned(mut scale: Value) -> Value {
 }
 
 /// As an owner of the Scale's replicas, if it owns the object's.
-fn in_scale<'a>(owner: &Owner<'a>) -> Option<Owner<'a>> {
-    let mut owner = owner.set().has(REPLICAS).then(|| owner.clone().with(Set::of_fields(&[REPLICAS])))?;
+fn in_scale<'a>(owner: &Owner<'a>, at: &[&str]) -> Option<Owner<'a>> {
+    let mut owner = owner.set().has(at).then(|| owner.clone().with(Set::of_fields(&[REPLICAS])))?;
     owner.api_version = VERSION.into();
     Some(owner)
 }
 
-fn of_scale<'a>(parents: &Owners<'a>) -> Owners<'a> {
-    Owners(parents.0.iter().filter_map(in_scale).collect())
+fn of_scale<'a>(parents: &Owners<'a>, at: &[&str]) -> Owners<'a> {
+    Owners(parents.0.iter().filter_map(|it| in_scale(it, at)).collect())
 }
 
 /// Owners of the object who lost its replicas through the Scale lose them here, and those who gained them come in.
-fn of_object<'a>(parents: Owners<'a>, scales: &Owners<'a>, version: &'a str) -> Owners<'a> {
-    let mut gained: Vec<Owner<'a>> = scales.0.iter().filter(|it| it.set().has(REPLICAS)).cloned().collect();
+fn of_object<'a>(parents: Owners<'a>, scales: &Owners<'a>, version: &'a str, at: &[&'a str]) -> Owners<'a> {
+    let replicas = || Set::of_fields(&[at]);
+    let in_object = |it: &Owner<'a>| it.clone().with(replicas());
+    let mut gained: Vec<Owner<'a>> = scales.0.iter().filter(|it| it.set().has(REPLICAS)).map(in_object).collect();
     let mut owners = Vec::new();
     for owner in parents.0 {
-        match in_scale(&owner).map(|seen| gained.iter().position(|it| it.is(&seen))) {
+        match in_scale(&owner, at).map(|seen| gained.iter().position(|it| it.is(&seen))) {
             None => owners.push(owner),
             Some(Some(at)) => {
                 gained.remove(at);
                 owners.push(owner);
             }
             Some(None) => {
-                let left = owner.set().into_owned().difference(&Set::of_fields(&[REPLICAS]));
+                let left = owner.set().into_owned().difference(&replicas());
                 if !left.is_empty() {
                     owners.push(owner.with(left));
                 }

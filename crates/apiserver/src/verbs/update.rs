@@ -13,7 +13,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    body,
+    body, create,
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
@@ -23,12 +23,12 @@ use crate::context::Context;
 
 pub(crate) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
-    let mut body = body::object(ctx, target.asked).await?;
-    versions::to_stored(target.asked, &mut body);
+    let mut body = body::object(ctx, &target.asked).await?;
+    versions::to_stored(&target.asked, &mut body);
     metadata::rename(&mut body, target)?;
     let part = Part::of(target);
     let json = change(ctx, target, part, &mut |_, _| Ok(body.clone())).await?;
-    respond::object(ctx, StatusCode::OK, target.asked, json, form)
+    respond::object(ctx, StatusCode::OK, &target.asked, json, form)
 }
 
 /// Which part of the object a change may touch.
@@ -100,7 +100,7 @@ pub(super) async fn change_owned(
             return write::pretend(ctx, target, &new, Some(current.revision));
         }
         let asked = WriteRequest { ctx, target, operation: Operation::Update, old: Some(&old) };
-        if is_over(target.kind, &new) {
+        if is_over(&target.kind, &new) {
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
@@ -123,7 +123,7 @@ fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
     if matches!(revision, "" | "0") {
-        if ctx.info.verb == "update" && !target.kind.policy.allows_unconditional_update() {
+        if ctx.info.verb == "update" && !target.policy().allows_unconditional_update() {
             let violation = Violation::invalid("metadata.resourceVersion", 0, "must be specified for an update");
             // As upstream: it says the resource where all others say the kind.
             let mut named = target.resource().clone();
@@ -163,22 +163,22 @@ async fn prepared(
     tracked: Option<Tracked>,
     old: &Value,
 ) -> Result<(Value, Option<String>), Status> {
-    let kind = target.kind;
+    let (kind, policy) = (&target.kind, target.policy());
     if part == Part::Own {
         return Ok((asked, None));
     }
     let sent = managed::sent(&mut asked);
     let track = |new: &Value| managed::after_update(ctx, target, old, new, &sent);
     let (mut new, tracked) = if part == Part::Main {
-        kind.policy.default(&mut asked);
+        create::defaulted(target, policy, &mut asked)?;
         let tracked = tracked.unwrap_or_else(|| track(&asked));
-        (merged(kind, part, asked, old), tracked)
+        (merged(kind, policy, part, asked, old), tracked)
     } else {
-        let new = merged(kind, part, asked, old);
+        let new = merged(kind, policy, part, asked, old);
         let tracked = tracked.unwrap_or_else(|| track(&new));
         (new, tracked)
     };
-    corten_schema::complete(kind.schema, &mut new);
+    kind.schema.complete(&mut new);
     let changes = metadata::carry_over(&mut new, old);
     let owners = if tracked.same {
         managed::put(&mut new, managed::text_of(old));
@@ -193,19 +193,22 @@ async fn prepared(
         request.complete(&mut new)?;
     }
     let is_spec = matches!(part, Part::Main | Part::Particular(_));
-    if is_spec && kind.policy.counts_changes() && (spec_differs(&new, old) || counted_metadata_differs(kind, &new, old))
+    let counts_status = policy.counts_status();
+    if is_spec
+        && policy.counts_changes()
+        && (spec_differs(&new, old, counts_status) || counted_metadata_differs(kind, &new, old))
     {
         metadata::count_up(&mut new);
     }
     let checks = if part == Part::Main { target.asked.policy.metadata_checks() } else { MetadataChecks::Change };
-    let mut violations = metadata::change_violations(target.asked, &new, old, &changes, checks);
+    let mut violations = metadata::change_violations(&target.asked, &new, old, &changes, checks);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
     if part == Part::Main {
-        violations.extend(rules(target.asked.policy, &new, old));
+        violations.extend(rules(&*target.asked.policy, &new, old));
     }
     if part == Part::Status {
-        violations.extend(kind.policy.validate_status_update(&new, old));
+        violations.extend(policy.validate_status_update(&new, old));
     }
     if part == Part::Approval {
         violations.extend(kind.policy.validate_approval(&new, old));
@@ -232,15 +235,16 @@ fn rules(policy: &dyn Policy, new: &Value, old: &Value) -> Vec<Violation> {
     found
 }
 
-fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
+fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &Value) -> Value {
     match part {
         Part::Main | Part::Own => {
-            kind.policy.prepare_update(&mut asked, old);
+            policy.prepare_update(&mut asked, old);
             asked
         }
         Part::Status => {
             // What is required of a status may be what its defaults fill in.
-            kind.policy.default(&mut asked);
+            // One that is too large is refused with the whole object.
+            let _ = policy.try_default(&mut asked);
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
             // As upstream: outside the core group a status may not touch labels.
@@ -249,7 +253,7 @@ fn merged(kind: &Kind, part: Part, mut asked: Value, old: &Value) -> Value {
             for name in names {
                 corten_kinds::keep(&mut new["metadata"], &asked["metadata"], name);
             }
-            kind.policy.prepare_status_update(&mut new, old);
+            policy.prepare_status_update(&mut new, old);
             new
         }
         Part::Approval => {
@@ -281,11 +285,11 @@ fn counted_metadata_differs(kind: &Kind, new: &Value, old: &Value) -> bool {
     kind.policy.counted_metadata().iter().any(|it| new["metadata"].get(*it) != old["metadata"].get(*it))
 }
 
-/// Does anything but metadata and status differ?
-fn spec_differs(new: &Value, old: &Value) -> bool {
+/// Does anything but metadata differ? And, where it has a subresource of its own, but status?
+fn spec_differs(new: &Value, old: &Value, counts_status: bool) -> bool {
     let keys = |it: &Value| -> Vec<String> {
         let names = it.as_object().into_iter().flatten().map(|(name, _)| name.clone());
-        names.filter(|it| !matches!(&**it, "metadata" | "status")).collect()
+        names.filter(|it| it != "metadata" && (counts_status || it != "status")).collect()
     };
     keys(new).iter().chain(&keys(old)).any(|it| new.get(it) != old.get(it))
 }

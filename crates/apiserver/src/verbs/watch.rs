@@ -13,7 +13,7 @@ use corten_cacher::{
     codec::{Form, partial, table},
     watch_cache::{EventType, FellBehind, Matcher, Snapshot, Start, Stored, Watcher, versions},
 };
-use corten_kinds::Kind;
+use corten_kinds::KindRef;
 use corten_meta::{Status, Violation};
 use corten_store::Revision;
 use futures_util::Stream;
@@ -70,7 +70,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
             };
             let initial =
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
-            Frames::new(ctx, target.asked, form, &options, started.watcher, initial, revision)
+            Frames::new(ctx, target.asked.clone(), form, &options, started.watcher, initial, revision)
         }
         // As upstream: a revision that is gone is told by an event, not by the response's code.
         Err(oldest) => {
@@ -158,7 +158,7 @@ impl Progress {
 /// The body of one watch.
 struct Frames {
     state: State,
-    kind: &'static Kind,
+    kind: KindRef,
     form: Form,
     watcher: Watcher,
     initial: Option<Initial>,
@@ -183,7 +183,7 @@ struct Frames {
 impl Frames {
     fn new(
         ctx: &Context,
-        kind: &'static Kind,
+        kind: KindRef,
         form: Form,
         options: &WatchOptions,
         watcher: Watcher,
@@ -197,7 +197,7 @@ impl Frames {
             recheck: ctx.recheck(),
             rights,
             is_behind: false,
-            counted: ctx.state.metrics().watching(kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
+            counted: ctx.state.metrics().watching(&kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
             state: ctx.state.clone(),
             kind,
             form,
@@ -233,12 +233,14 @@ impl Frames {
             }
             // Read before the log: what is in the log is then at least as new.
             let applied = self.state.caches().applied();
+            let is_closed = self.watcher.is_closed();
             match self.watcher.ready() {
                 Err(FellBehind) => {
                     let message = "the watch fell too far behind; list again";
                     self.queue.push_back(error_frame(&Status::expired(message)));
                     self.done = true;
                 }
+                Ok(events) if events.is_empty() && is_closed => self.done = true,
                 Ok(events) if events.is_empty() => {
                     self.revision = self.revision.max(applied);
                     if !self.tell_progress() {
@@ -251,7 +253,7 @@ impl Frames {
                     for (event, seen) in events {
                         self.revision = self.revision.max(event.revision);
                         let frame = match self.form {
-                            Form::Object => event.frame_as(seen, self.kind),
+                            Form::Object => event.frame_as(seen, &self.kind),
                             _ => self.transformed(seen, event.subject(seen), event.revision),
                         };
                         self.queue.push_back(frame);
@@ -329,7 +331,7 @@ impl Frames {
                 continue;
             }
             match self.form {
-                Form::Object => versions::write_frame(self.kind, EventType::Added, object, object.revision, &mut out),
+                Form::Object => versions::write_frame(&self.kind, EventType::Added, object, object.revision, &mut out),
                 _ => out.extend_from_slice(&self.transformed(EventType::Added, object, object.revision)),
             }
             if out.len() >= PIECE_BYTES {
@@ -352,13 +354,13 @@ impl Frames {
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let object = match self.form {
             Form::Object => {
-                versions::from_stored(self.kind, &mut object);
+                versions::from_stored(&self.kind, &mut object);
                 object
             }
             Form::Partial => partial::of(&object),
             Form::Table(include) => {
                 let with_columns = std::mem::take(&mut self.with_columns);
-                table::single(self.kind, &object, include, self.state.now(), with_columns)
+                table::single(&self.kind, &object, include, self.state.now(), with_columns)
             }
         };
         line(seen.as_str(), &object)

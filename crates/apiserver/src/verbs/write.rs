@@ -107,7 +107,7 @@ impl Put<'_> {
 
 /// Tells the author what the kind has to say of the object; once, however often the write is tried.
 pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<&Value>) {
-    ctx.warnings.extend(target.kind.policy.warnings(new, old));
+    ctx.warnings.extend(target.policy().warnings(new, old));
 }
 
 /// Deletes the object if its last change was at `expected`. True where it did.
@@ -237,7 +237,7 @@ impl<'a> WriteRequest<'a> {
             who: self.ctx.asker_now(),
             notes: &self.ctx.notes,
             operation: self.operation,
-            kind: self.target.kind,
+            kind: &self.target.kind,
             subresource: self.subresource(),
             namespace: &self.target.namespace,
             name: &self.target.name,

@@ -1,6 +1,6 @@
 //! Reads request bodies, within bounds, and says what is wrong with them as Kubernetes says it.
 
-use corten_kinds::Kind;
+use corten_kinds::{CustomSchema, Kind, Schema};
 use corten_meta::{
     Status,
     depth::{self, LEVELS_MAX},
@@ -173,9 +173,7 @@ impl Document {
     /// 400.
     pub fn object(mut self, strictness: Strictness, kind: &Kind) -> Result<(Value, Vec<String>), Status> {
         identify(&mut self.value, kind)?;
-        let resource = &kind.resource;
-        let warnings =
-            checked(strictness, &mut self.value, &resource.kind, &resource.version, kind.schema, self.duplicates)?;
+        let warnings = of_kind(strictness, kind, &mut self.value, self.duplicates)?;
         Ok((self.value, warnings))
     }
 
@@ -244,8 +242,87 @@ pub fn validated(
     value: &mut Value,
     duplicates: Vec<String>,
 ) -> Result<Vec<String>, Status> {
-    let duplicates = Duplicates { sentences: duplicates, text: Vec::new() };
-    checked(strictness, value, &kind.resource.kind, &kind.resource.version, kind.schema, duplicates)
+    of_kind(strictness, kind, value, Duplicates { sentences: duplicates, text: Vec::new() })
+}
+
+fn of_kind(
+    strictness: Strictness,
+    kind: &Kind,
+    value: &mut Value,
+    duplicates: Duplicates,
+) -> Result<Vec<String>, Status> {
+    match &kind.schema {
+        Schema::Table(schema) => {
+            checked(strictness, value, &kind.resource.kind, &kind.resource.version, schema, duplicates)
+        }
+        Schema::Structural(schema) => custom(strictness, value, kind, schema, duplicates),
+    }
+}
+
+/// The sentences that a strict reader says of fields that a type does not know.
+///
+/// # Errors
+/// What is of a wrong type.
+pub fn unknown_fields(schema: &Schema, value: &Value) -> Result<Vec<String>, String> {
+    match schema {
+        Schema::Table(name) => {
+            let findings = corten_schema::check(name, value);
+            match findings.wrong_types.first() {
+                Some(wrong) => Err(wrong.message.clone()),
+                None => Ok(findings.unknown_fields),
+            }
+        }
+        Schema::Structural(schema) => {
+            let mut pruned = value.clone();
+            of_custom(schema, &mut pruned)
+        }
+    }
+}
+
+/// Takes out what a type does not know.
+pub fn prune(schema: &Schema, value: &mut Value) {
+    match schema {
+        Schema::Table(name) => corten_schema::prune(name, value),
+        // What is of a wrong type stays as it is, and was refused before.
+        Schema::Structural(schema) => drop(of_custom(schema, value)),
+    }
+}
+
+/// What a custom resource's own schema knows; its metadata is that of every object. Whether the types are right is asked with
+/// all other rules.
+fn custom(
+    strictness: Strictness,
+    value: &mut Value,
+    kind: &Kind,
+    schema: &CustomSchema,
+    duplicates: Duplicates,
+) -> Result<Vec<String>, Status> {
+    let unknown = of_custom(schema, value);
+    let unknown = unknown.map_err(|it| Status::bad_request(format!("error decoding {}: {it}", kind.resource.kind)))?;
+    let sentences = duplicates.with(unknown);
+    if strictness == Strictness::Strict && !sentences.is_empty() {
+        return Err(Status::bad_request(format!("strict decoding error: {}", sentences.join(", "))));
+    }
+    Ok(if strictness == Strictness::Warn { sentences } else { Vec::new() })
+}
+
+/// Prunes; what it took out, a sentence each.
+fn of_custom(schema: &CustomSchema, value: &mut Value) -> Result<Vec<String>, String> {
+    const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+    let mut sentences = Vec::new();
+    if let Some(metadata) = value.get_mut("metadata") {
+        let findings = corten_schema::check(OBJECT_META, metadata);
+        if let Some(wrong) = findings.wrong_types.first() {
+            return Err(wrong.message.clone());
+        }
+        let of_metadata = |it: &String| it.replacen("unknown field \"", "unknown field \"metadata.", 1);
+        sentences.extend(findings.unknown_fields.iter().map(of_metadata));
+        corten_schema::prune(OBJECT_META, metadata);
+    }
+    let mut unknown = schema.structural.prune(value);
+    unknown.sort();
+    sentences.extend(unknown.iter().map(|it| format!("unknown field {it:?}")));
+    Ok(sentences)
 }
 
 fn checked(

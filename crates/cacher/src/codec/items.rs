@@ -8,7 +8,7 @@ use crate::{
     codec::{Form, partial, table},
     watch_cache::{Matcher, Snapshot, Stored, versions},
 };
-use corten_kinds::Kind;
+use corten_kinds::KindRef;
 use corten_meta::Time;
 
 /// How large a piece of a body is; smaller where making it is work that others on the thread wait for.
@@ -17,7 +17,7 @@ const TRANSFORMED_PIECE_BYTES: usize = 32 * 1024;
 
 /// One list to be written.
 pub struct Items {
-    pub kind: &'static Kind,
+    pub kind: KindRef,
     pub form: Form,
     pub snapshot: Arc<Snapshot>,
     pub matcher: Matcher,
@@ -66,7 +66,7 @@ impl Items {
 
     fn head(&self, out: &mut Vec<u8>) {
         let (kind, api_version) = match self.form {
-            Form::Object => (format!("{}List", self.kind.resource.kind), self.kind.resource.api_version()),
+            Form::Object => (self.kind.list_kind().into_owned(), self.kind.resource.api_version()),
             Form::Table(_) => ("Table".to_owned(), "meta.k8s.io/v1".to_owned()),
             Form::Partial => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
         };
@@ -80,7 +80,7 @@ impl Items {
         let start = format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"#);
         out.extend_from_slice(start.as_bytes());
         if let Form::Table(_) = self.form {
-            let columns = table::columns(self.kind);
+            let columns = table::columns(&self.kind);
             out.extend_from_slice(format!(r#""columnDefinitions":{columns},"rows":["#).as_bytes());
         } else {
             out.extend_from_slice(br#""items":["#);
@@ -121,9 +121,9 @@ impl Items {
 
     fn item(&self, object: &Stored, out: &mut Vec<u8>) {
         match self.form {
-            Form::Object => versions::write_item(self.kind, object, out),
+            Form::Object => versions::write_item(&self.kind, object, out),
             Form::Table(include) => {
-                let row = table::row(self.kind, &object.parse(), include, self.now);
+                let row = table::row(&self.kind, &object.parse(), include, self.now);
                 out.extend_from_slice(row.to_string().as_bytes());
             }
             Form::Partial => out.extend_from_slice(partial::of(&object.parse()).to_string().as_bytes()),

@@ -12,4 +12,4 @@ pub mod yaml;
 
 pub use accept::{Form, Include, header};
 pub use configuration::{Configuration, configuration};
-pub use decode::{Document, Strictness, document, validated};
+pub use decode::{Document, Strictness, document, prune, unknown_fields, validated};

@@ -13,7 +13,7 @@ const NAME: &str = "Name must be unique within a namespace. Is required when cre
 
 /// The name comes first, unless the kind has a place of its own for it.
 fn begins_with_name(kind: &Kind) -> bool {
-    kind.columns.iter().all(|it| it.name != "Name")
+    kind.columns.iter().all(|it| it.name() != "Name")
 }
 
 /// `columnDefinitions`.
@@ -21,8 +21,8 @@ pub fn columns(kind: &Kind) -> Value {
     let name = json!({ "name": "Name", "type": "string", "format": "name", "description": NAME, "priority": 0 });
     let others = kind.columns.iter().map(|it| {
         json!({
-            "name": it.name, "type": it.column_type, "format": it.format, "description": it.description,
-            "priority": it.priority,
+            "name": it.name(), "type": it.column_type(), "format": it.format(), "description": it.description(),
+            "priority": it.priority(),
         })
     });
     begins_with_name(kind).then_some(name).into_iter().chain(others).collect()
@@ -32,7 +32,7 @@ pub fn columns(kind: &Kind) -> Value {
 pub fn row(kind: &Kind, object: &Value, include: Include, now: Time) -> Value {
     let name = object["metadata"]["name"].clone();
     let name = begins_with_name(kind).then_some(name);
-    let cells: Vec<Value> = name.into_iter().chain(kind.columns.iter().map(|it| (it.cell)(object, now))).collect();
+    let cells: Vec<Value> = name.into_iter().chain(kind.columns.iter().map(|it| it.cell(object, now))).collect();
     match include {
         Include::None => json!({ "cells": cells }),
         Include::Metadata => json!({ "cells": cells, "object": partial::of(object) }),

@@ -24,7 +24,7 @@ pub struct Event {
 #[derive(Debug, Default)]
 struct Frames {
     kept: [Option<Bytes>; 3],
-    of_views: Vec<(&'static Resource, EventType, Bytes)>,
+    of_views: Vec<(Resource, EventType, Bytes)>,
     is_old: bool,
 }
 
@@ -83,12 +83,12 @@ impl Event {
     }
 
     /// As [`Self::frame`], in the form of `asked`: the stored one, or a view of it.
-    pub fn frame_as(&self, seen: EventType, asked: &'static Kind) -> Bytes {
+    pub fn frame_as(&self, seen: EventType, asked: &Kind) -> Bytes {
         if asked.view_of.is_none() {
             return self.frame(seen);
         }
         let mut frames = self.frames.lock();
-        let known = frames.of_views.iter().find(|it| it.0 == &asked.resource && it.1 == seen);
+        let known = frames.of_views.iter().find(|it| it.0 == asked.resource && it.1 == seen);
         if let Some((_, _, kept)) = known {
             return kept.clone();
         }
@@ -96,7 +96,7 @@ impl Event {
         versions::write_frame(asked, seen, self.subject(seen), self.revision, &mut out);
         let frame = Bytes::from(out);
         if !frames.is_old {
-            frames.of_views.push((&asked.resource, seen, frame.clone()));
+            frames.of_views.push((asked.resource.clone(), seen, frame.clone()));
         }
         frame
     }

@@ -11,7 +11,7 @@ use corten_store::{Changes, Entry, Error, Range, Revision, Store};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
-use super::{Caches, ResourceCache, Snapshot, layout::ROOT, log::Log, resource::Change};
+use super::{Caches, ResourceCache, Snapshot, custom::Pair, layout::ROOT, log::Log, resource::Change};
 
 /// After so many rounds the lanes are trimmed to what the logs hold.
 const TRIM_EVERY: u32 = 256;
@@ -101,7 +101,7 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
         }
         rounds = rounds.wrapping_add(1);
         if rounds.is_multiple_of(TRIM_EVERY) {
-            caches.iter().for_each(ResourceCache::trim_lanes);
+            caches.iter().for_each(|it| it.trim_lanes());
         }
         if let Some(revision) = ages.pass(caches.applied()) {
             caches.iter().for_each(|it| it.forget(revision));
@@ -163,13 +163,21 @@ impl Ages {
 pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Arc<Log>> {
     let Some(newest) = batch.last().map(|it| it.revision) else { return Vec::new() };
     let mut by_prefix: BTreeMap<&str, (&ResourceCache, Vec<Change>)> = BTreeMap::new();
+    let custom = caches.custom.load();
+    let mut of_custom: BTreeMap<&str, (&Pair, Vec<&corten_store::Change>)> = BTreeMap::new();
     for it in &batch {
-        let Some((cache, key)) = caches.locate(&it.key) else { continue };
+        let Some((cache, key)) = caches.locate(&it.key) else {
+            if let Some((prefix, pair, _)) = custom.locate(&it.key) {
+                of_custom.entry(prefix).or_insert_with(|| (pair, Vec::new())).1.push(it);
+            }
+            continue;
+        };
         let object = it.entry.as_ref().and_then(|it| cache.stored(it));
         let change = Change { key: key.into(), revision: it.revision, object };
         by_prefix.entry(cache.prefix()).or_insert_with(|| (cache, Vec::new())).1.push(change);
     }
-    let unheard: Vec<_> = by_prefix.into_values().flat_map(|(cache, changes)| cache.apply(changes)).collect();
+    let mut unheard: Vec<_> = by_prefix.into_values().flat_map(|(cache, changes)| cache.apply(changes)).collect();
+    unheard.extend(of_custom.into_values().flat_map(|(pair, changes)| pair.apply(&changes)));
     // Only now: whoever waits for a revision finds it in every cache.
     caches.advance(newest);
     // Writers are answered before watchers are told: there is one of them, and many of those.
@@ -180,9 +188,10 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Ar
 async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
     let page = store.range(Range::prefix(ROOT), None, 0).await?;
     let mut unheard = Vec::new();
+    caches.custom.load().lost();
     for cache in caches.iter() {
         let entries = slice(&page.entries, cache.prefix());
-        let changes = difference(cache, &cache.snapshot(), entries, page.revision);
+        let changes = difference(&cache, &cache.snapshot(), entries, page.revision);
         unheard.extend(cache.apply(changes));
     }
     caches.advance(page.revision);

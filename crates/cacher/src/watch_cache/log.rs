@@ -93,6 +93,11 @@ impl Log {
         }
     }
 
+    /// What came before `revision` was never here.
+    pub(crate) fn begin_at(&self, revision: Revision) {
+        self.ring.lock().since = revision;
+    }
+
     pub(crate) fn since(&self) -> Revision {
         self.ring.lock().since
     }

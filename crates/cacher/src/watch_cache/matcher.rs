@@ -134,7 +134,7 @@ fn field_of(kind: &Kind, path: &str) -> Result<Field, Status> {
     match path {
         "metadata.name" => Ok(Field::Name),
         "metadata.namespace" if kind.resource.namespaced => Ok(Field::Namespace),
-        _ => match kind.selectable_fields.iter().position(|it| *it == path) {
+        _ => match kind.selectable_fields.iter().position(|it| it == path) {
             Some(at) => Ok(Field::Selectable(at)),
             None => Err(Status::bad_request(format!("field label not supported: {path}"))),
         },

@@ -4,6 +4,7 @@
 //! recent events. A watcher is a cursor into that log, or into a lane of it that holds only what its exact match can see.
 
 mod announced;
+mod custom;
 mod encode;
 mod event;
 pub mod feed;
@@ -22,19 +23,26 @@ use std::{
     collections::BTreeMap,
     ops::Bound,
     pin::pin,
-    sync::atomic::{
-        AtomicU64,
-        Ordering::{Acquire, Release},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Release},
+        },
     },
     time::Duration,
 };
 
-use corten_kinds::{KINDS, Kind};
+use arc_swap::ArcSwap;
+use corten_kinds::{KINDS, Kind, KindRef};
 use corten_meta::{Resource, Status};
 use corten_store::Revision;
 use tokio::sync::Notify;
 
+use custom::CustomCaches;
+
 pub use announced::Announcement;
+pub use custom::CacheRef;
 pub use encode::{encode, encode_text};
 pub use event::EventType;
 pub use feed::Feed;
@@ -53,6 +61,7 @@ const REVISION_WAIT: Duration = Duration::from_secs(3);
 pub struct Caches {
     caches: BTreeMap<Resource, ResourceCache>,
     by_prefix: BTreeMap<String, Resource>,
+    custom: ArcSwap<CustomCaches>,
     /// Every change up to this revision is in the caches.
     applied: AtomicU64,
     advanced: Notify,
@@ -61,9 +70,16 @@ pub struct Caches {
 impl Caches {
     fn new(revision: Revision) -> Self {
         let stored = KINDS.iter().filter(|it| is_stored(it));
-        let caches: BTreeMap<_, _> = stored.map(|it| (it.resource.clone(), ResourceCache::new(it, revision))).collect();
+        let caches: BTreeMap<_, _> =
+            stored.map(|it| (it.resource.clone(), ResourceCache::new(KindRef::BuiltIn(it), revision))).collect();
         let by_prefix = caches.iter().map(|(resource, it)| (it.prefix().to_owned(), resource.clone())).collect();
-        Self { caches, by_prefix, applied: AtomicU64::new(revision), advanced: Notify::new() }
+        Self {
+            caches,
+            by_prefix,
+            custom: ArcSwap::default(),
+            applied: AtomicU64::new(revision),
+            advanced: Notify::new(),
+        }
     }
 
     /// The cache a store key belongs to, and the rest of the key.
@@ -80,18 +96,25 @@ impl Caches {
         self.advanced.notify_waiters();
     }
 
-    /// The cache of a kind that is stored (see [`is_stored`]).
-    pub fn of(&self, kind: &Kind) -> &ResourceCache {
+    /// The cache of a built-in kind that is stored (see [`is_stored`]).
+    pub fn built_in(&self, kind: &Kind) -> &ResourceCache {
         let resource = kind.view_of.as_ref().map_or(&kind.resource, |it| &it.stored);
         self.caches.get(resource).expect("only kinds that are stored are asked for")
     }
 
+    /// The cache of a definition's kind. `None` where its definition has just gone.
+    pub fn custom(&self, kind: &Kind) -> Option<Arc<ResourceCache>> {
+        self.custom.load().current(&kind.resource)
+    }
+
+    /// That of a built-in resource.
     pub fn get(&self, resource: &Resource) -> Option<&ResourceCache> {
         self.caches.get(resource)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ResourceCache> {
-        self.caches.values()
+    pub fn iter(&self) -> impl Iterator<Item = CacheRef<'_>> {
+        let custom: Vec<_> = self.custom.load().all().collect();
+        self.caches.values().map(CacheRef::BuiltIn).chain(custom.into_iter().map(CacheRef::Custom))
     }
 
     pub fn applied(&self) -> Revision {
@@ -125,7 +148,7 @@ impl Caches {
 
     /// Wakes every watcher, so that it looks whether the server stops, or its right has ended.
     pub fn wake_watchers(&self) {
-        self.caches.values().for_each(ResourceCache::wake);
+        self.iter().for_each(|it| it.wake());
     }
 }
 

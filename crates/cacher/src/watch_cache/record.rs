@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use corten_kinds::{Kind, place_instead_of, place_of};
+use corten_kinds::{Kind, Schema, place_instead_of, place_of};
 use corten_schema::Shape;
 use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -38,7 +38,7 @@ pub(crate) struct Reader {
 
 #[derive(Default)]
 struct Node {
-    children: Vec<(&'static str, Node)>,
+    children: Vec<(String, Node)>,
     leaves: Vec<Leaf>,
 }
 
@@ -62,7 +62,7 @@ impl Reader {
                 root.add(place, Leaf::Instead(at));
             }
         }
-        let absent = kind.selectable_fields.iter().map(|it| absent_value(kind.schema, place_of(it))).collect();
+        let absent = kind.selectable_fields.iter().map(|it| absent_value(&kind.schema, place_of(it))).collect();
         Self { root, absent, recent: Mutex::default() }
     }
 
@@ -98,7 +98,9 @@ impl Reader {
     }
 }
 
-fn absent_value(type_name: &str, path: &str) -> &'static str {
+/// Of custom resources nothing is what it is not said to be.
+fn absent_value(schema: &Schema, path: &str) -> &'static str {
+    let Schema::Table(type_name) = schema else { return "" };
     let (mut of, mut shape) = (corten_schema::find(type_name), None);
     for name in path.split('.') {
         shape = of.and_then(|it| it.field(name)).map(|it| &it.shape);
@@ -115,11 +117,11 @@ fn absent_value(type_name: &str, path: &str) -> &'static str {
 }
 
 impl Node {
-    fn add(&mut self, path: &'static str, leaf: Leaf) {
+    fn add(&mut self, path: &str, leaf: Leaf) {
         let mut node = self;
         for name in path.split('.') {
-            let at = node.children.iter().position(|(it, _)| *it == name).unwrap_or_else(|| {
-                node.children.push((name, Self::default()));
+            let at = node.children.iter().position(|(it, _)| it == name).unwrap_or_else(|| {
+                node.children.push((name.to_owned(), Self::default()));
                 node.children.len() - 1
             });
             node = &mut node.children[at].1;
@@ -139,7 +141,7 @@ impl Node {
             }
             Value::Object(entries) => {
                 for (name, node) in &self.children {
-                    if let Some(value) = entries.get(*name) {
+                    if let Some(value) = entries.get(name) {
                         node.take(value, walk.record, walk.labels);
                     }
                 }
@@ -264,6 +266,6 @@ impl<'a> Visitor<'_> for Child<'a> {
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.children.iter().find(|(name, _)| *name == key).map(|(_, node)| node))
+        Ok(self.0.children.iter().find(|(name, _)| name == key).map(|(_, node)| node))
     }
 }

@@ -4,13 +4,17 @@ use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
     pin::pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Release},
+    },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use corten_kinds::Kind;
+use corten_kinds::{KindRef, Schema};
+use corten_meta::depth;
 use corten_store::{Entry, Revision};
 use imbl::OrdMap;
 use parking_lot::Mutex;
@@ -20,6 +24,7 @@ use tokio::time::Instant;
 use super::{
     Matcher, Stored, Watcher,
     announced::{Announced, Announcement},
+    custom::{self, Waiting},
     event::Event,
     head, key_of,
     log::{Log, WINDOW, Window},
@@ -34,7 +39,7 @@ const PAGED_AGE: Duration = Duration::from_secs(300);
 const PAGED_MAX: usize = 64;
 
 pub struct ResourceCache {
-    kind: &'static Kind,
+    kind: KindRef,
     prefix: String,
     head: String,
     reader: Reader,
@@ -45,6 +50,10 @@ pub struct ResourceCache {
     /// Locked while a batch is published, so that a new watcher starts between two batches.
     lanes: Arc<Mutex<Lanes>>,
     window: Window,
+    /// Of a cache that is not filled yet: what came meanwhile.
+    waiting: Mutex<Option<Waiting>>,
+    /// Its definition has gone, or another cache has taken its place.
+    is_closed: Arc<AtomicBool>,
 }
 
 struct Paged {
@@ -111,27 +120,68 @@ pub(super) struct Change {
 }
 
 impl ResourceCache {
-    pub(super) fn new(kind: &'static Kind, revision: Revision) -> Self {
+    pub(super) fn new(kind: KindRef, revision: Revision) -> Self {
         Self::with_window(kind, revision, WINDOW)
     }
 
-    pub(super) fn with_window(kind: &'static Kind, revision: Revision, window: Window) -> Self {
+    pub(super) fn with_window(kind: KindRef, revision: Revision, window: Window) -> Self {
         Self {
-            kind,
-            prefix: prefix_of(&kind.resource),
+            prefix: if kind.is_custom() { custom::prefix_of(&kind.resource) } else { prefix_of(&kind.resource) },
             head: head(&kind.resource),
-            reader: Reader::new(kind),
+            reader: Reader::new(&kind),
+            kind,
             announced: Announced::default(),
             current: ArcSwap::from_pointee(Snapshot { revision, objects: OrdMap::new() }),
             paged: Mutex::default(),
             log: Arc::new(Log::new(revision, window)),
             lanes: Arc::default(),
             window,
+            waiting: Mutex::default(),
+            is_closed: Arc::default(),
         }
     }
 
-    pub fn kind(&self) -> &'static Kind {
-        self.kind
+    /// Of a custom resource: it takes changes from now on, and what came before them by [`Self::fill_up`].
+    pub(super) fn to_be_filled(kind: KindRef) -> Self {
+        Self { waiting: Mutex::new(Some(Waiting::default())), ..Self::new(kind, 0) }
+    }
+
+    /// Takes the state of the store, and what has come since. False where something of that was lost.
+    pub(super) fn fill_up(&self, entries: &[Entry], revision: Revision) -> bool {
+        let mut waiting = self.waiting.lock();
+        let Some(since) = waiting.take().filter(|it| !it.is_lost) else { return false };
+        self.fill(entries, revision);
+        self.log.begin_at(revision);
+        self.apply(since.after(revision));
+        true
+    }
+
+    /// As [`Self::apply`], once it is filled.
+    pub(super) fn apply_or_wait(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
+        let mut waiting = self.waiting.lock();
+        match &mut *waiting {
+            Some(waiting) => {
+                waiting.changes.extend(changes);
+                Vec::new()
+            }
+            None => self.apply(changes),
+        }
+    }
+
+    pub(super) fn lose(&self) {
+        if let Some(waiting) = &mut *self.waiting.lock() {
+            waiting.is_lost = true;
+        }
+    }
+
+    /// Ends its watches.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Release);
+        self.wake();
+    }
+
+    pub fn kind(&self) -> &KindRef {
+        &self.kind
     }
 
     /// What every key of the resource begins with in the store.
@@ -165,6 +215,7 @@ impl ResourceCache {
             }
         };
         let announced = self.announced.take(&value);
+        let value = if announced.is_some() { value } else { self.coerced(value) };
         debug_assert!(
             announced.as_ref().is_none_or(|it| self.reader.read(&value).is_ok_and(|read| read == *it)),
             "what is announced of {key} is what its bytes say"
@@ -180,6 +231,15 @@ impl ResourceCache {
             })),
             Err(error) => self.unreadable(key, &error),
         }
+    }
+
+    /// A custom resource in the form of its schema as that is now: it may have been stored under another.
+    fn coerced(&self, value: Bytes) -> Bytes {
+        let Schema::Structural(schema) = &self.kind.schema else { return value };
+        let Ok(read) = depth::read(&value) else { return value };
+        let mut object = read.value.clone();
+        schema.coerce(&mut object);
+        if !read.is_whole || object == read.value { value } else { super::encode(&self.kind.resource, &object) }
     }
 
     /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them.
@@ -294,6 +354,7 @@ impl ResourceCache {
         let place_after_past = self.log.end();
         if scope == Scope::All {
             let watcher = Watcher::new(self.log.clone(), past, matcher, Vec::new(), None).after(after);
+            let watcher = watcher.until(self.is_closed.clone());
             return Ok(Started { watcher, snapshot });
         }
         let backlog = self.log.read(past, usize::MAX).expect("the log holds what lies after a place it just gave");
@@ -307,6 +368,7 @@ impl ResourceCache {
         let place = lane.log.end();
         let watcher =
             Watcher::new(lane.log.clone(), place, matcher, backlog, Some((self.lanes.clone(), scope))).after(after);
+        let watcher = watcher.until(self.is_closed.clone());
         Ok(Started { watcher, snapshot })
     }
 }

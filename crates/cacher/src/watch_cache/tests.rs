@@ -50,7 +50,7 @@ fn wants(selector: (&str, &str, &str), key: &str, pod: Pod) -> bool {
 }
 
 fn pods(window: Window) -> ResourceCache {
-    ResourceCache::with_window(by_path("", "v1", "pods").expect("Pods are served"), 1, window)
+    ResourceCache::with_window(by_path("", "v1", "pods").expect("Pods are served").into(), 1, window)
 }
 
 fn put(cache: &ResourceCache, key: &str, pod: Pod) -> Change {
@@ -237,7 +237,7 @@ async fn what_is_older_than_five_minutes_is_forgotten_though_nothing_happens_sin
     let pods = by_path("", "v1", "pods").expect("Pods are served");
     let watch = |after| {
         let matcher = Matcher::new(pods, "", "", "").expect("valid selectors");
-        caches.of(pods).watch(matcher, Start::After(after)).map(|_| ())
+        caches.built_in(pods).watch(matcher, Start::After(after)).map(|_| ())
     };
     let at = |revision| store.range(Range::prefix("/registry/pods/"), Some(revision), 0);
 

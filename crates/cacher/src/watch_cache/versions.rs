@@ -21,7 +21,7 @@ pub fn to_stored(asked: &Kind, object: &mut Value) {
 pub fn from_stored(asked: &Kind, object: &mut Value) {
     let Some(view) = &asked.view_of else { return };
     (view.from_stored)(object);
-    corten_schema::complete(asked.schema, object);
+    asked.schema.complete(object);
     identify(object, &asked.resource.kind, asked.resource.api_version());
 }
 

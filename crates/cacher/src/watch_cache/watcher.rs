@@ -1,6 +1,13 @@
 //! A watcher: a cursor into a log, and the selectors that decide what of it is sent.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc};
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Acquire},
+    },
+};
 
 use corten_store::Revision;
 use parking_lot::Mutex;
@@ -46,6 +53,8 @@ pub struct Watcher {
     lane: Option<(Arc<Mutex<Lanes>>, Scope)>,
     /// It is told what comes after this revision, which may lie in the future.
     after: Revision,
+    /// Nothing will come any more.
+    is_closed: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -56,12 +65,22 @@ impl Watcher {
         backlog: Vec<Arc<Event>>,
         lane: Option<(Arc<Mutex<Lanes>>, Scope)>,
     ) -> Self {
-        Self { log, place, matcher, backlog: backlog.into(), lane, after: 0 }
+        Self { log, place, matcher, backlog: backlog.into(), lane, after: 0, is_closed: Arc::default() }
     }
 
     pub(super) fn after(mut self, revision: Revision) -> Self {
         self.after = revision;
         self
+    }
+
+    pub(super) fn until(mut self, is_closed: Arc<AtomicBool>) -> Self {
+        self.is_closed = is_closed;
+        self
+    }
+
+    /// Is what it watches no longer served? Ask before [`Self::ready`]: what that gives then is the last.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Acquire)
     }
 
     /// The next events it can see, without waiting; empty where there is none.
@@ -94,7 +113,7 @@ impl Watcher {
         let mut woken = pin!(self.log.woken());
         // From here on no wake is lost; what came before shows in the log's end.
         woken.as_mut().enable();
-        if self.log.end() == self.place && !stopping() {
+        if self.log.end() == self.place && !self.is_closed() && !stopping() {
             woken.await;
         }
     }

@@ -81,7 +81,7 @@ fn below<'a>(
             let because = if n_followed < BREADTH_MAX { because(reader, kind, &key, &wait, &path).await } else { None };
             let because = because.and_then(|it| explaining(&wait, &reasons, it));
             // What a namespace waits for is that its objects go, and not that they run.
-            let is_told = |it: &Account| match kind.singular {
+            let is_told = |it: &Account| match &*kind.singular {
                 "namespace" => it.state == State::Terminating,
                 _ => it.state != State::Fine,
             };
@@ -146,7 +146,7 @@ fn target(kind: &Kind, from: &Key, wait: &Wait) -> Option<(&'static Kind, Key)> 
     if let Some((namespace, name)) = name.split_once('/') {
         return Some((on, Key::new(namespace, name)));
     }
-    let namespace = match (on.resource.namespaced, kind.singular) {
+    let namespace = match (on.resource.namespaced, &*kind.singular) {
         (false, _) => "",
         // A Namespace waits for what is in it.
         (true, "namespace") => &from.name,

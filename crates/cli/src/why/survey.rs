@@ -112,11 +112,11 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         of_cluster.iter().any(|it: &Group| it.subjects.contains(&subject))
     };
     unwell.retain(|it| !is_defect(it.0, &it.1));
-    let owned: BTreeSet<(String, Key)> = unwell.iter().map(|it| (it.0.singular.to_owned(), key_of(&it.1))).collect();
+    let owned: BTreeSet<(String, Key)> = unwell.iter().map(|it| (it.0.singular.to_string(), key_of(&it.1))).collect();
     let is_explained_above = |object: &Value| {
         let owner = gather::owner(object);
         owner.is_some_and(|(kind, name)| {
-            owned.contains(&(kind.singular.to_owned(), Key::new(key_of(object).namespace, name)))
+            owned.contains(&(kind.singular.to_string(), Key::new(key_of(object).namespace, name)))
         })
     };
     unwell.retain(|it| !is_explained_above(&it.1));

@@ -65,7 +65,7 @@ pub(super) async fn of(
     let is_main = |kind: &Kind| main().any(|it| it.resource == kind.resource);
     let is_any_seen = seen.is_any_seen;
     for kind in corten_kinds::KINDS.iter().filter(|it| it.is_stored() && !is_main(it)) {
-        if !NOT_LOOKED_AT.contains(&kind.singular) {
+        if !NOT_LOOKED_AT.contains(&&*kind.singular) {
             seen.look_at(kind, false).await?;
         }
     }
@@ -112,7 +112,7 @@ impl<'a> Seen<'a> {
     async fn look_at(&mut self, kind: &'static Kind, is_asked_for: bool) -> Result<(), Error> {
         let is_cluster = !kind.resource.namespaced;
         // Of what belongs to no namespace only nodes and the namespace itself bear on one.
-        let bears = matches!(kind.singular, "node" | "namespace");
+        let bears = matches!(&*kind.singular, "node" | "namespace");
         if is_cluster && !self.namespace.is_empty() && !is_asked_for && !bears {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl<'a> Seen<'a> {
         } else {
             self.list(kind).await?
         };
-        let ready = match kind.singular {
+        let ready = match &*kind.singular {
             "service" => services::ready(&self.reader.list(&ENDPOINT_SLICES, self.namespace).await),
             _ => BTreeSet::new(),
         };
@@ -180,7 +180,7 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or(0);
     let is_true = |name: &str| condition(object, name).is_some_and(|it| it["status"] == "True");
     let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
-    match kind.singular {
+    match &*kind.singular {
         "pod" => match text(object, "/status/phase") {
             "Succeeded" => false,
             "Running" => !is_true("Ready"),
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_kind_of_the_lists_is_one() {
         for kind in NAMESPACED.iter().chain(&CLUSTER).chain(&NOT_LOOKED_AT) {
-            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
+            assert_eq!(corten_kinds::by_name(kind).map(|it| &*it.singular), Some(*kind));
         }
     }
 }

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{matching, not_enforced, params::param_kind, validating_admission_policy::matched, variables};
 use crate::{
-    Kind, Policy, Verb, ViewOf,
+    BuiltIn, Policy, Verb, ViewOf,
     columns::{AGE, column, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: MUTATING_ADMISSION_POLICIES,
     singular: "mutatingadmissionpolicy",
     short_names: &[],
@@ -32,14 +32,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &MutatingAdmissionPolicy,
 };
 
-pub(crate) const V1ALPHA1: Kind = Kind::view(
+pub(crate) const V1ALPHA1: BuiltIn = BuiltIn::view(
     MUTATING_ADMISSION_POLICIES_V1ALPHA1,
     "io.k8s.api.admissionregistration.v1alpha1.MutatingAdmissionPolicy",
     ViewOf::same(MUTATING_ADMISSION_POLICIES),
     KIND,
 );
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     MUTATING_ADMISSION_POLICIES_V1BETA1,
     "io.k8s.api.admissionregistration.v1beta1.MutatingAdmissionPolicy",
     ViewOf::same(MUTATING_ADMISSION_POLICIES),

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::{binding, not_enforced, params::param_ref};
 use crate::{
-    Kind, Policy, Verb, ViewOf,
+    BuiltIn, Policy, Verb, ViewOf,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: MUTATING_ADMISSION_POLICY_BINDINGS,
     singular: "mutatingadmissionpolicybinding",
     short_names: &[],
@@ -33,14 +33,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &MutatingAdmissionPolicyBinding,
 };
 
-pub(crate) const V1ALPHA1: Kind = Kind::view(
+pub(crate) const V1ALPHA1: BuiltIn = BuiltIn::view(
     MUTATING_ADMISSION_POLICY_BINDINGS_V1ALPHA1,
     "io.k8s.api.admissionregistration.v1alpha1.MutatingAdmissionPolicyBinding",
     ViewOf::same(MUTATING_ADMISSION_POLICY_BINDINGS),
     KIND,
 );
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     MUTATING_ADMISSION_POLICY_BINDINGS_V1BETA1,
     "io.k8s.api.admissionregistration.v1beta1.MutatingAdmissionPolicyBinding",
     ViewOf::same(MUTATING_ADMISSION_POLICY_BINDINGS),

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{not_enforced, webhooks};
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: MUTATING_WEBHOOK_CONFIGURATIONS,
     singular: "mutatingwebhookconfiguration",
     short_names: &[],

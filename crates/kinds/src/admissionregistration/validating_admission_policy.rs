@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{matching, not_enforced, params, params::param_kind, variables};
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: VALIDATING_ADMISSION_POLICIES,
     singular: "validatingadmissionpolicy",
     short_names: &[],

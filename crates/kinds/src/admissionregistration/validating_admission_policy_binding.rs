@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::{binding, not_enforced, params::param_ref};
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: VALIDATING_ADMISSION_POLICY_BINDINGS,
     singular: "validatingadmissionpolicybinding",
     short_names: &[],

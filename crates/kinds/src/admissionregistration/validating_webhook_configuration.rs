@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{not_enforced, webhooks};
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: VALIDATING_WEBHOOK_CONFIGURATIONS,
     singular: "validatingwebhookconfiguration",
     short_names: &[],

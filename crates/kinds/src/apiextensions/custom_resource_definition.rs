@@ -1,9 +1,8 @@
-//! Names a kind that users bring along. Checked and stored; its objects are not served yet, which its status and a warning say.
+//! Names a kind that users bring along. What its status says of that the server finds out: see [`crate::custom`].
 
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_validation::{
     fill::{self, fill, inner, made},
-    read::text,
     rules,
 };
 use std::collections::BTreeSet;
@@ -13,9 +12,9 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use super::{names, served_version};
-use crate::{Kind, Policy, Subresource, Verb, columns::CREATED_AT, keep, webhook_client};
+use crate::{BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, keep, webhook_client};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CUSTOM_RESOURCE_DEFINITIONS,
     singular: "customresourcedefinition",
     short_names: &["crd", "crds"],
@@ -30,8 +29,6 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 struct CustomResourceDefinition;
-
-const NOT_SERVED: &str = "this release does not serve custom resources";
 
 impl Policy for CustomResourceDefinition {
     fn default(&self, object: &mut Value) {
@@ -54,8 +51,8 @@ impl Policy for CustomResourceDefinition {
 
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({
-            "conditions": conditions(&object["metadata"]["creationTimestamp"]),
-            "acceptedNames": object["spec"]["names"],
+            "conditions": [],
+            "acceptedNames": { "plural": "", "kind": "" },
             "storedVersions": storage_version(object).into_iter().collect::<Vec<_>>(),
         });
     }
@@ -65,8 +62,6 @@ impl Policy for CustomResourceDefinition {
         if !new["status"].is_object() {
             return;
         }
-        let names = new["spec"]["names"].clone();
-        new["status"]["acceptedNames"] = names;
         if let Some(storage) = storage_version(new).map(str::to_owned)
             && let Some(stored) = new["status"]["storedVersions"].as_array_mut()
             && !stored.iter().any(|it| *it == *storage)
@@ -107,8 +102,8 @@ impl Policy for CustomResourceDefinition {
         })
     }
 
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        vec![format!("CustomResourceDefinition {:?} is stored, but {NOT_SERVED}", text(new, "/metadata/name"))]
+    fn finalizer_of_deletion(&self) -> Option<&'static str> {
+        Some(CLEANUP_FINALIZER)
     }
 
     fn allows_unconditional_update(&self) -> bool {
@@ -119,15 +114,6 @@ impl Policy for CustomResourceDefinition {
 fn storage_version(definition: &Value) -> Option<&str> {
     let versions = definition["spec"]["versions"].as_array()?;
     versions.iter().find(|it| it["storage"] == true)?["name"].as_str()
-}
-
-/// Whoever waits for `Established` must not be told a lie.
-fn conditions(since: &Value) -> Value {
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since });
-    json!([
-        condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
-        condition("Established", "False", "NotServed", NOT_SERVED),
-    ])
 }
 
 fn group(group: Cursor<'_>) {

@@ -10,12 +10,12 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column},
     keep,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: API_SERVICES,
     singular: "apiservice",
     short_names: &[],

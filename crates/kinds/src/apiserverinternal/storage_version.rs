@@ -9,11 +9,11 @@ use corten_validation::read::items;
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: STORAGE_VERSIONS,
     singular: "storageversion",
     short_names: &[],

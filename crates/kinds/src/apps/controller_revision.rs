@@ -7,11 +7,11 @@ use corten_validation::read::{items, number, text};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CONTROLLER_REVISIONS,
     singular: "controllerrevision",
     short_names: &[],

@@ -12,12 +12,12 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, integer, labels_text},
     core::workload,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: DAEMON_SETS,
     singular: "daemonset",
     short_names: &["ds"],

@@ -12,12 +12,12 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column},
     core::workload,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: DEPLOYMENTS,
     singular: "deployment",
     short_names: &["deploy"],

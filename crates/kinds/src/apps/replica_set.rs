@@ -7,12 +7,12 @@ use corten_validation::{fill::made, pod_spec, read::number};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, SELECTOR, integer},
     core::workload,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: REPLICA_SETS,
     singular: "replicaset",
     short_names: &["rs"],

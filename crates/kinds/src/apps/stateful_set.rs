@@ -12,13 +12,13 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, column},
     core::{persistent_volume_claim, workload},
     keep,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: STATEFUL_SETS,
     singular: "statefulset",
     short_names: &["sts"],

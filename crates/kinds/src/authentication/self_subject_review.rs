@@ -2,9 +2,9 @@
 
 use corten_api::resources::SELF_SUBJECT_REVIEWS;
 
-use crate::{Kind, Policy, Verb, columns::CREATED_AT};
+use crate::{BuiltIn, Policy, Verb, columns::CREATED_AT};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SELF_SUBJECT_REVIEWS,
     singular: "selfsubjectreview",
     short_names: &[],

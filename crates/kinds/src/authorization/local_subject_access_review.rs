@@ -5,9 +5,9 @@ use corten_meta::Violation;
 use corten_schema::violations;
 use serde_json::Value;
 
-use crate::{Kind, Policy, Verb, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: LOCAL_SUBJECT_ACCESS_REVIEWS,
     singular: "localsubjectaccessreview",
     short_names: &[],

@@ -6,9 +6,9 @@ use corten_meta::Violation;
 use corten_schema::violations;
 use serde_json::Value;
 
-use crate::{Kind, Policy, Verb, columns::CREATED_AT};
+use crate::{BuiltIn, Policy, Verb, columns::CREATED_AT};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SELF_SUBJECT_ACCESS_REVIEWS,
     singular: "selfsubjectaccessreview",
     short_names: &[],

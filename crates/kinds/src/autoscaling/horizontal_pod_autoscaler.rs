@@ -10,9 +10,9 @@ use corten_schema::violations;
 use corten_validation::fill::{Object, fill, inner, is_absent, made};
 use serde_json::{Value, json};
 
-use crate::{Kind, MetadataChecks, Policy, Subresource, Verb, ViewOf};
+use crate::{BuiltIn, MetadataChecks, Policy, Subresource, Verb, ViewOf};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: HORIZONTAL_POD_AUTOSCALERS,
     singular: "horizontalpodautoscaler",
     short_names: &["hpa"],
@@ -26,7 +26,7 @@ pub(crate) const KIND: Kind = Kind {
     policy: &HorizontalPodAutoscaler,
 };
 
-pub(crate) const V1: Kind = Kind::view(
+pub(crate) const V1: BuiltIn = BuiltIn::view(
     HORIZONTAL_POD_AUTOSCALERS_V1,
     "io.k8s.api.autoscaling.v1.HorizontalPodAutoscaler",
     ViewOf::converted(HORIZONTAL_POD_AUTOSCALERS, v1::to_stored, v1::from_stored),

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use super::job;
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column, integer, of_each, selector_text, since, wide},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CRON_JOBS,
     singular: "cronjob",
     short_names: &["cj"],

@@ -17,11 +17,11 @@ use corten_validation::{
 };
 use serde_json::Value;
 
-use crate::{Kind, MetadataChecks, Policy, Subresource, Verb, core::workload};
+use crate::{BuiltIn, MetadataChecks, Policy, Subresource, Verb, core::workload};
 
 pub(super) use rules::spec as validate_spec;
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: JOBS,
     singular: "job",
     short_names: &[],

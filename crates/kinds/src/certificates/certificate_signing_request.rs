@@ -13,12 +13,12 @@ use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, human_duration},
     policy::keep,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CERTIFICATE_SIGNING_REQUESTS,
     singular: "certificatesigningrequest",
     short_names: &["csr"],

@@ -12,11 +12,11 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::signer_name;
 use crate::{
-    Kind, Policy, Verb, ViewOf,
+    BuiltIn, Policy, Verb, ViewOf,
     columns::{column, or_none},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CLUSTER_TRUST_BUNDLES,
     singular: "clustertrustbundle",
     short_names: &[],
@@ -32,7 +32,7 @@ pub(crate) const KIND: Kind = Kind {
     policy: &ClusterTrustBundle,
 };
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     CLUSTER_TRUST_BUNDLES_V1BETA1,
     "io.k8s.api.certificates.v1beta1.ClusterTrustBundle",
     ViewOf::same(CLUSTER_TRUST_BUNDLES),

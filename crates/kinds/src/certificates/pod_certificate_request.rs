@@ -11,10 +11,10 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use super::signer_name;
-use crate::{Kind, Policy, Subresource, Verb, ViewOf, columns::column};
+use crate::{BuiltIn, Policy, Subresource, Verb, ViewOf, columns::column};
 
 /// Stored in this version, which has a field more than the newer one.
-pub(crate) const V1BETA1: Kind = Kind {
+pub(crate) const V1BETA1: BuiltIn = BuiltIn {
     resource: POD_CERTIFICATE_REQUESTS_V1BETA1,
     singular: "podcertificaterequest",
     short_names: &[],
@@ -39,7 +39,7 @@ pub(crate) const V1BETA1: Kind = Kind {
     policy: &PodCertificateRequest,
 };
 
-pub(crate) const KIND: Kind = Kind::view(
+pub(crate) const KIND: BuiltIn = BuiltIn::view(
     POD_CERTIFICATE_REQUESTS,
     "io.k8s.api.certificates.v1.PodCertificateRequest",
     ViewOf::converted(POD_CERTIFICATE_REQUESTS_V1BETA1, |_| {}, without_bare_key),

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::strategy;
 use crate::{
-    Kind, Policy, Verb, ViewOf,
+    BuiltIn, Policy, Verb, ViewOf,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: LEASE_CANDIDATES,
     singular: "leasecandidate",
     short_names: &[],
@@ -36,7 +36,7 @@ pub(crate) const KIND: Kind = Kind {
     policy: &LeaseCandidate,
 };
 
-pub(crate) const V1ALPHA2: Kind = Kind::view(
+pub(crate) const V1ALPHA2: BuiltIn = BuiltIn::view(
     LEASE_CANDIDATES_V1ALPHA2,
     "io.k8s.api.coordination.v1alpha2.LeaseCandidate",
     ViewOf::same(LEASE_CANDIDATES),

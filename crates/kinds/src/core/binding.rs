@@ -2,9 +2,9 @@
 
 use corten_api::resources::BINDINGS;
 
-use crate::{Kind, Policy, Verb, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: BINDINGS,
     singular: "binding",
     short_names: &[],

@@ -4,9 +4,9 @@ use corten_api::resources::COMPONENT_STATUSES;
 use corten_validation::read::items;
 use serde_json::{Value, json};
 
-use crate::{Kind, Policy, Verb, columns::column};
+use crate::{BuiltIn, Policy, Verb, columns::column};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: COMPONENT_STATUSES,
     singular: "componentstatus",
     short_names: &["cs"],

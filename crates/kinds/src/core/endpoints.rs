@@ -11,11 +11,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column, first_few},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: ENDPOINTS,
     singular: "endpoints",
     short_names: &["ep"],

@@ -7,11 +7,11 @@ use corten_validation::read::{number, text};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Verb,
+    BuiltIn, MetadataChecks, Policy, Verb,
     columns::{column, since, wide},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: EVENTS,
     singular: "event",
     short_names: &["ev"],

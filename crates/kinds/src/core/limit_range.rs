@@ -11,9 +11,9 @@ use corten_validation::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Kind, MetadataChecks, Policy, Verb, columns::CREATED_AT};
+use crate::{BuiltIn, MetadataChecks, Policy, Verb, columns::CREATED_AT};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: LIMIT_RANGES,
     singular: "limitrange",
     short_names: &["limits"],

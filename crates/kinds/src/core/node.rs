@@ -13,11 +13,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, or_none, wide},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: NODES,
     singular: "node",
     short_names: &["no"],

@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use super::storage;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, or_unset, wide},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PERSISTENT_VOLUMES,
     singular: "persistentvolume",
     short_names: &["pv"],

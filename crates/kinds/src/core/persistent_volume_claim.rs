@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::storage;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, or_unset, wide},
     keep,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PERSISTENT_VOLUME_CLAIMS,
     singular: "persistentvolumeclaim",
     short_names: &["pvc"],

@@ -17,9 +17,9 @@ use corten_validation::{
 };
 use serde_json::{Value, json};
 
-use crate::{Kind, Policy, Subresource, Verb, keep};
+use crate::{BuiltIn, Policy, Subresource, Verb, keep};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PODS,
     singular: "pod",
     short_names: &["po"],

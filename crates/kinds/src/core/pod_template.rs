@@ -7,12 +7,12 @@ use corten_validation::{pod_spec, read::items};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Verb,
+    BuiltIn, MetadataChecks, Policy, Verb,
     columns::{column, labels_text, of_each},
     core::workload,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: POD_TEMPLATES,
     singular: "podtemplate",
     short_names: &[],

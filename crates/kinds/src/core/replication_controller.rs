@@ -14,12 +14,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, CONTAINERS, IMAGES, integer, labels_text, wide},
     core::workload,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: REPLICATION_CONTROLLERS,
     singular: "replicationcontroller",
     short_names: &["rc"],

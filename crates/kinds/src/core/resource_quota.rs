@@ -9,11 +9,11 @@ use corten_validation::{read::text, rules::amount};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RESOURCE_QUOTAS,
     singular: "resourcequota",
     short_names: &["quota"],

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::config_map::{DATA_BYTES_MAX, data_key, decoded_len, immutable_data};
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SECRETS,
     singular: "secret",
     short_names: &[],

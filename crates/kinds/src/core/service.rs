@@ -12,9 +12,9 @@ use corten_meta::{Violation, field};
 use corten_schema::violations;
 use serde_json::{Value, json};
 
-use crate::{Kind, MetadataChecks, Policy, Subresource, Verb};
+use crate::{BuiltIn, MetadataChecks, Policy, Subresource, Verb};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SERVICES,
     singular: "service",
     short_names: &["svc"],

@@ -2,9 +2,9 @@
 
 use corten_api::resources::SERVICE_ACCOUNTS;
 
-use crate::{Kind, Policy, Subresource, Verb, columns::AGE};
+use crate::{BuiltIn, Policy, Subresource, Verb, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SERVICE_ACCOUNTS,
     singular: "serviceaccount",
     short_names: &["sa"],

@@ -14,11 +14,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Verb,
+    BuiltIn, MetadataChecks, Policy, Verb,
     columns::{AGE, column, first_few},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: ENDPOINT_SLICES,
     singular: "endpointslice",
     short_names: &[],

@@ -6,9 +6,9 @@ use corten_schema::violations;
 use corten_validation::rules;
 use serde_json::Value;
 
-use crate::{Kind, MetadataChecks, Policy, ViewOf, core};
+use crate::{BuiltIn, MetadataChecks, Policy, ViewOf, core};
 
-pub(crate) const KIND: Kind = Kind::view(
+pub(crate) const KIND: BuiltIn = BuiltIn::view(
     EVENTS_V1,
     "io.k8s.api.events.v1.Event",
     ViewOf::converted(EVENTS, |it| rename(it, TO_CORE), |it| rename(it, FROM_CORE)),

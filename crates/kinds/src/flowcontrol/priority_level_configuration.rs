@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::{bootstrap, conditions};
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PRIORITY_LEVEL_CONFIGURATIONS,
     singular: "prioritylevelconfiguration",
     short_names: &[],

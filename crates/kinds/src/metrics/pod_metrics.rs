@@ -3,9 +3,9 @@
 use corten_api::resources::POD_METRICS;
 
 use super::{CPU, MEMORY, WINDOW};
-use crate::{Kind, Policy, Verb};
+use crate::{BuiltIn, Policy, Verb};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: POD_METRICS,
     // As upstream, which leaves it to clients: they say `podmetrics`.
     singular: "",

@@ -9,11 +9,11 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: INGRESSES,
     singular: "ingress",
     short_names: &["ing"],

@@ -11,11 +11,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, UpdateRules, Verb,
+    BuiltIn, Policy, UpdateRules, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: INGRESS_CLASSES,
     singular: "ingressclass",
     short_names: &[],

@@ -6,9 +6,9 @@ use corten_schema::violations;
 use corten_validation::{read::text, rules};
 use serde_json::{Value, json};
 
-use crate::{Kind, Policy, Verb, columns::column};
+use crate::{BuiltIn, Policy, Verb, columns::column};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: IP_ADDRESSES,
     singular: "ipaddress",
     short_names: &["ip"],

@@ -13,11 +13,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Verb,
+    BuiltIn, MetadataChecks, Policy, Verb,
     columns::{AGE, column, selector_text},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: NETWORK_POLICIES,
     singular: "networkpolicy",
     short_names: &["netpol"],

@@ -7,11 +7,11 @@ use corten_validation::{read::items, rules::address};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, Subresource, UpdateRules, Verb,
+    BuiltIn, MetadataChecks, Policy, Subresource, UpdateRules, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: SERVICE_CIDRS,
     singular: "servicecidr",
     short_names: &[],

@@ -9,11 +9,11 @@ use corten_validation::{labels::labels, pod_spec::toleration, read::text, rules}
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RUNTIME_CLASSES,
     singular: "runtimeclass",
     short_names: &[],

@@ -7,9 +7,9 @@ use corten_schema::violations;
 use serde_json::Value;
 
 use super::rules;
-use crate::{Kind, Policy, Verb, columns::CREATED_AT};
+use crate::{BuiltIn, Policy, Verb, columns::CREATED_AT};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: ROLES,
     singular: "role",
     short_names: &[],

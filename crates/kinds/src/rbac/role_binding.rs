@@ -7,9 +7,9 @@ use corten_validation::fill::means_the_same;
 use serde_json::Value;
 
 use super::subjects;
-use crate::{Kind, Policy, Verb, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: ROLE_BINDINGS,
     singular: "rolebinding",
     short_names: &[],

@@ -6,9 +6,9 @@ use corten_schema::violations;
 use serde_json::Value;
 
 use super::{names::at_most, request};
-use crate::{Kind, Policy, Verb, ViewOf, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, ViewOf, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: DEVICE_CLASSES,
     singular: "deviceclass",
     short_names: &[],
@@ -22,11 +22,19 @@ pub(crate) const KIND: Kind = Kind {
     policy: &DeviceClass,
 };
 
-pub(crate) const V1BETA1: Kind =
-    Kind::view(DEVICE_CLASSES_V1BETA1, "io.k8s.api.resource.v1beta1.DeviceClass", ViewOf::same(DEVICE_CLASSES), KIND);
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
+    DEVICE_CLASSES_V1BETA1,
+    "io.k8s.api.resource.v1beta1.DeviceClass",
+    ViewOf::same(DEVICE_CLASSES),
+    KIND,
+);
 
-pub(crate) const V1BETA2: Kind =
-    Kind::view(DEVICE_CLASSES_V1BETA2, "io.k8s.api.resource.v1beta2.DeviceClass", ViewOf::same(DEVICE_CLASSES), KIND);
+pub(crate) const V1BETA2: BuiltIn = BuiltIn::view(
+    DEVICE_CLASSES_V1BETA2,
+    "io.k8s.api.resource.v1beta2.DeviceClass",
+    ViewOf::same(DEVICE_CLASSES),
+    KIND,
+);
 
 struct DeviceClass;
 

@@ -15,12 +15,12 @@ use super::{
     request::taint,
 };
 use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
+    BuiltIn, Policy, Subresource, Verb, ViewOf,
     columns::{AGE, column, since},
     keep,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: DEVICE_TAINT_RULES,
     singular: "devicetaintrule",
     short_names: &[],
@@ -42,14 +42,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &DeviceTaintRule,
 };
 
-pub(crate) const V1ALPHA3: Kind = Kind::view(
+pub(crate) const V1ALPHA3: BuiltIn = BuiltIn::view(
     DEVICE_TAINT_RULES_V1ALPHA3,
     "io.k8s.api.resource.v1alpha3.DeviceTaintRule",
     ViewOf::same(DEVICE_TAINT_RULES),
     KIND,
 );
 
-pub(crate) const V1BETA2: Kind = Kind::view(
+pub(crate) const V1BETA2: BuiltIn = BuiltIn::view(
     DEVICE_TAINT_RULES_V1BETA2,
     "io.k8s.api.resource.v1beta2.DeviceTaintRule",
     ViewOf::same(DEVICE_TAINT_RULES),

@@ -13,11 +13,11 @@ use super::{
     request, v1beta1,
 };
 use crate::{
-    Kind, Policy, Subresource, UpdateRules, Verb, ViewOf,
+    BuiltIn, Policy, Subresource, UpdateRules, Verb, ViewOf,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RESOURCE_CLAIMS,
     singular: "resourceclaim",
     short_names: &[],
@@ -34,14 +34,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &ResourceClaim,
 };
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     RESOURCE_CLAIMS_V1BETA1,
     "io.k8s.api.resource.v1beta1.ResourceClaim",
     ViewOf::converted(RESOURCE_CLAIMS, v1beta1::claim_to_v1, v1beta1::claim_from_v1),
     KIND,
 );
 
-pub(crate) const V1BETA2: Kind = Kind::view(
+pub(crate) const V1BETA2: BuiltIn = BuiltIn::view(
     RESOURCE_CLAIMS_V1BETA2,
     "io.k8s.api.resource.v1beta2.ResourceClaim",
     ViewOf::same(RESOURCE_CLAIMS),

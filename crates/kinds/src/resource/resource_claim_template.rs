@@ -13,9 +13,9 @@ use corten_validation::{
 use serde_json::Value;
 
 use super::{request, v1beta1};
-use crate::{Kind, Policy, Verb, ViewOf, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, ViewOf, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RESOURCE_CLAIM_TEMPLATES,
     singular: "resourceclaimtemplate",
     short_names: &[],
@@ -29,14 +29,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &ResourceClaimTemplate,
 };
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     RESOURCE_CLAIM_TEMPLATES_V1BETA1,
     "io.k8s.api.resource.v1beta1.ResourceClaimTemplate",
     ViewOf::converted(RESOURCE_CLAIM_TEMPLATES, v1beta1::template_to_v1, v1beta1::template_from_v1),
     KIND,
 );
 
-pub(crate) const V1BETA2: Kind = Kind::view(
+pub(crate) const V1BETA2: BuiltIn = BuiltIn::view(
     RESOURCE_CLAIM_TEMPLATES_V1BETA2,
     "io.k8s.api.resource.v1beta2.ResourceClaimTemplate",
     ViewOf::same(RESOURCE_CLAIM_TEMPLATES),

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::names::pool;
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{column, integer, since},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RESOURCE_POOL_STATUS_REQUESTS,
     singular: "resourcepoolstatusrequest",
     short_names: &[],

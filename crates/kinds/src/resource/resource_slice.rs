@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::{device, v1beta1};
 use crate::{
-    Kind, MetadataChecks, Policy, Verb, ViewOf,
+    BuiltIn, MetadataChecks, Policy, Verb, ViewOf,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: RESOURCE_SLICES,
     singular: "resourceslice",
     short_names: &[],
@@ -35,14 +35,14 @@ pub(crate) const KIND: Kind = Kind {
     policy: &ResourceSlice,
 };
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     RESOURCE_SLICES_V1BETA1,
     "io.k8s.api.resource.v1beta1.ResourceSlice",
     ViewOf::converted(RESOURCE_SLICES, v1beta1::slice_to_v1, v1beta1::slice_from_v1),
     KIND,
 );
 
-pub(crate) const V1BETA2: Kind = Kind::view(
+pub(crate) const V1BETA2: BuiltIn = BuiltIn::view(
     RESOURCE_SLICES_V1BETA2,
     "io.k8s.api.resource.v1beta2.ResourceSlice",
     ViewOf::same(RESOURCE_SLICES),

@@ -7,9 +7,9 @@ use corten_validation::rules;
 use serde_json::Value;
 
 use super::group;
-use crate::{Kind, Policy, Subresource, Verb, columns::AGE};
+use crate::{BuiltIn, Policy, Subresource, Verb, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: COMPOSITE_POD_GROUPS,
     singular: "compositepodgroup",
     short_names: &[],

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::group;
 use crate::{
-    Kind, Policy, Subresource, Verb, ViewOf,
+    BuiltIn, Policy, Subresource, Verb, ViewOf,
     columns::{AGE, column, or_none},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: POD_GROUPS,
     singular: "podgroup",
     short_names: &[],
@@ -42,8 +42,8 @@ pub(crate) const KIND: Kind = Kind {
     policy: &PodGroup,
 };
 
-pub(crate) const V1ALPHA3: Kind =
-    Kind::view(POD_GROUPS_V1ALPHA3, "io.k8s.api.scheduling.v1alpha3.PodGroup", ViewOf::same(POD_GROUPS), KIND);
+pub(crate) const V1ALPHA3: BuiltIn =
+    BuiltIn::view(POD_GROUPS_V1ALPHA3, "io.k8s.api.scheduling.v1alpha3.PodGroup", ViewOf::same(POD_GROUPS), KIND);
 
 fn status(group: &Value) -> &str {
     let scheduled = items(group, "/status/conditions").iter().find(|it| it["type"] == "PodGroupScheduled");

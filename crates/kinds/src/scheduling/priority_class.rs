@@ -11,11 +11,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, MetadataChecks, Policy, UpdateRules, Verb,
+    BuiltIn, MetadataChecks, Policy, UpdateRules, Verb,
     columns::{AGE, column, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PRIORITY_CLASSES,
     singular: "priorityclass",
     short_names: &["pc"],

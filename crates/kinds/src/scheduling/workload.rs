@@ -9,9 +9,9 @@ use corten_validation::rules;
 use serde_json::Value;
 
 use super::group;
-use crate::{Kind, Policy, Verb, ViewOf, columns::AGE};
+use crate::{BuiltIn, Policy, Verb, ViewOf, columns::AGE};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: WORKLOADS,
     singular: "workload",
     short_names: &[],
@@ -25,8 +25,8 @@ pub(crate) const KIND: Kind = Kind {
     policy: &Workload,
 };
 
-pub(crate) const V1ALPHA3: Kind =
-    Kind::view(WORKLOADS_V1ALPHA3, "io.k8s.api.scheduling.v1alpha3.Workload", ViewOf::same(WORKLOADS), KIND);
+pub(crate) const V1ALPHA3: BuiltIn =
+    BuiltIn::view(WORKLOADS_V1ALPHA3, "io.k8s.api.scheduling.v1alpha3.Workload", ViewOf::same(WORKLOADS), KIND);
 
 struct Workload;
 

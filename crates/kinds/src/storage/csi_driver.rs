@@ -13,11 +13,11 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, boolean, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CSI_DRIVERS,
     singular: "csidriver",
     short_names: &[],

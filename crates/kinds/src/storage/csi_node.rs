@@ -9,11 +9,11 @@ use corten_validation::{fill::means_the_same, read::items, rules};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, integer},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CSI_NODES,
     singular: "csinode",
     short_names: &[],

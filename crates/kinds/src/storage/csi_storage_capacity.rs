@@ -7,11 +7,11 @@ use corten_validation::{labels, read::text, rules};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{column, or_unset},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CSI_STORAGE_CAPACITIES,
     singular: "csistoragecapacity",
     short_names: &[],

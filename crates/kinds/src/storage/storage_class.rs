@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 use super::parameters;
 use crate::{
-    Kind, Policy, Verb,
+    BuiltIn, Policy, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: STORAGE_CLASSES,
     singular: "storageclass",
     short_names: &["sc"],

@@ -7,11 +7,11 @@ use corten_validation::{read::text, rules};
 use serde_json::{Value, json};
 
 use crate::{
-    Kind, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, boolean, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: VOLUME_ATTACHMENTS,
     singular: "volumeattachment",
     short_names: &[],

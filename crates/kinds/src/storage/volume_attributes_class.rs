@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::parameters;
 use crate::{
-    Kind, Policy, UpdateRules, Verb,
+    BuiltIn, Policy, UpdateRules, Verb,
     columns::{AGE, column},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: VOLUME_ATTRIBUTES_CLASSES,
     singular: "volumeattributesclass",
     short_names: &["vac"],

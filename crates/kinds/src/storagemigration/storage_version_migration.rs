@@ -9,9 +9,9 @@ use corten_validation::{
 };
 use serde_json::{Value, json};
 
-use crate::{Kind, Policy, Subresource, Verb, ViewOf, columns::column};
+use crate::{BuiltIn, Policy, Subresource, Verb, ViewOf, columns::column};
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: STORAGE_VERSION_MIGRATIONS,
     singular: "storageversionmigration",
     short_names: &[],
@@ -28,7 +28,7 @@ pub(crate) const KIND: Kind = Kind {
     policy: &StorageVersionMigration,
 };
 
-pub(crate) const V1BETA1: Kind = Kind::view(
+pub(crate) const V1BETA1: BuiltIn = BuiltIn::view(
     STORAGE_VERSION_MIGRATIONS_V1BETA1,
     "io.k8s.api.storagemigration.v1beta1.StorageVersionMigration",
     ViewOf::same(STORAGE_VERSION_MIGRATIONS),

@@ -8,7 +8,7 @@ use crate::{by_kind, human_duration};
 pub(super) fn cells(object: &Value) -> String {
     let kind = by_kind(object["apiVersion"].as_str().expect("a version"), object["kind"].as_str().expect("a kind"));
     let now: Time = "2026-01-01T12:00:00Z".parse().expect("a time");
-    let cells = kind.expect("a row").columns.iter().map(|it| match (it.cell)(object, now) {
+    let cells = kind.expect("a row").columns.iter().map(|it| match it.cell(object, now) {
         Value::String(text) => text,
         other => other.to_string(),
     });

@@ -25,7 +25,7 @@ fn numbers_may_stand_at_their_ends() {
     for object in objects() {
         let kind = kind_of(&object);
         let object = pruned(kind, &object);
-        let shape = find(kind.schema).expect("every kind has a type");
+        let shape = find(kind.schema.name()).expect("every kind has a type");
         for nth in 0..VARIANTS {
             let mut changed = object.clone();
             put_all(shape, &mut changed, nth);
@@ -60,7 +60,7 @@ fn work_with(cases: &Cases, kind: &'static Kind, object: &Value, change: &str) {
     cases.run(&format!("{} {change}: {object}", kind.resource.kind), || {
         show(kind, object);
         for now in [Time::MIN, Time::from_unix_seconds(0), Time::MAX] {
-            kind.columns.iter().for_each(|it| drop((it.cell)(object, now)));
+            kind.columns.iter().for_each(|it| drop(it.cell(object, now)));
             quota::usage(&kind.resource, object, now);
         }
         work(kind, object.clone(), change);

@@ -104,14 +104,14 @@ fn created(object: &Value) -> (&'static Kind, Value) {
     kind.policy.default(&mut object);
     assert_eq!(once, object, "defaulting again changes the object");
     kind.policy.prepare_create(&mut object);
-    let findings = corten_schema::check(kind.schema, &object);
+    let findings = corten_schema::check(kind.schema.name(), &object);
     assert!(findings.is_empty(), "defaults do not fit the type: {findings:?}");
     (kind, object)
 }
 
 pub(super) fn pruned(kind: &Kind, object: &Value) -> Value {
     let mut object = object.clone();
-    corten_schema::prune(kind.schema, &mut object);
+    corten_schema::prune(kind.schema.name(), &mut object);
     object
 }
 

@@ -19,7 +19,7 @@ fn defaults_are_whole_and_fit_the_type() {
         let once = object.clone();
         kind.policy.default(&mut object);
         assert_eq!(once, object, "defaulting a {} again changes it", kind.resource.kind);
-        let findings = corten_schema::check(kind.schema, &object);
+        let findings = corten_schema::check(kind.schema.name(), &object);
         assert!(findings.is_empty(), "defaults of {} do not fit the type: {findings:?}", kind.resource.kind);
         let stored = object.clone();
         kind.policy.prepare_create(&mut object);

@@ -8,7 +8,7 @@ use crate::{KINDS, Kind};
 
 #[test]
 fn rows_stand_odd_objects() {
-    for kind in KINDS {
+    for kind in KINDS.iter() {
         for odd in [json!(null), json!({}), json!({"spec": null, "status": [], "metadata": "x"}), json!([])] {
             show(kind, &odd);
         }
@@ -27,8 +27,8 @@ fn rows_stand_odd_objects() {
 }
 
 pub(super) fn show(kind: &Kind, object: &Value) {
-    for column in kind.columns {
-        (column.cell)(object, Time::from_unix_seconds(0));
+    for column in kind.columns.iter() {
+        column.cell(object, Time::from_unix_seconds(0));
     }
 }
 

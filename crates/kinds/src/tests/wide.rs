@@ -82,7 +82,7 @@ fn lists_may_be_long() {
     for (object, path) in cases() {
         let text = |name: &str| object[name].as_str().expect("a text");
         let kind = by_kind(text("apiVersion"), text("kind")).expect("a kind");
-        let of = find(kind.schema).expect("every kind has a type");
+        let of = find(kind.schema.name()).expect("every kind has a type");
         let place = places(of, &object).into_iter().find(|it| it.path == path).expect("the list is there");
         for elements in [Elements::Alike, Elements::Apart] {
             let wide = widened(&object, &place, MANY, elements);

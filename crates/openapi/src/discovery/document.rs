@@ -2,20 +2,20 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use corten_kinds::{KINDS, Kind, Subresource, Verb};
+use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use serde_json::{Value, json};
 
 /// What discovery and OpenAPI say of a subresource, beside its verbs.
-pub struct Facts {
-    pub group: &'static str,
-    pub version: &'static str,
-    pub kind: &'static str,
+pub struct Facts<'k> {
+    pub group: &'k str,
+    pub version: &'k str,
+    pub kind: &'k str,
     /// The type of its body in the type table; `None` where it has no JSON of its own.
-    pub schema: Option<&'static str>,
+    pub schema: Option<&'k str>,
 }
 
 /// Facts about a subresource whose kind is not its parent's; `None` where it is.
-fn foreign(subresource: Subresource) -> Option<Facts> {
+fn foreign(subresource: Subresource) -> Option<Facts<'static>> {
     let facts = |group, version, kind, schema| Some(Facts { group, version, kind, schema });
     match subresource {
         Subresource::Status
@@ -37,7 +37,7 @@ fn foreign(subresource: Subresource) -> Option<Facts> {
     }
 }
 
-pub fn facts(kind: &'static Kind, subresource: Subresource) -> Facts {
+pub fn facts(kind: &Kind, subresource: Subresource) -> Facts<'_> {
     let own = |schema| Facts {
         group: &kind.resource.group,
         version: &kind.resource.version,
@@ -47,7 +47,7 @@ pub fn facts(kind: &'static Kind, subresource: Subresource) -> Facts {
     foreign(subresource).unwrap_or_else(|| match subresource {
         Subresource::Log => own(None),
         Subresource::Proxy => Facts { kind: proxy_options(kind), ..own(None) },
-        _ => own(Some(kind.schema)),
+        _ => own(Some(kind.schema.name())),
     })
 }
 
@@ -57,7 +57,7 @@ fn verbs_of(subresource: Subresource) -> Vec<&'static str> {
 }
 
 /// What a proxy is asked with is named for what it leads to.
-fn proxy_options(kind: &'static Kind) -> &'static str {
+fn proxy_options(kind: &Kind) -> &'static str {
     match &*kind.resource.kind {
         "Node" => "NodeProxyOptions",
         "Pod" => "PodProxyOptions",
@@ -67,14 +67,14 @@ fn proxy_options(kind: &'static Kind) -> &'static str {
 
 /// One group of the API.
 pub struct Group {
-    pub name: &'static str,
+    pub name: String,
     pub versions: Vec<Version>,
 }
 
 /// One version of a group, and its kinds.
 pub struct Version {
-    pub name: &'static str,
-    pub kinds: Vec<&'static Kind>,
+    pub name: String,
+    pub kinds: Vec<KindRef>,
 }
 
 /// As upstream: the order in which clients look for a kind of which several groups have one. Others come after, by name.
@@ -104,23 +104,25 @@ const ORDER: [&str; 22] = [
 ];
 
 /// The groups and their versions, each with its kinds, in the order in which clients should try them.
-pub fn groups() -> Vec<Group> {
+pub fn groups(kinds: impl Iterator<Item = KindRef>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for kind in KINDS {
-        if groups.last().is_none_or(|it| it.name != kind.resource.group) {
-            groups.push(Group { name: &kind.resource.group, versions: Vec::new() });
-        }
-        let versions = &mut groups.last_mut().expect("just pushed").versions;
-        if versions.last().is_none_or(|it| it.name != kind.resource.version) {
-            versions.push(Version { name: &kind.resource.version, kinds: Vec::new() });
-        }
-        versions.last_mut().expect("just pushed").kinds.push(kind);
+    for kind in kinds {
+        let at = groups.iter().position(|it| it.name == kind.resource.group).unwrap_or_else(|| {
+            groups.push(Group { name: kind.resource.group.to_string(), versions: Vec::new() });
+            groups.len() - 1
+        });
+        let versions = &mut groups[at].versions;
+        let at = versions.iter().position(|it| it.name == kind.resource.version).unwrap_or_else(|| {
+            versions.push(Version { name: kind.resource.version.to_string(), kinds: Vec::new() });
+            versions.len() - 1
+        });
+        versions[at].kinds.push(kind);
     }
     for group in &mut groups {
-        group.versions.sort_by_key(|it| std::cmp::Reverse(precedence(it.name)));
+        group.versions.sort_by_key(|it| std::cmp::Reverse(precedence(&it.name)));
     }
-    // The table is sorted by group, and sorting keeps that order among those that are not listed.
-    groups.sort_by_key(|it| ORDER.iter().position(|name| *name == it.name).unwrap_or(ORDER.len()));
+    let rank = |it: &Group| ORDER.iter().position(|name| *name == it.name).unwrap_or(ORDER.len());
+    groups.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name)));
     groups
 }
 
@@ -142,21 +144,21 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// The documents of the form every client knows, by path.
-pub(super) fn plain() -> Vec<(String, Value)> {
+pub(super) fn plain(groups: &[Group]) -> Vec<(String, Value)> {
     let mut documents = Vec::new();
     let mut named = Vec::new();
-    for Group { name: group, versions } in groups() {
-        for Version { name, kinds } in &versions {
+    for Group { name: group, versions } in groups {
+        for Version { name, kinds } in versions {
             let path = kinds[0].resource.group_path();
             documents.push((path, resource_list(&group_version(group, name), kinds)));
         }
         if group.is_empty() {
-            let versions: Vec<&str> = versions.iter().map(|it| it.name).collect();
+            let versions: Vec<&str> = versions.iter().map(|it| &*it.name).collect();
             let document = json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [] });
             documents.push(("/api".into(), document));
             continue;
         }
-        let one = |it: &Version| json!({ "groupVersion": group_version(group, it.name), "version": it.name });
+        let one = |it: &Version| json!({ "groupVersion": group_version(group, &it.name), "version": it.name });
         let versions: Vec<Value> = versions.iter().map(one).collect();
         let body = json!({ "name": group, "versions": versions, "preferredVersion": versions[0] });
         let mut document = json!({ "kind": "APIGroup", "apiVersion": "v1" });
@@ -187,7 +189,7 @@ pub(super) fn root<'a>(documents: impl Iterator<Item = &'a str>) -> Value {
     json!({ "paths": paths })
 }
 
-fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
+fn resource_list(group_version: &str, kinds: &[KindRef]) -> Value {
     let mut resources = Vec::new();
     for kind in kinds {
         let resource = &kind.resource;
@@ -199,9 +201,9 @@ fn resource_list(group_version: &str, kinds: &[&'static Kind]) -> Value {
             "kind": resource.kind,
             "verbs": verbs,
         });
-        for (field, list) in [("shortNames", kind.short_names), ("categories", kind.categories)] {
+        for (field, list) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
             if !list.is_empty() {
-                entry[field] = json!(list);
+                entry[field] = list.iter().collect();
             }
         }
         if kind.allows(Verb::Create) && kind.allows(Verb::List) {
@@ -236,16 +238,16 @@ fn storage_version_hash(kind: &Kind) -> String {
 }
 
 /// Everything of the chosen groups in one document.
-pub(super) fn aggregated(version: &str, chosen: impl Fn(&str) -> bool) -> Value {
-    let of_version = |Version { name, kinds }: Version| {
-        let resources: Vec<Value> = kinds.into_iter().map(aggregated_resource).collect();
+pub(super) fn aggregated(groups: &[Group], version: &str, chosen: impl Fn(&str) -> bool) -> Value {
+    let of_version = |Version { name, kinds }: &Version| {
+        let resources: Vec<Value> = kinds.iter().map(|it| aggregated_resource(it)).collect();
         json!({ "version": name, "resources": resources, "freshness": "Current" })
     };
-    let of_group = |Group { name, versions }: Group| {
-        let versions: Vec<Value> = versions.into_iter().map(of_version).collect();
+    let of_group = |Group { name, versions }: &Group| {
+        let versions: Vec<Value> = versions.iter().map(of_version).collect();
         json!({ "metadata": { "name": name, "creationTimestamp": null }, "versions": versions })
     };
-    let items: Vec<Value> = groups().into_iter().filter(|it| chosen(it.name)).map(of_group).collect();
+    let items: Vec<Value> = groups.iter().filter(|it| chosen(&it.name)).map(of_group).collect();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),
@@ -254,7 +256,7 @@ pub(super) fn aggregated(version: &str, chosen: impl Fn(&str) -> bool) -> Value 
     })
 }
 
-fn aggregated_resource(kind: &'static Kind) -> Value {
+fn aggregated_resource(kind: &Kind) -> Value {
     let resource = &kind.resource;
     let verbs: Vec<&str> = kind.verbs.iter().map(|it| it.as_str()).collect();
     let mut entry = json!({
@@ -264,9 +266,9 @@ fn aggregated_resource(kind: &'static Kind) -> Value {
         "singularResource": kind.singular,
         "verbs": verbs,
     });
-    for (field, list) in [("shortNames", kind.short_names), ("categories", kind.categories)] {
+    for (field, list) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
         if !list.is_empty() {
-            entry[field] = json!(list);
+            entry[field] = list.iter().collect();
         }
     }
     let subresources: Vec<Value> = kind

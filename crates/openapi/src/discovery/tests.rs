@@ -3,7 +3,10 @@ use serde_json::{Value, json};
 use super::*;
 
 fn get(path: &str, media_type: &'static str) -> Value {
-    let found = DOCUMENTS.get(&(path.to_owned(), media_type)).unwrap_or_else(|| panic!("{path} is served"));
+    let found = Discovery::of(&corten_kinds::Kinds::default())
+        .0
+        .remove(&(path.to_owned(), media_type))
+        .unwrap_or_else(|| panic!("{path} is served"));
     serde_json::from_slice(&found.bytes).expect("documents are JSON")
 }
 
@@ -83,7 +86,9 @@ fn the_client_chooses_the_form() {
         ("application/vnd.kubernetes.protobuf", "/api", None),
         ("application/vnd.kubernetes.protobuf,application/json;q=0.5", "/api", Some(JSON)),
     ] {
-        let answered = document(path, accept, "").map(|it| it.headers()[header::CONTENT_TYPE].clone());
+        let answered = Discovery::of(&corten_kinds::Kinds::default())
+            .document(path, accept, "")
+            .map(|it| it.headers()[header::CONTENT_TYPE].clone());
         match expected {
             Some(expected) => assert_eq!(answered.expect("acceptable"), expected, "{accept} for {path}"),
             None => assert_eq!(answered.expect_err("not acceptable").code, 406, "{accept} for {path}"),
@@ -93,10 +98,23 @@ fn the_client_chooses_the_form() {
 
 #[test]
 fn what_the_client_has_is_not_sent_again() {
-    let first = document("/apis", AGGREGATED[0].1, "").expect("acceptable");
+    let first =
+        Discovery::of(&corten_kinds::Kinds::default()).document("/apis", AGGREGATED[0].1, "").expect("acceptable");
     let tag = first.headers()[header::ETAG].to_str().expect("plain text").to_owned();
-    assert_eq!(document("/apis", AGGREGATED[0].1, &tag).expect("acceptable").status(), 304);
-    assert_eq!(document("/apis", AGGREGATED[0].1, "\"other\"").expect("acceptable").status(), 200);
+    assert_eq!(
+        Discovery::of(&corten_kinds::Kinds::default())
+            .document("/apis", AGGREGATED[0].1, &tag)
+            .expect("acceptable")
+            .status(),
+        304
+    );
+    assert_eq!(
+        Discovery::of(&corten_kinds::Kinds::default())
+            .document("/apis", AGGREGATED[0].1, "\"other\"")
+            .expect("acceptable")
+            .status(),
+        200
+    );
 }
 
 /// Groups and versions that are gone since the facts were written down.
@@ -160,7 +178,9 @@ fn every_resource_of_kubernetes_is_listed_in_both_forms() {
 
 fn plain_entry(group: &str, version: &str, plural: &str) -> Value {
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    let Some(document) = DOCUMENTS.get(&(path, JSON)) else { return Value::Null };
+    let Some(document) = Discovery::of(&corten_kinds::Kinds::default()).0.remove(&(path, JSON)) else {
+        return Value::Null;
+    };
     let document: Value = serde_json::from_slice(&document.bytes).expect("documents are JSON");
     let found = document["resources"].as_array().into_iter().flatten().find(|it| it["name"] == plural);
     found.cloned().unwrap_or_default()

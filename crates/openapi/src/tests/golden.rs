@@ -10,7 +10,7 @@ use std::{
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
-use super::super::V3;
+use super::super::document::V3;
 
 /// Groups and versions that are gone since, and documents of what the server does not have.
 const GONE: [&str; 5] = [

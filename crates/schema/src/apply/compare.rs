@@ -100,9 +100,7 @@ impl<'a> Side<'a> {
             (None, ..) if !struct_is_there => Self::Absent,
             (None, Default::Zero, Described::Table(shape)) => Self::Zero(shape),
             // A list or map that is never omitted is written as null.
-            (None, _, described)
-                if field.is_required() && matches!(described.made(), Made::List(_) | Made::Map(_)) =>
-            {
+            (None, _, described) if field.is_required() && matches!(described.made(), Made::List(_) | Made::Map(_)) => {
                 Self::Is(&NULL)
             }
             _ => Self::Absent,

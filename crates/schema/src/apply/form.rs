@@ -50,7 +50,9 @@ fn of(described: Described<'_>, apply: Apply) -> Form<'_> {
             Some(ListKeys::Set) => Form::Set,
             None => Form::Leaf,
         },
-        (Made::Any, _) if matches!(described, Described::Deduced | Described::Custom(_)) => Form::Map(Described::Deduced),
+        (Made::Any, _) if matches!(described, Described::Deduced | Described::Custom(_)) => {
+            Form::Map(Described::Deduced)
+        }
         _ => Form::Leaf,
     }
 }

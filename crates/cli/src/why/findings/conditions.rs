@@ -50,7 +50,7 @@ const READ_ELSEWHERE: [&str; 10] = [
 
 /// The conditions of an object that say that it is not well.
 pub(crate) fn bad<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = &'a Value> {
-    let is_read = !READ_ELSEWHERE.contains(&kind.singular);
+    let is_read = !READ_ELSEWHERE.contains(&&*kind.singular);
     items(object, "/status/conditions").iter().filter(move |it| is_read && is_bad(it))
 }
 
@@ -108,7 +108,7 @@ mod tests {
     fn every_kind_read_elsewhere_is_one() {
         assert!(GOOD.is_sorted() && BAD.is_sorted() && READ_ELSEWHERE.is_sorted());
         for kind in READ_ELSEWHERE {
-            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(kind));
+            assert_eq!(corten_kinds::by_name(kind).map(|it| &*it.singular), Some(kind));
         }
     }
 }

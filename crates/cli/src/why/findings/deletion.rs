@@ -69,7 +69,7 @@ pub(crate) fn manager_of(object: &Value, field: &str, value: &str) -> Option<Str
 
 /// What an owner is kept for: the first object that names it, among the kinds owners usually have.
 async fn dependent(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Option<String> {
-    let child = match kind.singular {
+    let child = match &*kind.singular {
         "deployment" => "replicaset",
         "cronjob" => "job",
         "replicaset" | "replicationcontroller" | "statefulset" | "daemonset" | "job" => "pod",

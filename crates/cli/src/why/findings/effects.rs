@@ -49,7 +49,7 @@ mod tests {
     fn every_row_names_a_kind() {
         assert!(WITHOUT_EFFECT.is_sorted_by_key(|it| it.0));
         for (kind, ..) in WITHOUT_EFFECT {
-            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
+            assert_eq!(corten_kinds::by_name(kind).map(|it| &*it.singular), Some(*kind));
         }
     }
 }

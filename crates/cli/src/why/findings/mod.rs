@@ -84,7 +84,7 @@ mod tests {
     fn every_row_names_a_kind_and_the_table_is_sorted() {
         assert!(FINDERS.is_sorted_by_key(|it| it.0));
         for (kind, _) in FINDERS {
-            assert_eq!(corten_kinds::by_name(kind).map(|it| it.singular), Some(*kind));
+            assert_eq!(corten_kinds::by_name(kind).map(|it| &*it.singular), Some(*kind));
         }
     }
 }

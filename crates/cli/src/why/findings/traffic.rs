@@ -17,7 +17,7 @@ use crate::why::{
 pub(crate) const FILTERED: &str = "PodTrafficFiltered";
 
 pub(super) async fn filtered(reader: &Reader<'_>, kind: &Kind, object: &Value, found: &mut Findings) {
-    let selector = match kind.singular {
+    let selector = match &*kind.singular {
         "pod" => return on_nodes(reader, nodes(std::slice::from_ref(object)), found).await,
         "service" => json!({ "matchLabels": object["spec"]["selector"] }),
         "daemonset" | "deployment" | "replicaset" | "statefulset" => object["spec"]["selector"].clone(),
@@ -56,7 +56,7 @@ async fn on_nodes(reader: &Reader<'_>, nodes: BTreeSet<String>, found: &mut Find
 /// The Pods and Services that a filter on one of these nodes bears on, by the journals of what somebody must act for.
 pub(crate) fn is_filtered(kind: &Kind, object: &Value, filtered: &BTreeSet<String>) -> bool {
     !filtered.is_empty()
-        && match kind.singular {
+        && match &*kind.singular {
             "pod" => !nodes(std::slice::from_ref(object)).is_disjoint(filtered),
             "service" => !items(object, "/spec/ports").is_empty(),
             "daemonset" | "deployment" | "replicaset" | "replicationcontroller" | "statefulset" => true,

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn nothing_else_changes() {
-        let policy = KINDS.iter().find(|it| it.resource.plural == "pods").expect("pods are a row").policy;
+        let policy = &KINDS.iter().find(|it| it.resource.plural == "pods").expect("pods are a row").policy;
         let old = pod(&json!([]));
         let mut asked = pod(&json!([{ "name": "a", "image": "i" }]));
         asked["spec"]["containers"][0]["image"] = json!("other");

@@ -1,0 +1,219 @@
+//! Serves what CustomResourceDefinitions describe, and says in their status how far that is (the naming, establishing and
+//! finalizing controllers of apiextensions-apiserver).
+//!
+//! A definition goes through these steps, each of which the next start finds where it stands: its names are accepted; its
+//! objects are read into a cache; they are served; it is `Established`. One that is being deleted takes no new objects, loses
+//! those it has, and then its finalizer.
+
+mod cleanup;
+mod known;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use corten_access::{Identity, MASTERS, identity::AUTHENTICATED};
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_kinds::{
+    KindRef, Kinds,
+    custom::{Condition, with_condition, with_names},
+};
+use corten_meta::{Key, Resource, Status};
+use futures_util::future::{join_all, select_all};
+use http::{Method, Request, header};
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::{context::Context, state::State};
+use known::Known;
+
+static DEFINITIONS: Resource = CUSTOM_RESOURCE_DEFINITIONS;
+
+/// Before what failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What is known of each definition, by its name.
+#[derive(Default)]
+pub(crate) struct Definitions(BTreeMap<String, Known>);
+
+impl Definitions {
+    /// Serves what is established already: before anybody asks.
+    pub(crate) async fn load(state: &State) -> Result<Self, corten_store::Error> {
+        let mut definitions = Self::default();
+        definitions.look(state);
+        definitions.serve(state).await?;
+        Ok(definitions)
+    }
+
+    /// Follows the definitions until the server ends.
+    pub(crate) async fn run(mut self, state: State, mut ended: watch::Receiver<bool>) {
+        let following = async {
+            loop {
+                let changes = self.changes(&state);
+                let result = self.step(&state).await;
+                if let Err(error) = &result {
+                    tracing::warn!(%error, "a definition of custom resources does not get on; it is tried again");
+                    tokio::time::sleep(RETRY).await;
+                } else {
+                    changes.any().await;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|it| *it) => {}
+            () = following => {}
+        }
+    }
+
+    /// What wakes the loop: the definitions, and the objects of those that go.
+    fn changes(&self, state: &State) -> Changes {
+        let caches = state.caches();
+        let definitions = caches.get(&DEFINITIONS).map(|it| it.events());
+        let leaving = self.0.values().filter(|it| it.is_leaving()).filter_map(|it| {
+            let stored = it.rows()?.stored.clone();
+            caches.custom(&stored).map(|it| it.events())
+        });
+        Changes(definitions.into_iter().chain(leaving).map(|it| (it.count(), it)).collect())
+    }
+
+    /// Gets every definition as far as it comes now.
+    async fn step(&mut self, state: &State) -> Result<(), Status> {
+        self.look(state);
+        let named = self.names(state);
+        update_all(state, named).await?;
+        self.look(state);
+        self.serve(state).await.map_err(Status::internal)?;
+        let established = self.0.values().filter_map(|it| it.established(state));
+        update_all(state, established.collect()).await?;
+        self.look(state);
+        let leaving: Vec<&Known> = self.0.values().filter(|it| it.is_leaving()).collect();
+        for done in join_all(leaving.into_iter().map(|it| cleanup::empty(state, it))).await {
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has changed of the definitions.
+    fn look(&mut self, state: &State) {
+        let Some(snapshot) = state.caches().get(&DEFINITIONS).map(|it| it.snapshot()) else { return };
+        for stored in snapshot.iter() {
+            match self.0.get_mut(stored.name()) {
+                Some(known) if known.revision() == stored.revision() && known.uid() == stored.uid() => {}
+                Some(known) => known.take(stored.parse(), stored.revision()),
+                None => drop(self.0.insert(stored.name().to_owned(), Known::new(stored.parse(), stored.revision()))),
+            }
+        }
+        for (name, known) in &mut self.0 {
+            if snapshot.get("", name).is_none() {
+                known.is_gone = true;
+            }
+        }
+    }
+
+    /// The definitions whose names are to be looked at, with what their status then says. Who came first has its names.
+    fn names(&self, state: &State) -> Vec<Value> {
+        let mut changed = Vec::new();
+        let mut unsettled: Vec<&Known> = self.0.values().filter(|it| !it.is_gone && !it.is_named()).collect();
+        unsettled.sort_by_key(|it| it.age());
+        let mut taken: BTreeMap<&str, Vec<_>> = BTreeMap::new();
+        for known in self.0.values().filter(|it| !it.is_gone && it.has_names()) {
+            taken.entry(known.group()).or_default().push((known.name(), known.accepted_names()));
+        }
+        for known in unsettled {
+            let of_group = taken.entry(known.group()).or_default();
+            let others: Vec<_> =
+                of_group.iter().filter(|it| it.0 != known.name()).map(|(_, names)| names.clone()).collect();
+            if let Some(new) = with_names(known.definition(), &others, state.now()) {
+                of_group.push((known.name(), known::accepted(&new)));
+                changed.push(new);
+            }
+        }
+        changed
+    }
+
+    /// Makes what is served what the definitions say.
+    async fn serve(&mut self, state: &State) -> Result<(), corten_store::Error> {
+        let (caches, store) = (state.caches(), &state.config().store);
+        let mut is_changed = false;
+        for known in self.0.values_mut().filter(|it| !it.is_gone) {
+            let Some(made) = known.make_rows() else { continue };
+            if made.needs_cache {
+                caches.add(&**store, KindRef::Custom(made.rows.stored.clone())).await?;
+            }
+            known.served = Some(made);
+            is_changed = true;
+        }
+        let gone: Vec<Known> = self.0.extract_if(.., |_, it| it.is_gone).map(|it| it.1).collect();
+        is_changed |= gone.iter().any(|it| it.rows().is_some());
+        if is_changed {
+            let rows = self.0.values().filter_map(Known::rows);
+            state.serve_kinds(Kinds::with(rows.flat_map(|it| it.served.iter().cloned())));
+        }
+        gone.iter().filter_map(Known::rows).for_each(|it| caches.remove(&it.stored.resource));
+        Ok(())
+    }
+}
+
+/// How many events each source has had.
+struct Changes(Vec<(u64, corten_cacher::watch_cache::Events)>);
+
+impl Changes {
+    async fn any(&self) {
+        select_all(self.0.iter().map(|(count, it)| Box::pin(it.after(*count)))).await;
+    }
+}
+
+impl Known {
+    /// What its status says once its objects are served; `None` where it says so already.
+    fn established(&self, state: &State) -> Option<Value> {
+        self.served.as_ref().filter(|_| !self.is_gone && !self.is_leaving())?;
+        let condition = Condition {
+            kind: "Established",
+            is_true: true,
+            reason: "InitialNamesAccepted",
+            message: "the initial names have been accepted".into(),
+        };
+        with_condition(self.definition(), &condition, state.now())
+    }
+}
+
+async fn update_all(state: &State, definitions: Vec<Value>) -> Result<(), Status> {
+    let updates = definitions.into_iter().map(|it| async move {
+        let name = it["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{}/status", DEFINITIONS.path(&Key::new("", name)));
+        ask(state, Method::PUT, &path, &it).await
+    });
+    for answer in join_all(updates).await {
+        match answer {
+            // Somebody else wrote it meanwhile: it is looked at again.
+            Err(status) if status.is_conflict() || status.is_not_found() => {}
+            other => drop(other?),
+        }
+    }
+    Ok(())
+}
+
+/// One of the server's own requests.
+async fn ask(state: &State, method: Method, path: &str, body: &Value) -> Result<Value, Status> {
+    let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let request = request.body(corten_cacher::body::whole(body)).map_err(Status::internal)?;
+    let mut ctx = Context::new(state.clone(), request, None, Some(who));
+    let response = crate::chain::run(&mut ctx).await;
+    let is_success = response.status().is_success();
+    let body = response.into_body().collect().await.map_err(Status::internal)?.to_bytes();
+    if is_success {
+        serde_json::from_slice(&body).map_err(Status::internal)
+    } else {
+        Err(serde_json::from_slice(&body).map_err(Status::internal)?)
+    }
+}
+
+/// A definition's rows, for as long as they are served.
+pub(crate) struct Served {
+    rows: Arc<corten_kinds::custom::Rows>,
+    of: known::Origin,
+    needs_cache: bool,
+}

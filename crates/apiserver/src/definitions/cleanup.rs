@@ -1,0 +1,69 @@
+//! Deletes the objects of a definition that is being deleted, and then lets go of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_kinds::custom::{CLEANUP_FINALIZER, Condition, with_condition};
+use corten_meta::{Key, Status};
+use http::Method;
+use serde_json::Value;
+
+use super::{DEFINITIONS, ask, known::Known, update_all};
+use crate::state::State;
+
+pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
+    let Some(rows) = known.rows() else { return let_go(state, known).await };
+    let resource = &rows.stored.resource;
+    let Some(cache) = state.caches().custom(&rows.stored) else { return let_go(state, known).await };
+    let objects = cache.snapshot();
+    if objects.is_empty() {
+        return let_go(state, known).await;
+    }
+    // Where no version is served any more, there is no request that could delete them.
+    let Some(served) = rows.served.first() else { return let_go(state, known).await };
+    let is_new = |it: &&std::sync::Arc<corten_cacher::watch_cache::Stored>| {
+        it.parse()["metadata"]["deletionTimestamp"].is_null()
+    };
+    let namespaces: BTreeSet<String> = objects.iter().filter(is_new).map(|it| it.namespace().to_owned()).collect();
+    for namespace in namespaces {
+        ask(state, Method::DELETE, &served.resource.collection_path(&namespace), &Value::Null).await?;
+    }
+    let left = cache.snapshot();
+    if left.is_empty() {
+        return let_go(state, known).await;
+    }
+    let condition = Condition {
+        kind: "Terminating",
+        is_true: true,
+        reason: "InstanceDeletionInProgress",
+        message: format!(
+            "CustomResource deletion is in progress: {} {resource} are left{}",
+            left.len(),
+            held(left.iter().map(|it| it.parse()))
+        ),
+    };
+    update_all(state, with_condition(known.definition(), &condition, state.now()).into_iter().collect()).await
+}
+
+/// What holds the objects, and how many.
+fn held(objects: impl Iterator<Item = Value>) -> String {
+    let mut by_finalizer: BTreeMap<String, usize> = BTreeMap::new();
+    for object in objects {
+        for name in object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            *by_finalizer.entry(name.to_owned()).or_default() += 1;
+        }
+    }
+    let told: Vec<String> = by_finalizer.iter().map(|(name, n)| format!("{n} held by the finalizer {name}")).collect();
+    if told.is_empty() { String::new() } else { format!(", {}", told.join(", ")) }
+}
+
+/// Takes the finalizer off: with the last one the definition goes.
+async fn let_go(state: &State, known: &Known) -> Result<(), Status> {
+    let mut definition = known.definition().clone();
+    if let Some(finalizers) = definition["metadata"]["finalizers"].as_array_mut() {
+        finalizers.retain(|it| *it != CLEANUP_FINALIZER);
+    }
+    match ask(state, Method::PUT, &DEFINITIONS.path(&Key::new("", known.name())), &definition).await {
+        Err(status) if status.is_conflict() || status.is_not_found() => Ok(()),
+        other => other.map(drop),
+    }
+}

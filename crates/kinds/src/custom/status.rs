@@ -1,0 +1,77 @@
+//! What the status of a definition says.
+
+use corten_meta::Time;
+use serde_json::{Value, json};
+
+use super::accepted_names::{Names, accepted};
+
+/// Held by a definition that is being deleted until its objects are gone.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    pub kind: &'static str,
+    pub is_true: bool,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// The status after its names were looked at, beside those of `others` of its group; `None` where it says that already.
+pub fn with_names(definition: &Value, others: &[Names], now: Time) -> Option<Value> {
+    let (names, conflict) = accepted(definition, others);
+    let has_conflict = conflict.is_some();
+    let (reason, message) = conflict.map_or(("NoConflicts", "no conflicts found".into()), |it| (it.reason, it.message));
+    let named = Condition { kind: "NamesAccepted", is_true: !has_conflict, reason, message };
+    let mut new = definition.clone();
+    if !new["status"].is_object() {
+        new["status"] = json!({});
+    }
+    new["status"]["acceptedNames"] = names.json();
+    set(&mut new, &named, now);
+    // Who was established once stays so: its objects are served by the names it had.
+    if !has_condition(definition, "Established") {
+        let (reason, message) = if has_conflict {
+            ("NotAccepted", "not all names are accepted")
+        } else {
+            ("Installing", "the initial names have been accepted")
+        };
+        set(&mut new, &Condition { kind: "Established", is_true: false, reason, message: message.into() }, now);
+    }
+    (new["status"] != definition["status"]).then_some(new)
+}
+
+/// The definition with one more condition; `None` where it has that already.
+pub fn with_condition(definition: &Value, condition: &Condition, now: Time) -> Option<Value> {
+    let mut new = definition.clone();
+    set(&mut new, condition, now);
+    (new["status"] != definition["status"]).then_some(new)
+}
+
+pub fn has_condition(definition: &Value, kind: &str) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
+}
+
+fn set(definition: &mut Value, condition: &Condition, now: Time) {
+    let mut new = json!({
+        "type": condition.kind,
+        "status": if condition.is_true { "True" } else { "False" },
+        "lastTransitionTime": now.to_string(),
+        "reason": condition.reason,
+        "message": condition.message,
+    });
+    let conditions = &mut definition["status"]["conditions"];
+    if !conditions.is_array() {
+        *conditions = json!([]);
+    }
+    let Some(conditions) = conditions.as_array_mut() else { return };
+    match conditions.iter_mut().find(|it| it["type"] == condition.kind) {
+        Some(old) => {
+            if old["status"] == new["status"] {
+                new["lastTransitionTime"] = old["lastTransitionTime"].clone();
+            }
+            *old = new;
+        }
+        None => conditions.push(new),
+    }
+}

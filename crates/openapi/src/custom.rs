@@ -1,0 +1,60 @@
+//! The schemas of custom resources in the documents (`pkg/controller/openapi/builder` of apiextensions-apiserver).
+
+use corten_kinds::{Kind, Schema};
+use serde_json::{Map, Value, json};
+
+use super::schemas::{Dialect, OBJECT_META, Schemas, gvk};
+
+/// The schema of a whole object: its own, and what every object has.
+pub(super) fn written(schemas: &Schemas, kind: &Kind) -> Value {
+    let Schema::Structural(custom) = &kind.schema else { return json!({ "type": "object" }) };
+    let mut schema = custom.open_api.clone();
+    if schemas.dialect == Dialect::V2 {
+        for_version_2(&mut schema);
+    }
+    with_head(schemas, &mut schema);
+    let resource = &kind.resource;
+    schema["x-kubernetes-group-version-kind"] = json!([gvk(&resource.group, &resource.version, &resource.kind)]);
+    schema
+}
+
+fn with_head(schemas: &Schemas, schema: &mut Value) {
+    if !schema.is_object() {
+        *schema = json!({});
+    }
+    schema["type"] = "object".into();
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    let words =
+        |field: &str| json!({ "type": "string", "description": schemas.words("io.k8s.api.core.v1.ConfigMap", field) });
+    let description = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
+    let properties = &mut schema["properties"];
+    properties["apiVersion"] = words("apiVersion");
+    properties["kind"] = words("kind");
+    properties["metadata"] =
+        schemas.referring(OBJECT_META, Map::from_iter([("description".into(), json!(description))]));
+}
+
+/// What version 2 cannot say is left out; what would say something wrong then is left open (`ToStructuralOpenAPIV2`).
+fn for_version_2(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    for name in ["oneOf", "anyOf", "allOf", "not", "default", "x-kubernetes-validations"] {
+        fields.shift_remove(name);
+    }
+    let is_nullable = fields.shift_remove("nullable") == Some(true.into());
+    let preserves = fields.get("x-kubernetes-preserve-unknown-fields") == Some(&true.into());
+    if is_nullable || preserves {
+        for name in ["type", "items", "properties", "additionalProperties", "required"] {
+            fields.shift_remove(name);
+        }
+    }
+    if fields.get("x-kubernetes-int-or-string") == Some(&true.into()) {
+        fields.insert("format".into(), "int-or-string".into());
+    }
+    for name in ["items", "additionalProperties"] {
+        fields.get_mut(name).into_iter().for_each(for_version_2);
+    }
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, it)| for_version_2(it));
+}

@@ -31,6 +31,7 @@ static DEFINITIONS: Resource = CUSTOM_RESOURCE_DEFINITIONS;
 
 /// Before what failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of each definition, by its name.
 #[derive(Default)]
@@ -48,14 +49,17 @@ impl Definitions {
     /// Follows the definitions until the server ends.
     pub(crate) async fn run(mut self, state: State, mut ended: watch::Receiver<bool>) {
         let following = async {
+            let mut retry = RETRY;
             loop {
                 let changes = self.changes(&state);
-                let result = self.step(&state).await;
-                if let Err(error) = &result {
-                    tracing::warn!(%error, "a definition of custom resources does not get on; it is tried again");
-                    tokio::time::sleep(RETRY).await;
-                } else {
+                let is_done = self.step(&state).await;
+                // What failed is tried again, whatever else happens; what did not waits for a change.
+                if is_done {
+                    retry = RETRY;
                     changes.any().await;
+                } else {
+                    drop(tokio::time::timeout(retry, changes.any()).await);
+                    retry = (retry * 2).min(RETRY_MAX);
                 }
             }
         };
@@ -77,21 +81,21 @@ impl Definitions {
         Changes(definitions.into_iter().chain(leaving).map(|it| (it.count(), it)).collect())
     }
 
-    /// Gets every definition as far as it comes now.
-    async fn step(&mut self, state: &State) -> Result<(), Status> {
+    /// Gets every definition as far as it comes now. False where one did not get on that should have.
+    async fn step(&mut self, state: &State) -> bool {
         self.look(state);
-        let named = self.names(state);
-        update_all(state, named).await?;
+        let mut is_done = update_all(state, self.names(state)).await;
         self.look(state);
-        self.serve(state).await.map_err(Status::internal)?;
-        let established = self.0.values().filter_map(|it| it.established(state));
-        update_all(state, established.collect()).await?;
-        self.look(state);
-        let leaving: Vec<&Known> = self.0.values().filter(|it| it.is_leaving()).collect();
-        for done in join_all(leaving.into_iter().map(|it| cleanup::empty(state, it))).await {
-            done?;
+        if let Err(error) = self.serve(state).await {
+            tracing::warn!(%error, "custom resources cannot be read");
+            is_done = false;
         }
-        Ok(())
+        let established = self.0.values().filter_map(|it| it.established(state));
+        is_done &= update_all(state, established.collect()).await;
+        self.look(state);
+        let leaving = self.0.values().filter(|it| it.is_leaving());
+        let emptied = join_all(leaving.map(|it| async { (it.name(), cleanup::empty(state, it).await) })).await;
+        emptied.into_iter().fold(is_done, |is_done, (name, result)| does_get_on(name, result) && is_done)
     }
 
     /// Reads what has changed of the definitions.
@@ -178,26 +182,35 @@ impl Known {
     }
 }
 
-async fn update_all(state: &State, definitions: Vec<Value>) -> Result<(), Status> {
+/// Writes their status. False where one could not be written.
+async fn update_all(state: &State, definitions: Vec<Value>) -> bool {
     let updates = definitions.into_iter().map(|it| async move {
-        let name = it["metadata"]["name"].as_str().unwrap_or_default();
-        let path = format!("{}/status", DEFINITIONS.path(&Key::new("", name)));
-        ask(state, Method::PUT, &path, &it).await
+        let name = it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let path = format!("{}/status", DEFINITIONS.path(&Key::new("", &*name)));
+        let answer = ask(state, Method::PUT, &path, JSON, &it).await;
+        (name, answer.map(drop))
     });
-    for answer in join_all(updates).await {
-        match answer {
-            // Somebody else wrote it meanwhile: it is looked at again.
-            Err(status) if status.is_conflict() || status.is_not_found() => {}
-            other => drop(other?),
-        }
-    }
-    Ok(())
+    let answers = join_all(updates).await;
+    answers.into_iter().fold(true, |is_done, (name, answer)| does_get_on(&name, answer) && is_done)
 }
 
+/// Where somebody else wrote it meanwhile, it is looked at again.
+fn does_get_on(name: &str, result: Result<(), Status>) -> bool {
+    match result {
+        Err(status) if !status.is_conflict() && !status.is_not_found() => {
+            tracing::warn!(definition = name, error = %status, "a definition of custom resources does not get on");
+            false
+        }
+        _ => true,
+    }
+}
+
+const JSON: &str = "application/json";
+
 /// One of the server's own requests.
-async fn ask(state: &State, method: Method, path: &str, body: &Value) -> Result<Value, Status> {
+async fn ask(state: &State, method: Method, path: &str, media_type: &str, body: &Value) -> Result<Value, Status> {
     let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
-    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, "application/json");
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media_type);
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let request = request.body(corten_cacher::body::whole(body)).map_err(Status::internal)?;
     let mut ctx = Context::new(state.clone(), request, None, Some(who));

@@ -91,8 +91,9 @@ impl Told {
                 continue;
             }
             self.changed.insert(cache.prefix().to_owned(), revision);
-            let names = NAMES.get(&cache.kind().resource).into_iter().flatten();
-            changed.extend(names.map(|it| (it.clone(), revision.to_string().into())));
+            let resource = &cache.kind().resource;
+            let names = NAMES.get(resource).cloned().unwrap_or_else(|| vec![resource.qualified()]);
+            changed.extend(names.into_iter().map(|it| (it, revision.to_string().into())));
         }
         let object = json!({ "revision": self.revision.to_string(), "changed": changed });
         format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into()

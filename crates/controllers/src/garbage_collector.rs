@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use circle::Waiting;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use owners::{find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ use crate::{
     EFFECTS_MAX,
     everything::{delete_of, with_cluster_scoped, with_namespaced},
     go_on_after_failed,
-    seen::any,
+    seen::{any, defined},
     status::exact_patch,
 };
 
@@ -44,12 +44,11 @@ const ORPHAN: &str = "orphan";
 macro_rules! collected {
     ([$($collected:ident)*]) => {
         static COLLECTED: &[Resource] = &[$(resources::$collected),*];
-        const WRITES: &[Write] = &[$(delete_of(resources::$collected), patch_of(resources::$collected)),*];
-
-        /// Whom a change of any of them wakes depends on what it is, too.
-        fn watches() -> Vec<Watch> {
-            vec![$(any(&resources::$collected, Wake::With(|view, it| keys(view, &resources::$collected, it)))),*]
-        }
+        const WRITES: &[Write] = &[
+            $(delete_of(resources::$collected), patch_of(resources::$collected),)*
+            delete_of(DEFINED),
+            patch_of(DEFINED),
+        ];
     };
 }
 macro_rules! with_both {
@@ -71,7 +70,10 @@ impl Controller for GarbageCollector {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        watches()
+        let leads = |it: Watch| {
+            if it.resource == resources::CUSTOM_RESOURCE_DEFINITIONS { it.leading_to(defined_watches) } else { it }
+        };
+        COLLECTED.iter().map(|it| leads(watch(it))).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -102,6 +104,15 @@ impl Controller for GarbageCollector {
         }
         plan
     }
+}
+
+/// Whom a change of an object wakes depends on what it is, too.
+fn watch(resource: &Resource) -> Watch {
+    any(resource, Wake::WithResource(keys))
+}
+
+fn defined_watches(view: &View) -> Vec<Watch> {
+    defined(view).map(|it| watch(&it)).collect()
 }
 
 /// The object itself, as an owner, and its owners, but for those that there is nothing to do about: most objects of most

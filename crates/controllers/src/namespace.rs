@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Answer, Controller, DEFINED, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write,
+};
 use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
-    seen::{Namespace, any},
+    seen::{Definition, Namespace, any, defined},
     status::status_patch,
 };
 
@@ -29,6 +31,7 @@ macro_rules! content {
         const WRITES: &[Write] = &[
             delete_of(resources::EVENTS),
             $(delete_of(resources::$resource),)*
+            delete_of(DEFINED),
             Write { verb: Verb::Patch, resource: resources::NAMESPACES, fields: &["spec.finalizers", "status"] },
         ];
     };
@@ -44,7 +47,8 @@ impl Controller for Namespaces {
 
     fn watches(&self) -> Vec<Watch> {
         let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)));
-        std::iter::once(Watch::new::<Namespace>(Wake::Itself)).chain(content).collect()
+        let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_content);
+        [Watch::new::<Namespace>(Wake::Itself), definitions].into_iter().chain(content).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -60,6 +64,11 @@ impl Controller for Namespaces {
     }
 }
 
+/// What namespaces hold of what definitions describe.
+fn defined_content(view: &View) -> Vec<Watch> {
+    defined(view).filter(|it| it.namespaced).map(|it| any(&it, Wake::With(namespace_of))).collect()
+}
+
 /// Only what is in a namespace that is going, or gone, is of interest.
 fn namespace_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
     let key = Key::cluster(&*object.namespace);
@@ -69,14 +78,15 @@ fn namespace_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
 
 /// What is left in a namespace, by resource.
 struct Content<'a> {
-    objects: BTreeMap<&'static str, (&'static Resource, Vec<&'a ObjectMeta>)>,
+    objects: BTreeMap<(&'a str, &'a str), (&'a Resource, Vec<&'a ObjectMeta>)>,
 }
 
 impl<'a> Content<'a> {
     fn of(view: &'a View, namespace: &str) -> Self {
-        let objects = CONTENT.iter().filter_map(|resource| {
+        let is_content = |it: &&Resource| it.namespaced;
+        let objects = view.resources().filter(is_content).filter_map(|resource| {
             let found: Vec<&ObjectMeta> = view.meta_in_namespace(resource, namespace).collect();
-            (!found.is_empty()).then_some((&*resource.plural, (resource, found)))
+            (!found.is_empty()).then_some(((&*resource.plural, &*resource.group), (resource, found)))
         });
         Self { objects: objects.collect() }
     }
@@ -87,7 +97,7 @@ impl<'a> Content<'a> {
 
     /// Deletes what is not being deleted yet: pods, and when there are none left the rest.
     fn deletes(&self) -> Vec<Effect> {
-        let has_pods = self.objects.contains_key(&*resources::PODS.plural);
+        let has_pods = self.objects.contains_key(&(&*resources::PODS.plural, ""));
         let turn = self.objects.values().filter(|it| !has_pods || *it.0 == resources::PODS);
         let objects = turn.flat_map(|(resource, it)| it.iter().map(move |it| (*resource, *it)));
         objects

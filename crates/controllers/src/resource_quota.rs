@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     everything::with_namespaced,
-    seen::{Bare, seen},
+    seen::{Bare, Definition, defined, seen},
 };
 use counted::Counted;
 
@@ -70,8 +70,9 @@ impl Controller for ResourceQuotas {
             };
             watch.once(is_any)
         });
+        let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_counted);
         let quotas = Watch::new::<Quota>(Wake::With(quotas_beside)).telling_changes_of::<Quota>();
-        std::iter::once(quotas).chain(counted).collect()
+        [quotas, definitions].into_iter().chain(counted).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -101,6 +102,13 @@ impl Controller for ResourceQuotas {
     }
 }
 
+/// What is counted of what definitions describe: its number.
+fn defined_counted(view: &View) -> Vec<Watch> {
+    let is_any = |view: &View| view.list::<Quota>().next().is_some();
+    let resources = defined(view).filter(|it| it.namespaced);
+    resources.map(|it| Watch::of::<Bare>(it, Wake::With(quotas_of)).once(is_any)).collect()
+}
+
 /// A quota counts for itself, and other quotas may count quotas.
 fn quotas_beside(view: &View, quota: &ObjectMeta) -> Vec<Key> {
     let others = view.in_namespace::<Quota>(&quota.namespace).map(|it| it.metadata.key());
@@ -114,7 +122,7 @@ fn quotas_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
         LOOKED_INTO.iter().filter_map(|it| view.get_in::<Counted>(it, &key)).find(|it| it.metadata.uid == object.uid);
     let is_still_there = match held {
         Some(held) => !held.may_have_become_cheaper(),
-        None => NAMESPACED.iter().any(|it| view.meta(it, &key).is_some_and(|it| it.uid == object.uid)),
+        None => view.resources().any(|it| view.meta(it, &key).is_some_and(|it| it.uid == object.uid)),
     };
     if is_still_there {
         return Vec::new();
@@ -127,7 +135,7 @@ fn used(view: &View, quota: &Quota, now: Time) -> Amounts {
     // Every name that something is counted by, at zero.
     let mut used = quota::used(&quota.spec, [], now);
     let names: Vec<String> = used.keys().cloned().collect();
-    for resource in NAMESPACED.iter().filter(|it| names.iter().any(|name| quota::counts(name, it))) {
+    for resource in view.resources().filter(|it| it.namespaced && names.iter().any(|name| quota::counts(name, it))) {
         if LOOKED_INTO.contains(resource) {
             for object in view.in_namespace_of::<Counted>(resource, namespace) {
                 let object = object.value();

@@ -18,7 +18,7 @@ use corten_api::resources;
 use corten_meta::{
     LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
 };
-use corten_reconcile::{Projection, Wake, Watch};
+use corten_reconcile::{Projection, View, Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
@@ -86,7 +86,76 @@ pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
     if *resource == resources::PODS {
         return Watch::of::<Pod>(resource.clone(), wake);
     }
+    if *resource == resources::CUSTOM_RESOURCE_DEFINITIONS {
+        return Watch::of::<Definition>(resource.clone(), wake);
+    }
     Watch::of::<Bare>(resource.clone(), wake)
+}
+
+/// A definition, as far as it says which resource its objects are.
+#[derive(Deserialize)]
+pub(crate) struct Definition {
+    #[serde(deserialize_with = "bare")]
+    pub(crate) metadata: ObjectMeta,
+    spec: DefinitionSpec,
+    #[serde(default)]
+    status: DefinitionStatus,
+}
+seen!(Definition, resources::CUSTOM_RESOURCE_DEFINITIONS);
+
+#[derive(Deserialize)]
+struct DefinitionSpec {
+    group: String,
+    scope: String,
+    versions: Vec<DefinedVersion>,
+}
+
+#[derive(Deserialize)]
+struct DefinedVersion {
+    name: String,
+    served: bool,
+    storage: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DefinitionStatus {
+    conditions: Vec<Established>,
+    accepted_names: AcceptedNames,
+}
+
+#[derive(Deserialize)]
+struct Established {
+    r#type: String,
+    status: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct AcceptedNames {
+    plural: String,
+    kind: String,
+}
+
+impl Definition {
+    /// The resource of its objects in the version that is stored, where that is served; `None` while none is.
+    fn resource(&self) -> Option<Resource> {
+        let is_established = self.status.conditions.iter().any(|it| it.r#type == "Established" && it.status == "True");
+        let served = || self.spec.versions.iter().filter(|it| it.served);
+        let version = served().find(|it| it.storage).or_else(|| served().next()).filter(|_| is_established)?;
+        Some(Resource {
+            group: self.spec.group.clone().into(),
+            version: version.name.clone().into(),
+            kind: self.status.accepted_names.kind.clone().into(),
+            plural: self.status.accepted_names.plural.clone().into(),
+            namespaced: self.spec.scope == "Namespaced",
+        })
+    }
+}
+
+/// The resources that definitions in the view describe.
+pub(crate) fn defined(view: &View) -> impl Iterator<Item = Resource> {
+    view.list::<Definition>().filter_map(Definition::resource)
 }
 
 impl Named for Bare {

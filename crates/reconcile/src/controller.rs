@@ -50,6 +50,8 @@ pub enum Wake {
     Controller(&'static str),
     /// Anything else. The view already holds the change.
     With(fn(&View, &ObjectMeta) -> Vec<Key>),
+    /// As [`Wake::With`], for who looks at many resources by one rule.
+    WithResource(fn(&View, &Resource, &ObjectMeta) -> Vec<Key>),
     /// The object is read but wakes nobody.
     Nobody,
 }
@@ -64,6 +66,9 @@ pub struct Watch {
     /// Not before this holds of the view for the first time is the resource watched: what only matters to clusters that use
     /// something costs others nothing. Nobody may decide by its absence before.
     pub needed: Option<fn(&View) -> bool>,
+    /// What else is watched because of the objects of this resource: definitions say which resources there are. It is asked
+    /// after every change of them.
+    pub leads_to: Option<fn(&View) -> Vec<Watch>>,
     projection: TypeId,
     decode: Decode,
     same: Option<fn(&Object, &Object) -> bool>,
@@ -101,6 +106,7 @@ impl Watch {
             field_selector: String::new(),
             wake,
             needed: None,
+            leads_to: None,
             projection: TypeId::of::<T>(),
             decode: decode::<T>,
             same: None,
@@ -110,6 +116,11 @@ impl Watch {
     #[must_use]
     pub fn once(self, needed: fn(&View) -> bool) -> Self {
         Self { needed: Some(needed), ..self }
+    }
+
+    #[must_use]
+    pub fn leading_to(self, more: fn(&View) -> Vec<Self>) -> Self {
+        Self { leads_to: Some(more), ..self }
     }
 
     /// Changes that the projection does not show wake nobody. For it to tell, its equality leaves out what always changes,
@@ -146,6 +157,9 @@ pub enum Verb {
     Patch,
     Delete,
 }
+
+/// Stands in a [`Write`] for every resource that a definition describes.
+pub const DEFINED: Resource = Resource::cluster("*", "*", "*", "*");
 
 /// One thing a controller may do to one resource; for a patch, the top-level paths it may touch.
 #[derive(Clone, Debug)]

@@ -183,6 +183,12 @@ impl View {
         self.tables.entry(resource.clone()).or_default();
     }
 
+    /// The resource is no longer watched.
+    pub fn withdraw(&mut self, resource: &Resource) {
+        self.tables.remove(resource);
+        self.answers.retain(|(of, _), _| of != resource);
+    }
+
     pub fn table(&self, resource: &Resource) -> Option<&Table> {
         self.tables.get(resource)
     }

@@ -1,6 +1,6 @@
 //! Holds a controller to what it declared to write. What was not declared is not done.
 
-use corten_reconcile::{Effect, Verb, Write};
+use corten_reconcile::{DEFINED, Effect, Verb, Write};
 use serde_json::Value;
 
 /// Why an effect may not be carried out, if so. Events and questions need no declaration.
@@ -11,7 +11,10 @@ pub(crate) fn refusal(effect: &Effect, writes: &[Write]) -> Option<String> {
         Effect::Delete { resource, .. } => (Verb::Delete, resource),
         Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => return None,
     };
-    let mut declared = writes.iter().filter(|it| it.verb == verb && it.resource == *resource).peekable();
+    let is_it = |it: &&Write| it.verb == verb && it.resource == *resource;
+    let is_declared = writes.iter().any(|it| is_it(&it));
+    let is_defined = |it: &&Write| !is_declared && it.verb == verb && it.resource == DEFINED;
+    let mut declared = writes.iter().filter(|it| is_it(it) || is_defined(it)).peekable();
     if declared.peek().is_none() {
         return Some(format!("undeclared write: {verb:?} of {resource}"));
     }

@@ -21,11 +21,15 @@ struct Feed {
     n_lists: u64,
     /// It is not of the view's revision.
     is_behind: bool,
+    /// What another watch leads to.
+    is_led_to: bool,
 }
 
 pub(crate) struct Feeds {
     sight: SharedInformers,
     feeds: Vec<Feed>,
+    /// What leads to other watches has changed.
+    is_led_anew: bool,
     /// Of everything the view holds.
     revision: u64,
     /// A thought holds on to it, and sees no change.
@@ -45,10 +49,10 @@ impl Feeds {
         let feeds = controller.watches().into_iter().map(|watch| {
             view.declare(&watch.resource);
             let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
-            Feed { watch, subscription, n_lists: 0, is_behind: false }
+            Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false }
         });
         let feeds = feeds.collect();
-        Self { sight: sight.clone(), feeds, revision: 0, view: Arc::new(view) }
+        Self { sight: sight.clone(), feeds, is_led_anew: false, revision: 0, view: Arc::new(view) }
     }
 
     /// To be changed. Whoever holds on to what it was keeps that.
@@ -87,7 +91,7 @@ impl Feeds {
         let mut keys = Vec::new();
         for Feed { watch, .. } in &self.feeds {
             for object in self.view.table(&watch.resource).into_iter().flat_map(Table::iter) {
-                woken(watch.wake, &self.view, object.meta(), &mut keys);
+                woken(watch, &self.view, object.meta(), &mut keys);
             }
         }
         keys.into_iter().collect()
@@ -100,6 +104,7 @@ impl Feeds {
                 *subscription = Some(self.sight.subscribe(watch));
             }
         }
+        self.follow();
         let mut told = Vec::new();
         {
             // All at one revision. What it wakes is asked of the mind afterwards: that may take long.
@@ -130,8 +135,28 @@ impl Feeds {
                 _ => true,
             };
             changes.iter().filter(|it| is_news(it)).for_each(|it| tell(view, watch, it, news));
+            self.is_led_anew |= watch.leads_to.is_some();
         }
         Poll::Ready(())
+    }
+
+    /// Watches what the view leads to now, and no longer what it led to before.
+    fn follow(&mut self) {
+        if !std::mem::take(&mut self.is_led_anew) {
+            return;
+        }
+        let led_to = self.feeds.iter().filter_map(|it| it.watch.leads_to);
+        let wanted: Vec<Watch> = led_to.flat_map(|it| it(&self.view)).collect();
+        let is_wanted = |it: &Feed| wanted.iter().any(|wanted| wanted.subject() == it.watch.subject());
+        let gone: Vec<Feed> = self.feeds.extract_if(.., |it| it.is_led_to && !is_wanted(it)).collect();
+        let known: Vec<_> = self.feeds.iter().map(|it| it.watch.subject()).collect();
+        let view = Arc::make_mut(&mut self.view);
+        gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
+        for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
+            view.declare(&watch.resource);
+            let subscription = watch.needed.is_none().then(|| self.sight.subscribe(&watch));
+            self.feeds.push(Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: true });
+        }
     }
 }
 
@@ -150,27 +175,29 @@ fn take(view: &mut View, resource: &Resource, table: Table, changes: Option<Vec<
 
 fn tell(view: &View, watch: &Watch, change: &Change, news: &mut News) {
     for object in change.old.iter().chain(&change.new) {
-        woken(watch.wake, view, object.meta(), &mut news.woken);
+        woken(watch, view, object.meta(), &mut news.woken);
     }
     if change.new.is_none() {
         news.gone.push((watch.resource.clone(), change.meta().key()));
     }
 }
 
-fn woken(wake: Wake, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {
-    match wake {
+fn woken(watch: &Watch, view: &View, meta: &ObjectMeta, keys: &mut Vec<Key>) {
+    // Of a mind: where it breaks, one object wakes nobody until the next resync.
+    let mut ask = |keys_of: &dyn Fn() -> Vec<Key>| match catch_unwind(AssertUnwindSafe(keys_of)) {
+        Ok(woken) => keys.extend(woken),
+        Err(_) => {
+            tracing::error!(object = %meta.key(), "whom a change wakes cannot be told: the controller panicked")
+        }
+    };
+    match watch.wake {
         Wake::Itself => keys.push(meta.key()),
         Wake::Controller(kind) => {
             let owner = meta.controller().filter(|it| it.kind == kind);
             keys.extend(owner.map(|it| Key::new(&*meta.namespace, &*it.name)));
         }
-        // Of a mind, too: where it breaks, one object wakes nobody until the next resync.
-        Wake::With(keys_of) => match catch_unwind(AssertUnwindSafe(|| keys_of(view, meta))) {
-            Ok(woken) => keys.extend(woken),
-            Err(_) => {
-                tracing::error!(object = %meta.key(), "whom a change wakes cannot be told: the controller panicked")
-            }
-        },
+        Wake::With(keys_of) => ask(&|| keys_of(view, meta)),
+        Wake::WithResource(keys_of) => ask(&|| keys_of(view, &watch.resource, meta)),
         Wake::Nobody => {}
     }
 }

@@ -265,7 +265,9 @@ impl SharedInformers {
         self.0.waker.register(context.waker());
         let has_moved = self.poll_progress(context);
         let mut round = Round { has_news: has_moved, ..Round::default() };
-        let sources = self.0.sources.lock();
+        let mut sources = self.0.sources.lock();
+        // What a definition described that is gone: nobody looks at it any more.
+        sources.retain(|it| it.held.lock().is_looked_at());
         let ringing: Vec<Arc<Source>> =
             sources.iter().filter(|it| it.bell.is_ringing.load(Ordering::Acquire)).cloned().collect();
         drop(sources);
@@ -377,6 +379,11 @@ impl Held {
             inboxes: Vec::new(),
             rests_until: None,
         }
+    }
+
+    /// One that was just made is looked at, too: whoever makes it holds the list of all.
+    fn is_looked_at(&self) -> bool {
+        self.inboxes.is_empty() || self.inboxes.iter().any(|it| it.strong_count() > 0)
     }
 
     /// Takes in what the informer has. Was there anything, and is there nothing more?

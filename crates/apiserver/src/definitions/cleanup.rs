@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_kinds::custom::{CLEANUP_FINALIZER, Condition, with_condition};
 use corten_meta::{Key, Status};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{DEFINITIONS, ask, known::Known, update_all};
+use super::{DEFINITIONS, JSON, ask, known::Known, update_all};
 use crate::state::State;
+
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     let Some(rows) = known.rows() else { return let_go(state, known).await };
@@ -25,7 +27,7 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     };
     let namespaces: BTreeSet<String> = objects.iter().filter(is_new).map(|it| it.namespace().to_owned()).collect();
     for namespace in namespaces {
-        ask(state, Method::DELETE, &served.resource.collection_path(&namespace), &Value::Null).await?;
+        ask(state, Method::DELETE, &served.resource.collection_path(&namespace), JSON, &Value::Null).await?;
     }
     let left = cache.snapshot();
     if left.is_empty() {
@@ -41,7 +43,10 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
             held(left.iter().map(|it| it.parse()))
         ),
     };
-    update_all(state, with_condition(known.definition(), &condition, state.now()).into_iter().collect()).await
+    let told = with_condition(known.definition(), &condition, state.now());
+    // Whether it is said does not decide whether they go.
+    update_all(state, told.into_iter().collect()).await;
+    Ok(())
 }
 
 /// What holds the objects, and how many.
@@ -58,12 +63,8 @@ fn held(objects: impl Iterator<Item = Value>) -> String {
 
 /// Takes the finalizer off: with the last one the definition goes.
 async fn let_go(state: &State, known: &Known) -> Result<(), Status> {
-    let mut definition = known.definition().clone();
-    if let Some(finalizers) = definition["metadata"]["finalizers"].as_array_mut() {
-        finalizers.retain(|it| *it != CLEANUP_FINALIZER);
-    }
-    match ask(state, Method::PUT, &DEFINITIONS.path(&Key::new("", known.name())), &definition).await {
-        Err(status) if status.is_conflict() || status.is_not_found() => Ok(()),
-        other => other.map(drop),
-    }
+    let finalizers = known.definition()["metadata"]["finalizers"].as_array();
+    let left: Vec<&Value> = finalizers.into_iter().flatten().filter(|it| **it != CLEANUP_FINALIZER).collect();
+    let patch = json!({ "metadata": { "uid": known.uid(), "finalizers": left } });
+    ask(state, Method::PATCH, &DEFINITIONS.path(&Key::new("", known.name())), MERGE_PATCH, &patch).await.map(drop)
 }

@@ -12,11 +12,16 @@ use super::{COLLECTED, FOREGROUND, ORPHAN, has, is_waiting, without_owners};
 use crate::EFFECTS_MAX;
 
 /// References name a group and a kind.
-static BY_KIND: LazyLock<BTreeMap<(&str, &str), &Resource>> =
+static BY_KIND: LazyLock<BTreeMap<(&str, &str), &'static Resource>> =
     LazyLock::new(|| COLLECTED.iter().map(|it| ((&*it.group, &*it.kind), it)).collect());
 /// Keys name a plural and a group, as `replicasets.apps`.
-static BY_PLURAL: LazyLock<BTreeMap<String, &Resource>> =
+static BY_PLURAL: LazyLock<BTreeMap<String, &'static Resource>> =
     LazyLock::new(|| COLLECTED.iter().map(|it| (plural_and_group(it), it)).collect());
+
+/// Of what definitions describe; they are few, and asked for seldom.
+fn defined<'v>(view: &'v View, is_it: impl Fn(&Resource) -> bool) -> Option<&'v Resource> {
+    view.resources().find(|it| is_it(it))
+}
 
 /// What is known of one owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,16 +48,21 @@ pub(super) fn key_of_dependent(resource: &Resource, object: &ObjectMeta) -> Key 
 }
 
 /// The dependent that a key is about, unless it is the key of an owner.
-pub(super) fn find_dependent<'v>(view: &'v View, key: &Key) -> Option<(&'static Resource, &'v ObjectMeta)> {
-    let resource = *BY_PLURAL.get(&key.namespace)?;
+pub(super) fn find_dependent<'v>(view: &'v View, key: &Key) -> Option<(&'v Resource, &'v ObjectMeta)> {
+    if key.namespace.is_empty() {
+        return None;
+    }
+    let built_in = BY_PLURAL.get(&key.namespace).copied();
+    let resource = built_in.or_else(|| defined(view, |it| plural_and_group(it) == key.namespace))?;
     Some((resource, view.meta(resource, &Key::parse(&key.name))?))
 }
 
 /// Where an owner would be: among the resources that are watched, in the dependent's namespace or in none. A
 /// cluster-scoped dependent cannot have an owner in a namespace.
-fn address(dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(&'static Resource, Key)> {
+fn address<'v>(view: &'v View, dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(&'v Resource, Key)> {
     let group = reference.api_version.split_once('/').map_or("", |it| it.0);
-    let resource = *BY_KIND.get(&(group, &*reference.kind))?;
+    let built_in = BY_KIND.get(&(group, &*reference.kind)).copied();
+    let resource = built_in.or_else(|| defined(view, |it| it.group == group && it.kind == reference.kind))?;
     let namespace = match (resource.namespaced, dependent.namespace.is_empty()) {
         (true, true) => return None,
         (true, false) => &*dependent.namespace,
@@ -67,7 +77,7 @@ pub(super) fn owner_of<'v>(
     dependent: &ObjectMeta,
     reference: &OwnerReference,
 ) -> Option<&'v ObjectMeta> {
-    let (resource, key) = address(dependent, reference)?;
+    let (resource, key) = address(view, dependent, reference)?;
     view.meta(resource, &key).filter(|it| it.uid == reference.uid)
 }
 
@@ -77,7 +87,7 @@ pub(super) fn lives(view: &View, dependent: &ObjectMeta, reference: &OwnerRefere
 }
 
 fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owner {
-    let Some((resource, key)) = address(dependent, reference) else {
+    let Some((resource, key)) = address(view, dependent, reference) else {
         // As upstream: what cannot be resolved is no reason to delete.
         return Owner::Living;
     };
@@ -99,11 +109,11 @@ fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owne
 
 /// What is to be done about one dependent: all of its owners are looked at once. What the server was asked for already is
 /// in `asked`.
-pub(super) fn see_to(
-    view: &View,
+pub(super) fn see_to<'v>(
+    view: &'v View,
     resource: &Resource,
     dependent: &ObjectMeta,
-    asked: &mut BTreeSet<(&'static Resource, Key)>,
+    asked: &mut BTreeSet<(&'v Resource, Key)>,
 ) -> Vec<Effect> {
     if dependent.is_deleting() {
         return Vec::new();
@@ -121,7 +131,7 @@ pub(super) fn see_to(
             Owner::Gone => drop(lost.insert(&*reference.uid)),
             Owner::Unknown => {
                 has_unknown = true;
-                let Some((resource, key)) = address(dependent, reference) else { continue };
+                let Some((resource, key)) = address(view, dependent, reference) else { continue };
                 if asked.insert((resource, key.clone())) {
                     asks.push(Effect::Ask { resource: resource.clone(), key });
                 }

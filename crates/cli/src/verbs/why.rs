@@ -48,6 +48,13 @@ fn args(command: Command) -> Command {
     connection::args(output::args(command))
 }
 
+/// What was asked for, in the words of the command line.
+enum Asked {
+    Object(String, String),
+    Kind(String),
+    Everything,
+}
+
 enum Target {
     Object(&'static Kind, String),
     Kind(&'static Kind),
@@ -66,7 +73,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LAST_LOOK: Duration = Duration::from_millis(200);
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
-    let target = target(matches)?;
+    let asked = asked(matches)?;
     let folders = connection::data_folders(matches);
     let connection = match connection::open(matches) {
         Ok(connection) => connection,
@@ -78,6 +85,12 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let everywhere = matches.get_flag("all-namespaces");
     let mut seconds_left = matches.get_one::<u64>("wait").copied().unwrap_or(0);
     let answer = connection.block_on(async {
+        let target = match target(&connection, &asked).await {
+            Err(error) if is_unreachable(&error) => {
+                return anyhow::Ok(Answer::Outage(outage_behind(error, &folders, &connection).await?));
+            }
+            target => target?,
+        };
         loop {
             let life = Life::find(&folders);
             let answer = match life.as_ref().and_then(Life::outage) {
@@ -226,13 +239,13 @@ fn code(answer: &Answer) -> u8 {
     }
 }
 
-fn target(matches: &ArgMatches) -> Result<Target> {
+fn asked(matches: &ArgMatches) -> Result<Asked> {
     let words: Vec<&str> = matches.get_many::<String>("target").into_iter().flatten().map(String::as_str).collect();
     let (kind, name) = match &words[..] {
-        [] => return Ok(Target::Everything),
+        [] => return Ok(Asked::Everything),
         [one] => match one.split_once('/') {
             Some((kind, name)) => (kind, name),
-            None => return Ok(Target::Kind(kind_of(one)?)),
+            None => return Ok(Asked::Kind((*one).to_owned())),
         },
         [kind, name] => (*kind, *name),
         _ => bail!("say KIND/NAME, as in pod/web-1"),
@@ -240,7 +253,30 @@ fn target(matches: &ArgMatches) -> Result<Target> {
     if name.is_empty() || name.contains('/') {
         bail!("{name:?} is no object's name: say KIND/NAME, as in pod/web-1");
     }
-    Ok(Target::Object(kind_of(kind)?, name.to_owned()))
+    Ok(Asked::Object(kind.to_owned(), name.to_owned()))
+}
+
+async fn target(connection: &Connection, asked: &Asked) -> Result<Target> {
+    Ok(match asked {
+        Asked::Everything => Target::Everything,
+        Asked::Kind(word) => Target::Kind(find_kind(connection, word).await?),
+        Asked::Object(word, name) => Target::Object(find_kind(connection, word).await?, name.clone()),
+    })
+}
+
+/// A built-in kind, or one that a definition in the cluster describes.
+async fn find_kind(connection: &Connection, word: &str) -> Result<&'static Kind> {
+    let unknown = match kind_of(word) {
+        Ok(kind) => return Ok(kind),
+        Err(unknown) => unknown,
+    };
+    let reader = Reader::new(&connection.client, output::now());
+    match why::custom_kind(&reader, &word.to_lowercase()).await {
+        Ok(kind) => kind.ok_or(unknown),
+        Err(error) if matches!(error, Error::Transport(_)) => Err(error.into()),
+        // Who may not read definitions is told what can be told without.
+        Err(_) => Err(unknown),
+    }
 }
 
 /// Any spelling kubectl takes: `po`, `pods`, `Pod`, `deployments.apps`, `deployment.apps`, `deployments.v1.apps`.

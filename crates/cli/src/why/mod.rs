@@ -7,6 +7,7 @@ mod account;
 mod advice;
 mod certificates;
 mod command;
+mod custom;
 pub(crate) mod duration;
 mod explain;
 mod fields;
@@ -27,6 +28,7 @@ mod unreached;
 
 pub(crate) use account::{Account, State};
 pub(crate) use certificates::{Validity, of_user as certificate_of_user};
+pub(crate) use custom::custom_kind;
 pub(crate) use explain::{Explanation, explain};
 pub(crate) use missing::{missing, missing_namespace};
 pub(crate) use outage::{Life, Outage, unanswered};

@@ -10,6 +10,7 @@ use corten_reconcile::Journal;
 use serde_json::Value;
 
 use super::{
+    custom,
     fields::{condition, items, key_of, text},
     findings::{conditions, effects, jobs, selectors, services, traffic},
     reader::Reader,
@@ -68,6 +69,9 @@ pub(super) async fn of(
         if !NOT_LOOKED_AT.contains(&&*kind.singular) {
             seen.look_at(kind, false).await?;
         }
+    }
+    for kind in custom::kinds(reader).await {
+        seen.look_at(kind, false).await?;
     }
     // Who sees nothing of what usually gets stuck has not seen that all is fine.
     seen.is_any_seen = is_any_seen;

@@ -12,7 +12,12 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use super::{names, served_version};
-use crate::{BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, keep, webhook_client};
+use crate::{
+    BuiltIn, Policy, Subresource, Verb,
+    columns::CREATED_AT,
+    custom::{CLEANUP_FINALIZER, converts_by_webhook},
+    keep, webhook_client,
+};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CUSTOM_RESOURCE_DEFINITIONS,
@@ -96,10 +101,23 @@ impl Policy for CustomResourceDefinition {
             rules::immutable(spec.at("group"), &old["spec"]["group"]);
             rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
             let known: BTreeSet<&str> = spec.list("versions").map(|it| it.at("name").str()).collect();
+            if converts_by_webhook(new) && storage_version(new) != storage_version(old) {
+                spec.at("versions")
+                    .forbidden("no conversion webhook is called by this release: the stored version stays");
+            }
             for stored in definition.at("status").list("storedVersions").filter(|it| !known.contains(it.str())) {
                 stored.invalid("must appear in spec.versions");
             }
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        let n_versions = new["spec"]["versions"].as_array().map_or(0, Vec::len);
+        if !converts_by_webhook(new) || n_versions < 2 {
+            return Vec::new();
+        }
+        let version = storage_version(new).unwrap_or_default();
+        vec![format!("no conversion webhook is called by this release: only the stored version {version:?} is served")]
     }
 
     fn finalizer_of_deletion(&self) -> Option<&'static str> {

@@ -22,7 +22,9 @@ pub fn rows(definition: &Value) -> Option<Rows> {
     let versions = spec["versions"].as_array()?;
     let stored_version = versions.iter().find(|it| it["storage"] == true)?;
     let stored = Arc::new(row(definition, stored_version, None));
-    let served = versions.iter().filter(|it| it["served"] == true).map(|version| {
+    // No webhook is called: other versions would show what their author did not mean.
+    let is_shown = |it: &&Value| it["served"] == true && (it["storage"] == true || !converts_by_webhook(definition));
+    let served = versions.iter().filter(is_shown).map(|version| {
         if version["storage"] == true {
             stored.clone()
         } else {
@@ -32,6 +34,10 @@ pub fn rows(definition: &Value) -> Option<Rows> {
     });
     let served = served.collect();
     Some(Rows { stored, served })
+}
+
+pub(crate) fn converts_by_webhook(definition: &Value) -> bool {
+    definition["spec"]["conversion"]["strategy"] == "Webhook"
 }
 
 /// Conversion by `None` changes the head alone; what the version shown does not know is left out.

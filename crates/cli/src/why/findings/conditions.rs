@@ -22,7 +22,7 @@ const GOOD: [&str; 11] = [
     "Synced",
 ];
 /// Conditions that are `True` where something is not well.
-const BAD: [&str; 9] = [
+const BAD: [&str; 10] = [
     "ControllerResizeError",
     "Dangling",
     "Degraded",
@@ -32,6 +32,7 @@ const BAD: [&str; 9] = [
     "NonStructuralSchema",
     "PortsAllocationFailed",
     "Stalled",
+    "Terminating",
 ];
 
 /// Kinds whose conditions say what is normal, too, or what their loop's journal says better.

@@ -15,7 +15,7 @@ use corten_access::{Identity, MASTERS, identity::AUTHENTICATED};
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_kinds::{
     KindRef, Kinds,
-    custom::{Condition, with_condition, with_names},
+    custom::{Condition, names_of, with_condition, with_names},
 };
 use corten_meta::{Key, Resource, Status};
 use futures_util::future::{join_all, select_all};
@@ -103,9 +103,9 @@ impl Definitions {
         let Some(snapshot) = state.caches().get(&DEFINITIONS).map(|it| it.snapshot()) else { return };
         for stored in snapshot.iter() {
             match self.0.get_mut(stored.name()) {
-                Some(known) if known.revision() == stored.revision() && known.uid() == stored.uid() => {}
-                Some(known) => known.take(stored.parse(), stored.revision()),
-                None => drop(self.0.insert(stored.name().to_owned(), Known::new(stored.parse(), stored.revision()))),
+                Some(known) if known.is_of(stored) => {}
+                Some(known) => known.take(stored.clone()),
+                None => drop(self.0.insert(stored.name().to_owned(), Known::new(stored.clone()))),
             }
         }
         for (name, known) in &mut self.0 {
@@ -121,15 +121,16 @@ impl Definitions {
         let mut unsettled: Vec<&Known> = self.0.values().filter(|it| !it.is_gone && !it.is_named()).collect();
         unsettled.sort_by_key(|it| it.age());
         let mut taken: BTreeMap<&str, Vec<_>> = BTreeMap::new();
-        for known in self.0.values().filter(|it| !it.is_gone && it.has_names()) {
-            taken.entry(known.group()).or_default().push((known.name(), known.accepted_names()));
+        for known in self.0.values() {
+            let names = known.accepted_names().cloned();
+            taken.entry(known.group()).or_default().extend(names.map(|it| (known.name(), it)));
         }
         for known in unsettled {
             let of_group = taken.entry(known.group()).or_default();
             let others: Vec<_> =
                 of_group.iter().filter(|it| it.0 != known.name()).map(|(_, names)| names.clone()).collect();
-            if let Some(new) = with_names(known.definition(), &others, state.now()) {
-                of_group.push((known.name(), known::accepted(&new)));
+            if let Some(new) = with_names(&known.definition(), &others, state.now()) {
+                of_group.push((known.name(), names_of(&new)));
                 changed.push(new);
             }
         }
@@ -171,14 +172,16 @@ impl Changes {
 impl Known {
     /// What its status says once its objects are served; `None` where it says so already.
     fn established(&self, state: &State) -> Option<Value> {
-        self.served.as_ref().filter(|_| !self.is_gone && !self.is_leaving())?;
+        if self.served.is_none() || self.is_gone || self.is_leaving() || self.is_established() {
+            return None;
+        }
         let condition = Condition {
             kind: "Established",
             is_true: true,
             reason: "InitialNamesAccepted",
             message: "the initial names have been accepted".into(),
         };
-        with_condition(self.definition(), &condition, state.now())
+        with_condition(&self.definition(), &condition, state.now())
     }
 }
 

@@ -20,6 +20,7 @@ mod answers;
 mod attacks;
 mod audit;
 mod browsers;
+mod custom_resources;
 mod depth;
 mod every_kind;
 mod faults;

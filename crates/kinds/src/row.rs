@@ -52,8 +52,8 @@ pub struct CustomSchema {
     /// `com.example.stable.v1.CronTab`: what the OpenAPI documents call it.
     pub name: String,
     pub structural: Structural,
-    /// As its definition has it: what the OpenAPI documents show.
-    pub open_api: Value,
+    /// As its definition has it, as text: what the OpenAPI documents show.
+    pub open_api: Box<str>,
     pub scale: Option<Scale>,
 }
 

@@ -8,7 +8,7 @@ use super::schemas::{Dialect, OBJECT_META, Schemas, gvk};
 /// The schema of a whole object: its own, and what every object has.
 pub(super) fn written(schemas: &Schemas, kind: &Kind) -> Value {
     let Schema::Structural(custom) = &kind.schema else { return json!({ "type": "object" }) };
-    let mut schema = custom.open_api.clone();
+    let mut schema: Value = serde_json::from_str(&custom.open_api).unwrap_or_default();
     if schemas.dialect == Dialect::V2 {
         for_version_2(&mut schema);
     }

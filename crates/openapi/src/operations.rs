@@ -24,6 +24,8 @@ pub(super) struct Operation {
     /// The type of the answer; `None` for text.
     pub(super) answer: Option<String>,
     pub(super) about: Option<Value>,
+    /// Of a custom resource, which no strategic merge patch fits.
+    pub(super) is_custom: bool,
 }
 
 /// Every path of a kind, and what can be done there.
@@ -112,6 +114,7 @@ fn operation(
         body: None,
         answer: Some(kind.schema.name().to_owned()),
         about: Some(gvk(&resource.group, &resource.version, &resource.kind)),
+        is_custom: kind.is_custom(),
     }
 }
 

@@ -20,6 +20,7 @@ const VERSIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.APIVersions";
 const KEY_SET: &str = "getServiceAccountIssuerOpenIDKeyset";
 
 const OBJECT_TYPES: &[&str] = &["application/json", "application/yaml"];
+/// The last is for types of the table alone.
 const PATCH_TYPES: &[&str] = &[
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -97,6 +98,7 @@ fn discovery(description: &str, id: String, tag: String, answer: &str) -> Operat
         body: None,
         answer: Some(answer.to_owned()),
         about: None,
+        is_custom: false,
     }
 }
 
@@ -124,7 +126,11 @@ pub(super) fn item(schemas: &Schemas, dialect: Dialect, operations: &[Operation]
 fn written(schemas: &Schemas, dialect: Dialect, operation: &Operation, shared: &[&Parameter]) -> Value {
     let own = operation.parameters.iter().filter(|it| !shared.contains(it));
     let mut parameters: Vec<Value> = own.map(|it| it.written(schemas, dialect)).collect();
-    let consumes: &[&str] = if operation.action == "patch" { PATCH_TYPES } else { &["*/*"] };
+    let consumes: &[&str] = match operation.action {
+        "patch" if operation.is_custom => &PATCH_TYPES[..PATCH_TYPES.len() - 1],
+        "patch" => PATCH_TYPES,
+        _ => &["*/*"],
+    };
     let mut written = json!({ "description": operation.description, "operationId": operation.id });
     let schema = operation.body.as_ref().map(|it| dialect.reference(it));
     let required = !matches!(operation.action, "delete" | "deletecollection");

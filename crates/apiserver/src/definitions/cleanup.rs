@@ -43,7 +43,7 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
             held(left.iter().map(|it| it.parse()))
         ),
     };
-    let told = with_condition(known.definition(), &condition, state.now());
+    let told = with_condition(&known.definition(), &condition, state.now());
     // Whether it is said does not decide whether they go.
     update_all(state, told.into_iter().collect()).await;
     Ok(())
@@ -63,7 +63,8 @@ fn held(objects: impl Iterator<Item = Value>) -> String {
 
 /// Takes the finalizer off: with the last one the definition goes.
 async fn let_go(state: &State, known: &Known) -> Result<(), Status> {
-    let finalizers = known.definition()["metadata"]["finalizers"].as_array();
+    let definition = known.definition();
+    let finalizers = definition["metadata"]["finalizers"].as_array();
     let left: Vec<&Value> = finalizers.into_iter().flatten().filter(|it| **it != CLEANUP_FINALIZER).collect();
     let patch = json!({ "metadata": { "uid": known.uid(), "finalizers": left } });
     ask(state, Method::PATCH, &DEFINITIONS.path(&Key::new("", known.name())), MERGE_PATCH, &patch).await.map(drop)

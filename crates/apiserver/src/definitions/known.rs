@@ -1,7 +1,12 @@
-//! What is known of one definition.
+//! What is known of one definition: little, because there may be hundreds, and their schemas are large. The rest is read again
+//! where it is needed.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, LazyLock},
+};
 
+use corten_cacher::watch_cache::Stored;
 use corten_kinds::custom::{CLEANUP_FINALIZER, DefinedNames, Rows, has_condition, names_of, rows};
 use corten_store::Revision;
 use serde_json::Value;
@@ -9,91 +14,112 @@ use serde_json::Value;
 use super::Served;
 
 pub(super) struct Known {
-    definition: Value,
-    revision: Revision,
+    stored: Arc<Stored>,
+    uid: String,
+    group: String,
+    created: String,
+    generation: i64,
+    /// The names it has, or asks for where it has none yet.
+    names: DefinedNames,
+    has_names: bool,
+    is_named: bool,
+    is_established: bool,
+    is_terminating: bool,
+    is_held: bool,
+    /// Of `spec`.
+    hash: u64,
     /// It is no longer stored.
     pub(super) is_gone: bool,
     /// What is served of it.
     pub(super) served: Option<Served>,
     /// Its names were looked at, as they are asked for in this generation.
-    named: Option<i64>,
+    looked_at: Option<i64>,
 }
 
 /// What rows are made of: where it has changed, so have they.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     uid: String,
-    generation: i64,
+    hash: u64,
     names: DefinedNames,
     is_leaving: bool,
 }
 
+/// Nobody can make two schemas that it takes for one: it is another at each start.
+static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 impl Known {
-    pub(super) fn new(definition: Value, revision: Revision) -> Self {
-        Self { definition, revision, is_gone: false, served: None, named: None }
+    pub(super) fn new(stored: Arc<Stored>) -> Self {
+        let definition = stored.parse();
+        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let finalizers = definition["metadata"]["finalizers"].as_array();
+        Self {
+            uid: text("/metadata/uid"),
+            group: text("/spec/group"),
+            created: text("/metadata/creationTimestamp"),
+            generation: definition["metadata"]["generation"].as_i64().unwrap_or_default(),
+            names: names_of(&definition),
+            has_names: !text("/status/acceptedNames/plural").is_empty(),
+            is_named: has_condition(&definition, "NamesAccepted"),
+            is_established: has_condition(&definition, "Established"),
+            is_terminating: definition["metadata"]["deletionTimestamp"].is_string(),
+            is_held: finalizers.is_some_and(|it| it.iter().any(|it| it == CLEANUP_FINALIZER)),
+            hash: HASHER.hash_one(definition["spec"].to_string()),
+            is_gone: false,
+            served: None,
+            looked_at: None,
+            stored,
+        }
     }
 
-    pub(super) fn take(&mut self, definition: Value, revision: Revision) {
-        (self.definition, self.revision, self.is_gone) = (definition, revision, false);
+    /// Takes what is stored now.
+    pub(super) fn take(&mut self, stored: Arc<Stored>) {
+        let (served, looked_at) = (self.served.take(), self.looked_at);
+        *self = Self { served, looked_at, ..Self::new(stored) };
     }
 
-    pub(super) fn definition(&self) -> &Value {
-        &self.definition
+    pub(super) fn definition(&self) -> Value {
+        self.stored.parse()
     }
 
-    pub(super) fn revision(&self) -> Revision {
-        self.revision
-    }
-
-    fn text(&self, pointer: &str) -> &str {
-        self.definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    pub(super) fn is_of(&self, stored: &Stored) -> bool {
+        !self.is_gone && self.stored.revision() == stored.revision() && self.uid == stored.uid()
     }
 
     pub(super) fn name(&self) -> &str {
-        self.text("/metadata/name")
+        self.stored.name()
     }
 
     pub(super) fn uid(&self) -> &str {
-        self.text("/metadata/uid")
+        &self.uid
     }
 
     pub(super) fn group(&self) -> &str {
-        self.text("/spec/group")
+        &self.group
     }
 
     /// By which definitions stand in the order in which they came.
-    pub(super) fn age(&self) -> (String, Revision) {
-        (self.text("/metadata/creationTimestamp").to_owned(), self.revision)
-    }
-
-    fn generation(&self) -> i64 {
-        self.definition["metadata"]["generation"].as_i64().unwrap_or_default()
+    pub(super) fn age(&self) -> (&str, Revision) {
+        (&self.created, self.stored.revision())
     }
 
     /// Has it the names that it asks for, and does it say so?
     pub(super) fn is_named(&self) -> bool {
-        has_condition(&self.definition, "NamesAccepted") && self.named == Some(self.generation())
+        self.is_named && self.looked_at == Some(self.generation)
     }
 
-    /// Has it names that no other may have?
-    pub(super) fn has_names(&self) -> bool {
-        !self.text("/status/acceptedNames/plural").is_empty()
-    }
-
-    pub(super) fn accepted_names(&self) -> DefinedNames {
-        accepted(&self.definition)
+    /// The names that no other may have.
+    pub(super) fn accepted_names(&self) -> Option<&DefinedNames> {
+        (self.has_names && !self.is_gone).then_some(&self.names)
     }
 
     /// Is it being deleted, and its objects not gone yet?
     pub(super) fn is_leaving(&self) -> bool {
-        let finalizers = self.definition["metadata"]["finalizers"].as_array();
-        !self.is_gone
-            && self.is_terminating()
-            && finalizers.is_some_and(|it| it.iter().any(|it| it == CLEANUP_FINALIZER))
+        !self.is_gone && self.is_terminating && self.is_held
     }
 
-    fn is_terminating(&self) -> bool {
-        self.definition["metadata"]["deletionTimestamp"].is_string()
+    pub(super) fn is_established(&self) -> bool {
+        self.is_established
     }
 
     pub(super) fn rows(&self) -> Option<&Arc<Rows>> {
@@ -102,16 +128,15 @@ impl Known {
 
     /// The rows it is to be served by from now on; `None` where those there are are still right, or it may have none yet.
     pub(super) fn make_rows(&mut self) -> Option<Served> {
-        let is_established = has_condition(&self.definition, "Established");
-        if !is_established && !has_condition(&self.definition, "NamesAccepted") {
+        if !self.is_established && !self.is_named {
             return None;
         }
-        self.named = Some(self.generation());
+        self.looked_at = Some(self.generation);
         let of = Origin {
-            uid: self.uid().to_owned(),
-            generation: self.generation(),
-            names: names_of(&self.definition),
-            is_leaving: self.is_terminating(),
+            uid: self.uid.clone(),
+            hash: self.hash,
+            names: self.names.clone(),
+            is_leaving: self.is_terminating,
         };
         let before = self.served.as_ref();
         if before.is_some_and(|it| it.of == of) {
@@ -119,12 +144,7 @@ impl Known {
         }
         // That it takes no new objects does not change those it has.
         let needs_cache = before.is_none_or(|it| Origin { is_leaving: of.is_leaving, ..it.of.clone() } != of);
-        let rows = Arc::new(rows(&self.definition)?);
+        let rows = Arc::new(rows(&self.definition())?);
         Some(Served { rows, of, needs_cache })
     }
-}
-
-/// The names that a definition's status says it has.
-pub(super) fn accepted(definition: &Value) -> DefinedNames {
-    names_of(definition)
 }

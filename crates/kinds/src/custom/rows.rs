@@ -60,7 +60,7 @@ fn row(definition: &Value, version: &Value, view_of: Option<ViewOf>) -> Kind {
     let schema = Arc::new(CustomSchema {
         name: schema_name(&resource),
         structural: Structural::read(&version["schema"]["openAPIV3Schema"]),
-        open_api: version["schema"]["openAPIV3Schema"].clone(),
+        open_api: version["schema"]["openAPIV3Schema"].to_string().into(),
         scale: Scale::read(&subresources["scale"]),
     });
     Kind {

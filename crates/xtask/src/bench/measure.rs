@@ -2,6 +2,7 @@
 
 mod collects;
 mod creates;
+mod custom;
 mod lists;
 mod machine;
 mod start;
@@ -27,6 +28,8 @@ pub(super) struct Scale {
     deleted: usize,
     owned: usize,
     replicas: usize,
+    /// Definitions that are created at once.
+    definitions: usize,
     /// Of the size that Kubernetes was measured with.
     comparable: bool,
 }
@@ -42,6 +45,7 @@ impl Scale {
         deleted: 2_000,
         owned: 100_000,
         replicas: 1_000,
+        definitions: 500,
         comparable: true,
     };
     pub(super) const QUICK: Self = Self {
@@ -54,6 +58,7 @@ impl Scale {
         deleted: 200,
         owned: 2_000,
         replicas: 100,
+        definitions: 50,
         comparable: false,
     };
 
@@ -75,6 +80,7 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("watches", |launcher, scale, rows| Box::pin(watches::measure(launcher, scale, rows))),
     ("deletes", |launcher, scale, rows| Box::pin(creates::delete_collection(launcher, scale, rows))),
     ("collects", |launcher, scale, rows| Box::pin(collects::measure(launcher, scale, rows))),
+    ("custom", |launcher, scale, rows| Box::pin(custom::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];
 

@@ -57,15 +57,15 @@ pub(super) async fn pods(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>)
     server.stop()
 }
 
-fn connections(n: usize) -> String {
+pub(super) fn connections(n: usize) -> String {
     if n == 1 { "1 connection".into() } else { format!("{n} connections") }
 }
 
-fn row(what: String, load: &Load) -> Row {
+pub(super) fn row(what: String, load: &Load) -> Row {
     Row::new(what, load.per_second, Unit::PerSecond)
 }
 
-async fn creates(
+pub(super) async fn creates(
     server: &ControlPlane,
     n: usize,
     time: Duration,

@@ -1,0 +1,127 @@
+//! Definitions come and go, and leave nothing behind.
+
+use corten_access::Identity;
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_cacher::body::{Body, whole};
+use corten_kinds::custom::has_condition;
+use http::Request;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use super::server;
+use crate::Server;
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Body) {
+    let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let response = server.answer(request.body(whole(body)).expect("a request"), None, Some(who)).await;
+    (response.status().as_u16(), response.into_body())
+}
+
+async fn read(body: Body) -> Value {
+    let bytes = body.collect().await.expect("a whole body").to_bytes();
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+fn definition(group: &str, plural: &str, kind: &str) -> Value {
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": { "type": "object",
+        "properties": { "size": { "type": "integer", "default": 1 } } } } } });
+    json!({
+        "metadata": { "name": format!("{plural}.{group}") },
+        "spec": { "group": group, "scope": "Namespaced", "names": { "plural": plural, "kind": kind },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }] },
+    })
+}
+
+async fn define(server: &Server, definition: &Value) -> String {
+    let (code, body) = ask(server, "POST", DEFINITIONS, definition).await;
+    assert_eq!(code, 201, "{}", read(body).await);
+    let name = definition["metadata"]["name"].as_str().expect("a name").to_owned();
+    let caches = server.caches();
+    let is_established = || {
+        let stored = caches.get(&CUSTOM_RESOURCE_DEFINITIONS)?.get("", &name)?;
+        has_condition(&stored.parse(), "Established").then_some(())
+    };
+    caches.until(is_established).await;
+    name
+}
+
+async fn gone(server: &Server, name: &str) {
+    let caches = server.caches();
+    let cache = caches.get(&CUSTOM_RESOURCE_DEFINITIONS).expect("definitions are stored");
+    caches.until(|| cache.get("", name).is_none().then_some(())).await;
+}
+
+#[tokio::test]
+async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
+    let server = server::started().await;
+    let n_caches = server.caches().iter().count();
+    for round in 0..100 {
+        let name = define(&server, &definition("example.com", "cars", "Car")).await;
+        let cars = "/apis/example.com/v1/namespaces/default/cars";
+        let (code, watch) = ask(&server, "GET", &format!("{cars}?watch=true"), &Value::Null).await;
+        assert_eq!(code, 200);
+        let (code, created) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" } })).await;
+        assert_eq!(code, 201, "{round}: {}", read(created).await);
+        assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+        gone(&server, &name).await;
+        // The watch tells of the end of its object, and ends itself.
+        let told = watch.collect().await.expect("it ends").to_bytes();
+        let types: Vec<Value> = told
+            .split(|it| *it == b'\n')
+            .filter(|it| !it.is_empty())
+            .map(|it| serde_json::from_slice::<Value>(it).expect("an event")["type"].clone())
+            .collect();
+        assert_eq!(types, ["ADDED", "DELETED"], "{round}");
+        assert_eq!(ask(&server, "GET", cars, &Value::Null).await.0, 404);
+        assert_eq!(server.caches().iter().count(), n_caches);
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_start_finds_all_that_was_defined() {
+    let config = server::config();
+    let (store, pki) = (config.store.clone(), config.pki.clone());
+    let server = Server::start(config).await.expect("a server");
+    define(&server, &definition("example.com", "cars", "Car")).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    assert_eq!(ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" }, "spec": {} })).await.0, 201);
+    server.stop().await;
+    let revision = corten_store::Store::revision(&*store);
+
+    let again = crate::Config { store: store.clone(), pki, ..server::config() };
+    let server = Server::start(again).await.expect("a second start");
+    let (code, body) = ask(&server, "GET", &format!("{cars}/a"), &Value::Null).await;
+    assert_eq!((code, read(body).await["spec"].clone()), (200, json!({ "size": 1 })));
+    server.stop().await;
+    assert_eq!(corten_store::Store::revision(&*store), revision, "nothing is written that was written before");
+}
+
+#[tokio::test]
+async fn no_definition_takes_the_place_of_what_is_built_in() {
+    let server = server::started().await;
+    for (group, plural, kind) in [
+        ("rbac.authorization.k8s.io", "clusterroles", "ClusterRole"),
+        ("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition"),
+        ("networking.k8s.io", "ingresses", "Ingress"),
+    ] {
+        let mut shadow = definition(group, plural, kind);
+        shadow["metadata"]["annotations"]["api-approved.kubernetes.io"] =
+            "https://github.com/kubernetes/kubernetes/pull/1".into();
+        define(&server, &shadow).await;
+        let collection = format!("/apis/{group}/v1/{plural}");
+        let (code, list) = ask(&server, "GET", &collection, &Value::Null).await;
+        assert_eq!(code, 200);
+        // What is listed is what was there before, and not what the definition describes.
+        let list = read(list).await;
+        assert_eq!(list["kind"], format!("{kind}List"));
+        let one = json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "a" }, "spec": { "size": 7 } });
+        let (code, _) = ask(&server, "POST", &format!("/apis/{group}/v1/namespaces/default/{plural}"), &one).await;
+        assert!(code >= 400, "{group}: {code}");
+    }
+    server.stop().await;
+}

@@ -1,0 +1,148 @@
+//! Custom resources beside ConfigMaps of the same size, and what many definitions cost.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::{
+    super::{
+        load,
+        objects::{self, CONFIG_MAPS},
+        report::{Row, Unit},
+    },
+    Scale,
+    creates::{connections, creates, row},
+    megabytes,
+};
+use crate::real::{Connection, Data, Launcher};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const RECORDS: &str = "/apis/bench.example.com/v1/namespaces/default/records";
+const ATTEMPTS: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(60);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
+    let data = Data::new()?;
+    let (server, _) = launcher.start(&data).await?;
+    let mut connection = server.connect().await?;
+    connection.create(DEFINITIONS, definition("records", "Record")).await?;
+    established(&mut connection, 1).await?;
+    // By turns: what a minute of the machine does to one it does to the other.
+    for n in [1, 16, 64] {
+        for (what, path, body) in [
+            ("ConfigMaps", CONFIG_MAPS, objects::config_map as fn(&str) -> Bytes),
+            ("custom resources", RECORDS, record),
+        ] {
+            let cpu = server.cpu()?;
+            let load = creates(&server, n, scale.time, path, body).await?;
+            let note = load.note(server.cpu()? - cpu);
+            rows.push(row(format!("create {what}, {}", connections(n)), &load).note(note));
+        }
+    }
+    for path in [CONFIG_MAPS, RECORDS] {
+        connection.send(hyper::Method::DELETE, path, Bytes::new()).await?;
+    }
+    let n = scale.pods;
+    for (what, path, body) in
+        [("ConfigMaps", CONFIG_MAPS, objects::config_map as fn(&str) -> Bytes), ("custom resources", RECORDS, record)]
+    {
+        let before = server.memory()?;
+        load::create(server.connect_many(16).await?, n, path, move |idx| body(&format!("listed-{idx}"))).await?;
+        let grown = megabytes(server.memory()?.saturating_sub(before));
+        rows.push(Row::new(format!("memory of {n} {what}"), grown, Unit::Megabytes).note("resident, more than before"));
+        let mut best = Duration::MAX;
+        for _ in 0..ATTEMPTS {
+            let start = Instant::now();
+            connection.drain(path).await?;
+            best = best.min(start.elapsed());
+        }
+        let note = format!("best of {ATTEMPTS}");
+        rows.push(Row::new(format!("list {n} {what}"), best.as_secs_f64() * 1e3, Unit::Milliseconds).note(note));
+    }
+    server.stop()?;
+    many_definitions(launcher, scale, rows).await
+}
+
+/// What a large operator brings at once.
+async fn many_definitions(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
+    let data = Data::new()?;
+    let (server, _) = launcher.start(&data).await?;
+    let mut connection = server.connect().await?;
+    let (n, before) = (scale.definitions, server.memory()?);
+    let start = Instant::now();
+    let body = |idx: usize| definition(&format!("kind{idx}s"), &format!("Kind{idx}"));
+    load::create(server.connect_many(16).await?, n, DEFINITIONS, body).await?;
+    established(&mut connection, n).await?;
+    let served = start.elapsed();
+    let index = connection.get("/openapi/v3/apis/bench.example.com/v1").await?;
+    if !String::from_utf8_lossy(&index).contains(&format!("Kind{}", n - 1)) {
+        bail!("the last of {n} definitions is not in the OpenAPI document");
+    }
+    let documented = start.elapsed();
+    let grown = megabytes(server.memory()?.saturating_sub(before));
+    let what = |end: &str| format!("{n} definitions at once, {end}");
+    rows.push(Row::new(what("all established"), served.as_secs_f64(), Unit::Seconds));
+    rows.push(Row::new(what("and in OpenAPI"), documented.as_secs_f64(), Unit::Seconds));
+    rows.push(
+        Row::new(format!("memory of {n} definitions"), grown, Unit::Megabytes).note("resident, more than before"),
+    );
+    server.stop()
+}
+
+/// Waits until so many definitions are established.
+async fn established(connection: &mut Connection, n: usize) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let list: Value = serde_json::from_slice(&connection.get(DEFINITIONS).await?)?;
+        let is_established = |it: &&Value| {
+            let conditions = it["status"]["conditions"].as_array();
+            conditions.into_iter().flatten().any(|it| it["type"] == "Established" && it["status"] == "True")
+        };
+        let n_established = list["items"].as_array().map_or(0, |it| it.iter().filter(is_established).count());
+        if n_established == n {
+            return Ok(());
+        }
+        if start.elapsed() > PATIENCE {
+            bail!("{n_established} of {n} definitions are established after {PATIENCE:?}");
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
+/// Fields as many as an operator's kind has, some with rules.
+fn definition(plural: &str, kind: &str) -> Bytes {
+    let text =
+        json!({ "type": "string", "description": "What it is for, in a sentence as long as such sentences are." });
+    let mut fields: serde_json::Map<String, Value> =
+        (0..30).map(|idx| (format!("setting{idx}"), text.clone())).collect();
+    fields.insert("data".into(), json!({ "type": "object", "additionalProperties": { "type": "string" } }));
+    fields.insert("size".into(), json!({ "type": "integer", "minimum": 1, "default": 3 }));
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.bench.example.com") },
+        "spec": {
+            "group": "bench.example.com", "scope": "Namespaced", "names": { "plural": plural, "kind": kind },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                    "spec": { "type": "object", "properties": fields,
+                        "x-kubernetes-validations": [{ "rule": "self.size < 100", "message": "too large" }] },
+                    "status": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } } } } }],
+        },
+    })
+    .to_string()
+    .into()
+}
+
+/// As large as the ConfigMaps.
+fn record(name: &str) -> Bytes {
+    json!({
+        "kind": "Record", "apiVersion": "bench.example.com/v1",
+        "metadata": { "name": name, "namespace": "default", "labels": { "app": "bench" } },
+        "spec": { "data": { "a.properties": "color=weathering\nsize=40ft\n", "b.properties": "x".repeat(200) } },
+    })
+    .to_string()
+    .into()
+}

@@ -3,17 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    declared::DeclType,
-    error::Issues,
-    estimate::{self, Range},
+    declared::{DeclType, Type},
     functions::{self, Function, Overload},
     mutation,
-    run::Program,
-    syntax::{self, ast::Expr},
-    typing::{
-        Type,
-        checker::{self, Types},
-    },
+    syntax::Macros,
 };
 
 /// The minor version whose functions a new expression may use: the oldest server that may have to read it.
@@ -65,25 +58,8 @@ impl Env {
         self
     }
 
-    /// Reads and checks an expression.
-    ///
-    /// # Errors
-    /// What is wrong with it, in upstream's words.
-    pub fn check(&self, source: &str) -> Result<Checked<'_>, Issues> {
-        let macros = syntax::Macros { bind: self.has_bind, two_variables: self.minor >= 32, sort_by: self.minor >= 34 };
-        let parsed = syntax::parse(source, macros)?;
-        let mut root = parsed.root;
-        let types = checker::check(self, source, &mut root, &parsed.places)?;
-        Ok(Checked { env: self, root, types })
-    }
-
-    /// Reads, checks and plans an expression.
-    ///
-    /// # Errors
-    /// What is wrong with it, in upstream's words.
-    pub fn compile(&self, source: &str) -> Result<Program, Issues> {
-        let checked = self.check(source)?;
-        Ok(checked.program())
+    pub(crate) fn macros(&self) -> Macros {
+        Macros { bind: self.has_bind, two_variables: self.minor >= 32, sort_by: self.minor >= 34 }
     }
 
     pub(crate) fn mixes(&self) -> bool {
@@ -114,30 +90,5 @@ impl Env {
     /// A type that an expression can make a value of.
     pub(crate) fn structure(&self, name: &str) -> Option<Type> {
         if self.has_mutation { mutation::structure(name) } else { None }
-    }
-}
-
-/// An expression that is right.
-#[derive(Debug)]
-pub struct Checked<'e> {
-    env: &'e Env,
-    root: Expr,
-    types: Types,
-}
-
-impl Checked<'_> {
-    /// What it evaluates to.
-    pub fn result_type(&self) -> Type {
-        self.types.of(&self.root).clone()
-    }
-
-    /// What it costs at least and at most, by what is declared of sizes.
-    pub fn estimate(&self) -> Range {
-        estimate::estimate(self.env, &self.root, &self.types)
-    }
-
-    /// What runs.
-    pub fn program(&self) -> Program {
-        Program::new(&self.root, &self.types, self.env)
     }
 }

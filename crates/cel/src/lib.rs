@@ -5,15 +5,19 @@
 //! most so many units of cost. The words of errors are upstream's, since people look for them.
 
 mod budget;
+mod compile;
 mod declared;
 mod env;
 mod error;
 mod escape;
 mod estimate;
+mod fuel;
 mod functions;
 mod mutation;
+mod opaque;
 mod run;
 mod syntax;
+mod timestamp;
 mod typing;
 mod value;
 
@@ -21,21 +25,19 @@ pub use budget::{
     MESSAGE_BYTES_MAX, PER_CALL_LIMIT, REQUEST_BYTES_MAX, RUNTIME_BUDGET, RUNTIME_BUDGET_MATCH_CONDITIONS,
     STATIC_ESTIMATE_LIMIT, STATIC_ESTIMATE_LIMIT_TOTAL,
 };
-pub use declared::{DeclType, Field, ListKind, ObjectDecl, Shape};
-pub use env::{Checked, Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS};
+pub use compile::Checked;
+pub use declared::{DeclType, Field, ListKind, ObjectDecl, Shape, Type};
+pub use env::{Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS};
 pub use error::{Error, ErrorKind, Issue, Issues};
 pub use escape::{escape, unescape};
 pub use estimate::Range;
-pub use functions::{
-    Function, Overload,
-    authorizer::{Asked, Authorizer, Authorizing, Decision},
-    is_uri, named as function, pattern, table as functions,
-};
+pub use functions::{Function, Overload, is_uri, named as function, pattern, table as functions};
 pub use mutation::to_json as mutation_json;
+pub use opaque::authorizing::{Asked, Authorizer, Authorizing, Decision};
 pub use run::{Activation, Outcome, Program};
 pub use syntax::{DEPTH_MAX, NESTED_MAX, NODES_MAX, SOURCE_CHARS_MAX};
-pub use typing::Type;
-pub use value::{Key, List, Map, Opaque, Text, Timestamp, Value};
+pub use timestamp::Timestamp;
+pub use value::{Key, List, Map, Opaque, Text, Value};
 
 #[cfg(test)]
 mod tests;

@@ -5,17 +5,13 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 
 use crate::{
-    declared::{DeclType, Field, ObjectDecl, Shape},
+    declared::{DeclType, Field, ObjectDecl, Shape, Type},
     error::Error,
-    functions::{Evaluated, Row},
-    typing::Type,
     value::{Items, Map, Value},
 };
 
 const ROOT: &str = "Object";
 const PATCH: &str = "JSONPatch";
-
-pub(crate) const ROWS: &[Row] = &[("jsonpatch_escape_key", "jsonpatch.escapeKey(string) -> string", escape_key)];
 
 static PATCH_TYPE: LazyLock<DeclType> = LazyLock::new(|| {
     let field =
@@ -32,13 +28,6 @@ pub(crate) fn structure(name: &str) -> Option<Type> {
         return Some(PATCH_TYPE.cel_type());
     }
     (name == ROOT || name.strip_prefix(ROOT)?.starts_with('.')).then(|| Type::Open(name.into()))
-}
-
-fn escape_key<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
-    match &args[0] {
-        Value::String(text) => Ok(text.replace('~', "~0").replace('/', "~1").into()),
-        _ => Err(Error::no_such_overload()),
-    }
 }
 
 /// What a mutating policy made, as JSON.

@@ -2,6 +2,7 @@
 //!
 //! A tree of them is the type of a variable, and the estimate reads sizes from it.
 
+mod cel_type;
 mod schema;
 
 use std::{
@@ -9,7 +10,9 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use crate::{budget::REQUEST_BYTES_MAX, typing::Type};
+pub use cel_type::Type;
+
+use crate::budget::REQUEST_BYTES_MAX;
 
 /// A declared type: what it is, and what is known of its size.
 #[derive(Clone, Debug)]

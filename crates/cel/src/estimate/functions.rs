@@ -3,9 +3,8 @@
 use super::{Call, Estimator, Expr, Node, Range};
 use crate::{
     budget::{AUTHORIZER_CHECK, LIST, REGEX, STRUCT, TRAVERSAL},
-    declared::DeclType,
+    declared::{DeclType, Type},
     syntax::ast::{Kind, Literal},
-    typing::Type,
 };
 
 /// A cost, and the size of the result where that is known.

@@ -11,10 +11,10 @@ pub use range::Range;
 
 use crate::{
     budget,
-    declared::{DeclType, KEY, Shape},
+    declared::{DeclType, KEY, Shape, Type},
     env::Env,
     syntax::ast::{Call, Expr, Fold, Id, Kind, Literal},
-    typing::{Type, checker::Types},
+    typing::checker::Types,
     value::chars,
 };
 

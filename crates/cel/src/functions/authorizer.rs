@@ -1,93 +1,13 @@
-//! Questions to the authorizer. What is asked is put together here; who is allowed what, the caller says.
-
-use std::fmt;
+//! Questions to the authorizer: what is asked is put together here.
 
 use corten_meta::field;
 
 use super::{Evaluated, Row};
 use crate::{
     error::Error,
+    opaque::authorizing::{Asked, Authorizing, Decision, Stage},
     value::{Opaque, Value},
 };
-
-/// Answers who may do what.
-pub trait Authorizer: fmt::Debug + Send + Sync {
-    fn decide(&self, asked: &Asked) -> Decision;
-}
-
-/// May this user do this?
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    /// Namespace and name; `None` for the user that the request is of.
-    pub service_account: Option<(String, String)>,
-    pub verb: String,
-    /// A path that is no resource. What follows is empty then.
-    pub path: Option<String>,
-    pub group: String,
-    pub resource: String,
-    pub subresource: String,
-    pub namespace: String,
-    pub name: String,
-    /// As written: one that cannot be parsed narrows nothing.
-    pub field_selector: String,
-    pub label_selector: String,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
-    pub is_allowed: bool,
-    pub reason: String,
-    pub error: Option<String>,
-}
-
-/// A question that is being put together, or its answer.
-#[derive(Clone, Debug)]
-pub struct Authorizing<'a> {
-    by: &'a dyn Authorizer,
-    asked: Asked,
-    stage: Stage,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
-    Authorizer,
-    Path,
-    Group,
-    Resource,
-    Decision(Decision),
-}
-
-impl<'a> Value<'a> {
-    /// `authorizer`.
-    pub fn authorizer(by: &'a dyn Authorizer) -> Self {
-        Authorizing { by, asked: Asked::default(), stage: Stage::Authorizer }.into_value()
-    }
-
-    /// `authorizer.requestResource`: a question about the resource of the request.
-    pub fn resource_authorizer(by: &'a dyn Authorizer, asked: Asked) -> Self {
-        Authorizing { by, asked, stage: Stage::Resource }.into_value()
-    }
-}
-
-impl<'a> Authorizing<'a> {
-    fn into_value(self) -> Value<'a> {
-        Opaque::Authorizing(Box::new(self)).into()
-    }
-
-    pub(crate) fn type_name(&self) -> &'static str {
-        match self.stage {
-            Stage::Authorizer => "kubernetes.authorization.Authorizer",
-            Stage::Path => "kubernetes.authorization.PathCheck",
-            Stage::Group => "kubernetes.authorization.GroupCheck",
-            Stage::Resource => "kubernetes.authorization.ResourceCheck",
-            Stage::Decision(_) => "kubernetes.authorization.Decision",
-        }
-    }
-
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.asked == other.asked && self.stage == other.stage
-    }
-}
 
 pub(super) const ROWS: &[Row] = &[
     ("authorizer_path", ".path(Authorizer, string) -> PathCheck", |it| {
@@ -161,7 +81,7 @@ fn change<'a>(args: &[Value<'a>], from: &Stage, change: Change) -> Evaluated<'a>
         Value::String(text) if it.stage == *from => change(&mut it, text)?,
         _ => return Err(Error::no_such_overload()),
     }
-    Ok(it.into_value())
+    Ok(Opaque::from(it).into())
 }
 
 fn set<'a>(args: &[Value<'a>], field: fn(&mut Asked) -> &mut String) -> Evaluated<'a> {
@@ -169,7 +89,7 @@ fn set<'a>(args: &[Value<'a>], field: fn(&mut Asked) -> &mut String) -> Evaluate
     match &args[1] {
         Value::String(text) if it.stage == Stage::Resource => {
             *field(&mut it.asked) = text.to_string();
-            Ok(it.into_value())
+            Ok(Opaque::from(it).into())
         }
         _ => Err(Error::no_such_overload()),
     }
@@ -190,7 +110,7 @@ fn service_account<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
         return Err(Error::other("Invalid service account namespace"));
     }
     it.asked.service_account = Some((namespace.to_string(), name.to_string()));
-    Ok(it.into_value())
+    Ok(Opaque::from(it).into())
 }
 
 fn check<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
@@ -199,7 +119,7 @@ fn check<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
         Value::String(verb) if matches!(it.stage, Stage::Path | Stage::Resource) => {
             let asked = Asked { verb: verb.to_string(), ..it.asked.clone() };
             let stage = Stage::Decision(it.by.decide(&asked));
-            Ok(Authorizing { by: it.by, asked, stage }.into_value())
+            Ok(Opaque::from(Authorizing { by: it.by, asked, stage }).into())
         }
         _ => Err(Error::no_such_overload()),
     }

@@ -2,8 +2,12 @@
 
 use std::cmp::Ordering;
 
-use super::{Evaluated, Row, compare, named};
-use crate::{error::Error, run::fuel, value::Value};
+use super::{Evaluated, Row, operators::add};
+use crate::{
+    error::Error,
+    fuel,
+    value::{Value, compare},
+};
 
 pub(super) const ROWS: &[Row] = &[
     ("list_int_is_sorted_bool", ".isSorted(list(int)) -> bool", is_sorted),
@@ -58,8 +62,7 @@ fn is_sorted<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
 }
 
 fn sum<'a>(args: &[Value<'a>], zero: Value<'a>) -> Evaluated<'a> {
-    let add = named("_+_").and_then(|it| it.overloads.first()).ok_or_else(Error::no_such_overload)?;
-    items(args)?.into_iter().try_fold(zero, |sum, it| (add.run)(&[sum, it]))
+    items(args)?.into_iter().try_fold(zero, |sum, it| add(&[sum, it]))
 }
 
 fn max<'a>(args: &[Value<'a>]) -> Evaluated<'a> {

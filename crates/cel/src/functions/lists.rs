@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::{Evaluated, Row, compare};
+use super::{Evaluated, Row};
 use crate::{
     error::Error,
-    run::fuel,
-    value::{Entries, Key, List, Map, Value},
+    fuel,
+    value::{Entries, Key, List, Map, Value, compare},
 };
 
 pub(super) const ROWS: &[Row] = &[

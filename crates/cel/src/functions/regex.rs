@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use regex::{Regex, RegexBuilder};
 
 use super::{Evaluated, Row};
-use crate::{error::Error, run::fuel, value::Value};
+use crate::{error::Error, fuel, value::Value};
 
 pub(super) const STANDARD_ROWS: &[Row] = &[
     ("matches", "matches(string, string) -> bool", |it| with(it, |it, text, _| Value::Bool(it.is_match(text)))),

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Evaluated, Row, convert::double_text, text_of};
+use super::{Evaluated, Row};
 use crate::{
     error::Error,
-    run::fuel,
-    value::{List, Value},
+    fuel,
+    value::{List, Value, double_text, text_of},
 };
 
 pub(super) const ROWS: &[Row] = &[

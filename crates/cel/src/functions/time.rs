@@ -8,7 +8,8 @@ use jiff::{
 use super::{Evaluated, Row, convert::failed};
 use crate::{
     error::Error,
-    value::{Timestamp, Value},
+    timestamp::{Timestamp, duration, timestamp},
+    value::Value,
 };
 
 pub(super) const ROWS: &[Row] = &[
@@ -47,88 +48,6 @@ pub(super) const ROWS: &[Row] = &[
     ("duration_to_seconds", ".getSeconds(duration) -> int", |it| whole(it, 1_000_000_000)),
     ("duration_to_milliseconds", ".getMilliseconds(duration) -> int", |it| whole(it, 1_000_000)),
 ];
-
-/// # Errors
-/// If it is no duration as Go writes them.
-pub(crate) fn duration(text: &str) -> Result<i64, String> {
-    corten_meta::duration::nanos(text)
-}
-
-/// A time of RFC 3339: `2006-01-02T15:04:05.999Z`.
-///
-/// # Errors
-/// If it is none, or in no year from 1 to 9999.
-pub(crate) fn timestamp(text: &str) -> Result<Timestamp, &'static str> {
-    const NONE: &str = "not a time";
-    let bytes = text.as_bytes();
-    let digits = |range: std::ops::Range<usize>| -> Option<i64> {
-        let part = bytes.get(range)?;
-        part.iter().all(u8::is_ascii_digit).then(|| part.iter().fold(0, |sum, it| sum * 10 + i64::from(it - b'0')))
-    };
-    let sign = |at: usize, it: u8| bytes.get(at) == Some(&it);
-    if !(text.is_ascii() && sign(4, b'-') && sign(7, b'-') && sign(10, b'T') && sign(13, b':') && sign(16, b':')) {
-        return Err(NONE);
-    }
-    let rest = &text[19.min(text.len())..];
-    let (fraction, zone) = match rest.strip_prefix('.') {
-        Some(rest) => rest.split_at(rest.find(|it: char| !it.is_ascii_digit()).unwrap_or(rest.len())),
-        None => ("", rest),
-    };
-    if rest.starts_with('.') && fraction.is_empty() {
-        return Err(NONE);
-    }
-    let nanos: i32 = format!("{:0<9}", &fraction[..fraction.len().min(9)]).parse().map_err(|_| NONE)?;
-    let small = |it: Option<i64>| it.and_then(|it| i8::try_from(it).ok()).ok_or(NONE);
-    let year = digits(0..4).and_then(|it| i16::try_from(it).ok()).ok_or(NONE)?;
-    let (month, day) = (small(digits(5..7))?, small(digits(8..10))?);
-    let (hour, minute, second) = (small(digits(11..13))?, small(digits(14..16))?, small(digits(17..19))?);
-    let civil = DateTime::new(year, month, day, hour, minute, second, nanos).map_err(|_| NONE)?;
-    let seconds = zone_seconds(zone).ok_or(NONE)?;
-    Timestamp::of_civil(civil).and_then(|it| it.moved(i128::from(-seconds) * 1_000_000_000)).ok_or(NONE)
-}
-
-/// `Z`, or `+hh:mm`.
-fn zone_seconds(zone: &str) -> Option<i64> {
-    if zone == "Z" {
-        return Some(0);
-    }
-    let (sign, rest) = match zone.as_bytes().first()? {
-        b'+' => (1, &zone[1..]),
-        b'-' => (-1, &zone[1..]),
-        _ => return None,
-    };
-    let (hours, minutes) = rest.split_once(':')?;
-    let two = |it: &str| (it.len() == 2).then(|| it.parse::<u8>().ok()).flatten().map(i64::from);
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
-    (hours <= 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
-}
-
-/// As Go writes a duration in seconds: `1.5s`.
-pub(super) fn duration_text(nanos: i64) -> String {
-    let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
-    let (seconds, rest) = (nanos / 1_000_000_000, nanos % 1_000_000_000);
-    if rest == 0 {
-        return format!("{sign}{seconds}s");
-    }
-    format!("{sign}{seconds}.{}s", format!("{rest:09}").trim_end_matches('0'))
-}
-
-pub(super) fn timestamp_text(at: Timestamp) -> String {
-    let civil = at.civil(0).unwrap_or(DateTime::MAX);
-    let fraction = match civil.subsec_nanosecond() {
-        0 => String::new(),
-        nanos => format!(".{}", format!("{nanos:09}").trim_end_matches('0')),
-    };
-    format!(
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{fraction}Z",
-        civil.year(),
-        civil.month(),
-        civil.day(),
-        civil.hour(),
-        civil.minute(),
-        civil.second()
-    )
-}
 
 fn to_duration<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
     match &args[0] {

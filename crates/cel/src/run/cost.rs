@@ -184,7 +184,7 @@ const WALK_DEPTH_MAX: u8 = 200;
 
 /// All that is in a value, read once. What is shared is read each time, so the walk may run out of fuel.
 fn walk(value: &Value<'_>, depth: u8) -> u64 {
-    if depth > WALK_DEPTH_MAX || !super::fuel::spend(1) {
+    if depth > WALK_DEPTH_MAX || !crate::fuel::spend(1) {
         return 1;
     }
     let list = |it: &List<'_>| it.iter().fold(0_u64, |sum, it| sum.saturating_add(walk(&it, depth + 1)));

@@ -16,7 +16,7 @@ use crate::{
     budget,
     error::Error,
     functions::{self, Evaluated, insert_into, regex},
-    value::{Entries, Items, Key, List, Map, Text, Value},
+    value::{Entries, Items, Key, List, Map, Text, Value, text_of},
 };
 
 pub(super) fn evaluate<'a>(program: &'a Program, activation: &Activation<'a>, limit: u64) -> (Evaluated<'a>, u64) {
@@ -144,7 +144,7 @@ impl<'a> Run<'_, 'a> {
         found.ok_or_else(|| match (inner, Key::to_find(&key)) {
             (Value::List(_), Some(at)) => Error::other(format!("index out of bounds: {at}")),
             (_, Some(key)) => Error::no_such_key(key),
-            (_, None) => Error::no_such_key(functions::text_of(&key).unwrap_or_default()),
+            (_, None) => Error::no_such_key(text_of(&key).unwrap_or_default()),
         })
     }
 

@@ -2,7 +2,6 @@
 
 mod cost;
 mod eval;
-pub(crate) mod fuel;
 mod plan;
 
 use std::{
@@ -13,10 +12,12 @@ use std::{
 use smallvec::SmallVec;
 
 use crate::{
+    declared::Type,
     env::Env,
     error::Error,
+    fuel,
     syntax::ast::Expr,
-    typing::{Type, checker::Types},
+    typing::checker::Types,
     value::{Map, Value},
 };
 

@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::cost::Rule;
 use crate::{
     budget,
+    declared::Type,
     env::Env,
     functions::{self, Overload, regex},
     syntax::ast::{self, ACCUMULATOR, Expr, Kind, Literal},
-    typing::{Type, checker::Types},
+    typing::checker::Types,
     value::{Entries, Key, Text, Value},
 };
 

@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 
 use crate::{
     Activation, DeclType, Env, Key, PER_CALL_LIMIT, STORED_EXPRESSIONS, Text, Value,
-    functions::{read_type, time},
+    functions::read_type,
+    timestamp::{duration, timestamp},
 };
 
 /// Cases that are not passed, each with its reason; a case that passes must not stand there.
@@ -113,8 +114,8 @@ fn tagged(json: &Json) -> Value<'static> {
                 "s" => text(it).into(),
                 "b" => Value::Bytes(STANDARD.decode(text(it)).expect("base64").into()),
                 "t" => Value::Type(Text::Shared(text(it).into())),
-                "D" => Value::Duration(time::duration(&text(it)).expect("a duration")),
-                "T" => Value::Timestamp(time::timestamp(&text(it)).expect("a time")),
+                "D" => Value::Duration(duration(&text(it)).expect("a duration")),
+                "T" => Value::Timestamp(timestamp(&text(it)).expect("a time")),
                 "m" => it
                     .as_array()
                     .expect("entries")

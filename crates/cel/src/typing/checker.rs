@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{
-    Type,
-    fits::{Mapping, most_general},
-};
+use super::fits::{Mapping, most_general};
 use crate::{
+    declared::Type,
     env::Env,
     error::{Issue, Issues},
     functions::{self, Overload},

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Type;
+use crate::declared::Type;
 
 /// What each type variable has become.
 #[derive(Debug, Default)]

@@ -1,9 +1,11 @@
 //! What can be seen of literals before anything runs: durations, times and patterns that are none, aggregates that mix types.
 
-use super::{Type, checker::Types};
+use super::checker::Types;
 use crate::{
-    functions::{regex, time},
+    declared::Type,
+    functions::regex,
     syntax::ast::{Call, Expr, Id, Kind, Literal},
+    timestamp::{duration, timestamp},
 };
 
 /// `mixes`: may lists and maps that are written out mix types?
@@ -61,8 +63,8 @@ fn of_call(call: &Call, complain: &mut impl FnMut(Id, String)) {
         _ => None,
     };
     let (is_valid, id, name) = match (&*call.function, call.args.len()) {
-        ("duration", 1) => text(0).map(|(it, id)| (time::duration(it).is_ok(), id, "duration")),
-        ("timestamp", 1) => text(0).map(|(it, id)| (time::timestamp(it).is_ok(), id, "timestamp")),
+        ("duration", 1) => text(0).map(|(it, id)| (duration(it).is_ok(), id, "duration")),
+        ("timestamp", 1) => text(0).map(|(it, id)| (timestamp(it).is_ok(), id, "timestamp")),
         ("matches", 1) if call.target.is_some() => text(0).map(|(it, id)| (regex::compiled(it).is_ok(), id, "matches")),
         ("matches", 2) => text(1).map(|(it, id)| (regex::compiled(it).is_ok(), id, "matches")),
         _ => None,

@@ -1,10 +1,9 @@
 //! When two values are the same: values of different types are not, except numbers.
 
-use super::{Items, List, Map, Opaque, Value};
+use super::{Items, List, Map, Opaque, Value, compare};
 use crate::{
     declared::{ListKind, Shape},
-    functions::compare,
-    run::fuel,
+    fuel,
 };
 
 impl PartialEq for Value<'_> {

@@ -5,10 +5,10 @@ use std::cell::Cell;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value as Json};
 
-use super::{Items, List, Map, Opaque, Text, Value};
+use super::{Items, List, Map, Opaque, Text, Value, text_of};
 use crate::{
     declared::{DeclType, Shape},
-    functions::{text_of, time},
+    timestamp::{duration, timestamp},
 };
 
 /// So many values are written: what is shared is written each time it is met.
@@ -113,9 +113,9 @@ fn string<'a>(text: &'a str, declared: Option<&DeclType>) -> Value<'a> {
     let plain = Value::String(Text::Borrowed(text));
     match declared.map(|it| &it.shape) {
         Some(Shape::Bytes) => STANDARD.decode(text).map_or(plain, |it| Value::Bytes(it.into())),
-        Some(Shape::Duration) => time::duration(text).map_or(plain, Value::Duration),
-        Some(Shape::Timestamp) => time::timestamp(text).map_or(plain, Value::Timestamp),
-        Some(Shape::Date) => time::timestamp(&format!("{text}T00:00:00Z")).map_or(plain, Value::Timestamp),
+        Some(Shape::Duration) => duration(text).map_or(plain, Value::Duration),
+        Some(Shape::Timestamp) => timestamp(text).map_or(plain, Value::Timestamp),
+        Some(Shape::Date) => timestamp(&format!("{text}T00:00:00Z")).map_or(plain, Value::Timestamp),
         _ => plain,
     }
 }

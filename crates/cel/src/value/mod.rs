@@ -3,7 +3,8 @@
 mod equal;
 mod json;
 mod key;
-mod timestamp;
+mod order;
+mod text;
 
 use std::{fmt, net::IpAddr, ops::Deref, sync::Arc};
 
@@ -11,11 +12,16 @@ use corten_meta::Quantity;
 use serde_json::Value as Json;
 
 pub use key::Key;
-pub use timestamp::Timestamp;
+pub(crate) use order::compare;
+pub(crate) use text::{double_text, text_of};
 
 use crate::{
     declared::DeclType,
-    functions::{Cidr, Format, Semver, Url, authorizer::Authorizing},
+    opaque::{
+        Authorizing, Cidr, Format, Semver, Url,
+        authorizing::{Asked, Authorizer, Stage},
+    },
+    timestamp::Timestamp,
 };
 
 /// A value. It borrows from the objects it was made of, and from the program.
@@ -148,6 +154,12 @@ impl<'a> From<Opaque<'a>> for Value<'a> {
     }
 }
 
+impl<'a> From<Authorizing<'a>> for Opaque<'a> {
+    fn from(it: Authorizing<'a>) -> Self {
+        Self::Authorizing(Box::new(it))
+    }
+}
+
 impl<'a> From<Entries<'a>> for Value<'a> {
     fn from(it: Entries<'a>) -> Self {
         Self::Map(Map::Made(Arc::new(it)))
@@ -162,6 +174,16 @@ impl<'a> FromIterator<(Key<'a>, Value<'a>)> for Value<'a> {
 
 impl<'a> Value<'a> {
     pub const NONE: Self = Self::Optional(None);
+
+    /// `authorizer`.
+    pub fn authorizer(by: &'a dyn Authorizer) -> Self {
+        Opaque::from(Authorizing { by, asked: Asked::default(), stage: Stage::Authorizer }).into()
+    }
+
+    /// `authorizer.requestResource`: a question about the resource of the request.
+    pub fn resource_authorizer(by: &'a dyn Authorizer, asked: Asked) -> Self {
+        Opaque::from(Authorizing { by, asked, stage: Stage::Resource }).into()
+    }
 
     pub fn some(value: Value<'a>) -> Self {
         Self::Optional(Some(Arc::new(value)))

@@ -15,9 +15,7 @@ impl Default for NamespaceLocks {
 
 impl NamespaceLocks {
     pub async fn acquire(&self, namespace: &str) -> SemaphorePermit<'_> {
-        let hash = namespace
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let hash = corten_meta::stable_hash(namespace.as_bytes());
         let place = usize::try_from(hash % LOCKS as u64).expect("less than the number of locks");
         self.0[place].acquire().await.expect("it is never closed")
     }

@@ -44,9 +44,9 @@ impl Backoff {
     }
 }
 
-/// A seed from a name, the same in every run (FNV-1a).
+/// A seed from a name, the same in every run.
 pub(crate) fn seed_of(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, it| (hash ^ u64::from(it)).wrapping_mul(0x0100_0000_01b3))
+    corten_meta::stable_hash(name.as_bytes())
 }
 
 #[cfg(test)]

@@ -48,9 +48,7 @@ pub(crate) fn are_equal(a: &Value, b: &Value) -> bool {
 /// As upstream: the decimal digits of a 32-bit number, written in the characters names are made of.
 pub(crate) fn hash(template: &Value, collision_count: i64) -> String {
     let text = format!("{}#{collision_count}", canonical(template));
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let hash = corten_meta::stable_hash(text.as_bytes());
     // FNV's low bits change most evenly; folding keeps the high ones from being lost.
     let folded = (hash ^ (hash >> 32)) & u64::from(u32::MAX);
     const DIGITS: &[u8; 10] = b"456789bcdf";

@@ -14,7 +14,7 @@ use std::{
 
 use corten_cacher::watch_cache::prefix_of;
 use corten_kinds::by_path;
-use corten_meta::{Key, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, Resource, Time, stable_hash, stable_hash_from};
 use corten_reconcile::{Controller, Plan, View, Watch, Write};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -74,11 +74,7 @@ fn split(key: &str) -> Option<(&str, &str)> {
 }
 
 fn mark(name: &str, version: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in name.bytes().chain(version.to_le_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
+    stable_hash_from(stable_hash(name.as_bytes()), &version.to_le_bytes())
 }
 
 /// What a controller was shown.

@@ -190,9 +190,7 @@ impl Oracle {
     }
 
     fn mix(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.hash = (self.hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
+        self.hash = corten_meta::stable_hash_from(self.hash, bytes);
     }
 }
 

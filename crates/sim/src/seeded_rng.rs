@@ -15,8 +15,7 @@ impl SeededRng {
 
     /// Dice of one's own, so that one component's throws do not move another's.
     pub(crate) fn of(seed: u64, name: &str) -> Self {
-        let mixed = name.bytes().fold(seed, |hash, it| (hash ^ u64::from(it)).wrapping_mul(0x0100_0000_01b3));
-        Self::new(mixed)
+        Self::new(corten_meta::stable_hash_from(seed, name.as_bytes()))
     }
 
     /// The next number (splitmix64).

@@ -76,10 +76,7 @@ impl<'a> Draw<'a> {
 
     /// A number that differs from draw to draw, and not from one run of the simulator to the next.
     fn chance(&self) -> u128 {
-        let uid = self.cluster.new_uid();
-        let hash = uid
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, it| (hash ^ u64::from(it)).wrapping_mul(0x0100_0000_01b3));
+        let hash = corten_meta::stable_hash(self.cluster.new_uid().as_bytes());
         u128::from(hash ^ (hash >> 29))
     }
 

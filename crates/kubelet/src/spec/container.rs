@@ -92,10 +92,8 @@ fn too_much() -> ConfigError {
 
 /// Changes when the container must be made anew: its image is the one thing of it that may be edited.
 pub(crate) fn hash(container: &Container) -> String {
-    // FNV-1a: the same on every machine and in every version.
     let text = format!("{}\0{}", container.name, container.image.as_deref().unwrap_or_default());
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    format!("{:016x}", corten_meta::stable_hash(text.as_bytes()))
 }
 
 fn annotations(pod: &Pod, container: &Container, attempt: u32) -> std::collections::BTreeMap<String, String> {

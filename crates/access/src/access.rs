@@ -11,7 +11,7 @@ use crate::{
     authorizer::Authorizer,
     credential::{self, Attempted, Credential, Proof},
     identity::{Identity, Peer},
-    impersonation::{Allowed, Wanted},
+    impersonation::{Allowed, ImpersonatedUser},
     question::{Attributes, Decision},
     rights_changed::RightsChanged,
     tokens::{Authenticator, Look},
@@ -69,7 +69,12 @@ impl Access {
     ///
     /// # Errors
     /// 403.
-    pub fn impersonated(&self, wanted: &Wanted, info: &RequestInfo, who: &Identity) -> Result<Allowed, Status> {
+    pub fn impersonated(
+        &self,
+        wanted: &ImpersonatedUser,
+        info: &RequestInfo,
+        who: &Identity,
+    ) -> Result<Allowed, Status> {
         wanted.allowed(&self.authorizer, &self.caches, info, who)
     }
 

@@ -138,7 +138,7 @@ fn holder_of(proven: Proven) -> Identity {
     Identity { user, uid, groups, extra: credential.into() }.authenticated()
 }
 
-/// The bearer token, if one is shown. Another scheme of `Authorization` counts as nothing, as upstream.
+/// The bearer token, if one is shown. Another scheme of `Authorization` counts as nothing (`bearertoken.Authenticator`).
 fn token(headers: &HeaderMap) -> Option<String> {
     let text = |name: HeaderName| headers.get(name).and_then(|it| it.to_str().ok());
     if let Some(value) = text(header::AUTHORIZATION) {

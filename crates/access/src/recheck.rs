@@ -22,7 +22,7 @@ use crate::{
     access::Access,
     credential::Credential,
     identity::{Identity, Peer},
-    impersonation::Wanted,
+    impersonation::ImpersonatedUser,
     question::Attributes,
 };
 
@@ -35,7 +35,7 @@ pub struct Request {
     pub credential: Credential,
     /// Who the credential said it was.
     pub asker: Identity,
-    pub impersonated: Option<Wanted>,
+    pub impersonated: Option<ImpersonatedUser>,
     pub info: RequestInfo,
 }
 
@@ -46,7 +46,7 @@ pub struct Recheck {
     credential: Credential,
     /// Who the credential said it was.
     asker: Identity,
-    impersonated: Option<Wanted>,
+    impersonated: Option<ImpersonatedUser>,
     info: RequestInfo,
     /// A right that is needed beside that of the request's verb.
     also: Option<&'static str>,

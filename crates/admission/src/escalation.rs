@@ -39,7 +39,7 @@ impl Admission for Escalation {
             if request.kind.resource.group != GROUP || !writes {
                 return Ok(());
             }
-            // As upstream: what the garbage collector changes grants nobody anything.
+            // As in `IsOnlyMutatingGCFields`: what the garbage collector changes grants nobody anything.
             if request.old.is_some_and(|old| what_grants(old) == what_grants(object)) {
                 return Ok(());
             }

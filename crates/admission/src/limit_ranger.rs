@@ -36,7 +36,7 @@ impl Admission for LimitRanger {
     }
 }
 
-/// As upstream: a Pod's containers ask for something else only by `resize`, a claim by any update.
+/// As in `SupportsLimit`: a Pod's containers ask for something else only by `resize`, a claim by any update.
 fn is_bounded(request: &Attributes<'_>) -> bool {
     let goes = request.old.is_some_and(|it| !it["metadata"]["deletionTimestamp"].is_null());
     let resource = &request.kind.resource;

@@ -99,7 +99,7 @@ fn read(stored: &Stored) -> Option<Class> {
 fn resolve(classes: &[Class], pod: &mut Value) -> Result<(), String> {
     let spec = &mut pod["spec"];
     let class = match spec["priorityClassName"].as_str() {
-        // As upstream: of several defaults the lowest counts.
+        // As in `getDefaultPriorityClass`: of several defaults the lowest counts.
         None | Some("") => classes.iter().filter(|it| it.global_default).min_by_key(|it| it.value).cloned(),
         Some(name) => match classes.iter().find(|it| it.name == name) {
             Some(class) => Some(class.clone()),

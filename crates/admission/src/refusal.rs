@@ -1,4 +1,4 @@
-//! The 403 of a plugin, naming the object as upstream's admission does.
+//! The 403 of a plugin, naming the object as `admission.NewForbidden` does.
 
 use corten_meta::Status;
 use serde_json::Value;

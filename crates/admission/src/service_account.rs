@@ -26,7 +26,7 @@ struct Account {
 
 const DEFAULT: &str = "default";
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// As upstream: a Pod of a new namespace waits a little for the account that a controller makes there.
+/// As in `getServiceAccount`: a Pod of a new namespace waits a little for the account that a controller makes there.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 impl Admission for ServiceAccount {

@@ -58,13 +58,13 @@ pub(crate) async fn publish_authority(setup: &Setup<'_>) -> Result<(), Status> {
     token_secrets::publish(setup).await
 }
 
-type Wanted = Vec<(&'static Resource, Value)>;
+type ClusterObjects = Vec<(&'static Resource, Value)>;
 
 /// Every object of the cluster's, each with the resource it is one of.
-fn wanted() -> Wanted {
+fn wanted() -> ClusterObjects {
     const NODE_LEASES: &str = "kube-node-lease";
     let namespaces = ["default", "kube-system", "kube-public", NODE_LEASES];
-    let mut objects: Wanted =
+    let mut objects: ClusterObjects =
         namespaces.iter().map(|it| (&NAMESPACES_AT, json!({ "metadata": { "name": it } }))).collect();
     for role in default_roles::roles() {
         objects.push((&CLUSTER_ROLES_AT, role));
@@ -80,7 +80,7 @@ fn wanted() -> Wanted {
 }
 
 /// Every object in a namespace.
-fn wanted_within() -> Wanted {
+fn wanted_within() -> ClusterObjects {
     let roles = default_roles::namespaced_roles().into_iter().map(|it| (&ROLES_AT, it));
     roles.chain(default_roles::namespaced_bindings().into_iter().map(|it| (&ROLE_BINDINGS_AT, it))).collect()
 }

@@ -40,7 +40,7 @@ pub(crate) async fn answer(ctx: &mut Context, subresource: Subresource) -> Resul
 async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Result<Response, Status> {
     let query = options::log(&ctx.info)?;
     let container = target.container(ctx.info.query.get("container"))?;
-    // As upstream: a Pod that is on no node has an empty log.
+    // As in `LogLocation`: a Pod that is on no node has an empty log.
     let Some(mut node) = target.node(ctx)? else { return Ok(answer::text(StatusCode::OK, "")) };
     node.is_verified = !ctx.info.query.is_set("insecureSkipTLSVerifyBackend");
     let path = format!("/containerLogs/{}/{}/{container}{query}", target.namespace, target.name);
@@ -75,7 +75,7 @@ async fn tunnel(
     let node = target.node(ctx)?;
     let node = node.ok_or_else(|| Status::bad_request(format!("pod {} does not have a host assigned", target.name)))?;
     if upgrade.hears_of_failures() {
-        // As upstream: first the client, then the kubelet, whose refusal the client hears as the command's end.
+        // As `UpgradeAwareHandler` does: first the client, then the kubelet, whose refusal the client hears as the command's end.
         let (kubelet_client, headers) = (kubelet.clone(), upgrade.headers().clone());
         let (response, accepted) = upgrade.accept_at_once();
         let dialing = async move { switched(&kubelet_client, &node, &path, &headers).await };
@@ -89,7 +89,7 @@ async fn tunnel(
             ctx.state.tunnels().keep(ctx.state.stopping(), recheck, accepted, io);
             Ok(response.map(|()| whole("")))
         }
-        // As upstream: the kubelet's own words, for the client that would have talked to it.
+        // The kubelet's own words, for the client that would have talked to it.
         Dialed::Answered(response) => Ok(response.map(|body| body.map_err(Into::into).boxed_unsync())),
     }
 }
@@ -105,7 +105,7 @@ async fn switched(
         Ok(Dialed::Switched(_, io)) => Ok(io),
         Ok(Dialed::Answered(response)) => {
             let text = words(response).await.map_err(Status::internal)?;
-            // As upstream: a Status is told as it is.
+            // A Status is told as it is.
             Err(status_in(&text).unwrap_or_else(|| Status::internal(format!("unable to upgrade connection: {text}"))))
         }
         Err(error) => Err(Status::internal(format!(
@@ -115,7 +115,7 @@ async fn switched(
     }
 }
 
-/// A WebSocket begins with a GET, but what it does is no reading: as upstream, `create` is asked for too.
+/// A WebSocket begins with a GET, but what it does is no reading: `create` is asked for too (`ensureAuthorizedForVerb`).
 fn may_create(ctx: &Context) -> Result<(), Status> {
     if ctx.info.verb == "create" {
         return Ok(());

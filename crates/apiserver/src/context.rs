@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::Wanted};
+use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser};
 use corten_admission::{Noted, Notes, ServiceReservations};
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
@@ -45,7 +45,7 @@ pub struct Context {
     /// By which right they do, where it is one that is limited; else empty.
     pub(crate) impersonation_constraint: &'static str,
     /// Whom they act as, as they asked for it.
-    pub(crate) impersonated: Option<Wanted>,
+    pub(crate) impersonated: Option<ImpersonatedUser>,
     /// What is served, as it was when the request came: it keeps its rows to its end.
     pub(crate) served: Arc<Documents>,
     pub info: RequestInfo,

@@ -58,7 +58,7 @@ fn lines(state: State, place: Option<Held>) -> impl Stream<Item = Result<Frame<B
     stream! {
         let _place = place;
         let end = Instant::now() + LIFETIME;
-        let (mut stopping, mut told) = (state.stopping(), Told::default());
+        let (mut stopping, mut told) = (state.stopping(), Reported::default());
         loop {
             let line = told.line(state.caches());
             yield Ok(Frame::data(line));
@@ -74,13 +74,13 @@ fn lines(state: State, place: Option<Held>) -> impl Stream<Item = Result<Frame<B
 }
 
 #[derive(Default)]
-struct Told {
+struct Reported {
     revision: Revision,
     /// By the resource's prefix in the store.
     changed: BTreeMap<String, Revision>,
 }
 
-impl Told {
+impl Reported {
     fn line(&mut self, caches: &Caches) -> Bytes {
         // Read before the caches: they then hold all of it, and perhaps more.
         self.revision = caches.applied();

@@ -154,7 +154,7 @@ async fn accept(
     Ok((stream, address, place))
 }
 
-/// For clients that did not choose HTTP/2 in the handshake. As upstream, they get HTTP/1.1.
+/// For clients that did not choose HTTP/2 in the handshake. They get HTTP/1.1, as of Go's server.
 fn http1() -> Builder<TokioExecutor> {
     let mut http = Builder::new(TokioExecutor::new()).http1_only();
     http.http1()

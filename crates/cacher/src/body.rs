@@ -12,7 +12,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 pub type Response = http::Response<Body>;
 
-/// The largest request body, as upstream's limit for resource requests.
+/// The largest request body, kube-apiserver's `MaxRequestBodyBytes`.
 pub const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// A body that is all there.

@@ -1,6 +1,7 @@
 //! What the author of a request is told beside its answer, as `Warning` headers.
 //!
-//! As upstream: each once, and whole while all of them together are short; else the start of each, until there is no more room.
+//! As in `WithWarningRecorder`: each once, and whole while all of them together are short; else the start of each, until
+//! there is no more room.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! How much an expression may cost, as upstream bounds it (apiserver/pkg/apis/cel; apiextensions' schema validation).
+//! How much an expression may cost, as kube-apiserver bounds it (apiserver/pkg/apis/cel; apiextensions' schema validation).
 
 /// One evaluation of one expression.
 pub const PER_CALL_LIMIT: u64 = 1_000_000;

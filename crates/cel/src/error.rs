@@ -76,7 +76,7 @@ pub struct Error {
     pub message: String,
 }
 
-/// As upstream says that the budget of one call is spent.
+/// As kube-apiserver says that the budget of one call is spent.
 pub(crate) const COST_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
 
 impl Error {

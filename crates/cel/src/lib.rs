@@ -33,7 +33,7 @@ pub use escape::{escape, unescape};
 pub use estimate::Range;
 pub use functions::{Function, Overload, is_uri, named as function, pattern, table as functions};
 pub use mutation::to_json as mutation_json;
-pub use opaque::authorizing::{Asked, Authorizer, Authorizing, Decision};
+pub use opaque::authorizing::{Attributes, Authorizer, Authorizing, Decision};
 pub use run::{Activation, Outcome, Program};
 pub use syntax::{DEPTH_MAX, NESTED_MAX, NODES_MAX, SOURCE_CHARS_MAX};
 pub use timestamp::Timestamp;

@@ -110,13 +110,13 @@ pub struct Informer<T = Bytes> {
     n_lists: u64,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
-    ready: VecDeque<(Place, InformerEvent<T>)>,
+    ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
     backoff: Backoff,
 }
 
 /// Where an event stands that is to be delivered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StreamPosition {
     /// A list comes in the order of names, so an item's version says nothing of the other items.
     AmidList,
     EndOfList,
@@ -211,7 +211,7 @@ impl<T> Informer<T> {
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
     /// list begun after this call has been delivered. A list that is under way is not given up for it.
     pub fn relist(&mut self) -> u64 {
-        let undelivered = self.ready.iter().filter(|it| it.0 == Place::EndOfList).count();
+        let undelivered = self.ready.iter().filter(|it| it.0 == StreamPosition::EndOfList).count();
         let so_far = self.n_lists + u64::from(undelivered > 0);
         match &self.state {
             State::Listing(_) => {
@@ -244,17 +244,17 @@ impl<T> Informer<T> {
         }
     }
 
-    fn deliver(&mut self, place: Place, event: &InformerEvent<T>) {
+    fn deliver(&mut self, place: StreamPosition, event: &InformerEvent<T>) {
         let version = match event {
             InformerEvent::Applied(_, identity) => &identity.version,
             InformerEvent::Deleted(meta) => &meta.resource_version,
             InformerEvent::Synced(version) => version,
         };
-        self.is_amid_list = place == Place::AmidList;
+        self.is_amid_list = place == StreamPosition::AmidList;
         if !self.is_amid_list {
             version.clone_into(&mut self.version);
         }
-        self.n_lists += u64::from(place == Place::EndOfList);
+        self.n_lists += u64::from(place == StreamPosition::EndOfList);
     }
 
     /// Waits until the present state has something to say; gives the state after it, where that is another.
@@ -297,7 +297,7 @@ impl<T> Informer<T> {
             Err(error) => return self.failed("list", &error, Then::List),
         };
         for item in page.items {
-            if let Some(key) = self.apply(item, Place::AmidList) {
+            if let Some(key) = self.apply(item, StreamPosition::AmidList) {
                 seen.insert(key);
             }
         }
@@ -310,7 +310,7 @@ impl<T> Informer<T> {
             self.forget(&key);
         }
         self.from = page.resource_version;
-        self.ready.push_back((Place::EndOfList, InformerEvent::Synced(self.from.clone())));
+        self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced(self.from.clone())));
         if std::mem::take(&mut self.lists_again) {
             return State::Listing(Listing::begin(&self.client, &self.params));
         }
@@ -332,13 +332,13 @@ impl<T> Informer<T> {
     fn watched(&mut self, event: Option<Result<WatchEvent, Error>>) -> Option<State> {
         match event {
             Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
-                self.apply(object, Place::Watch);
+                self.apply(object, StreamPosition::Watch);
             }
             Some(Ok(WatchEvent::Deleted(object))) => self.deleted(&object),
             Some(Ok(WatchEvent::Bookmark(object))) => {
                 if let Ok(bookmark) = crate::decode::<OnlyMeta>(&object) {
                     self.advance(&bookmark.metadata.resource_version);
-                    self.ready.push_back((Place::Watch, InformerEvent::Synced(self.from.clone())));
+                    self.ready.push_back((StreamPosition::Watch, InformerEvent::Synced(self.from.clone())));
                 }
             }
             Some(Ok(WatchEvent::Error(status))) => {
@@ -386,7 +386,7 @@ impl<T> Informer<T> {
     // ---- the contents ----
 
     /// Takes a state of an object in if it is news; gives its key either way.
-    fn apply(&mut self, object: Bytes, place: Place) -> Option<Key> {
+    fn apply(&mut self, object: Bytes, place: StreamPosition) -> Option<Key> {
         let (identity, value) = match (self.decode)(object) {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -401,8 +401,8 @@ impl<T> Informer<T> {
             Entry::Occupied(mut known) => {
                 // A list is the truth even where its versions are older: the store may have been restored from a backup.
                 let is_news = match place {
-                    Place::Watch => is_newer(&new.version, &known.get().version),
-                    Place::AmidList | Place::EndOfList => new.version != known.get().version,
+                    StreamPosition::Watch => is_newer(&new.version, &known.get().version),
+                    StreamPosition::AmidList | StreamPosition::EndOfList => new.version != known.get().version,
                 };
                 if !is_news {
                     return Some(key);
@@ -413,7 +413,7 @@ impl<T> Informer<T> {
                 }
             }
         }
-        if place == Place::Watch {
+        if place == StreamPosition::Watch {
             self.advance(&identity.version);
         }
         self.ready.push_back((place, InformerEvent::Applied(value, identity)));
@@ -434,7 +434,7 @@ impl<T> Informer<T> {
         // A deletion that is older than what is known came twice, or is not about this object.
         if self.known.get(&key).is_some_and(|it| is_newer(&meta.resource_version, &it.version)) {
             self.known.remove(&key);
-            self.ready.push_back((Place::Watch, InformerEvent::Deleted(meta)));
+            self.ready.push_back((StreamPosition::Watch, InformerEvent::Deleted(meta)));
         }
     }
 
@@ -451,7 +451,7 @@ impl<T> Informer<T> {
     }
 }
 
-fn ended<T>(key: &Key, known: Known) -> (Place, InformerEvent<T>) {
+fn ended<T>(key: &Key, known: Known) -> (StreamPosition, InformerEvent<T>) {
     let meta = ObjectMeta {
         name: key.name.clone(),
         namespace: key.namespace.clone(),
@@ -459,7 +459,7 @@ fn ended<T>(key: &Key, known: Known) -> (Place, InformerEvent<T>) {
         resource_version: known.version,
         ..ObjectMeta::default()
     };
-    (Place::AmidList, InformerEvent::Deleted(meta))
+    (StreamPosition::AmidList, InformerEvent::Deleted(meta))
 }
 
 impl<T> Stream for Informer<T>

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    seen::{Pod, ReachableService, seen},
+    projections::{Pod, ReachableService, projection},
     status::exact_patch,
 };
 use names::NamedNode;
@@ -30,7 +30,7 @@ struct SigningRequest {
     #[serde(default)]
     status: Status,
 }
-seen!(SigningRequest, resources::CERTIFICATE_SIGNING_REQUESTS);
+projection!(SigningRequest, resources::CERTIFICATE_SIGNING_REQUESTS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,7 +8,7 @@ use corten_reconcile::{Controller, Plan, Projection, Verb, View, Wake, Watch, Wr
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{seen::seen, status::exact_patch};
+use crate::{projections::projection, status::exact_patch};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -19,7 +19,7 @@ struct ClusterRole {
     #[serde(default)]
     aggregation_rule: Option<AggregationRule>,
 }
-seen!(ClusterRole, resources::CLUSTER_ROLES);
+projection!(ClusterRole, resources::CLUSTER_ROLES);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

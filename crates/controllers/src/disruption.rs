@@ -10,7 +10,7 @@ use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, W
 
 use serde_json::{Value, json};
 
-use crate::seen::{
+use crate::projections::{
     Deployment, DisruptionBudget, DisruptionCondition, DisruptionStatus, Pod, ReplicaSet, ReplicationController,
     StatefulSet, reference,
 };

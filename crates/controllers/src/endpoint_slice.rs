@@ -10,7 +10,7 @@ use corten_meta::{Key, ObjectMeta, ObjectReference, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, View, Wait, Wake, Watch, Write};
 use serde_json::json;
 
-use crate::seen::{
+use crate::projections::{
     Endpoint, EndpointConditions, EndpointPort, EndpointSlice, NamedPorts, Node, Pod, Service, ServicePort, reference,
 };
 use layout::{Desired, Owner, slices_of};

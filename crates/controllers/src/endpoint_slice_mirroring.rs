@@ -11,7 +11,7 @@ use crate::{
         layout::{self, Desired, Owner, slices_of},
         service_of,
     },
-    seen::{
+    projections::{
         Endpoint, EndpointAddress, EndpointConditions, EndpointPort, EndpointSlice, EndpointSubset, Endpoints, Service,
         reference,
     },

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     endpoint_slice::{backends, changed_at, is_named_in, layout, port_number, services_for, target, too_many},
-    seen::{
+    projections::{
         EndpointAddress, EndpointPort, EndpointSubset, Endpoints, NamedPorts, Pod, Service, ServicePort, reference,
     },
     status::exact_patch,
@@ -67,7 +67,7 @@ impl Controller for EndpointsOfServices {
             plan.waits.push(wait);
             return plan;
         }
-        let wanted = Wanted::of(view, service, held);
+        let wanted = DesiredEndpoints::of(view, service, held);
         plan.effects.extend(match held {
             None if service.metadata.is_deleting() => None,
             None => Some(wanted.create(service)),
@@ -87,13 +87,13 @@ fn managed(_view: &View, endpoints: &ObjectMeta) -> Vec<Key> {
     if is_ours { vec![endpoints.key()] } else { Vec::new() }
 }
 
-struct Wanted {
+struct DesiredEndpoints {
     subsets: Vec<EndpointSubset>,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
 }
 
-impl Wanted {
+impl DesiredEndpoints {
     fn of(view: &View, service: &Service, held: Option<&Endpoints>) -> Self {
         let pods: Vec<&Pod> = backends(view, service).collect();
         let (subsets, is_cut) = subsets(service, &pods).cut();

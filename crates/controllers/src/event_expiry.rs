@@ -1,6 +1,6 @@
 //! Deletes Events that nothing has repeated for an hour: they are news, and what a store keeps of them must end.
 //!
-//! As upstream, where the API server gives each write of an Event a lease of this length (`--event-ttl`).
+//! kube-apiserver gives each write of an Event a lease of this length (`--event-ttl`).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use corten_api::resources;
 use corten_meta::{Key, MicroTime, ObjectMeta, Resource, Time};
 use corten_reconcile::{Controller, Effect, Plan, Propagation, Verb, View, Wake, Watch, Write};
 
-use crate::seen::Event;
+use crate::projections::Event;
 
 const LIFETIME: Duration = Duration::from_secs(3600);
 

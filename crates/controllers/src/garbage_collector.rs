@@ -28,7 +28,7 @@ use crate::{
     EFFECTS_MAX,
     everything::{delete_of, with_cluster_scoped, with_namespaced},
     go_on_after_failed,
-    seen::{any, defined},
+    projections::{any, defined},
     status::exact_patch,
 };
 

@@ -11,9 +11,9 @@ use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, V
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::seen::{EndpointSlice, Front, Ingress, ReachableService, reference, seen};
+use crate::projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference};
 
-/// As upstream: a node with this label gets no balancer's packets.
+/// `LabelNodeExcludeBalancers`: a node with this label gets no balancer's packets.
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ struct Node {
     #[serde(default)]
     status: NodeStatus,
 }
-seen!(Node, resources::NODES);
+projection!(Node, resources::NODES);
 
 #[derive(Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -183,7 +183,7 @@ impl fmt::Display for Holder {
 }
 
 /// A port that another has, and who that is.
-fn taken(view: &View, service: &ReachableService) -> Option<(Front, Holder)> {
+fn taken(view: &View, service: &ReachableService) -> Option<(Frontend, Holder)> {
     let own = &service.spec.ports;
     let cluster = ClusterPorts::of(view);
     if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it)?)))) {
@@ -191,7 +191,7 @@ fn taken(view: &View, service: &ReachableService) -> Option<(Front, Holder)> {
     }
     let rivals = view.list::<ReachableService>().filter(|it| it.is_ours() && it.rank() < service.rank());
     let (port, rival) = rivals.into_iter().find_map(|rival| {
-        let theirs: BTreeSet<&Front> = rival.spec.ports.iter().collect();
+        let theirs: BTreeSet<&Frontend> = rival.spec.ports.iter().collect();
         let port = own.iter().find(|it| theirs.contains(it))?;
         Some((port.clone(), rival.metadata.key()))
     })?;
@@ -225,7 +225,7 @@ impl<'a> ClusterPorts<'a> {
         Self { kubelets: kubelets.collect(), api_server: api_server.collect(), name_server: name_server.collect() }
     }
 
-    fn holder(&self, port: &Front) -> Option<&'static str> {
+    fn holder(&self, port: &Frontend) -> Option<&'static str> {
         let is_tcp = port.protocol == "TCP";
         if is_tcp && self.kubelets.contains(&port.port) {
             Some("the kubelet")

@@ -4,7 +4,7 @@ use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::View;
 
-/// As upstream: no vowels and nothing that looks like another character, so that names do not spell words.
+/// As in `utilrand`: no vowels and nothing that looks like another character, so that names do not spell words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LEN: usize = 5;
 /// As the API server's name generator: what is longer than a label's 63 characters is cut.

@@ -18,7 +18,7 @@ use crate::{
     EFFECTS_MAX,
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
-    seen::{Definition, Namespace, any, defined},
+    projections::{Definition, Namespace, any, defined},
     status::status_patch,
 };
 

@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
-    seen::{Lease, Node, Pod, reference},
+    projections::{Lease, Node, Pod, reference},
     status::exact_patch,
 };
 use health::Health;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    seen::{ControllerRevision, Pod, reference},
+    projections::{ControllerRevision, Pod, reference},
     status::{exact_patch, status_patch},
 };
 

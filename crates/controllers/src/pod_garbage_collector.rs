@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
-    seen::{Node, Pod},
+    projections::{Node, Pod},
     taint_eviction::disrupted,
 };
 

@@ -5,7 +5,7 @@ use corten_meta::ObjectMeta;
 use corten_reconcile::{Effect, Projection, Propagation};
 use serde_json::{Value, json};
 
-use crate::{ownership::controller_reference, seen::Pod};
+use crate::{ownership::controller_reference, projections::Pod};
 
 /// The label that tells the pods of one ReplicaSet from those of its siblings. It is not part of a template's content.
 pub(crate) const HASH_LABEL: &str = "pod-template-hash";
@@ -45,7 +45,7 @@ pub(crate) fn are_equal(a: &Value, b: &Value) -> bool {
 
 /// The name of a template, which depends on nothing but its content and the number of past collisions.
 ///
-/// As upstream: the decimal digits of a 32-bit number, written in the characters names are made of.
+/// As in `ComputeHash`: the decimal digits of a 32-bit number, written in the characters names are made of.
 pub(crate) fn hash(template: &Value, collision_count: i64) -> String {
     let text = format!("{}#{collision_count}", canonical(template));
     let hash = corten_meta::stable_hash(text.as_bytes());

@@ -30,11 +30,11 @@ pub(crate) use disruption_budget::*;
 pub(crate) use job::*;
 pub(crate) use node::*;
 pub(crate) use pod::{ContainerStatus, NamedPorts, Pod, Toleration};
-pub(crate) use reachable::{Front, Ingress, ReachableService};
+pub(crate) use reachable::{Frontend, Ingress, ReachableService};
 pub(crate) use service::*;
 pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};
 
-macro_rules! seen {
+macro_rules! projection {
     ($type:ident, $resource:expr) => {
         impl Named for $type {
             fn meta(&self) -> &ObjectMeta {
@@ -46,7 +46,7 @@ macro_rules! seen {
         }
     };
 }
-pub(crate) use seen;
+pub(crate) use projection;
 
 /// Any object, as far as its identity, owners and end go. Labels and annotations, most of most objects' metadata, are
 /// left out: some controllers hold every object of the cluster this way.
@@ -171,7 +171,7 @@ pub(crate) struct Deployment {
     #[serde(default)]
     pub(crate) status: DeploymentStatus,
 }
-seen!(Deployment, resources::DEPLOYMENTS);
+projection!(Deployment, resources::DEPLOYMENTS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -241,7 +241,7 @@ pub(crate) struct ReplicaSet {
     #[serde(default)]
     pub(crate) status: ReplicaSetStatus,
 }
-seen!(ReplicaSet, resources::REPLICA_SETS);
+projection!(ReplicaSet, resources::REPLICA_SETS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -281,7 +281,7 @@ pub(crate) struct ReplicationController {
     #[serde(default)]
     pub(crate) status: ReplicaSetStatus,
 }
-seen!(ReplicationController, resources::REPLICATION_CONTROLLERS);
+projection!(ReplicationController, resources::REPLICATION_CONTROLLERS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -345,7 +345,7 @@ pub(crate) struct Namespace {
     #[serde(default)]
     pub(crate) status: NamespaceStatus,
 }
-seen!(Namespace, resources::NAMESPACES);
+projection!(Namespace, resources::NAMESPACES);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -366,7 +366,7 @@ pub(crate) struct NamespaceStatus {
 pub(crate) struct ServiceAccount {
     pub(crate) metadata: ObjectMeta,
 }
-seen!(ServiceAccount, resources::SERVICE_ACCOUNTS);
+projection!(ServiceAccount, resources::SERVICE_ACCOUNTS);
 
 /// What an event about an object points at.
 pub(crate) fn reference<T: Projection>(object: &T) -> ObjectReference {
@@ -399,7 +399,7 @@ pub(crate) struct Event {
     #[serde(default)]
     pub(crate) series: Option<EventSeries>,
 }
-seen!(Event, resources::EVENTS);
+projection!(Event, resources::EVENTS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

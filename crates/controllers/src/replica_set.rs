@@ -18,13 +18,13 @@ use crate::{
     EFFECTS_MAX, names,
     ownership::claim,
     pod_template::{delete_pod, pod_of},
-    seen::{Condition, Pod, ReplicaSet, ReplicaSetStatus, ReplicationController, reference},
+    projections::{Condition, Pod, ReplicaSet, ReplicaSetStatus, ReplicationController, reference},
     status::status_patch,
 };
 
 /// What the two kinds have in common.
 trait Replicated: Projection {
-    /// As upstream: the older kind does not tell of pods that are on their way out.
+    /// As in ReplicationController's adapter: the older kind does not tell of pods that are on their way out.
     const COUNTS_TERMINATING: bool;
     fn replicas(&self) -> i64;
     fn selector(&self) -> &Selector;
@@ -245,7 +245,7 @@ fn conditions(view: &View, key: &Key, status: &ReplicaSetStatus, now: Time) -> V
         conditions.retain(|it| it.r#type != TYPE);
         return conditions;
     };
-    // As upstream: the first failure's words stay until there is none.
+    // As in `calculateStatus`: the first failure's words stay until there is none.
     if !conditions.iter().any(|it| it.r#type == TYPE) {
         conditions.push(Condition {
             r#type: TYPE.into(),

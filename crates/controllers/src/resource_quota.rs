@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     everything::with_namespaced,
-    seen::{Bare, Definition, defined, seen},
+    projections::{Bare, Definition, defined, seen},
 };
 use counted::Counted;
 

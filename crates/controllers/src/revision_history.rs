@@ -1,6 +1,6 @@
 //! ControllerRevisions: the versions of a pod template that a StatefulSet or DaemonSet has had, for rollouts and rollbacks.
 //!
-//! What a revision holds is a strategic merge patch of its owner, as upstream: `kubectl rollout undo` applies it.
+//! What a revision holds is a strategic merge patch of its owner (`getPatch`): `kubectl rollout undo` applies it.
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     ownership::controller_reference,
     pod_template::{are_equal, hash},
-    seen::ControllerRevision,
+    projections::ControllerRevision,
     status::exact_patch,
 };
 
@@ -64,7 +64,7 @@ pub(crate) fn newest<'a, O: Projection>(
     (Newest::Made { name, hash }, Some(Effect::Create { resource: resources::CONTROLLER_REVISIONS, object }))
 }
 
-/// As upstream: a longer name is cut, so that the hash fits.
+/// As in `ControllerRevisionName`: a longer name is cut, so that the hash fits.
 fn name(owner: &str, hash: &str) -> String {
     const OWNER_LEN_MAX: usize = 223;
     format!("{}-{hash}", &owner[..owner.len().min(OWNER_LEN_MAX)])

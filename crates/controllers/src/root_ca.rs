@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     endpoint_slice::layout::changes,
-    seen::{Namespace, seen},
+    projections::{Namespace, projection},
     status::exact_patch,
 };
 
@@ -30,7 +30,7 @@ struct RootCa {
     #[serde(default)]
     data: BTreeMap<String, String>,
 }
-seen!(RootCa, resources::CONFIG_MAPS);
+projection!(RootCa, resources::CONFIG_MAPS);
 
 pub struct RootCaPublisher;
 

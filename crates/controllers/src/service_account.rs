@@ -5,7 +5,7 @@ use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::json;
 
-use crate::seen::{Namespace, ServiceAccount};
+use crate::projections::{Namespace, ServiceAccount};
 
 const NAME: &str = "default";
 

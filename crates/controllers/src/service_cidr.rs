@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    seen::{Bare, seen},
+    projections::{Bare, projection},
     status::exact_patch,
 };
 
@@ -28,7 +28,7 @@ struct ServiceCidr {
     #[serde(default)]
     status: Status,
 }
-seen!(ServiceCidr, resources::SERVICE_CIDRS);
+projection!(ServiceCidr, resources::SERVICE_CIDRS);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// A patch of the `status` members that differ; nothing where none does. The uid keeps it from a namesake.
 ///
-/// The first status says everything, zeros too: as upstream, where some counts are never absent.
+/// The first status says everything, zeros too: some counts have no `omitempty` in Kubernetes.
 pub(crate) fn status_patch<T: Serialize + Default + PartialEq>(
     resource: Resource,
     meta: &ObjectMeta,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     EFFECTS_MAX,
-    seen::{Node, Pod, Taint, reference},
+    projections::{Node, Pod, Taint, reference},
     status::exact_patch,
 };
 
@@ -93,7 +93,7 @@ fn leaves_at(pod: &Pod, taints: &[&Taint], since: Option<Time>, now: Time) -> Op
     let tainted = taints.iter().map(|it| it.time_added.unwrap_or(now)).max().unwrap_or(now);
     // What came to the node when it was tainted already tolerates that from then on.
     let came = pod.condition("PodScheduled").and_then(|it| it.last_transition_time);
-    // As upstream: nobody is sent away for the time in which nobody was there to take the taint back.
+    // As in `processPodOnNode`: nobody is sent away for the time in which nobody was there to take the taint back.
     let begun = [Some(tainted), came, since].into_iter().flatten().max()?;
     Some(begun.after(seconds))
 }

@@ -7,7 +7,7 @@ use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use corten_reconcile::{Answer, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 
-use crate::seen::{Bare, seen};
+use crate::projections::{Bare, projection};
 
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
@@ -20,7 +20,7 @@ struct TokenSecret {
     #[serde(default)]
     data: Open,
 }
-seen!(TokenSecret, resources::SECRETS);
+projection!(TokenSecret, resources::SECRETS);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

@@ -6,7 +6,7 @@ use corten_api::resources;
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
 
-use crate::seen::Job;
+use crate::projections::Job;
 
 pub struct TtlAfterFinished;
 

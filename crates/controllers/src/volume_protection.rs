@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    seen::{Pod, seen},
+    projections::{Pod, projection},
     status::exact_patch,
 };
 
@@ -26,7 +26,7 @@ struct Claim {
     #[serde(default)]
     status: Phase,
 }
-seen!(Claim, resources::PERSISTENT_VOLUME_CLAIMS);
+projection!(Claim, resources::PERSISTENT_VOLUME_CLAIMS);
 
 #[derive(Deserialize)]
 struct Volume {
@@ -34,7 +34,7 @@ struct Volume {
     #[serde(default)]
     status: Phase,
 }
-seen!(Volume, resources::PERSISTENT_VOLUMES);
+projection!(Volume, resources::PERSISTENT_VOLUMES);
 
 fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.finalizers.iter().any(|it| it == finalizer)

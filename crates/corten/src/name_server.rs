@@ -3,7 +3,7 @@
 use std::{net::IpAddr, ops::RangeInclusive};
 
 use anyhow::{Context, Result};
-use corten_dns::{Keeper, Name, Place};
+use corten_dns::{Keeper, Name, ServerLocation};
 use corten_host::{DnsOptions, DnsServer, servers_of_machine};
 use corten_runner::{Loops, whole};
 use tokio::task::JoinSet;
@@ -48,7 +48,7 @@ pub(crate) async fn start(
     let server = DnsServer::bind(options, keeper().zone()).await;
     let server =
         server.with_context(|| format!("listening on {address}, ports {PORTS:?}, for names of the cluster"))?;
-    let place = Place { cluster_ip, node_name: node_name.to_owned(), node_ip: address, port: server.port() };
+    let place = ServerLocation { cluster_ip, node_name: node_name.to_owned(), node_ip: address, port: server.port() };
     tracing::info!(%address, port = server.port(), "names of the cluster are answered");
     let slot = server.zone();
     let client = in_process::client(&control_plane.server, in_process::controller("dns"));

@@ -13,11 +13,11 @@ use corten_host::{
     Containerd, KubeletServer, Manifests, NodeHands, Options, Serving, ServingKey, begun_terminations, gather,
     stopped_with_machine,
 };
-use corten_kubelet::{Config, Event, Exposure, HostEffect, Kubelet, NodeEffect};
+use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem};
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::PodNetwork;
 use corten_pki::Authority;
-use corten_runner::{ExposureHands, Hands, NodeInquiries, whole};
+use corten_runner::{Hands, NodeInquiries, NodeProblemHands, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::node_options::NodeOptions;
@@ -75,12 +75,12 @@ impl Hands for HostHands {
     }
 }
 
-struct HostExposures(NodeHands, PodNetwork);
+struct HostProblems(NodeHands, PodNetwork);
 
-impl ExposureHands for HostExposures {
-    fn exposures(&self) -> BoxFuture<'_, Vec<Exposure>> {
+impl NodeProblemHands for HostProblems {
+    fn node_problems(&self) -> BoxFuture<'_, Vec<NodeProblem>> {
         Box::pin(async {
-            let mut found = self.0.exposures().await;
+            let mut found = self.0.node_problems().await;
             found.extend(self.1.drops());
             found.extend(self.1.way_out());
             found
@@ -123,10 +123,10 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
     let network = containerd.pod_network();
-    let (exposed, name) = (HostExposures(hands.clone(), network.clone()), settings.node_name.clone());
+    let (exposed, name) = (HostProblems(hands.clone(), network.clone()), settings.node_name.clone());
     let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
     let stopping = control_plane.stopping();
-    tasks.spawn(corten_runner::run_node_exposures(exposed, name, clock_of_node, journal_of_node, stopping));
+    tasks.spawn(corten_runner::run_node_problems(exposed, name, clock_of_node, journal_of_node, stopping));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
     tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));

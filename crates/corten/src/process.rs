@@ -49,12 +49,13 @@ fn runtime(name: &str) -> tokio::runtime::Builder {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ShutdownSignal {
     End,
     Drain,
 }
 
-/// SIGTERM and SIGINT, and SIGUSR1, which asks to end the Pods first; listened for from the moment this is made: a signal during the start counts, too.
+/// SIGTERM and SIGINT, and SIGUSR1, which asks to end the Pods first; listened for from the moment this is made: a signal
+/// during the start counts, too.
 pub(crate) struct Signals {
     term: Signal,
     int: Signal,
@@ -71,12 +72,12 @@ impl Signals {
     }
 
     /// Waits for either, or for the wish that Pods be ended first.
-    pub(crate) async fn told(&mut self) -> Told {
+    pub(crate) async fn told(&mut self) -> ShutdownSignal {
         tokio::select! {
             biased;
-            _ = self.term.recv() => Told::End,
-            _ = self.int.recv() => Told::End,
-            _ = self.drain.recv() => Told::Drain,
+            _ = self.term.recv() => ShutdownSignal::End,
+            _ = self.int.recv() => ShutdownSignal::End,
+            _ = self.drain.recv() => ShutdownSignal::Drain,
         }
     }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Name;
 
-/// A label that stands for the address, as upstream's server makes it.
+/// A label that stands for the address, as CoreDNS makes it (`endpointHostname`).
 pub(crate) fn dashed(address: IpAddr) -> String {
     address.to_string().replace(['.', ':'], "-")
 }

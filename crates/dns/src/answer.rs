@@ -117,7 +117,7 @@ fn outside(query: &Query<'_>, zone: &Zone, limit: usize, out: &mut Vec<u8>) -> O
     let mut writer = Writer::new(query, limit, out);
     writer.set(AA);
     if question.qtype == PTR {
-        // As upstream: an address of a Service is called after it, whoever else has it.
+        // As in CoreDNS: an address of a Service is called after it, whoever else has it.
         let is_service = |it: &&str| it.split('.').count() == 3;
         let service = zone.names(address).find(is_service);
         let all = names.filter(|it| service.is_none_or(|service| service == *it));
@@ -267,7 +267,7 @@ impl Reply<'_> {
             ([], Kind::Address { addresses, .. } | Kind::Headless { addresses, .. }) if self.qtype != SRV => {
                 self.addresses(addresses, owner)
             }
-            // As upstream: by its own name all ports are found.
+            // As in CoreDNS: by its own name all ports are found.
             ([], _) if entry.has(|_| true) => self.services(entry, service, owner, |_| true),
             ([], _) => HERE,
             ([port, protocol], _) => match (port.strip_prefix(b"_"), protocol.strip_prefix(b"_")) {

@@ -38,7 +38,7 @@ pub(crate) const CD: u16 = 0x0010;
 
 /// What any client can take that does not say otherwise.
 pub(crate) const UDP_BYTES_MIN: usize = 512;
-/// As upstream's servers and the resolvers' flag day of 2020: fits every path without fragments.
+/// The resolvers' flag day of 2020: fits every path without fragments.
 pub(crate) const UDP_BYTES_MAX: usize = 1232;
 /// What the length in front of a message over TCP can say.
 pub const TCP_BYTES_MAX: usize = 65535;

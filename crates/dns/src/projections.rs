@@ -82,8 +82,8 @@ impl EndpointSlice {
         Some(Key::new(self.metadata.namespace.clone(), name.clone()))
     }
 
-    /// Those that are ready: as upstream, where it is not said they are. Services that publish addresses which are not
-    /// ready have slices that say they are.
+    /// Those that are ready: where it is not said, they are (`EndpointConditions.ready`). Services that publish addresses
+    /// which are not ready have slices that say they are.
     pub(crate) fn ready(&self) -> impl Iterator<Item = (IpAddr, Option<&str>)> {
         // Names of machines have no records of their own.
         let endpoints = self.endpoints.iter().flatten().filter(|_| self.address_type != "FQDN");

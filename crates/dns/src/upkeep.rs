@@ -19,7 +19,7 @@ const MANAGER: &str = "dns.corten.dev";
 
 /// Where the name server is.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ServerLocation {
     /// What Pods' resolv.conf says.
     pub cluster_ip: IpAddr,
     pub node_name: String,
@@ -44,7 +44,11 @@ pub fn key() -> Key {
 }
 
 /// What is to be written, in order, and what cannot be mended from here.
-pub fn upkeep(service: Option<&Service>, slice: Option<&EndpointSlice>, place: &Place) -> (Vec<Upkeep>, Option<Wait>) {
+pub fn upkeep(
+    service: Option<&Service>,
+    slice: Option<&EndpointSlice>,
+    place: &ServerLocation,
+) -> (Vec<Upkeep>, Option<Wait>) {
     let Some(service) = service else {
         // The slice comes when the Service is seen.
         return (vec![Upkeep::CreateService(wanted_service(place))], None);
@@ -75,7 +79,7 @@ pub fn upkeep(service: Option<&Service>, slice: Option<&EndpointSlice>, place: &
     (all, wait)
 }
 
-fn mend_slice(slice: Option<&EndpointSlice>, place: &Place) -> Vec<Upkeep> {
+fn mend_slice(slice: Option<&EndpointSlice>, place: &ServerLocation) -> Vec<Upkeep> {
     let wanted = wanted_slice(place);
     let Some(slice) = slice else { return vec![Upkeep::CreateSlice(wanted)] };
     if wanted["addressType"] != slice.address_type {
@@ -104,7 +108,7 @@ fn wanted_ports(port: u16) -> [Value; 2] {
     ]
 }
 
-fn wanted_service(place: &Place) -> Value {
+fn wanted_service(place: &ServerLocation) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Service",
@@ -117,7 +121,7 @@ fn wanted_service(place: &Place) -> Value {
     })
 }
 
-fn wanted_slice(place: &Place) -> Value {
+fn wanted_slice(place: &ServerLocation) -> Value {
     json!({
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",

@@ -238,7 +238,7 @@ impl Slice {
 fn kind(service: &Service) -> Kind {
     let spec = &service.spec;
     if spec.kind == "ExternalName" {
-        // As upstream: what looks like an address is none, and no name either.
+        // As in CoreDNS: what looks like an address is none, and no name either.
         let is_address = spec.external_name.parse::<IpAddr>().is_ok();
         let target = Name::parse(&spec.external_name).filter(|it| !is_address && *it != Name::ROOT);
         return target.map_or(Kind::Nothing, |it| Kind::Alias(Box::new(it)));

@@ -54,7 +54,7 @@ const IMAGE_FOLDER_PERIOD: Duration = Duration::from_secs(2);
 /// How often, after containerd has come back, its shims are looked at, and with what pause between.
 const SHIM_LOOKS: u32 = 6;
 const SHIM_PERIOD: Duration = Duration::from_secs(5);
-/// As upstream: `containerLogMonitorInterval`.
+/// The kubelet's `containerLogMonitorInterval`.
 const LOG_PERIOD: Duration = Duration::from_secs(10);
 
 /// What a node can be told about its runtime.
@@ -64,7 +64,7 @@ pub struct Options {
     pub pod_cidrs: Vec<String>,
     /// The program, by name or path.
     pub containerd: PathBuf,
-    /// As upstream's `singleProcessOOMKill`: of a container only the process that is out of memory is killed. The kernel's first
+    /// The kubelet's `singleProcessOOMKill`: of a container only the process that is out of memory is killed. The kernel's first
     /// layout of cgroups knows no other way.
     pub single_process_oom_kill: bool,
 }

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use corten_machine::Layout;
 use corten_network::cni;
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -16,22 +16,22 @@ const FREE_KIB_MIN: u64 = 512;
 const FREE_FILES_MIN: u64 = 16;
 
 /// The folders that nothing goes on without. How full the data may be is the store's and the eviction's to say.
-pub(crate) fn unwritable(layout: &Layout) -> Vec<Exposure> {
+pub(crate) fn unwritable(layout: &Layout) -> Vec<NodeProblem> {
     let places = [(layout.data.as_path(), false), (Path::new(cni::CACHE), false), (layout.run.as_path(), true)];
-    let mut found: Vec<Exposure> = Vec::new();
+    let mut found: Vec<NodeProblem> = Vec::new();
     for (path, is_for_run) in places {
-        let exposure = match look(path) {
-            Ok(State::ReadOnly) => Exposure::ReadOnly { path: text(path), mount: text(&mount_point(path)) },
+        let node_problem = match look(path) {
+            Ok(State::ReadOnly) => NodeProblem::ReadOnly { path: text(path), mount: text(&mount_point(path)) },
             Ok(State::Full(left)) if is_for_run => {
-                Exposure::Full { path: text(path), mount: text(&mount_point(path)), left }
+                NodeProblem::Full { path: text(path), mount: text(&mount_point(path)), left }
             }
             _ => continue,
         };
-        found.push(exposure);
+        found.push(node_problem);
     }
     // One disk is told of once.
     found.dedup_by(|it, before| match (it, before) {
-        (Exposure::ReadOnly { mount, .. }, Exposure::ReadOnly { mount: before, .. }) => mount == before,
+        (NodeProblem::ReadOnly { mount, .. }, NodeProblem::ReadOnly { mount: before, .. }) => mount == before,
         _ => false,
     });
     found
@@ -109,12 +109,12 @@ mod tests {
         let full = unwritable(&layout);
         let mount_point = text(&layout.run);
         assert!(
-            matches!(&full[..], [Exposure::Full { mount, left, .. }] if *mount == mount_point && left.contains("KiB")),
+            matches!(&full[..], [NodeProblem::Full { mount, left, .. }] if *mount == mount_point && left.contains("KiB")),
             "{full:?}"
         );
         mount_remount(&layout.run, MountFlags::RDONLY, "").expect("mounted again");
         let read_only = unwritable(&layout);
-        assert_eq!(read_only, [Exposure::ReadOnly { path: mount_point.clone(), mount: mount_point }]);
+        assert_eq!(read_only, [NodeProblem::ReadOnly { path: mount_point.clone(), mount: mount_point }]);
         assert_eq!(takes_writes(&layout.run).expect_err("it does not").kind(), io::ErrorKind::ReadOnlyFilesystem);
         unmount(&layout.run, UnmountFlags::empty()).expect("unmounted");
     }

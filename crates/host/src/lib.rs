@@ -34,13 +34,12 @@ pub use lacks::{ANNOTATION as LACKS_ANNOTATION, LACKS, Lack, lacks_of};
 pub use manifests::Manifests;
 pub use node_facts::{NodeFacts, gather};
 pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
-pub use pod_files::{DnsConfig, HostsFile};
 pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};
 pub use shims::n_sandboxes;
 pub use stops::stopped_with_machine;
 pub use teardown::{erase, may_be_erased, stop_all};
 pub use terminations::begun_terminations;
-pub use volumes::{HostPathType, Medium, VolumeError, VolumeFile, Volumes};
+pub use volumes::{Medium, VolumeError, Volumes};
 
 #[cfg(test)]
 mod node_tests;

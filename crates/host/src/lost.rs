@@ -2,14 +2,14 @@
 
 use std::io::ErrorKind::NotFound;
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use corten_machine::Layout;
 
 /// What a restart makes again.
 const RESTART: &str = "it comes back with `corten down && corten up`";
 
 /// What runs without them until it is started again, or asked for them.
-pub(crate) fn lost(layout: &Layout) -> Vec<Exposure> {
+pub(crate) fn lost(layout: &Layout) -> Vec<NodeProblem> {
     let data = layout.data.display();
     let backup = |name: &str| format!("put it back: `tar -xzf corten-backup.tar.gz -C {data} {name}`");
     let authority = "with the next start there is another authority, and no kubeconfig or node in use is known";
@@ -22,7 +22,7 @@ pub(crate) fn lost(layout: &Layout) -> Vec<Exposure> {
         (layout.containerd_socket(), "no container can be started, ended or asked for", RESTART.into()),
     ];
     let gone = needed.into_iter().filter(|it| it.0.symlink_metadata().is_err_and(|it| it.kind() == NotFound));
-    gone.map(|(path, why, help)| Exposure::Lost { path: path.display().to_string(), why: format!("{why}; {help}") })
+    gone.map(|(path, why, help)| NodeProblem::Lost { path: path.display().to_string(), why: format!("{why}; {help}") })
         .collect()
 }
 
@@ -37,8 +37,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
         let all = lost(&layout);
-        for exposure in &all {
-            let Exposure::Lost { path, why } = exposure else { panic!("{exposure:?}") };
+        for node_problem in &all {
+            let NodeProblem::Lost { path, why } = node_problem else { panic!("{node_problem:?}") };
             assert!(why.matches('`').count() == 2, "{why} has one command");
             let path = std::path::Path::new(path);
             fs::create_dir_all(path.parent().expect("it has one")).expect("made");

@@ -1,7 +1,8 @@
 //! Reads the folder of static pods' manifests, again and again: what changed is told as a whole.
 //!
 //! A file is read as the API server would read it: defaulted, unknown fields dropped, then checked. One that is no pod is
-//! told with the reason. As upstream, hidden files and folders are passed over, and the path may be that of one file.
+//! told with the reason. As in the kubelet's `extractFromDir`, hidden files and folders are passed over, and the path may
+//! be that of one file.
 
 use std::{
     fs, io,
@@ -19,7 +20,7 @@ use tokio::sync::Mutex;
 
 /// How often the folder is looked at.
 const PERIOD: Duration = Duration::from_secs(1);
-/// As upstream: no manifest is larger.
+/// `maxConfigLength`: no manifest is larger.
 const BYTES_MAX: u64 = 10 << 20;
 const POD: &str = "io.k8s.api.core.v1.Pod";
 

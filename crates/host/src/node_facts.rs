@@ -54,7 +54,7 @@ pub fn gather(layout: &Layout) -> NodeFacts {
     }
 }
 
-/// Each folder is named `hugepages-2048kB`. As upstream: a size of which there are none is one, too.
+/// Each folder is named `hugepages-2048kB`. As in cAdvisor's `GetHugePagesInfo`: a size of which there are none is one, too.
 fn hugepages() -> BTreeMap<String, i64> {
     let entries = fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
     let one = |entry: fs::DirEntry| {

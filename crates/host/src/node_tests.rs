@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf, time::Duration};
 
-use corten_machine::{Cgroups, Layout, PodLimits, Qos, command, mounts};
+use corten_kubelet::Qos;
+use corten_machine::{Cgroups, Layout, PodLimits, command, mounts};
 use futures_util::StreamExt;
 use rustix::process::{Signal, kill_process};
 use tokio::{sync::watch, time::timeout};

@@ -19,16 +19,15 @@ use std::{
 };
 
 use corten_kubelet::{
-    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, HostPathKind, MountSource, Observed,
-    ObservedSandbox, Outcome, PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume,
-    VolumeSource,
+    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
+    PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, cgroups, oom::Kills, tree};
 use corten_network::{PodSourceGuards, cni};
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
-    Containerd, Cri, CriError, HostPathType, HostsFile, Medium, VolumeError, VolumeFile, Volumes,
+    Containerd, Cri, CriError, Medium, VolumeError, Volumes,
     containerd::SyncedImages,
     cri, logs, node_paths,
     oci_runtime::records,
@@ -42,7 +41,7 @@ use crate::{
 
 pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
 
-/// As upstream: what may be read back of a log for a message.
+/// `MaxContainerTerminationMessageLogLength`: what may be read back of a log for a message.
 const LOG_TAIL_BYTES: usize = 2048;
 /// How many processes one pod may have.
 const PIDS_MAX: u64 = 16_384;
@@ -289,17 +288,10 @@ impl Inner {
                 self.volumes.empty_dir(uid, name, medium, mode).await?
             }
             VolumeSource::HostPath { path, kind } => {
-                self.volumes.host_path(&PathBuf::from(path), host_path_type(kind)).await?;
+                self.volumes.host_path(&PathBuf::from(path), kind).await?;
                 return Ok(());
             }
             VolumeSource::Files { plugin, files } => {
-                let file = |it: corten_kubelet::VolumeFile| VolumeFile {
-                    path: it.path,
-                    data: bytes::Bytes::from_owner(it.content),
-                    mode: it.mode,
-                    user: it.user,
-                };
-                let files = files.into_iter().map(file).collect();
                 self.volumes.write_files(uid, plugin.as_str(), name, files).await?
             }
         };
@@ -356,7 +348,7 @@ impl Inner {
         let who = &spec.pod;
         let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
         let limits = limits_of(&spec.resources);
-        let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(spec.qos), who.uid.clone());
+        let (cgroups, qos, uid) = (self.cgroups.clone(), spec.qos, who.uid.clone());
         let work = tokio::task::spawn_blocking(move || {
             let named =
                 |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
@@ -459,7 +451,7 @@ impl Inner {
                 MountSource::HostPath { name, path, sub_path } => {
                     (PathBuf::from(path), name.as_str(), sub_path.as_str())
                 }
-                MountSource::Hosts(hosts) => (self.volumes.hosts_file(uid, &hosts_file(hosts)).await?, "", ""),
+                MountSource::Hosts(hosts) => (self.volumes.hosts_file(uid, hosts).await?, "", ""),
                 MountSource::TerminationLog => {
                     (self.volumes.termination_log(uid, &spec.name, spec.attempt).await?, "", "")
                 }
@@ -526,7 +518,7 @@ fn output_of(answer: &cri::ExecSyncResponse) -> String {
     format!("{}{}", text(&answer.stdout), text(&answer.stderr))
 }
 
-/// As upstream, the user is not told what lies where on the machine.
+/// As in `makeMounts`, the user is not told what lies where on the machine.
 fn no_sub_path(volume: &str, container: &str, error: &VolumeError) -> VolumeError {
     tracing::debug!(%error, volume, container, "no subPath");
     VolumeError::Refused(format!("failed to prepare subPath for volumeMount {volume:?} of container {container:?}"))
@@ -539,17 +531,9 @@ fn gone_is_fine(result: Result<(), CriError>) -> Result<(), Failure> {
     }
 }
 
-/// As upstream shows an answer of the runtime.
+/// An answer of the runtime, as grpc-go writes it.
 pub(crate) fn rpc(error: &CriError) -> Failure {
     Failure::new(format!("rpc error: code = {:?} desc = {}", error.code, error.message))
-}
-
-fn qos_of(qos: Qos) -> cgroups::Qos {
-    match qos {
-        Qos::Guaranteed => cgroups::Qos::Guaranteed,
-        Qos::Burstable => cgroups::Qos::Burstable,
-        Qos::BestEffort => cgroups::Qos::BestEffort,
-    }
 }
 
 fn limits_of(resources: &Resources) -> PodLimits {
@@ -559,28 +543,6 @@ fn limits_of(resources: &Resources) -> PodLimits {
         cpu_quota_micros: Some(resources.cpu_quota).filter(|it| *it > 0),
         memory_bytes: positive(resources.memory_limit_bytes),
         pids: Some(PIDS_MAX),
-    }
-}
-
-fn host_path_type(kind: HostPathKind) -> HostPathType {
-    match kind {
-        HostPathKind::Unset => HostPathType::Unset,
-        HostPathKind::DirectoryOrCreate => HostPathType::DirectoryOrCreate,
-        HostPathKind::Directory => HostPathType::Directory,
-        HostPathKind::FileOrCreate => HostPathType::FileOrCreate,
-        HostPathKind::File => HostPathType::File,
-        HostPathKind::Socket => HostPathType::Socket,
-        HostPathKind::CharDevice => HostPathType::CharDevice,
-        HostPathKind::BlockDevice => HostPathType::BlockDevice,
-    }
-}
-
-fn hosts_file(hosts: &corten_kubelet::Hosts) -> HostsFile {
-    HostsFile {
-        ips: hosts.ips.iter().filter_map(|it| it.parse().ok()).collect(),
-        hostname: hosts.hostname.clone(),
-        domain: hosts.domain.clone(),
-        host_aliases: hosts.aliases.clone(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use corten_machine::{
     Cgroups, Doing, Layout, MachineError, NodeMounts, could_be_a_nodes,
-    folders::own_folder::{self, Place},
+    folders::own_folder::{self, NodeFolder},
     logind, mounts,
     tree::{self, Bound},
 };
@@ -99,8 +99,8 @@ pub fn erase(layout: &Layout) -> Result<Vec<PathBuf>, MachineError> {
     Ok(kept)
 }
 
-fn places(layout: &Layout) -> [(Place, &Path); 2] {
-    [(Place::Data, &layout.data), (Place::Run, &layout.run)]
+fn places(layout: &Layout) -> [(NodeFolder, &Path); 2] {
+    [(NodeFolder::Data, &layout.data), (NodeFolder::Run, &layout.run)]
 }
 
 /// Ends all containers at once, each with its grace, then the sandboxes. What fails here is killed afterwards.

@@ -1,7 +1,7 @@
 //! Which ids of the machine a Pod with a user namespace of its own has (KEP-127): 65,536, and no other Pod has them.
 //!
-//! As upstream they are out of what the machine gives to its user `kubelet`, or out of those after its own 65,536. Which ones a
-//! Pod has stands in its folder: it has them for as long as it is there, also after a restart.
+//! As KEP-127 has it, they are out of what the machine gives to its user `kubelet`, or out of those after its own 65,536.
+//! Which ones a Pod has stands in its folder: it has them for as long as it is there, also after a restart.
 
 use std::{
     collections::BTreeSet,

@@ -43,7 +43,7 @@ fn url(url: Cursor<'_>) {
 
 fn service(service: Cursor<'_>) {
     let (name, namespace, port) = (service.at("name"), service.at("namespace"), service.at("port"));
-    // As upstream: who calls ValidateWebhookService gives it both the other way round, so the one that is there is named.
+    // Who calls `ValidateWebhookService` gives it both the other way round, so the one that is there is named.
     if namespace.is_empty() {
         name.missing("");
     }

@@ -7,7 +7,7 @@ use corten_meta::Time;
 const FIRST: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(300);
 
-/// As upstream: the first failure costs nothing, because a delay only exists after [`BackOff::next`].
+/// As in client-go's `flowcontrol.Backoff`: the first failure costs nothing, because a delay only exists after [`BackOff::next`].
 #[derive(Debug, Default)]
 pub(crate) struct BackOff {
     delay: Duration,

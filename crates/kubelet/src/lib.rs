@@ -21,7 +21,7 @@ pub use kubelet::Kubelet;
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::effect::{
-    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, HostPathKind,
+    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, HostPathType,
     Hosts, MemoryCheck, Mount, MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep,
     Resources, SandboxSpec, Seccomp, Security, Source, SourceKind, Volume, VolumeFile, VolumeSource,
 };
@@ -29,8 +29,8 @@ pub use words::event::{
     ApiFailure, Event, Exit, Failure, HookAnswer, Image, Manifest, NodeFacts, NodeImage, Observed, ObservedContainer,
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
 };
-pub use words::exposure::{self, Exposure};
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
+pub use words::node_problem::{self, NodeProblem};
 pub use words::service::{ServiceLink, ServicePort};
 pub use words::thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,

@@ -15,19 +15,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_kubelet::Qos;
+
 use crate::{Layout, service_manager::systemd_is_in_charge};
 pub use names::scope_of;
 use names::{CLASSES, Driver, Names, unit};
 pub use pressure::{Pressure, Stall};
 pub use usage::Usage;
-
-/// How strictly a Pod's use of the node is promised to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Qos {
-    Guaranteed,
-    Burstable,
-    BestEffort,
-}
 
 /// What all containers of a Pod may use together; nothing means no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

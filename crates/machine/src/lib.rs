@@ -19,14 +19,14 @@ pub mod tree;
 mod wall_clock;
 
 pub use boot_id::boot_id;
-pub use cgroups::{Cgroups, PodLimits, Qos};
+pub use cgroups::{Cgroups, PodLimits};
 pub use durable::write_whole;
 pub use end_of_machine::EndOfMachine;
 pub use error::{Doing, MachineError};
 pub use folders::folder_modes::{
     FOLDERS, Folder, close_data, close_for_logs, close_for_server, close_run, could_be_a_nodes,
 };
-pub use folders::own_folder::{Place, leave};
+pub use folders::own_folder::{NodeFolder, leave};
 pub use folders::owners::others_write;
 pub use layout::{INSTALLED_IMAGES, Layout};
 pub use logind::Logind;

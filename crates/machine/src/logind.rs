@@ -1,6 +1,6 @@
 //! The end of the machine as systemd's logind tells of it: it waits until pods have ended.
 //!
-//! As upstream's node shutdown manager (KEP-2000) a delay lock is held as long as the node runs. logind asks before the
+//! As with the kubelet's node shutdown manager (KEP-2000), a delay lock is held as long as the node runs. logind asks before the
 //! machine ends; the lock is let go once the pods have ended, or logind's patience is over.
 
 use std::{

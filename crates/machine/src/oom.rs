@@ -16,7 +16,7 @@ const RECORD_MAX: usize = 8 << 10;
 /// Whoever asks does so soon after the kill.
 const REMEMBERED: usize = 1024;
 
-/// As upstream's `oomScoreAdj` of a kubelet: any container is killed for want of memory before this process. Without
+/// The kubelet's `oomScoreAdj`: any container is killed for want of memory before this process. Without
 /// CAP_SYS_RESOURCE the kernel refuses.
 pub fn shield_from_oom() {
     if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "-999") {

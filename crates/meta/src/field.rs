@@ -34,7 +34,7 @@ pub fn dns1123_label(text: &str) -> Vec<String> {
     if text.len() > 63 {
         reasons.push(too_many_characters(63));
     }
-    // As upstream (IsDNS1123Label): of a name that would do as a subdomain, only what is wrong with it.
+    // `IsDNS1123Label`: of a name that would do as a subdomain, only what is wrong with it.
     if text.contains('.') && text.split('.').all(is_lower_label) && text.len() <= 253 {
         reasons.push("must not contain dots".into());
     } else if !is_lower_label(text) {

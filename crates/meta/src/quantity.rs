@@ -100,7 +100,7 @@ impl Quantity {
         self.nano == 0
     }
 
-    /// As upstream: nothing plus something is written as that something is.
+    /// As in `Quantity.Add`: nothing plus something is written as that something is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let format = if self.is_zero() { other.format } else { self.format };

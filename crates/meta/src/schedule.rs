@@ -146,7 +146,7 @@ impl Schedule {
     }
 }
 
-/// As upstream: where both fields restrict the day, either will do.
+/// As in robfig/cron: where both fields restrict the day, either will do.
 fn is_day(date: Date, days: Set, weekdays: Set) -> bool {
     let (day, weekday) = (days.has(date.day()), weekdays.has(date.weekday().to_sunday_zero_offset()));
     if days.is_star || weekdays.is_star { day && weekday } else { day || weekday }
@@ -178,7 +178,7 @@ fn descriptor(text: &str) -> Result<Due, String> {
         _ => match text.strip_prefix("@every ") {
             Some(duration) => {
                 let nanos = nanos(duration).map_err(|it| format!("failed to parse duration {text}: {it}"))?;
-                // As upstream: whole seconds, and never less than one.
+                // As in robfig/cron's `Every`: whole seconds, and never less than one.
                 let seconds = u64::try_from(nanos / 1_000_000_000).unwrap_or(0);
                 Ok(Due::Every(Duration::from_secs(seconds.max(1))))
             }

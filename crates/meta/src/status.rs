@@ -160,7 +160,7 @@ impl Status {
     /// The object breaks rules: all of them, each as a cause with its field, as far as an answer of bounded size has room.
     pub fn invalid(resource: &Resource, name: &str, violations: &[Violation]) -> Self {
         let violations = told(violations);
-        // As upstream (errors.Aggregate): each sentence once, in the order of the first of each.
+        // `errors.Aggregate`: each sentence once, in the order of the first of each.
         let mut sentences: Vec<String> = Vec::new();
         for sentence in violations.iter().map(Violation::to_string) {
             if !sentences.contains(&sentence) {
@@ -213,7 +213,7 @@ impl Status {
         Self::failure(504, "Timeout", message)
     }
 
-    /// Names the object (and the resource's plural, as upstream puts it in `details.kind`) the status is about.
+    /// Names the object (and the resource's plural, which stands in `details.kind`) the status is about.
     #[must_use]
     pub fn about(mut self, resource: &Resource, name: &str) -> Self {
         let details = self.details.get_or_insert_default();

@@ -156,9 +156,9 @@ fn ipv6(interface: &str, name: &str) -> PathBuf {
     Path::new("/proc/sys/net/ipv6/conf").join(interface).join(name)
 }
 
-/// Do packets from Pod to Pod pass the packet filter? Without it answers would not find back through a Service, where both
-/// are on this node.
-pub async fn is_filtered(networks: &[String]) -> bool {
+/// Has packets from Pod to Pod pass the packet filter, and says whether they do. Otherwise answers would not find back through a
+/// Service where both Pods are on this node.
+pub async fn filter_bridged(networks: &[String]) -> bool {
     let folder = Path::new("/proc/sys/net/bridge");
     if !folder.exists() {
         // Where it is built in, or not there at all, this fails; the folder says which.

@@ -80,7 +80,7 @@ fn is_plugged(port: &Port) -> bool {
 
 /// What lets Pods out, written whole.
 pub async fn put_rules(layout: &Layout, networks: &[String]) -> Result<(), MachineError> {
-    let is_filtered = bridge::is_filtered(networks).await;
+    let is_filtered = bridge::filter_bridged(networks).await;
     if !is_filtered {
         tracing::warn!(
             "br_netfilter is not to be had: pods that meet through a service see the node's address, not the other's"

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use corten_machine::{Layout, MachineError};
 use tokio::{sync::Notify, time::Instant};
 
@@ -40,7 +40,7 @@ pub struct PodNetwork {
     source_guards: PodSourceGuards,
     services: ServiceRules,
     services_lost: Arc<Notify>,
-    found: Arc<Mutex<Vec<Exposure>>>,
+    found: Arc<Mutex<Vec<NodeProblem>>>,
     /// What the machine had when the node began to listen there.
     address: IpAddr,
 }
@@ -64,14 +64,14 @@ impl PodNetwork {
     }
 
     /// What others on the machine keep from reaching Pods, as it was last looked at.
-    pub fn drops(&self) -> Vec<Exposure> {
+    pub fn drops(&self) -> Vec<NodeProblem> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What there is to say of the machine's own way out.
-    pub fn way_out(&self) -> Option<Exposure> {
+    pub fn way_out(&self) -> Option<NodeProblem> {
         (own_address().is_loopback() && !self.address.is_loopback())
-            .then(|| Exposure::NoDefaultRoute { address: self.address.to_string() })
+            .then(|| NodeProblem::NoDefaultRoute { address: self.address.to_string() })
     }
 
     /// Waits until the machine has another address for good than the one that the node listens at; gives both.
@@ -142,7 +142,7 @@ impl PodNetwork {
         if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
             tracing::warn!(what, "the pods' network was changed by another; it is put back");
             self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
-            bridge::is_filtered(&self.networks).await;
+            bridge::filter_bridged(&self.networks).await;
             self.tell_failure(cni::replug(&self.layout));
         }
         if matches!(cni::has_rules(&self.layout).await, Ok(false)) {

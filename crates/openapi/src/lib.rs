@@ -32,7 +32,7 @@ pub use document::Documents;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What the answer is called: no media type may hold an `@`, and clients check. As upstream.
+/// What the answer is called: no media type may hold an `@`, and clients check.
 const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 /// What a document asked for by its hash is: the same for ever.
 const IMMUTABLE: &str = "public, immutable, max-age=31536000";

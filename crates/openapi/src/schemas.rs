@@ -187,7 +187,7 @@ impl Schemas {
         if !note.description.is_empty() {
             beside.insert("description".into(), json!(note.description));
         }
-        // As upstream: version 2 says no defaults, because old clients fill them in.
+        // As kube-apiserver's: version 2 says no defaults, because old clients fill them in.
         if let Some(default) = note.default.as_ref().filter(|_| self.dialect == Dialect::V3) {
             beside.insert("default".into(), default.clone());
         }

@@ -64,7 +64,7 @@ impl TokenKey {
         self.point().expect("it was looked at when the key was read")
     }
 
-    /// Names the key in tokens and in the key set: the hash of its public half, as upstream.
+    /// Names the key in tokens and in the key set: the hash of its public half, as in `keyIDFromPublicKey`.
     pub fn id(&self) -> &str {
         &self.id
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// More than so many evictions that the loop has not seen are not let pass.
 const DISRUPTED_MAX: usize = 2000;
 const VIOLATES: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
-/// As upstream names it here.
+/// The resource, as `EvictionREST` names it in a refusal.
 const BUDGET: Resource = Resource::namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudget");
 
 /// Pods whose end disrupts nobody: they have ended, have not begun, or are going already.

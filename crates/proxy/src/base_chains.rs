@@ -68,7 +68,8 @@ fn rules(config: &Config) -> Vec<(String, Rule)> {
         }
         let is_cluster_ip = || Term::In(Lookup::Destination, family, Map::ClusterIps(family).name());
         for pods in config.pod_cidrs.iter().filter(|it| Family::of(it.address) == family) {
-            // As upstream: what does not come from a Pod of this node takes the node's address, so that answers come back.
+            // As kube-proxy masquerades: what does not come from a Pod of this node takes the node's address, so that
+            // answers come back.
             add(&services, vec![is_cluster_ip(), Term::NotWithin(Side::Source, *pods), Term::Mark]);
         }
         add(&services, vec![Term::Vmap(Lookup::Frontend, family, Map::Services(family).name())]);

@@ -10,10 +10,10 @@ use crate::rules::{Change, Element, ElementKey, Value};
 /// The older goes first; of the same age, the first by name.
 type Rank = (Option<Time>, Key);
 /// First those whose own address it is.
-type Place = (bool, Rank);
+type Precedence = (bool, Rank);
 
 #[derive(Debug, Default)]
-pub(crate) struct Claims(BTreeMap<Element, Vec<(Place, Value)>>);
+pub(crate) struct Claims(BTreeMap<Element, Vec<(Precedence, Value)>>);
 
 /// What elements held before a batch of changes.
 pub(crate) type Before = BTreeMap<Element, Option<Value>>;

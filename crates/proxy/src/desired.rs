@@ -18,9 +18,9 @@ use crate::{
     Config,
     base_chains::REFUSE,
     endpoints::{ByPort, Chosen, choose},
+    projections::{EndpointSlice, Service, ServicePort},
     reserved::refusal,
     rules::{Backend, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
-    seen::{EndpointSlice, Service, ServicePort},
 };
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -246,7 +246,7 @@ impl Way<'_> {
         let goto = |it: &str| Term::Goto(it.to_owned());
         let mut rules: Vec<Rule> = Vec::new();
         if is_local {
-            // As upstream: within the cluster an external address is as good as the Service's own.
+            // As in kube-proxy: within the cluster an external address is as good as the Service's own.
             let pods = self.config.pod_cidrs.iter().filter(|it| Family::of(it.address) == self.family);
             rules.extend(pods.map(|it| vec![Term::Within(Side::Source, *it), goto(&svc)]));
             rules.push(vec![Term::Local(Side::Source, self.family), Term::Mark, goto(&svc)]);
@@ -267,7 +267,7 @@ impl Way<'_> {
         if ranges.is_empty() {
             return ext.to_owned();
         }
-        // As upstream: where the balancer's address is the node's own, its own requests come from there.
+        // As in kube-proxy: where the balancer's address is the node's own, its own requests come from there.
         let is_in = |address: &IpAddr| ranges.iter().any(|it| it.contains(*address));
         if self.config.addresses.iter().any(is_in) {
             let bits = if self.family == Family::V4 { 32 } else { 128 };

@@ -1,7 +1,7 @@
 //! Which endpoints a Service's connections may go to, from this node.
 //!
-//! As upstream: ready ones; where there is none, those that end but still serve. Hints for this node or its zone narrow
-//! them down, where every ready endpoint has one and some are for here.
+//! As in `CategorizeEndpoints`: ready ones; where there is none, those that end but still serve. Hints for this node or its
+//! zone narrow them down, where every ready endpoint has one and some are for here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +12,8 @@ use corten_meta::address::is_reachable;
 
 use crate::{
     Config,
+    projections::{Endpoint, EndpointSlice, Hints},
     rules::{Backend, Family, Protocol},
-    seen::{Endpoint, EndpointSlice, Hints},
 };
 
 /// One endpoint of one port.
@@ -121,7 +121,7 @@ fn narrowing<'a>(
     let ready = || candidates.iter().filter(|it| it.ready);
     let for_node = |it: &Candidate<'a>| names(it, |hints| &hints.for_nodes).any(|it| it == config.node_name);
     let for_zone = move |it: &Candidate<'a>| names(it, |hints| &hints.for_zones).any(|it| it == zone);
-    let all_have = |of: fn(&Hints) -> &Vec<crate::seen::Named>| ready().all(|it| names(it, of).next().is_some());
+    let all_have = |of: fn(&Hints) -> &Vec<crate::projections::Named>| ready().all(|it| names(it, of).next().is_some());
     if all_have(|it| &it.for_nodes) && ready().any(for_node) {
         Box::new(for_node)
     } else if !zone.is_empty() && all_have(|it| &it.for_zones) && ready().any(for_zone) {
@@ -133,7 +133,7 @@ fn narrowing<'a>(
 
 fn names<'a>(
     candidate: &Candidate<'a>,
-    of: fn(&Hints) -> &Vec<crate::seen::Named>,
+    of: fn(&Hints) -> &Vec<crate::projections::Named>,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
     candidate.hints.map(of).into_iter().flatten().map(|it| &*it.name)
 }

@@ -9,9 +9,9 @@ mod compiled;
 mod config;
 mod desired;
 mod endpoints;
+pub mod projections;
 mod reserved;
 pub mod rules;
-pub mod seen;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -26,8 +26,8 @@ use compiled::{Compiled, Rows};
 pub use config::Config;
 pub use desired::Frontend;
 use desired::{Around, Desired};
+use projections::{EndpointSlice, Service, ServiceCidr};
 use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
-use seen::{EndpointSlice, Service, ServiceCidr};
 
 /// The loop's name in journals.
 pub const NAME: &str = "kube-proxy";

@@ -206,7 +206,7 @@ impl Service {
 
     /// How long a client stays with its endpoint; `None` where each connection is on its own.
     pub(crate) fn affinity_seconds(&self) -> Option<u32> {
-        // As upstream's default: three hours.
+        // `DefaultClientIPServiceAffinitySeconds`: three hours.
         const DEFAULT: u32 = 10_800;
         let config = self.spec.session_affinity_config.as_ref().and_then(|it| it.client_ip.as_ref());
         let seconds = config.and_then(|it| it.timeout_seconds).filter(|it| *it > 0).unwrap_or(DEFAULT);

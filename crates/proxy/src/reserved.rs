@@ -1,7 +1,7 @@
 //! What no Service may have led to itself by naming an address from outside: the cluster's own addresses, and the ports of this
 //! node's addresses at which the node itself, or the machine, answers.
 //!
-//! Whoever may write a Service chooses its external addresses (CVE-2020-8554). Those of others outside are led, as upstream.
+//! Whoever may write a Service chooses its external addresses (CVE-2020-8554). Those of others outside are led, as by kube-proxy.
 
 use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive};
 

@@ -1,13 +1,14 @@
 //! What a method and a path mean, decided once. The server authorizes, audits and does what a [`RequestInfo`] says; nothing
 //! after it looks at the path again.
 //!
-//! The paths are read off [`corten_kinds::KINDS`]: [`patterns`] lists them all, [`RequestInfo::read`] finds the one a request names.
+//! The paths are read off [`corten_kinds::KINDS`]: [`patterns`] lists them all, [`RequestInfo::read`] finds the one a
+//! request names.
 
 mod pattern;
 mod query;
 mod request_info;
 
-pub use pattern::{Pattern, Place, patterns};
+pub use pattern::{PathForm, Pattern, patterns};
 pub use query::{Query, is_true};
 pub use request_info::{BadPath, RequestInfo};
 

@@ -4,7 +4,7 @@ use corten_kinds::{KINDS, Kind, Subresource, Verb};
 
 /// Where in the API a path of a kind stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathForm {
     /// `/api/v1/pods`: all objects of a namespaced kind.
     AllNamespaces,
     /// `/api/v1/namespaces/{namespace}/pods`, or `/api/v1/nodes` for a kind of the cluster.
@@ -25,12 +25,12 @@ pub enum Place {
 #[derive(Clone, Copy)]
 pub struct Pattern<'k> {
     pub kind: &'k Kind,
-    pub place: Place,
+    pub place: PathForm,
 }
 
 /// Every path of every kind at which some method does something.
 pub fn patterns() -> impl Iterator<Item = Pattern<'static>> {
-    use Place as At;
+    use PathForm as At;
     const PLACES: [At; 6] =
         [At::AllNamespaces, At::Collection, At::Object, At::WatchAllNamespaces, At::WatchCollection, At::WatchObject];
     KINDS.iter().flat_map(|kind| {
@@ -42,7 +42,7 @@ pub fn patterns() -> impl Iterator<Item = Pattern<'static>> {
 impl Pattern<'_> {
     /// Does any method do anything here?
     pub fn exists(&self) -> bool {
-        let is_of_all = matches!(self.place, Place::AllNamespaces | Place::WatchAllNamespaces);
+        let is_of_all = matches!(self.place, PathForm::AllNamespaces | PathForm::WatchAllNamespaces);
         let is_in_scope = !is_of_all || self.kind.resource.namespaced;
         is_in_scope && self.subresource().is_none_or(|it| self.kind.has(it)) && self.verbs().next().is_some()
     }
@@ -50,11 +50,11 @@ impl Pattern<'_> {
     /// The verbs that can be asked for here, as RBAC names them.
     pub fn verbs(&self) -> impl Iterator<Item = Verb> {
         let at_place: &'static [Verb] = match self.place {
-            Place::AllNamespaces => &[Verb::List, Verb::Watch],
-            Place::Collection => &[Verb::List, Verb::Watch, Verb::Create, Verb::DeleteCollection],
-            Place::Object => &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete],
-            Place::Subresource(it) => it.verbs(),
-            Place::WatchAllNamespaces | Place::WatchCollection | Place::WatchObject => &[Verb::Watch],
+            PathForm::AllNamespaces => &[Verb::List, Verb::Watch],
+            PathForm::Collection => &[Verb::List, Verb::Watch, Verb::Create, Verb::DeleteCollection],
+            PathForm::Object => &[Verb::Get, Verb::Update, Verb::Patch, Verb::Delete],
+            PathForm::Subresource(it) => it.verbs(),
+            PathForm::WatchAllNamespaces | PathForm::WatchCollection | PathForm::WatchObject => &[Verb::Watch],
         };
         let kind = self.kind;
         let is_subresource = self.subresource().is_some();
@@ -63,7 +63,7 @@ impl Pattern<'_> {
 
     pub fn subresource(&self) -> Option<Subresource> {
         match self.place {
-            Place::Subresource(it) => Some(it),
+            PathForm::Subresource(it) => Some(it),
             _ => None,
         }
     }
@@ -72,7 +72,7 @@ impl Pattern<'_> {
     pub fn path(&self) -> String {
         let resource = &self.kind.resource;
         let collection = match self.place {
-            Place::AllNamespaces | Place::WatchAllNamespaces => resource.collection_path(""),
+            PathForm::AllNamespaces | PathForm::WatchAllNamespaces => resource.collection_path(""),
             _ => resource.collection_pattern(),
         };
         let watched = || {
@@ -80,11 +80,11 @@ impl Pattern<'_> {
             format!("{root}/watch{below}")
         };
         match self.place {
-            Place::AllNamespaces | Place::Collection => collection,
-            Place::Object => format!("{collection}/{{name}}"),
-            Place::Subresource(it) => format!("{collection}/{{name}}/{}", it.as_str()),
-            Place::WatchAllNamespaces | Place::WatchCollection => watched(),
-            Place::WatchObject => format!("{}/{{name}}", watched()),
+            PathForm::AllNamespaces | PathForm::Collection => collection,
+            PathForm::Object => format!("{collection}/{{name}}"),
+            PathForm::Subresource(it) => format!("{collection}/{{name}}/{}", it.as_str()),
+            PathForm::WatchAllNamespaces | PathForm::WatchCollection => watched(),
+            PathForm::WatchObject => format!("{}/{{name}}", watched()),
         }
     }
 }

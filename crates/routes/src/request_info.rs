@@ -8,7 +8,7 @@ use corten_kinds::{Kind, KindRef, Kinds};
 use corten_meta::FieldSelector;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
-use super::{Pattern, Place, Query, Route};
+use super::{PathForm, Pattern, Query, Route};
 
 /// What a request asks for. Authorization, audit, metrics and the verbs read this and nothing else of the path.
 #[derive(Clone, Default)]
@@ -191,14 +191,14 @@ impl RequestInfo {
     fn route_of(&self, kind: KindRef, method: &str, is_watched: bool) -> Route {
         let is_of_all = self.is_of_all(&kind);
         let place = match (&*self.name, &*self.subresource) {
-            ("", _) if is_of_all && is_watched => Place::WatchAllNamespaces,
-            ("", _) if is_of_all => Place::AllNamespaces,
-            ("", _) if is_watched => Place::WatchCollection,
-            ("", _) => Place::Collection,
-            (_, "") if is_watched => Place::WatchObject,
-            (_, "") => Place::Object,
+            ("", _) if is_of_all && is_watched => PathForm::WatchAllNamespaces,
+            ("", _) if is_of_all => PathForm::AllNamespaces,
+            ("", _) if is_watched => PathForm::WatchCollection,
+            ("", _) => PathForm::Collection,
+            (_, "") if is_watched => PathForm::WatchObject,
+            (_, "") => PathForm::Object,
             (_, subresource) => match kind.subresources.iter().find(|it| it.as_str() == subresource) {
-                Some(subresource) if !is_watched => Place::Subresource(*subresource),
+                Some(subresource) if !is_watched => PathForm::Subresource(*subresource),
                 _ => return Route::NoSuchPath(kind),
             },
         };
@@ -208,10 +208,10 @@ impl RequestInfo {
         }
         let verb = pattern.verbs().find(|it| it.as_str() == self.verb);
         match (place, verb) {
-            (Place::Subresource(it), verb) if verb.is_some() || it.takes_every_method() => {
+            (PathForm::Subresource(it), verb) if verb.is_some() || it.takes_every_method() => {
                 Route::Subresource(kind, it, verb)
             }
-            (Place::Object | Place::WatchObject, Some(verb)) if !is_watched || is_read(method) => {
+            (PathForm::Object | PathForm::WatchObject, Some(verb)) if !is_watched || is_read(method) => {
                 Route::Object(kind, verb)
             }
             (_, Some(verb)) if !is_watched || is_read(method) => Route::Collection(kind, verb),

@@ -153,13 +153,18 @@ fn every_pattern_is_found_again() {
             assert_eq!(info.kind().map(|it| &it.resource), Some(&pattern.kind.resource), "{name}");
             match (info.route.clone(), pattern.place) {
                 (Route::NoSuchMethod(_), _) => assert_eq!(verb, None, "{name}"),
-                (Route::Subresource(_, found, of), Place::Subresource(subresource)) => {
+                (Route::Subresource(_, found, of), PathForm::Subresource(subresource)) => {
                     assert_eq!((found, of), (subresource, verb), "{name}");
                 }
-                (Route::Object(_, of), Place::Object | Place::WatchObject) => assert_eq!(Some(of), verb, "{name}"),
+                (Route::Object(_, of), PathForm::Object | PathForm::WatchObject) => {
+                    assert_eq!(Some(of), verb, "{name}")
+                }
                 (
                     Route::Collection(_, of),
-                    Place::AllNamespaces | Place::Collection | Place::WatchAllNamespaces | Place::WatchCollection,
+                    PathForm::AllNamespaces
+                    | PathForm::Collection
+                    | PathForm::WatchAllNamespaces
+                    | PathForm::WatchCollection,
                 ) => assert_eq!(Some(of), verb, "{name}"),
                 _ => panic!("{name} leads to {}", outcome(&info)),
             }

@@ -71,7 +71,7 @@ pub struct ControllerLoop {
     controller: Arc<dyn Controller>,
     counts: Arc<QueueCounts>,
     /// Not locked while the mind thinks.
-    running: Mutex<Running>,
+    running: Mutex<LoopState>,
 }
 
 impl ControllerLoop {
@@ -84,7 +84,7 @@ impl ControllerLoop {
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let counts = journal.queue(controller.name());
-        let running = Running::new(controller.clone(), client, sight, clock, journal, Box::pin(shutdown));
+        let running = LoopState::new(controller.clone(), client, sight, clock, journal, Box::pin(shutdown));
         Self { controller, counts, running: Mutex::new(running) }
     }
 
@@ -160,7 +160,7 @@ struct Answer {
     now: Time,
 }
 
-struct Running {
+struct LoopState {
     controller: Arc<dyn Controller>,
     client: Client,
     clock: Clock,
@@ -206,7 +206,7 @@ struct Done {
     outcome: Outcome,
 }
 
-impl Running {
+impl LoopState {
     fn new(
         controller: Arc<dyn Controller>,
         client: Client,

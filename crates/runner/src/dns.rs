@@ -9,7 +9,7 @@ use corten_client::{
     Backoff, BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType,
     decode,
 };
-use corten_dns::{Change, EndpointSlice, Keeper, Namespace, Place, Service, Upkeep, Zone};
+use corten_dns::{Change, EndpointSlice, Keeper, Namespace, ServerLocation, Service, Upkeep, Zone};
 use corten_meta::Resource;
 use corten_reconcile::{Actor, Decision, Wait};
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ pub async fn run_dns(
     client: Client,
     keeper: Keeper,
     publish: impl Fn(Zone) + Send,
-    place: Place,
+    place: ServerLocation,
     clock: Clock,
     journal: Arc<JournalBook>,
     shutdown: impl Future<Output = ()> + Send,
@@ -180,7 +180,7 @@ fn informer<T: DeserializeOwned + 'static>(
 /// Writes what keeps the name server findable, one thing at a time.
 struct Caretaker {
     client: Client,
-    place: Place,
+    place: ServerLocation,
     clock: Clock,
     journal: Arc<JournalBook>,
     writing: Option<BoxFuture<'static, Result<(), Error>>>,
@@ -194,7 +194,7 @@ struct Caretaker {
 }
 
 impl Caretaker {
-    fn new(client: Client, place: Place, clock: Clock, journal: Arc<JournalBook>) -> Self {
+    fn new(client: Client, place: ServerLocation, clock: Clock, journal: Arc<JournalBook>) -> Self {
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 53);
         Self {
             client,

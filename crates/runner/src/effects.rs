@@ -25,8 +25,8 @@ pub(crate) struct Outcome {
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
     /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
     pub(crate) failures: Vec<Failure>,
-    /// Creates that a namespace which is being deleted did not take. As upstream they are no failures: nothing is tried
-    /// again, and what else was planned is done.
+    /// Creates that a namespace which is being deleted did not take. They are no failures (`NamespaceTerminatingCause`):
+    /// nothing is tried again, and what else was planned is done.
     pub(crate) moot: Vec<Failure>,
 }
 

@@ -21,11 +21,12 @@ const QUEUE_MAX: usize = 512;
 const REMEMBERED_MAX: usize = 4096;
 const TRIES: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// As upstream: a source may tell this much of one object at once, and then one more every five minutes.
+/// client-go's `defaultSpamBurst` and `defaultSpamQPS`: a source may tell this much of one object at once, and then one
+/// more every five minutes.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
-/// As upstream: the tenth message for one reason about one object stands for itself and all that follow, until nothing
-/// was told for this reason for so long.
+/// client-go's `EventAggregator`: the tenth message for one reason about one object stands for itself and all that follow,
+/// until nothing was told for this reason for so long.
 const SIMILAR_MAX: usize = 10;
 const SIMILAR_FOR: Duration = Duration::from_secs(600);
 
@@ -33,7 +34,7 @@ const SIMILAR_FOR: Duration = Duration::from_secs(600);
 pub struct EventRecorder {
     client: Client,
     source: Source,
-    queue: VecDeque<Told>,
+    queue: VecDeque<LastReport>,
     sending: Option<BoxFuture<'static, Sent>>,
     /// What has been told, to be counted on: the oldest are forgotten first.
     told: BTreeMap<Identity, Count>,
@@ -60,7 +61,7 @@ struct Identity {
     message: Option<String>,
 }
 
-struct Told {
+struct LastReport {
     identity: Identity,
     at: Time,
 }
@@ -111,7 +112,7 @@ impl EventRecorder {
         let about = ObjectReference { resource_version: String::new(), ..about.clone() };
         let (reason, message) = (reason.to_owned(), Some(message.to_owned()));
         let identity = Identity { about, event_type: event_type.as_str(), reason, message };
-        self.queue.push_back(Told { identity, at });
+        self.queue.push_back(LastReport { identity, at });
     }
 
     /// Sends what is queued, for ever.
@@ -153,9 +154,9 @@ impl EventRecorder {
         may
     }
 
-    fn send(&mut self, told: Told) -> BoxFuture<'static, Sent> {
+    fn send(&mut self, told: LastReport) -> BoxFuture<'static, Sent> {
         let client = self.client.clone();
-        let Told { mut identity, at } = told;
+        let LastReport { mut identity, at } = told;
         let mut message = identity.message.clone().unwrap_or_default();
         if self.is_one_too_many(&identity, at) {
             identity.message = None;
@@ -231,7 +232,7 @@ async fn tell(client: &Client, event: &Value, again: Option<&(Key, u32)>, at: Ti
     }
 }
 
-/// As upstream, but that the name of what has a long one is cut, where upstream takes another.
+/// As in `makeEvent`, but that the name of what has a long one is cut, where client-go takes another.
 fn event_name(about: &str, moment: i128) -> String {
     const NAME_BYTES_MAX: usize = 253;
     let suffix = format!("{moment:x}");
@@ -246,7 +247,7 @@ fn event_object(from: &Source, identity: &Identity, message: &str, name: &str, a
     if !from.host.is_empty() {
         source["host"] = from.host.as_str().into();
     }
-    // As upstream: what is about a cluster-scoped object stands in the default namespace.
+    // As in `makeEvent`: what is about a cluster-scoped object stands in the default namespace.
     let namespace = if about.namespace.is_empty() { "default" } else { &about.namespace };
     json!({
         "kind": "Event",

@@ -25,15 +25,15 @@ pub struct JournalBook {
 struct Pages {
     objects: BTreeMap<(Resource, Key), Page>,
     /// Who is forgotten first: what waits for nothing, then by the number of the last entry, the oldest first.
-    order: BTreeMap<Place, (Resource, Key)>,
+    order: BTreeMap<Precedence, (Resource, Key)>,
     n_entries: u64,
 }
 
 /// Does it wait for anything, and the number of its last entry.
-type Place = (bool, u64);
+type Precedence = (bool, u64);
 
 struct Page {
-    place: Place,
+    place: Precedence,
     /// One per loop, in name order. A list, as there are few: a map's nodes would take more than what is in them.
     decisions: Vec<Decision>,
 }

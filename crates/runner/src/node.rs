@@ -76,7 +76,7 @@ pub async fn run_node(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut running = Running::new(kubelet, client, hands, clock, journal);
+    let mut running = KubeletLoop::new(kubelet, client, hands, clock, journal);
     loop {
         let is_shutdown = std::future::poll_fn(|context| {
             if shutdown.as_mut().poll(context).is_ready() {
@@ -97,7 +97,7 @@ pub async fn run_node(
     running.finish().await;
 }
 
-struct Running {
+struct KubeletLoop {
     kubelet: Kubelet,
     client: Client,
     hands: Arc<dyn Hands>,
@@ -162,7 +162,7 @@ fn lane(effect: &HostEffect) -> usize {
     }
 }
 
-impl Running {
+impl KubeletLoop {
     fn new(kubelet: Kubelet, client: Client, hands: Arc<dyn Hands>, clock: Clock, journal: Arc<JournalBook>) -> Self {
         let name = kubelet.config().node_name.clone();
         Self {

@@ -1,7 +1,8 @@
 //! What a kubelet's server asks of the cluster, as its node: whose token, may they, which Pods.
 //!
-//! Answers are kept as long as upstream keeps them: a token that was taken back opens for two minutes more, a right that
-//! was taken back for five. That nobody has a token is not kept: the next one may be good.
+//! Answers are kept as long as a kubelet keeps them (`authentication.webhook.cacheTTL`): a token that was taken back opens
+//! for two minutes more, a right that was taken back for five. That nobody has a token is not kept: the next one may be
+//! good.
 
 use std::{collections::BTreeMap, time::Duration};
 

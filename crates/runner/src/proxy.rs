@@ -69,7 +69,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// Runs until `shutdown` is ready. The rules stay, and the next run goes on with them.
 pub async fn run_proxy(settings: ProxySettings, shutdown: impl Future<Output = ()> + Send) {
     let mut shutdown = pin!(shutdown);
-    let mut running = Running::new(settings);
+    let mut running = ProxyLoop::new(settings);
     tokio::select! {
         biased;
         () = &mut shutdown => {}
@@ -77,7 +77,7 @@ pub async fn run_proxy(settings: ProxySettings, shutdown: impl Future<Output = (
     }
 }
 
-struct Running {
+struct ProxyLoop {
     proxy: Proxy,
     node_name: String,
     hands: Arc<dyn PacketHands>,
@@ -103,7 +103,7 @@ struct OnlyMeta {
     metadata: ObjectMeta,
 }
 
-impl Running {
+impl ProxyLoop {
     fn new(settings: ProxySettings) -> Self {
         let ProxySettings { proxy, node_name, client, hands, clock, journal } = settings;
         let of_node = InformerParams { field_selector: format!("metadata.name={node_name}"), ..all(NODES) };
@@ -312,7 +312,7 @@ impl Running {
     }
 
     fn tell(&mut self, event_type: EventType, reason: &str, message: &str) {
-        // As upstream's components do: the name stands for the uid, too.
+        // As kube-proxy does: the name stands for the uid, too.
         let about = ObjectReference {
             kind: "Node".into(),
             name: self.node_name.clone(),

@@ -51,7 +51,7 @@ pub async fn run_scheduler(
 ) {
     let mut shutdown = pin!(shutdown);
     journal.begin("scheduler");
-    let mut running = Running::new(scheduler, client, clock, journal);
+    let mut running = SchedulerLoop::new(scheduler, client, clock, journal);
     loop {
         let is_shutdown = std::future::poll_fn(|context| {
             if shutdown.as_mut().poll(context).is_ready() {
@@ -72,7 +72,7 @@ pub async fn run_scheduler(
     running.finish().await;
 }
 
-struct Running {
+struct SchedulerLoop {
     scheduler: Scheduler,
     client: Client,
     clock: Clock,
@@ -111,7 +111,7 @@ impl Job {
     }
 }
 
-impl Running {
+impl SchedulerLoop {
     fn new(scheduler: Scheduler, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
         Self {
             scheduler,

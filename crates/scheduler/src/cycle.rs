@@ -175,7 +175,7 @@ fn first_rejection<'p, 'a, F: FnOnce() -> Among<'a>>(
     })
 }
 
-/// As upstream: all of up to 100 nodes, then a share that falls from 50 % to 5 % as the cluster grows.
+/// `numFeasibleNodesToFind`: all of up to 100 nodes, then a share that falls from 50 % to 5 % as the cluster grows.
 fn n_wanted(n_nodes: usize) -> usize {
     const FEWEST: usize = 100;
     if n_nodes < FEWEST {
@@ -235,7 +235,7 @@ impl Failure {
         }
         let mut reasons: Vec<String> =
             self.rejections.iter().map(|it| format!("{} {}", it.n_nodes, it.reason)).collect();
-        // As upstream: sorted as text, so that 10 comes before 2.
+        // As in `FitError.Error`: sorted as text, so that 10 comes before 2.
         reasons.sort();
         let n_more = reasons.len().saturating_sub(REASONS_MAX);
         reasons.truncate(REASONS_MAX);

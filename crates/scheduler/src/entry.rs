@@ -9,7 +9,7 @@ use crate::PodInfo;
 /// One pod that is not finished.
 pub(crate) struct Entry {
     pub(crate) info: Arc<PodInfo>,
-    pub(crate) place: Place,
+    pub(crate) place: PodState,
     /// When it was first seen waiting: the start of its `scheduled` step.
     pub(crate) since: Time,
     /// The message of the PodScheduled condition as last seen, where that says False.
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
 
 /// Where a pod stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PodState {
     /// In the queue, or gated.
     Waiting,
     /// Given to a node here; the API server has not confirmed it yet.
@@ -31,7 +31,7 @@ pub(crate) enum Place {
     Foreign,
 }
 
-impl Place {
+impl PodState {
     pub(crate) fn node(&self) -> Option<&str> {
         match self {
             Self::Assumed(node) | Self::Bound(node) => Some(node),

@@ -12,10 +12,10 @@ mod framework;
 mod placement;
 mod plugins;
 mod pod_info;
+mod projections;
 mod queue;
 mod report;
 mod requests;
-mod seen;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -33,10 +33,10 @@ pub use event::{Effect, Event};
 pub use framework::Plugin;
 pub use plugins::PLUGINS;
 pub use pod_info::PodInfo;
-pub use seen::{Node, Pod};
+pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
 
-use entry::{Entry, Place};
+use entry::{Entry, PodState};
 use queue::Queue;
 
 /// So many matches of terms and pods are looked at to tell which parked pods one event helps.
@@ -150,10 +150,10 @@ impl Scheduler {
         let info = Arc::new(PodInfo::new(&pod));
         let place = match (&*pod.spec.node_name, &known) {
             // A bind is on its way: this is the pod from before it.
-            ("", Some((_, Place::Assumed(node), _))) => Place::Assumed(node.clone()),
-            ("", _) if pod.metadata.is_deleting() || info.scheduler_name != self.config.profile => Place::Foreign,
-            ("", _) => Place::Waiting,
-            (node, _) => Place::Bound(node.to_owned()),
+            ("", Some((_, PodState::Assumed(node), _))) => PodState::Assumed(node.clone()),
+            ("", _) if pod.metadata.is_deleting() || info.scheduler_name != self.config.profile => PodState::Foreign,
+            ("", _) => PodState::Waiting,
+            (node, _) => PodState::Bound(node.to_owned()),
         };
         let effects = self.found_bound(&key, &pod.spec.node_name, now);
         self.move_usage(&key, known.as_ref().map(|it| (&it.0, &it.1)), (&info, &place), now);
@@ -163,7 +163,7 @@ impl Scheduler {
         let entry = Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions, resource_version };
         self.pods.insert(key.clone(), entry);
 
-        if place != Place::Waiting {
+        if place != PodState::Waiting {
             self.queue.remove(&key);
             return effects;
         }
@@ -182,13 +182,19 @@ impl Scheduler {
     /// A pod that was not known to be on a node is on one: the answer to its binding was lost or is late, or somebody else
     /// bound it. What it was said to wait for is over.
     fn found_bound(&self, key: &Key, node: &str, now: Time) -> Vec<Effect> {
-        let open = |it: &&Entry| matches!(it.place, Place::Waiting | Place::Assumed(_)) && !node.is_empty();
+        let open = |it: &&Entry| matches!(it.place, PodState::Waiting | PodState::Assumed(_)) && !node.is_empty();
         let open = self.pods.get(key).filter(open);
         open.map(|it| report::found_bound(&it.info, node, it.since, now)).into_iter().collect()
     }
 
     /// Keeps the snapshot in step with a pod's move from one place (and shape) to another.
-    fn move_usage(&mut self, key: &Key, old: Option<(&Arc<PodInfo>, &Place)>, new: (&Arc<PodInfo>, &Place), now: Time) {
+    fn move_usage(
+        &mut self,
+        key: &Key,
+        old: Option<(&Arc<PodInfo>, &PodState)>,
+        new: (&Arc<PodInfo>, &PodState),
+        now: Time,
+    ) {
         let old_node = old.and_then(|it| it.1.node());
         let new_node = new.1.node();
         if old_node == new_node && old.is_some_and(|it| it.0.uses_same(new.0)) {
@@ -226,8 +232,8 @@ impl Scheduler {
 
     fn bound(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
         let Some(entry) = self.pods.get_mut(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
-        if entry.place == Place::Assumed(node.to_owned()) {
-            entry.place = Place::Bound(node.to_owned());
+        if entry.place == PodState::Assumed(node.to_owned()) {
+            entry.place = PodState::Bound(node.to_owned());
         }
         self.queue.done(key);
         report::bound(&entry.info, node, entry.since, now)
@@ -243,8 +249,8 @@ impl Scheduler {
     ) -> Vec<Effect> {
         let Some(entry) = self.pods.get_mut(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
         // Anything but an assumption means that the pod's own event was faster than the answer.
-        let Place::Assumed(node) = entry.place.clone() else { return Vec::new() };
-        entry.place = Place::Waiting;
+        let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
+        entry.place = PodState::Waiting;
         let info = Arc::clone(&entry.info);
         self.snapshot.remove_pod(&node, key, &info);
         self.queue.back_off(key, info.priority, now);
@@ -312,7 +318,7 @@ impl Scheduler {
                 let node = self.snapshot.row_at(node_idx).name.to_owned();
                 self.snapshot.add_pod(&node, key, &entry.info);
                 effects.push(Effect::Bind { pod: key.clone(), uid: entry.info.uid.clone(), node: node.clone() });
-                entry.place = Place::Assumed(node);
+                entry.place = PodState::Assumed(node);
                 let info = Arc::clone(&entry.info);
                 self.wake_concerned(&info, now);
             }

@@ -6,7 +6,7 @@ use corten_api::scheduling::{self, node_field, requirement_holds, term_matches};
 
 use crate::{
     PodInfo,
-    seen::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration},
+    projections::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration},
     snapshot::Row,
 };
 

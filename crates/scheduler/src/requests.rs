@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_api::scheduling::{self, aggregate};
 
-use crate::seen::{Container, PodSpec, Quantities};
+use crate::projections::{Container, PodSpec, Quantities};
 
 /// Amounts of what a node has and a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use corten_meta::Key;
 use crate::{
     Node,
     pod_info::{HostPort, PodInfo},
+    projections::Taint,
     requests::Amounts,
-    seen::Taint,
 };
 
 /// See the module's documentation.

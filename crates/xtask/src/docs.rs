@@ -55,8 +55,8 @@ fn folders() -> String {
     let mut table = String::from("| folder | mode | bits that are taken away | made by |\n|---|---|---|---|\n");
     for it in &corten_machine::FOLDERS {
         let place = match it.place {
-            corten_machine::Place::Data => "DATA",
-            corten_machine::Place::Run => "RUN",
+            corten_machine::NodeFolder::Data => "DATA",
+            corten_machine::NodeFolder::Run => "RUN",
         };
         let path = if it.path.is_empty() { place.to_owned() } else { format!("{place}/{}", it.path) };
         let makers = if it.of_server { "`node`, `server`" } else { "`node`" };

@@ -36,14 +36,14 @@ pub fn forget(headers: &mut HeaderMap) {
 
 /// Whom the headers name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ImpersonatedUser {
     user: String,
     uid: String,
     groups: Vec<String>,
     extra: BTreeMap<String, Vec<String>>,
 }
 
-impl Wanted {
+impl ImpersonatedUser {
     /// `None` where the headers say nothing. `Err` where they say whose groups, but not who.
     ///
     /// # Errors
@@ -166,7 +166,7 @@ mod tests {
                 &["system:unauthenticated"],
             ),
         ] {
-            let wanted = Wanted::of(&headers(given)).expect("someone is named").expect("someone is named");
+            let wanted = ImpersonatedUser::of(&headers(given)).expect("someone is named").expect("someone is named");
             let found = wanted.identity(known);
             assert_eq!(
                 (&*found.user, found.groups.iter().map(|it| &**it).collect::<Vec<_>>()),
@@ -179,13 +179,14 @@ mod tests {
     fn extra_keys_are_unescaped() {
         let given =
             [("impersonate-user", "jane"), ("impersonate-extra-acme.com%2fproject", "x"), ("impersonate-uid", "u")];
-        let found = Wanted::of(&headers(&given)).expect("someone is named").expect("someone is named");
+        let found = ImpersonatedUser::of(&headers(&given)).expect("someone is named").expect("someone is named");
         assert_eq!((&*found.uid, &found.extra["acme.com/project"]), ("u", &vec!["x".to_owned()]));
     }
 
     #[test]
     fn groups_of_nobody_are_refused() {
-        let refused = Wanted::of(&headers(&[("impersonate-group", "system:masters")])).expect_err("no user is named");
+        let refused =
+            ImpersonatedUser::of(&headers(&[("impersonate-group", "system:masters")])).expect_err("no user is named");
         assert_eq!(
             (refused.code, &*refused.message),
             (
@@ -193,6 +194,6 @@ mod tests {
                 "requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"system:masters\"}, Extra:map[string][]string(nil)} without impersonating a user name"
             )
         );
-        assert_eq!(Wanted::of(&headers(&[("impersonate-x", "y")])), Ok(None));
+        assert_eq!(ImpersonatedUser::of(&headers(&[("impersonate-x", "y")])), Ok(None));
     }
 }

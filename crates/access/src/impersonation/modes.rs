@@ -5,7 +5,7 @@ use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, field};
 use corten_routes::RequestInfo;
 
-use super::Wanted;
+use super::ImpersonatedUser;
 use crate::{
     authorizer::Authorizer,
     identity::Identity,
@@ -30,7 +30,7 @@ struct Mode {
     name: &'static str,
     /// What its right over users is called.
     verb: &'static str,
-    applies: fn(&Wanted, &Identity) -> bool,
+    applies: fn(&ImpersonatedUser, &Identity) -> bool,
 }
 
 /// In the order they are tried.
@@ -62,7 +62,7 @@ const MODES: &[Mode] = &[
 ];
 
 /// The node that the user name means.
-fn node(wanted: &Wanted) -> Option<&str> {
+fn node(wanted: &ImpersonatedUser) -> Option<&str> {
     wanted.user.strip_prefix(NODE).filter(|it| field::dns1123_subdomain(it).is_empty())
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Asker<'a> {
     pub(super) caches: &'a Caches,
     pub(super) info: &'a RequestInfo,
     pub(super) who: &'a Identity,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a ImpersonatedUser,
 }
 
 impl Asker<'_> {
@@ -106,7 +106,7 @@ impl Asker<'_> {
         let asked = Attributes::of_request(self.who, self.info);
         let verb = format!("impersonate-on:{}:{}", mode.name, asked.verb);
         self.ask(&Attributes { verb: &verb, ..asked })?;
-        let Wanted { user, groups, .. } = self.wanted;
+        let ImpersonatedUser { user, groups, .. } = self.wanted;
         if let Some(name) = node(self.wanted) {
             // The right over one's own node says nothing of which: it is the same Pod on every node.
             let name = if mode.name == "associated-node" { "*" } else { name };

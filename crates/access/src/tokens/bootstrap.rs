@@ -47,7 +47,7 @@ fn holder(object: &Value, id: &str, secret: &str, now: Time) -> Option<Identity>
     }
     let mut groups = vec![GROUP.to_owned()];
     for group in entry("auth-extra-groups").unwrap_or_default().split(',').filter(|it| !it.is_empty()) {
-        // As upstream: a group that is none makes the whole token worthless.
+        // As in `getGroups` of the bootstrap token authenticator: a group that is none makes the whole token worthless.
         groups.push(is_bootstrap_group(group).then(|| group.to_owned())?);
     }
     groups.sort();

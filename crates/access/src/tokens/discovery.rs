@@ -11,7 +11,7 @@ use super::ISSUER;
 
 const CONFIGURATION: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
-/// As upstream: readers may keep both for an hour.
+/// Readers may keep both for an hour (`cacheControl` of `serviceaccount`).
 const CACHE_CONTROL: &str = "public, max-age=3600";
 
 /// `None` where the path is neither.

@@ -18,7 +18,7 @@ const EXTENDED_SECONDS: i64 = 60 * 60 + 7;
 const EXTENSION_SECONDS: i64 = 365 * 24 * 60 * 60;
 
 /// What is asked for, checked by [`bound`] and by the verb.
-pub struct Wanted<'a> {
+pub struct TokenSpec<'a> {
     pub namespace: &'a str,
     pub account: &'a str,
     pub account_uid: &'a str,
@@ -46,7 +46,7 @@ pub struct Issued {
 ///
 /// # Errors
 /// 500 where the system gives no randomness.
-pub fn issue(key: &TokenKey, now: Time, id: String, wanted: Wanted<'_>) -> Result<Issued, Status> {
+pub fn issue(key: &TokenKey, now: Time, id: String, wanted: TokenSpec<'_>) -> Result<Issued, Status> {
     let now = unix_seconds(now);
     let for_us = wanted.audiences.iter().all(|it| it == ISSUER);
     let extended = wanted.seconds == EXTENDED_SECONDS && for_us;

@@ -24,7 +24,7 @@ use verify::Verified;
 
 use crate::identity::Identity;
 
-/// Who issues the tokens, and the audience they are for unless another is asked for. As upstream's default.
+/// Who issues the tokens, and the audience they are for unless another is asked for. kubeadm's default.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 

@@ -48,7 +48,7 @@ impl StaticTokens {
             let groups = rest.first().map(String::as_str).unwrap_or_default();
             let groups = groups.split(',').map(str::trim).filter(|it| !it.is_empty()).map(str::to_owned).collect();
             let who = Identity { user: user.clone(), uid: uid.clone(), groups, ..Identity::default() };
-            // As upstream: of two lines with the same token the later one counts.
+            // As in `tokenfile.NewCSV`: of two lines with the same token the later one counts.
             tokens.insert(hash(token), who);
         }
         Ok(Self(tokens))

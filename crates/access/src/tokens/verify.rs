@@ -17,7 +17,7 @@ use super::{
 };
 use crate::identity::Identity;
 
-/// Clocks may differ by this much, and what is deleted stays good for as long: as upstream.
+/// Clocks may differ by this much, and what is deleted stays good for as long (go-jose's `DefaultLeeway`).
 const LEEWAY_SECONDS: i64 = 60;
 const INVALIDATED: &str = "service account token has been invalidated";
 /// So many tokens' signatures are remembered.

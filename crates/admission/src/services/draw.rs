@@ -159,7 +159,7 @@ impl Block {
             IpAddr::V4(it) => (u128::from(it.to_bits()), 32_u32, Family::V4),
             IpAddr::V6(it) => (it.to_bits(), 128, Family::V6),
         };
-        // As upstream: of a wide range only the first 2^64 addresses are used.
+        // As in `ipallocator`: of a wide range only the first 2^64 addresses are used.
         let size = 1_u128 << bits.checked_sub(length)?.min(64);
         let reserved = if family == Family::V4 { 2 } else { 1 };
         let n_addresses = size.checked_sub(reserved).filter(|it| *it > 0)?;

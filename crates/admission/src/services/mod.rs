@@ -126,7 +126,7 @@ impl Begun for Change {
     }
 }
 
-/// Puts another IPAddress in the place of one that is deleted while a Service has the address, as upstream's controller of
+/// Puts another IPAddress in the place of one that is deleted while a Service has the address, as Kubernetes's controller of
 /// IPAddresses does.
 pub(crate) struct KeptIpAddress;
 

@@ -3,7 +3,7 @@
 use corten_kinds::KINDS;
 use serde_json::{Value, json};
 
-/// As upstream: which groups clients look at first. Others come after them.
+/// `apiVersionPriorities`: which groups clients look at first. Others come after them.
 const GROUP_PRIORITIES: &[(&str, i64)] = &[
     ("", 18000),
     ("apps", 17800),

@@ -1,4 +1,4 @@
-//! A watch or a log for who asks for a WebSocket: each event, each piece of the log is a message. As upstream, a refusal is
+//! A watch or a log for who asks for a WebSocket: each event, each piece of the log is a message. A refusal is
 //! an answer of HTTP.
 
 use corten_cacher::body::{Response, whole};

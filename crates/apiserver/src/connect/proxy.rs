@@ -26,7 +26,7 @@ use crate::{
     kubelets::{self, KubeletClient},
 };
 
-/// As long as upstream lets a connection to a kubelet be quiet.
+/// As long as kube-apiserver lets a connection to a kubelet be quiet.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
@@ -80,7 +80,7 @@ async fn send(client: &KubeletClient, location: &Location, request: Request<Body
     }
 }
 
-/// As upstream: relative links of the page at the root would lead beside it.
+/// As in `UpgradeAwareHandler`: relative links of the page at the root would lead beside it.
 fn redirected(path: &str, query: Option<&str>) -> Result<Response, Status> {
     let query = query.map(|it| format!("?{it}")).unwrap_or_default();
     let mut response = answer::text(StatusCode::MOVED_PERMANENTLY, "");
@@ -105,7 +105,7 @@ fn request(ctx: &mut Context, location: &Location, rest: &str, upgrade: bool) ->
         let host = HeaderValue::from_str(&location.authority()).map_err(Status::internal)?;
         request.headers_mut().insert(header::HOST, host);
     }
-    // As upstream: what is behind the proxy, under the path that leads there.
+    // As in `corsRemovingTransport` and `proxyutil.Transport`: what is behind the proxy, under the path that leads there.
     let forwarded = HeaderValue::from_str(&ctx.info.canonical_path()).map_err(Status::internal)?;
     request.headers_mut().insert(headers::FORWARDED_URI, forwarded);
     Ok(request)

@@ -95,7 +95,7 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
         event.answered(code);
         event.request_object = request;
         let complete = (!verdict.omits(Stage::ResponseComplete)).then_some(event);
-        let ending = Ending { state: ctx.state.clone(), sink: sink.clone(), complete };
+        let ending = CompletionRecord { state: ctx.state.clone(), sink: sink.clone(), complete };
         return response.map(|body| BodyExt::boxed_unsync(Watched { body, _ending: ending }));
     }
     if verdict.omits(Stage::ResponseComplete) {
@@ -117,7 +117,7 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
     response
 }
 
-/// Answers that go on until somebody ends them, as upstream tells them.
+/// Answers that go on until somebody ends them, as `LongRunningFunc` tells them.
 fn is_long(info: &RequestInfo) -> bool {
     info.verb == "watch"
         || info.is_resource() && matches!(&*info.subresource, "attach" | "exec" | "proxy" | "log" | "portforward")
@@ -155,13 +155,13 @@ fn shown(mut object: Value, omit_managed_fields: bool) -> Value {
 }
 
 /// Records the end of a long answer, however it comes.
-struct Ending {
+struct CompletionRecord {
     state: State,
     sink: Arc<dyn Sink>,
     complete: Option<Event>,
 }
 
-impl Drop for Ending {
+impl Drop for CompletionRecord {
     fn drop(&mut self) {
         if let Some(mut event) = self.complete.take() {
             event.stage_timestamp = self.state.now().micro();
@@ -173,7 +173,7 @@ impl Drop for Ending {
 /// A body with its ending.
 struct Watched {
     body: Body,
-    _ending: Ending,
+    _ending: CompletionRecord,
 }
 
 impl http_body::Body for Watched {

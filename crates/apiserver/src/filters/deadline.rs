@@ -10,7 +10,7 @@ use crate::{context::Context, filters::next::Rest};
 const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    // As upstream: what is asked of others takes as long as they take, and the query is theirs.
+    // As in `WithRequestDeadline`: what is asked of others takes as long as they take, and the query is theirs.
     if ctx.info.proxied.is_some() {
         return rest.run(ctx).await;
     }
@@ -24,7 +24,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     }
 }
 
-/// As upstream: zero and less are no wish, and nobody may wish for more.
+/// As in `parseTimeout`: zero and less are no wish, and nobody may wish for more.
 fn within(nanos: i64) -> Duration {
     match u64::try_from(nanos) {
         Ok(1..) => Duration::from_nanos(nanos.unsigned_abs()).min(DEADLINE),

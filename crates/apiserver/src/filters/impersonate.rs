@@ -1,7 +1,7 @@
 //! Lets those who may act as someone else: `kubectl --as`. What comes after sees only whom they act as; the audit record
 //! names both.
 
-use corten_access::impersonation::{self, Allowed, Wanted};
+use corten_access::impersonation::{self, Allowed, ImpersonatedUser};
 use corten_cacher::{answer, body::Response};
 
 use super::next::Rest;
@@ -11,7 +11,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     if !impersonation::is_asked(&ctx.headers) {
         return rest.run(ctx).await;
     }
-    let wanted = match Wanted::of(&ctx.headers) {
+    let wanted = match ImpersonatedUser::of(&ctx.headers) {
         Ok(wanted) => wanted,
         Err(status) => return answer::status(&status),
     };

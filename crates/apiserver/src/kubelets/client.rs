@@ -50,7 +50,7 @@ async fn in_time<T>(authority: &str, connecting: impl Future<Output = io::Result
     connected.map_err(|cause| Error::Connect { address: authority.to_owned(), cause })
 }
 
-/// The two failures that scripts look for read as upstream's.
+/// The two failures that scripts look for read as Go's.
 fn in_gos_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".into(),

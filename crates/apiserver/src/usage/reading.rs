@@ -76,7 +76,7 @@ impl Pair {
         between(self.older.as_ref().map(|it| it.node), self.newer.as_ref()?.node)
     }
 
-    /// What each container of a Pod uses. As upstream: of all, or of none.
+    /// What each container of a Pod uses. As in metrics-server: of all, or of none.
     pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<(BTreeMap<&str, Use>, Window)> {
         let key = (namespace.to_owned(), name.to_owned());
         let newer = self.newer.as_ref()?.pods.get(&key)?;
@@ -99,7 +99,7 @@ impl Pair {
     }
 }
 
-/// As upstream: a container that is new since the older reading had used nothing when it began.
+/// As in metrics-server: a container that is new since the older reading had used nothing when it began.
 fn between(older: Option<Point>, newer: Point) -> Option<(Use, Window)> {
     let ((used, end), memory_bytes) = (newer.cpu_nanos?, newer.memory_bytes?);
     let before = older.and_then(|it| it.cpu_nanos);

@@ -29,7 +29,7 @@ pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Re
 }
 
 fn gone(target: &Target, uid: &str) -> Status {
-    // As upstream (finalizeDelete): this answer says no code.
+    // `finalizeDelete`: this answer says no code.
     let mut status = Status { code: 0, ..Status::success() };
     let resource = target.resource();
     status.details = Some(Details {

@@ -27,7 +27,8 @@ fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> 
     Box::pin(async move { delete::remove(ctx, &one, options).await })
 }
 
-/// Answers with the list of what was asked to go, as it was before. As upstream, `limit` ends the list and what goes.
+/// Answers with the list of what was asked to go, as it was before. As in `DeleteCollection` of the generic store, `limit`
+/// ends the list and what goes.
 pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     let items = list::items(ctx, target, form).await?;

@@ -48,7 +48,7 @@ impl DeleteOptions {
         if kind != KIND {
             return Err(Status::bad_request(format!("decoded object cannot be converted to DeleteOptions: {kind}")));
         }
-        // As upstream: unknown fields are let pass, whatever `fieldValidation` says.
+        // As in `DeleteResource`: unknown fields are let pass, whatever `fieldValidation` says.
         if !value.is_null()
             && let Some(wrong) = corten_schema::check(SCHEMA, value).wrong_types.first()
         {
@@ -84,7 +84,7 @@ impl DeleteOptions {
     }
 
     pub(super) fn check(&self, target: &Target, object: &Stored) -> Result<(), Status> {
-        // As upstream: this conflict goes by the kind's name.
+        // As in `Preconditions.Check`: this conflict goes by the kind's name.
         let resource = target.resource();
         let by_kind = Resource { plural: resource.kind.clone(), ..resource.clone() };
         let conflict = |detail: String| Err(Status::conflict(&by_kind, &target.name, &detail));

@@ -9,7 +9,7 @@ use corten_cacher::{
     body::{Body, BoxError, Response},
     codec::{
         Form, gzip,
-        items::{Items, Place},
+        items::{Items, Position},
     },
     watch_cache::{Matcher, ResourceCache, Snapshot, feed},
 };
@@ -54,7 +54,7 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
         token,
         remaining: page.remaining,
         snapshot: start.snapshot,
-        place: Place::Head,
+        place: Position::Head,
     })
 }
 
@@ -145,7 +145,7 @@ fn page(start: &Start, matcher: &Matcher, limit: Option<usize>) -> Page {
     let range = start.snapshot.range(&matcher.namespace, start.after.as_deref());
     let mut matching = range.filter(|it| matcher.matches(it));
     let last = matching.by_ref().take(limit).last().map(|it| it.key.clone());
-    // As upstream: what remains is told only where no selector makes it a guess.
+    // As in etcd3's `GetList`: what remains is told only where no selector makes it a guess.
     if matcher.is_everything() {
         let remaining = matching.count();
         return Page { last, more: remaining > 0, remaining: Some(remaining).filter(|it| *it > 0) };
@@ -194,9 +194,9 @@ fn wrong_token(reason: &dyn std::fmt::Display) -> Status {
 /// A short list goes out whole; a long one piece by piece, compressed where the client takes that.
 fn send(ctx: &Context, mut items: Items) -> Response {
     let first = items.next().unwrap_or_default();
-    let long = items.place != Place::Done || first.len() >= gzip::THRESHOLD_BYTES;
+    let long = items.place != Position::Done || first.len() >= gzip::THRESHOLD_BYTES;
     let compress = long && gzip::accepted(ctx.header(header::ACCEPT_ENCODING));
-    if items.place == Place::Done && !compress {
+    if items.place == Position::Done && !compress {
         return answer::json_bytes(StatusCode::OK, first);
     }
     let pieces = std::iter::once(first).chain(items);

@@ -100,7 +100,7 @@ pub(super) fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Va
         Sent::List(list) => list,
     };
     let owners = if list == stored { Owners::read(list) } else { Owners::read_whole(list) };
-    // As upstream: a list that cannot be read counts as none.
+    // As in `DecodeManagedFields`: a list that cannot be read counts as none.
     let (owners, list) = match owners {
         Ok(owners) if !owners.0.is_empty() || *sent == Sent::Reset => (owners, list),
         _ => (Owners::read(stored).unwrap_or_default(), stored),
@@ -256,7 +256,7 @@ fn is_printable(letter: char) -> bool {
 /// Checks `fieldManager` and `force`.
 ///
 /// # Errors
-/// 422 that names the options' kind, as upstream.
+/// 422 that names the options' kind.
 pub(super) fn check_options(ctx: &Context, is_apply: bool) -> Result<(), Status> {
     let query = &ctx.info.query;
     let manager = query.get("fieldManager").unwrap_or_default();

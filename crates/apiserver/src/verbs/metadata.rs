@@ -190,7 +190,7 @@ pub(super) fn change_violations(
 fn names(kind: &Kind, object: &Value, found: &mut Violations) {
     let (name, prefix) = (text(object, "name"), text(object, "generateName"));
     if !prefix.is_empty() {
-        // As upstream: a prefix may end in a dash, for something always follows it.
+        // As in `maskTrailingDash`: a prefix may end in a dash, for something always follows it.
         let masked = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |it| format!("{it}a"));
         let reasons = kind.policy.name_violations(&masked);
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.generateName", format!("{prefix:?}"), it)));
@@ -225,7 +225,7 @@ fn annotations(object: &Value, found: &mut Violations) {
     let mut bytes = 0;
     for (key, value) in entries(object, "annotations") {
         bytes += key.len() + value.len();
-        // As upstream: keys of annotations may be written in capitals.
+        // As in `ValidateAnnotations`: keys of annotations may be written in capitals.
         let reasons = field::qualified_name(&key.to_lowercase());
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.annotations", format!("{key:?}"), it)));
     }

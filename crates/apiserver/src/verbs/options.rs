@@ -1,4 +1,4 @@
-//! The query parameters of reads, checked as upstream checks `ListOptions`.
+//! The query parameters of reads, checked as by `ValidateListOptions`.
 
 use corten_meta::{Status, Violation, number};
 use corten_store::Revision;
@@ -67,7 +67,7 @@ pub(crate) fn list(ctx: &Context) -> Result<ListOptions, Status> {
     }
     let limit = query.integer("limit")?.filter(|it| *it > 0).and_then(|it| usize::try_from(it).ok());
     let revision = resource_version(ctx)?;
-    // As upstream: a limit turns a bare resourceVersion into an exact one.
+    // As in etcd3's `GetList`: a limit turns a bare resourceVersion into an exact one.
     let exact = match version_match {
         Some(it) => it == Match::Exact,
         None => limit.is_some() && revision.is_some(),
@@ -82,7 +82,7 @@ pub(crate) fn invalid(violations: &[Violation]) -> Status {
 }
 
 /// # Errors
-/// 422 where `dryRun` is anything but `All`: nothing, too, as upstream. Who is unsure must not write.
+/// 422 where `dryRun` is anything but `All`: nothing, too (`ValidateDryRun`). Who is unsure must not write.
 pub(crate) fn dry_run(ctx: &Context) -> Result<(), Status> {
     match ctx.info.query.all("dryRun").find(|it| *it != "All") {
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! `serviceaccounts/NAME/token`: a token for the account, for an audience, a time, and as long as what it is bound to lives.
 
-use corten_access::tokens::{self, issue::Wanted};
+use corten_access::tokens::{self, issue::TokenSpec};
 use corten_admission::Operation;
 use corten_cacher::{answer, body::Response};
 use corten_meta::{Resource, Status, Violation};
@@ -39,7 +39,7 @@ pub(crate) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
         Value::Null => None,
         reference => Some(tokens::issue::bound(ctx.state.caches(), &target.namespace, &target.name, reference)?),
     };
-    let wanted = Wanted {
+    let wanted = TokenSpec {
         namespace: &target.namespace,
         account: &target.name,
         account_uid: account.uid(),

@@ -141,7 +141,7 @@ fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored
         }
     }
     let uid = metadata["uid"].as_str().unwrap_or_default();
-    // As upstream: a patch that changes it is refused by validation.
+    // A patch that changes it is refused by validation.
     if !uid.is_empty() && uid != current.uid() && ctx.info.verb != "patch" {
         let detail = format!(
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
@@ -247,7 +247,7 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
             let _ = policy.try_default(&mut asked);
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
-            // As upstream: outside the core group a status may not touch labels.
+            // As in `ResetObjectMetaForStatus`: outside the core group a status may not touch labels.
             let names: &[&str] =
                 if kind.resource.group.is_empty() { &["labels", "annotations"] } else { &["annotations"] };
             for name in names {
@@ -258,7 +258,7 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
         }
         Part::Approval => {
             let mut new = old.clone();
-            // As upstream (csrApprovalStrategy): labels and all else of metadata is taken, too.
+            // `csrApprovalStrategy`: labels and all else of metadata is taken, too.
             if asked["metadata"].is_object() {
                 corten_kinds::keep(&mut new, &asked, "metadata");
             }

@@ -1,4 +1,5 @@
-//! The metrics API: GET and LIST of what nodes and Pods use. As upstream, an object is named and labelled as what it is of.
+//! The metrics API: GET and LIST of what nodes and Pods use. As metrics-server has it, an object is named and labelled as
+//! what it is of.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -44,7 +45,7 @@ async fn get(ctx: &Context, kind: &'static Kind) -> Result<Value, Status> {
     let objects = snapshot(ctx, of);
     let stored = objects.get(namespace, name).ok_or_else(|| Status::not_found(of, name))?;
     let pairs = ctx.state.usages().of(&source(ctx), &node_names(ctx)).await?;
-    // As upstream: what is not found is named by the kind.
+    // As in metrics-server: what is not found is named by the kind.
     let unknown = || {
         let plural = kind.resource.kind.to_lowercase();
         let resource = Resource { plural: plural.into(), ..kind.resource.clone() };

@@ -72,7 +72,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
                 (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
             Frames::new(ctx, target.asked.clone(), form, &options, started.watcher, initial, revision)
         }
-        // As upstream: a revision that is gone is told by an event, not by the response's code.
+        // As in the cacher's `newErrWatcher`: a revision that is gone is told by an event, not by the response's code.
         Err(oldest) => {
             let asked = options.revision.unwrap_or_default();
             let status = Status::expired(format!("too old resource version: {asked} ({oldest})"));

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 
-/// Bodies below this size are sent as they are, as upstream.
+/// Bodies below this size are sent as they are (`defaultGzipThresholdBytes`).
 pub const THRESHOLD_BYTES: usize = 128 * 1024;
 
 pub struct Gzip<I> {

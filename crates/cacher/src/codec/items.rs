@@ -29,11 +29,11 @@ pub struct Items {
     pub last: Option<Arc<str>>,
     pub token: Option<String>,
     pub remaining: Option<usize>,
-    pub place: Place,
+    pub place: Position,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     Head,
     FirstItem,
     Items,
@@ -44,15 +44,15 @@ impl Iterator for Items {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
-        if self.place == Place::Done {
+        if self.place == Position::Done {
             return None;
         }
         // Most lists are short; only those that go on get whole pieces at once.
-        let room = if self.place == Place::Head { 4096 } else { self.piece_bytes() * 9 / 8 };
+        let room = if self.place == Position::Head { 4096 } else { self.piece_bytes() * 9 / 8 };
         let mut out = Vec::with_capacity(room);
-        if self.place == Place::Head {
+        if self.place == Position::Head {
             self.head(&mut out);
-            self.place = Place::FirstItem;
+            self.place = Position::FirstItem;
         }
         self.items(&mut out);
         Some(out)
@@ -106,17 +106,17 @@ impl Items {
             if !self.matcher.matches(object) {
                 continue;
             }
-            if self.place == Place::Items {
+            if self.place == Position::Items {
                 out.push(b',');
             }
-            self.place = Place::Items;
+            self.place = Position::Items;
             self.item(object, out);
             if out.len() >= self.piece_bytes() {
                 return;
             }
         }
         out.extend_from_slice(b"]}\n");
-        self.place = Place::Done;
+        self.place = Position::Done;
     }
 
     fn item(&self, object: &Stored, out: &mut Vec<u8>) {

@@ -20,7 +20,7 @@ pub const YAML: &str = "application/yaml";
 /// Does the client want YAML before all else that it could get? Then the rest of the server is asked for JSON.
 ///
 /// # Errors
-/// 406 for a watch: its events are not told apart in YAML. As upstream.
+/// 406 for a watch: its events are not told apart in YAML.
 pub fn wanted(headers: &mut HeaderMap, verb: &str) -> Result<bool, Status> {
     let accept = accept::header(headers, &header::ACCEPT);
     if !accept.contains(YAML) {
@@ -65,7 +65,7 @@ fn whole(json: &[u8]) -> Result<Value, Status> {
     if is_whole { Ok(value) } else { Err(Status::not_acceptable(JSON)) }
 }
 
-/// As upstream: fields in the order of their names.
+/// As sigs.k8s.io/yaml writes them: fields in the order of their names.
 fn text(mut value: Value) -> Result<String, Status> {
     value.sort_all_objects();
     serde_saphyr::to_string(&value).map_err(Status::internal)

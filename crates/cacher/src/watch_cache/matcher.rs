@@ -12,11 +12,11 @@ pub struct Matcher {
     /// `namespace/name` where exactly one object can match.
     pub key: Option<String>,
     labels: Selector,
-    fields: Vec<Wanted>,
+    fields: Vec<FieldRequirement>,
 }
 
 #[derive(Clone, Debug)]
-struct Wanted {
+struct FieldRequirement {
     field: Field,
     value: String,
     negated: bool,
@@ -51,7 +51,7 @@ impl Matcher {
         let mut matcher = Self { namespace: namespace.to_owned(), labels, ..Self::default() };
         for it in &selector.0 {
             let field = field_of(kind, &it.path)?;
-            matcher.fields.push(Wanted { field, value: it.value.clone(), negated: it.negated });
+            matcher.fields.push(FieldRequirement { field, value: it.value.clone(), negated: it.negated });
         }
         matcher.narrow(kind.resource.namespaced);
         Ok(matcher)

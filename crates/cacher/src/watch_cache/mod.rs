@@ -54,7 +54,7 @@ pub use stored::Stored;
 pub use stored::{OWNERS, owners_fit, spliced};
 pub use watcher::{FellBehind, Start, Watcher};
 
-/// How long a request waits for a revision the caches have not reached, as upstream.
+/// How long a request waits for a revision the caches have not reached (`blockTimeout`).
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// One cache for each resource that is stored.

@@ -9,9 +9,9 @@ use corten_store::{Entry, Operation, Outcome, Range, Revision, Store, Txn, memor
 use super::{Caches, EventType, Feed, Matcher, ResourceCache, Start, Watcher, feed, log::Window, resource::Change};
 
 /// A small generator of numbers: the same from the same seed.
-struct Dice(u64);
+struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     fn below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
@@ -77,7 +77,7 @@ struct Observer {
 }
 
 impl Observer {
-    fn start(cache: &ResourceCache, dice: &mut Dice, history: &[(Revision, State)]) -> Self {
+    fn start(cache: &ResourceCache, dice: &mut SeededRng, history: &[(Revision, State)]) -> Self {
         let selector = SELECTORS[usize::try_from(dice.below(SELECTORS.len() as u64)).expect("small")];
         let matcher = Matcher::new(cache.kind(), selector.0, selector.1, selector.2).expect("valid selectors");
         let back = usize::try_from(dice.below(8)).expect("small").min(history.len() - 1);
@@ -127,7 +127,7 @@ impl Observer {
 #[test]
 fn watchers_miss_repeat_and_reorder_nothing() {
     for seed in 0..200 {
-        let mut dice = Dice(seed);
+        let mut dice = SeededRng(seed);
         let cache = pods(Window { events: 1000, bytes: 1 << 30 });
         let mut state = State::new();
         let mut history = vec![(1, state.clone())];

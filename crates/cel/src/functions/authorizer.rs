@@ -5,7 +5,7 @@ use corten_meta::field;
 use super::{Evaluated, Row};
 use crate::{
     error::Error,
-    opaque::authorizing::{Asked, Authorizing, Decision, Stage},
+    opaque::authorizing::{Attributes, Authorizing, Decision, Stage},
     value::{Opaque, Value},
 };
 
@@ -84,7 +84,7 @@ fn change<'a>(args: &[Value<'a>], from: &Stage, change: Change) -> Evaluated<'a>
     Ok(Opaque::from(it).into())
 }
 
-fn set<'a>(args: &[Value<'a>], field: fn(&mut Asked) -> &mut String) -> Evaluated<'a> {
+fn set<'a>(args: &[Value<'a>], field: fn(&mut Attributes) -> &mut String) -> Evaluated<'a> {
     let mut it = get(&args[0])?.clone();
     match &args[1] {
         Value::String(text) if it.stage == Stage::Resource => {
@@ -117,7 +117,7 @@ fn check<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
     let it = get(&args[0])?;
     match &args[1] {
         Value::String(verb) if matches!(it.stage, Stage::Path | Stage::Resource) => {
-            let asked = Asked { verb: verb.to_string(), ..it.asked.clone() };
+            let asked = Attributes { verb: verb.to_string(), ..it.asked.clone() };
             let stage = Stage::Decision(it.by.decide(&asked));
             Ok(Opaque::from(Authorizing { by: it.by, asked, stage }).into())
         }

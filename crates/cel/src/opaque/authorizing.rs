@@ -4,12 +4,12 @@ use std::fmt;
 
 /// Answers who may do what.
 pub trait Authorizer: fmt::Debug + Send + Sync {
-    fn decide(&self, asked: &Asked) -> Decision;
+    fn decide(&self, asked: &Attributes) -> Decision;
 }
 
 /// May this user do this?
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct Attributes {
     /// Namespace and name; `None` for the user that the request is of.
     pub service_account: Option<(String, String)>,
     pub verb: String,
@@ -36,7 +36,7 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 pub struct Authorizing<'a> {
     pub(crate) by: &'a dyn Authorizer,
-    pub(crate) asked: Asked,
+    pub(crate) asked: Attributes,
     pub(crate) stage: Stage,
 }
 

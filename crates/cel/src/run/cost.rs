@@ -168,7 +168,7 @@ impl Rule {
     }
 }
 
-/// Rounded down, as upstream does here.
+/// Rounded down, as in Kubernetes's `CallCost`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -22,7 +22,7 @@ pub(crate) struct Parsed {
     pub(crate) places: Vec<u32>,
 }
 
-/// What may begin an operand, as upstream's grammar lists it.
+/// What may begin an operand, as cel-go's grammar lists it.
 const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, \
                        IDENTIFIER}";
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::{
-    Activation, Asked, Authorizer, Decision, DeclType, Env, ErrorKind, ListKind, PER_CALL_LIMIT, STORED_EXPRESSIONS,
-    Type, Value, escape, functions, mutation_json, unescape,
+    Activation, Attributes, Authorizer, Decision, DeclType, Env, ErrorKind, ListKind, PER_CALL_LIMIT,
+    STORED_EXPRESSIONS, Type, Value, escape, functions, mutation_json, unescape,
 };
 
 /// `expression => expression that is the same`, or `expression !! words of the error`.
@@ -88,7 +88,7 @@ fn costs() {
 struct Allows(&'static str);
 
 impl Authorizer for Allows {
-    fn decide(&self, asked: &Asked) -> Decision {
+    fn decide(&self, asked: &Attributes) -> Decision {
         let account = asked.service_account.as_ref().map_or(String::new(), |it| format!("{}/{}", it.0, it.1));
         let reason = format!(
             "{account} {} {} {}/{}/{} {}/{} {} {}",
@@ -114,7 +114,12 @@ fn the_authorizer_is_asked() {
         .variable("authorizer", of("kubernetes.authorization.Authorizer"))
         .variable("authorizer.requestResource", of("kubernetes.authorization.ResourceCheck"));
     let authorizer = Allows("get");
-    let asked = Asked { group: "apps".into(), resource: "deployments".into(), name: "web".into(), ..Asked::default() };
+    let asked = Attributes {
+        group: "apps".into(),
+        resource: "deployments".into(),
+        name: "web".into(),
+        ..Attributes::default()
+    };
     for (source, expected) in [
         ("authorizer.group('apps').resource('deployments').check('get').allowed()", Ok("true")),
         ("authorizer.path('/healthz').check('get').allowed()", Ok("true")),

@@ -19,7 +19,7 @@ use crate::{
     declared::DeclType,
     opaque::{
         Authorizing, Cidr, Format, Semver, Url,
-        authorizing::{Asked, Authorizer, Stage},
+        authorizing::{Attributes, Authorizer, Stage},
     },
     timestamp::Timestamp,
 };
@@ -177,11 +177,11 @@ impl<'a> Value<'a> {
 
     /// `authorizer`.
     pub fn authorizer(by: &'a dyn Authorizer) -> Self {
-        Opaque::from(Authorizing { by, asked: Asked::default(), stage: Stage::Authorizer }).into()
+        Opaque::from(Authorizing { by, asked: Attributes::default(), stage: Stage::Authorizer }).into()
     }
 
     /// `authorizer.requestResource`: a question about the resource of the request.
-    pub fn resource_authorizer(by: &'a dyn Authorizer, asked: Asked) -> Self {
+    pub fn resource_authorizer(by: &'a dyn Authorizer, asked: Attributes) -> Self {
         Opaque::from(Authorizing { by, asked, stage: Stage::Resource }).into()
     }
 

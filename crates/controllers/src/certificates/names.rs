@@ -10,7 +10,7 @@ use corten_reconcile::{Actor, Projection, View, Wait};
 use serde::Deserialize;
 
 use super::request::Serving;
-use crate::seen::{Pod, ReachableService, or_default, seen};
+use crate::projections::{Pod, ReachableService, or_default, projection};
 
 /// A node, as far as a certificate's names go.
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ pub(super) struct NamedNode {
     #[serde(default)]
     status: NodeStatus,
 }
-seen!(NamedNode, resources::NODES);
+projection!(NamedNode, resources::NODES);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

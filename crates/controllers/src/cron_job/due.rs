@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use corten_meta::{Schedule, Time, schedule::time_zone};
 
-use crate::seen::CronJob;
+use crate::projections::CronJob;
 
-/// As upstream: this many missed times may be an error of the clock.
+/// As in `mostRecentScheduleTime`: this many missed times may be an error of the clock.
 const MISSED_MAX: u64 = 100;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ fn earliest(cron_job: &CronJob, now: Time) -> Time {
     }
 }
 
-/// The last time that is not after `now`, and whether suspiciously many went by. How many is reckoned, as upstream does,
-/// from how far the first two are apart: nobody walks through all of them.
+/// The last time that is not after `now`, and whether suspiciously many went by. How many is reckoned, as by
+/// `mostRecentScheduleTime`, from how far the first two are apart: nobody walks through all of them.
 fn latest(
     earliest: Time,
     now: Time,
@@ -78,7 +78,7 @@ fn latest(
     }
     let between = second.since(first).as_secs().max(1);
     let n_missed = (now.since(first).as_secs() / between).saturating_add(1);
-    // As upstream: what is older than the last two of evenly spread times does not count any more.
+    // As in `mostRecentScheduleTime`: what is older than the last two of evenly spread times does not count any more.
     let from = first.after(Duration::from_secs(between.saturating_mul(n_missed.saturating_sub(2))));
     Ok((last(from), n_missed > MISSED_MAX))
 }

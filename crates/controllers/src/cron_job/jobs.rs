@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{
     ownership::controller_reference,
-    seen::{CronJob, Job, reference},
+    projections::{CronJob, Job, reference},
 };
 
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// As upstream: the minutes since 1970 at which it was due.
+/// As in `getJobName`: the minutes since 1970 at which it was due.
 pub(super) fn name(cron_job: &CronJob, due: Time) -> String {
     format!("{}-{}", cron_job.metadata.name, due.0.as_second() / 60)
 }

@@ -12,7 +12,7 @@ use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 
 use round::Round;
 
-use crate::seen::{CronJob, Job};
+use crate::projections::{CronJob, Job};
 
 pub struct CronJobs;
 

@@ -11,7 +11,7 @@ use super::{
     jobs,
 };
 use crate::{
-    seen::{CronJob, CronJobStatus, Job, reference},
+    projections::{CronJob, CronJobStatus, Job, reference},
     status::status_patch,
 };
 

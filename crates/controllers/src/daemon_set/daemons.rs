@@ -14,8 +14,8 @@ use crate::{
     EFFECTS_MAX, names,
     ownership::Kept,
     pod_template::delete_pod,
+    projections::{ControllerRevision, DaemonNode, DaemonSet, Pod, reference},
     revision_history::{self, Newest, Owner},
-    seen::{ControllerRevision, DaemonNode, DaemonSet, Pod, reference},
     status::status_patch,
 };
 

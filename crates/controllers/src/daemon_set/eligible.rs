@@ -5,7 +5,7 @@ use corten_meta::{LabelSelector, Selector};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::seen::{DaemonNode, DaemonSet, Toleration};
+use crate::projections::{DaemonNode, DaemonSet, Toleration};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -39,7 +39,7 @@ struct Requirement {
     values: Vec<String>,
 }
 
-/// As upstream: daemons stay on nodes that are in trouble, and come to nodes that take no other pods.
+/// As in `AddOrUpdateDaemonPodTolerations`: daemons stay on nodes that are in trouble, and come to nodes that take no other pods.
 pub(super) const TOLERATED: &[(&str, &str)] = &[
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),

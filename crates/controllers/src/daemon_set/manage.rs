@@ -5,7 +5,7 @@ use std::time::Duration;
 use corten_reconcile::EventType;
 
 use super::{daemons::Daemons, eligible::Verdict, pods, rolling};
-use crate::{EFFECTS_MAX, seen::Pod};
+use crate::{EFFECTS_MAX, projections::Pod};
 
 const FAILED_BACKOFF: Duration = Duration::from_secs(1);
 const FAILED_BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);
@@ -80,7 +80,7 @@ fn take_finished<'a>(
     running
 }
 
-/// As upstream: whoever has lived for twice the longest back-off begins anew.
+/// As in `failedPodsBackoff`: whoever has lived for twice the longest back-off begins anew.
 fn failures_before(daemons: &Daemons<'_>, pod: &Pod) -> u32 {
     let lived = pod.metadata.creation_timestamp.map(|it| daemons.now.since(it)).unwrap_or_default();
     if lived > FAILED_BACKOFF_MAX * 2 { 0 } else { pods::failures(&pod.metadata) }

@@ -21,7 +21,7 @@ use daemons::Daemons;
 
 use crate::{
     ownership::{claim_pods_and_revisions, controlled_by, selects_all},
-    seen::{ControllerRevision, DaemonNode, DaemonSet, DaemonSetStatus, Pod},
+    projections::{ControllerRevision, DaemonNode, DaemonSet, DaemonSetStatus, Pod},
 };
 
 pub struct DaemonSets;

@@ -7,7 +7,7 @@ use super::eligible::tolerated;
 use crate::{
     names,
     pod_template::pod_of,
-    seen::{DaemonSet, Pod},
+    projections::{DaemonSet, Pod},
 };
 
 pub(super) const HASH_LABEL: &str = "controller-revision-hash";
@@ -22,7 +22,7 @@ pub(super) fn node(pod: &Pod) -> Option<&str> {
     bound.or(pod.spec.only_node.as_deref())
 }
 
-/// As upstream: by the revision's hash, or by the generation of times before there were revisions.
+/// As in `IsPodUpdated`: by the revision's hash, or by the generation of times before there were revisions.
 pub(super) fn is_updated(set: &DaemonSet, hash: &str, pod: &Pod) -> bool {
     let labels = &pod.metadata.labels;
     let generation = set.metadata.annotations.get(GENERATION);
@@ -45,7 +45,8 @@ pub(super) fn pod(set: &DaemonSet, hash: &str, node: &str, name: &str, failures:
         metadata["annotations"][FAILURES] = json!(failures.to_string());
     }
     let spec = &mut pod["spec"];
-    // As upstream: the template's own terms have been looked at, the node is all that is left to say.
+    // As in `ReplaceDaemonSetPodNodeNameNodeAffinity`: the template's own terms have been looked at, the node is all that
+    // is left to say.
     let field = json!({ "key": "metadata.name", "operator": "In", "values": [node] });
     spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
         json!({ "nodeSelectorTerms": [{ "matchFields": [field] }] });

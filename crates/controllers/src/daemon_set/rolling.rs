@@ -1,7 +1,7 @@
 //! One step of the rolling update: old pods go within `maxUnavailable`, or new ones come beside them within `maxSurge`.
 
 use super::{daemons::Daemons, eligible::Verdict};
-use crate::{int_or_percent, seen::Pod};
+use crate::{int_or_percent, projections::Pod};
 
 /// A node's pods by version.
 enum OnNode<'a> {
@@ -35,7 +35,7 @@ pub(super) fn surge(daemons: &Daemons<'_>) -> i64 {
     int_or_percent::rounded_up(&strategy.rolling_update.max_surge, n_desired(daemons))
 }
 
-/// As upstream: where nothing could move, one pod may be missing.
+/// As in `updatedDesiredNodeCounts`: where nothing could move, one pod may be missing.
 fn unavailable_max(daemons: &Daemons<'_>) -> i64 {
     let desired = n_desired(daemons);
     let rule = &daemons.set.spec.update_strategy.rolling_update.max_unavailable;
@@ -87,7 +87,7 @@ fn surpass(daemons: &mut Daemons<'_>, surge_max: i64) {
             OnNode::Unclear => n_surge += 1,
             OnNode::Both { new, old } if daemons.is_available(new) => done.push((*node, old)),
             OnNode::Both { .. } => n_surge += 1,
-            // As upstream: where no new pod is to run, none comes beside the old one.
+            // As in `rollingUpdate`: where no new pod is to run, none comes beside the old one.
             OnNode::Old(_) if !should_run(daemons, node) => {}
             OnNode::Old(pod) if daemons.is_available(pod) => candidates.push((*node, 0)),
             OnNode::Old(_) => {

@@ -1,7 +1,7 @@
 //! What a set tells of itself.
 
 use super::{daemons::Daemons, eligible::Verdict};
-use crate::seen::DaemonSetStatus;
+use crate::projections::DaemonSetStatus;
 
 pub(super) fn of(daemons: &Daemons<'_>) -> DaemonSetStatus {
     let mut status = DaemonSetStatus {

@@ -23,7 +23,7 @@ use rollout::Rollout;
 
 use crate::{
     ownership::{claim, controlled_by, selects_all},
-    seen::{Deployment, DeploymentStatus, Pod, ReplicaSet},
+    projections::{Deployment, DeploymentStatus, Pod, ReplicaSet},
 };
 
 pub struct Deployments;

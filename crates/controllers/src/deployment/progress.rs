@@ -8,7 +8,7 @@ use corten_reconcile::{Actor, Effect, Plan, Wait};
 
 use super::{recreate, rollout::Rollout};
 use crate::{
-    seen::{Condition, Deployment, DeploymentStatus, ReplicaSet},
+    projections::{Condition, Deployment, DeploymentStatus, ReplicaSet},
     status::status_patch,
 };
 
@@ -222,7 +222,7 @@ fn remove(status: &mut DeploymentStatus, r#type: &str) {
     status.conditions.retain(|it| it.r#type != r#type);
 }
 
-/// As upstream: the same status for the same reason is no news, whatever the message.
+/// As in `SetDeploymentCondition`: the same status for the same reason is no news, whatever the message.
 fn set(status: &mut DeploymentStatus, mut new: Condition) {
     if let Some(old) = get(status, &new.r#type) {
         if old.status == new.status && old.reason == new.reason {

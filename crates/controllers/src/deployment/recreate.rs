@@ -3,7 +3,7 @@
 use corten_reconcile::Plan;
 
 use super::{progress, rollout::Rollout};
-use crate::seen::Pod;
+use crate::projections::Pod;
 
 pub(super) fn run(mut rollout: Rollout<'_>) -> Plan {
     let has_stopped = stop_old(&mut rollout);
@@ -22,7 +22,7 @@ fn stop_old(rollout: &mut Rollout<'_>) -> bool {
     has_moved
 }
 
-/// As upstream: a finished pod runs nothing any more, one that is being deleted still may.
+/// As in `oldPodsRunning`: a finished pod runs nothing any more, one that is being deleted still may.
 fn has_old_pods(rollout: &Rollout<'_>) -> bool {
     rollout.old.iter().any(|it| it.status.replicas > 0) || old_pod(rollout).is_some()
 }

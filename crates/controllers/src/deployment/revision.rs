@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::seen::{Deployment, ReplicaSet};
+use crate::projections::{Deployment, ReplicaSet};
 
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
@@ -38,7 +38,7 @@ pub(super) fn max(set: &ReplicaSet) -> Option<i64> {
     number(set, MAX)
 }
 
-/// As upstream: a number of pods has 32 bits.
+/// A number of pods has 32 bits in Kubernetes.
 fn number(set: &ReplicaSet, name: &str) -> Option<i64> {
     set.metadata.annotations.get(name)?.parse::<i32>().ok().map(i64::from)
 }

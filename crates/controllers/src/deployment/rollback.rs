@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{progress, revision, rollout::Rollout, template};
 use crate::{
-    seen::{Deployment, ReplicaSet, reference},
+    projections::{Deployment, ReplicaSet, reference},
     status::exact_patch,
 };
 

@@ -3,7 +3,7 @@
 use corten_reconcile::Plan;
 
 use super::{progress, rollout::Rollout};
-use crate::seen::ReplicaSet;
+use crate::projections::ReplicaSet;
 
 pub(super) fn run(mut rollout: Rollout<'_>) -> Plan {
     let Some(new) = rollout.new else {

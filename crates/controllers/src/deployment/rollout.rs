@@ -9,7 +9,7 @@ use super::{revision, template};
 use crate::{
     int_or_percent,
     ownership::controller_reference,
-    seen::{Deployment, DeploymentStatus, ReplicaSet, reference},
+    projections::{Deployment, DeploymentStatus, ReplicaSet, reference},
     status::exact_patch,
 };
 
@@ -117,7 +117,7 @@ impl<'a> Rollout<'a> {
         if meta.annotations.get(revision::REVISION) != Some(&number) {
             let patch = json!({ "metadata": { "uid": meta.uid, "annotations": { revision::REVISION: number } } });
             let (resource, key) = (resources::DEPLOYMENTS, meta.key());
-            // By the status, as upstream: a changed annotation counts up the generation (deploymentStrategy.PrepareForUpdate).
+            // By the status: a changed annotation counts up the generation (deploymentStrategy.PrepareForUpdate).
             self.effects.push(Effect::Patch { resource, key, subresource: Some("status"), patch });
         }
     }
@@ -233,9 +233,9 @@ impl<'a> Rollout<'a> {
     }
 }
 
-/// As upstream: of several sets with the deployment's template, the oldest. Beyond it: a set that was made from this
-/// template but does not look so, because the server completed it by other rules, is the new one all the same; else a new
-/// one would be made again and again.
+/// As in `FindNewReplicaSet`: of several sets with the deployment's template, the oldest. Beyond it: a set that was made
+/// from this template but does not look so, because the server completed it by other rules, is the new one all the same;
+/// else a new one would be made again and again.
 fn find_new<'a>(deployment: &Deployment, sets: &[&'a ReplicaSet]) -> Option<&'a ReplicaSet> {
     let template = &deployment.spec.template;
     let is_equal = |it: &&ReplicaSet| template::are_equal(&it.spec.template, template);

@@ -3,7 +3,7 @@
 use corten_reconcile::Plan;
 
 use super::{progress, revision, rollout::Rollout};
-use crate::seen::ReplicaSet;
+use crate::projections::ReplicaSet;
 
 pub(super) fn run(mut rollout: Rollout<'_>) -> Plan {
     // A patched set has another version: sizing begins from that.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     int_or_percent::rounded_up,
-    seen::{Deployment, DisruptionBudget, Pod, ReplicaSet, ReplicationController, StatefulSet},
+    projections::{Deployment, DisruptionBudget, Pod, ReplicaSet, ReplicationController, StatefulSet},
 };
 
 pub(super) struct Expected {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     ownership::controller_reference,
-    seen::{Endpoint, EndpointPort, EndpointSlice},
+    projections::{Endpoint, EndpointPort, EndpointSlice},
     status::exact_patch,
 };
 

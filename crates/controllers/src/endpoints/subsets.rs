@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::seen::{EndpointAddress, EndpointPort, EndpointSubset};
+use crate::projections::{EndpointAddress, EndpointPort, EndpointSubset};
 
 const ADDRESSES_MAX: usize = 1000;
 

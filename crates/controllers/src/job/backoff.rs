@@ -5,10 +5,10 @@ use std::time::Duration;
 use corten_meta::Time;
 
 use super::pods;
-use crate::seen::{Job, Pod};
+use crate::projections::{Job, Pod};
 
 const FIRST: Duration = Duration::from_secs(10);
-/// As upstream's code; its documentation says six minutes.
+/// `MaxJobPodFailureBackOff` is this; Kubernetes's documentation says six minutes.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Until when no pod is made, counting the failures since the last success. `n_failed`: all that the status knows of, since

@@ -1,6 +1,6 @@
 //! What a failed pod means for its job, by the first rule of the policy that it matches.
 
-use crate::seen::{ContainerStatus, Job, OnExitCodes, Pod};
+use crate::projections::{ContainerStatus, Job, OnExitCodes, Pod};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {

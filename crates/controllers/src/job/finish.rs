@@ -14,7 +14,7 @@ use super::{
     pods,
     tally::Tally,
 };
-use crate::seen::{Condition, Job, Pod, SuccessRule};
+use crate::projections::{Condition, Job, Pod, SuccessRule};
 
 pub(super) const SUCCESS: &str = "SuccessCriteriaMet";
 pub(super) const FAILURE: &str = "FailureTarget";
@@ -134,7 +134,7 @@ fn suspend(tally: &mut Tally<'_>) {
     let mut new = condition(TYPE, reason, message, tally.now);
     if !tally.job.spec.suspend {
         new.status = "False".into();
-        // As upstream: whoever is resumed begins anew, its deadline too.
+        // As in `syncJob`: whoever is resumed begins anew, its deadline too.
         tally.status.start_time = Some(tally.now);
     }
     match at {

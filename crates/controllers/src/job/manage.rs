@@ -5,7 +5,7 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Effect, EventType};
 
 use super::{backoff, failure_policy::verdict, indexes::Indexes, pods, tally::Tally};
-use crate::{EFFECTS_MAX, names, pod_template::delete_pod, replica_set::sort_active, seen::Pod};
+use crate::{EFFECTS_MAX, names, pod_template::delete_pod, projections::Pod, replica_set::sort_active};
 
 /// The job has ended: what still runs goes, and is counted.
 pub(super) fn take_all(tally: &mut Tally<'_>) {
@@ -21,7 +21,7 @@ pub(super) fn run(tally: &mut Tally<'_>) {
     let wanted = wanted(tally);
     let surplus = surplus(tally, usize::try_from(tally.n_active - wanted).unwrap_or(0));
     if !surplus.is_empty() {
-        // As upstream: pods are either taken away or made. These go uncounted, it was not their fault.
+        // As in `manageJob`: pods are either taken away or made. These go uncounted, it was not their fault.
         for pod in surplus.into_iter().take(EFFECTS_MAX) {
             if pods::is_tracked(pod) {
                 tally.removals.push(pods::untrack(pod));

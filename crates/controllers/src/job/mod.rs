@@ -26,7 +26,7 @@ use tally::Tally;
 
 use crate::{
     ownership::claim,
-    seen::{Job, Pod},
+    projections::{Job, Pod},
 };
 
 pub(crate) const CONTROLLER: &str = "kubernetes.io/job-controller";

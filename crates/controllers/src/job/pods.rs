@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     pod_template::pod_of,
-    seen::{Job, Pod},
+    projections::{Job, Pod},
 };
 
 pub(super) const FINALIZER: &str = "batch.kubernetes.io/job-tracking";
@@ -35,8 +35,8 @@ pub(super) fn index(pod: &Pod) -> Option<i64> {
     pod.metadata.annotations.get(INDEX)?.parse().ok().filter(|it| *it >= 0)
 }
 
-/// As upstream: unless only failed pods are replaced, one that is on its way out counts as failed, since it may never get
-/// to say so.
+/// As in `onlyReplaceFailedPods`: unless only failed pods are replaced, one that is on its way out counts as failed, since
+/// it may never get to say so.
 pub(super) fn has_failed(job: &Job, pod: &Pod) -> bool {
     pod.has_failed() || (!replaces_failed_only(job) && pod.metadata.is_deleting() && !pod.has_succeeded())
 }

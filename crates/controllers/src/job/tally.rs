@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{failure_policy, finish, indexes::Indexes, manage, pods, track};
 use crate::{
-    seen::{Condition, Job, JobStatus, Pod, Uncounted, reference},
+    projections::{Condition, Job, JobStatus, Pod, Uncounted, reference},
     status::status_patch,
 };
 

@@ -11,9 +11,9 @@ use super::{
     pods,
     tally::Tally,
 };
-use crate::seen::{Condition, Pod};
+use crate::projections::{Condition, Pod};
 
-/// As upstream: so many uids fit a status, the others' turn comes next.
+/// `MaxUncountedPods`: so many uids fit a status, the others' turn comes next.
 const UNCOUNTED_MAX: usize = 500;
 
 /// Brings the status up to date; the effects are for after it is written.
@@ -23,7 +23,7 @@ pub(super) fn run(tally: &mut Tally<'_>) -> Vec<Effect> {
     note_indexes(tally);
     announce(tally);
     // What is released now is counted when it is seen without its finalizer.
-    let is_counted = ended.is_empty() && *tally.uncounted() == crate::seen::Uncounted::default();
+    let is_counted = ended.is_empty() && *tally.uncounted() == crate::projections::Uncounted::default();
     if is_all && is_counted {
         end(tally);
     } else if tally.end.is_some() {
@@ -68,7 +68,7 @@ fn note_ended<'a>(tally: &mut Tally<'a>) -> (Vec<&'a Pod>, bool) {
                 tally.uncounted().succeeded.push(uid.clone());
             }
         } else if (has_failed || is_failure) && !is_noted_failed && tally.is_valid(pod) {
-            // As upstream: of a job that has failed, whoever has not come to an end has failed too.
+            // As in `trackJobStatusAndRemoveFinalizers`: of a job that has failed, whoever has not come to an end has failed too.
             if verdict(tally.job, pod).counts() {
                 tally.uncounted().failed.push(uid.clone());
             }

@@ -6,7 +6,7 @@ use corten_meta::Time;
 use corten_reconcile::{Effect, Failure};
 
 use super::Content;
-use crate::seen::Condition;
+use crate::projections::Condition;
 
 /// In upstream's order. Discovery and parsing cannot fail here: what a namespace can hold is known when Corten is built.
 pub(super) fn of(content: &Content<'_>, failure: Option<&Failure>) -> Vec<Condition> {

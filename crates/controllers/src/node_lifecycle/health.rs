@@ -5,7 +5,7 @@ use std::time::Duration;
 use corten_meta::Time;
 use serde_json::{Value, json};
 
-use crate::seen::{Lease, Node};
+use crate::projections::{Lease, Node};
 
 /// Upstream's `--node-monitor-grace-period` and `--node-startup-grace-period`.
 const GRACE: Duration = Duration::from_secs(50);

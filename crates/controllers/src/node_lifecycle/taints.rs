@@ -2,7 +2,7 @@
 
 use corten_meta::Time;
 
-use crate::seen::{Node, Taint};
+use crate::projections::{Node, Taint};
 
 pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";

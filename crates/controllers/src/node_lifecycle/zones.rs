@@ -8,7 +8,7 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, View, Wait};
 
 use super::taints::{NO_EXECUTE, NOT_READY, UNREACHABLE, of_ready};
-use crate::seen::{Node, Taint};
+use crate::projections::{Node, Taint};
 
 /// Upstream's `--node-eviction-rate` and `--secondary-node-eviction-rate`: 0.1 and 0.01 nodes a second.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -18,7 +18,7 @@ const LARGE: usize = 50;
 /// `--unhealthy-zone-threshold`, in percent, and never for fewer nodes than this.
 const UNHEALTHY_PERCENT: usize = 55;
 const UNHEALTHY_MIN: usize = 3;
-/// Zones change; whoever waits looks again this often, as upstream does.
+/// Zones change; whoever waits looks again this often (`NodeEvictionPeriod`).
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 pub(super) struct Decision {

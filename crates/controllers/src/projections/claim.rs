@@ -5,11 +5,11 @@ use corten_meta::{Named, ObjectMeta, Resource};
 use corten_reconcile::Projection;
 use serde::Deserialize;
 
-use super::{bare, seen};
+use super::{bare, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct PersistentVolumeClaim {
     #[serde(deserialize_with = "bare")]
     pub(crate) metadata: ObjectMeta,
 }
-seen!(PersistentVolumeClaim, resources::PERSISTENT_VOLUME_CLAIMS);
+projection!(PersistentVolumeClaim, resources::PERSISTENT_VOLUME_CLAIMS);

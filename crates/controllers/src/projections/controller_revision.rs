@@ -6,7 +6,7 @@ use corten_reconcile::Projection;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::seen;
+use super::projection;
 
 #[derive(Deserialize)]
 pub(crate) struct ControllerRevision {
@@ -16,4 +16,4 @@ pub(crate) struct ControllerRevision {
     #[serde(default)]
     pub(crate) revision: i64,
 }
-seen!(ControllerRevision, resources::CONTROLLER_REVISIONS);
+projection!(ControllerRevision, resources::CONTROLLER_REVISIONS);

@@ -6,7 +6,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::seen;
+use super::projection;
 
 #[derive(Deserialize)]
 pub(crate) struct CronJob {
@@ -15,7 +15,7 @@ pub(crate) struct CronJob {
     #[serde(default)]
     pub(crate) status: CronJobStatus,
 }
-seen!(CronJob, resources::CRON_JOBS);
+projection!(CronJob, resources::CRON_JOBS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

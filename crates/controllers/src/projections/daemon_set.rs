@@ -6,7 +6,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{Taint, is_zero, seen};
+use super::{Taint, is_zero, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct DaemonSet {
@@ -15,7 +15,7 @@ pub(crate) struct DaemonSet {
     #[serde(default)]
     pub(crate) status: DaemonSetStatus,
 }
-seen!(DaemonSet, resources::DAEMON_SETS);
+projection!(DaemonSet, resources::DAEMON_SETS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +57,7 @@ pub(crate) struct DaemonNode {
     #[serde(default)]
     pub(crate) spec: DaemonNodeSpec,
 }
-seen!(DaemonNode, resources::NODES);
+projection!(DaemonNode, resources::NODES);
 
 #[derive(Default, Deserialize, PartialEq)]
 #[serde(default)]

@@ -8,7 +8,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{is_zero, seen};
+use super::{is_zero, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct DisruptionBudget {
@@ -18,7 +18,7 @@ pub(crate) struct DisruptionBudget {
     #[serde(default)]
     pub(crate) status: DisruptionStatus,
 }
-seen!(DisruptionBudget, resources::POD_DISRUPTION_BUDGETS);
+projection!(DisruptionBudget, resources::POD_DISRUPTION_BUDGETS);
 
 /// Numbers of pods, or percentages.
 #[derive(Default, Deserialize)]

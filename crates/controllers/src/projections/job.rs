@@ -6,7 +6,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Condition, is_zero, seen};
+use super::{Condition, is_zero, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct Job {
@@ -15,7 +15,7 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) status: JobStatus,
 }
-seen!(Job, resources::JOBS);
+projection!(Job, resources::JOBS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -5,7 +5,7 @@ use corten_meta::{MicroTime, Named, ObjectMeta, Resource, Time};
 use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 
-use super::{Condition, Toleration, seen};
+use super::{Condition, Toleration, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct Node {
@@ -15,7 +15,7 @@ pub(crate) struct Node {
     #[serde(default)]
     pub(crate) status: NodeStatus,
 }
-seen!(Node, resources::NODES);
+projection!(Node, resources::NODES);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -80,7 +80,7 @@ pub(crate) struct Lease {
     #[serde(default)]
     pub(crate) spec: LeaseSpec,
 }
-seen!(Lease, resources::LEASES);
+projection!(Lease, resources::LEASES);
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

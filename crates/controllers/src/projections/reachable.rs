@@ -6,7 +6,7 @@ use corten_meta::{Named, ObjectMeta, Resource};
 use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 
-use super::{or_default, seen};
+use super::{or_default, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct ReachableService {
@@ -16,7 +16,7 @@ pub(crate) struct ReachableService {
     #[serde(default)]
     pub(crate) status: ReachableStatus,
 }
-seen!(ReachableService, resources::SERVICES);
+projection!(ReachableService, resources::SERVICES);
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -32,13 +32,13 @@ pub(crate) struct ReachableSpec {
     pub(crate) ip_families: Vec<String>,
     pub(crate) load_balancer_class: Option<String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) ports: Vec<Front>,
+    pub(crate) ports: Vec<Frontend>,
 }
 
 /// One port at all of its addresses.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Front {
+pub(crate) struct Frontend {
     pub(crate) port: i64,
     pub(crate) protocol: String,
 }

@@ -8,7 +8,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::seen;
+use super::projection;
 
 #[derive(Deserialize)]
 pub(crate) struct Service {
@@ -16,7 +16,7 @@ pub(crate) struct Service {
     #[serde(default)]
     pub(crate) spec: ServiceSpec,
 }
-seen!(Service, resources::SERVICES);
+projection!(Service, resources::SERVICES);
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -78,7 +78,7 @@ pub(crate) struct EndpointSlice {
     #[serde(default, deserialize_with = "super::or_default")]
     pub(crate) ports: Vec<EndpointPort>,
 }
-seen!(EndpointSlice, resources::ENDPOINT_SLICES);
+projection!(EndpointSlice, resources::ENDPOINT_SLICES);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -128,7 +128,7 @@ pub(crate) struct Endpoints {
     #[serde(default, deserialize_with = "super::or_default")]
     pub(crate) subsets: Vec<EndpointSubset>,
 }
-seen!(Endpoints, resources::ENDPOINTS);
+projection!(Endpoints, resources::ENDPOINTS);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -6,7 +6,7 @@ use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{is_zero, one, seen};
+use super::{is_zero, one, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct StatefulSet {
@@ -15,7 +15,7 @@ pub(crate) struct StatefulSet {
     #[serde(default)]
     pub(crate) status: StatefulSetStatus,
 }
-seen!(StatefulSet, resources::STATEFUL_SETS);
+projection!(StatefulSet, resources::STATEFUL_SETS);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -6,7 +6,7 @@ use corten_meta::Time;
 use corten_reconcile::View;
 
 use super::Replicated;
-use crate::seen::Pod;
+use crate::projections::Pod;
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
@@ -78,8 +78,8 @@ fn cost(pod: &Pod) -> i32 {
     pod.metadata.annotations.get(COST).and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
-/// As upstream: ages that have the same order of magnitude count as equal, and the uid decides; so it is not always the
-/// newest pods, which one rollout put on one zone, that go.
+/// As in `ActivePodsWithRanks`: ages that have the same order of magnitude count as equal, and the uid decides; so it is
+/// not always the newest pods, which one rollout put on one zone, that go.
 fn younger_first(since_a: Option<Time>, since_b: Option<Time>, a: &Pod, b: &Pod, now: Time) -> Ordering {
     if since_a == since_b {
         return Ordering::Equal;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::identity;
 use crate::{
     ownership::controller_reference,
-    seen::{PersistentVolumeClaim, Pod, StatefulSet},
+    projections::{PersistentVolumeClaim, Pod, StatefulSet},
     status::exact_patch,
 };
 
@@ -93,7 +93,7 @@ pub(super) fn retained(view: &View, set: &StatefulSet, ordinal: i64, pod: &Pod, 
         .collect()
 }
 
-/// As upstream: a claim that somebody else controls is left to them.
+/// As in `claimOwnerMatchesSetAndPod`: a claim that somebody else controls is left to them.
 fn owners(claim: &ObjectMeta, set: &StatefulSet, pod: &Pod, owner: Option<&OwnerReference>) -> Vec<OwnerReference> {
     let is_ours = |it: &OwnerReference| it.uid == set.metadata.uid || it.uid == pod.metadata.uid;
     let is_foreign = claim.controller().is_some_and(|it| !is_ours(it));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::claims;
 use crate::{
     pod_template::pod_of,
-    seen::{Pod, StatefulSet},
+    projections::{Pod, StatefulSet},
 };
 
 pub(super) const REVISION_LABEL: &str = "controller-revision-hash";

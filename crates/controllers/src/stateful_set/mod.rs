@@ -20,7 +20,7 @@ use rollout::Rollout;
 
 use crate::{
     ownership::{claim_pods_and_revisions, controlled_by},
-    seen::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet},
+    projections::{ControllerRevision, PersistentVolumeClaim, Pod, StatefulSet},
 };
 
 pub struct StatefulSets;

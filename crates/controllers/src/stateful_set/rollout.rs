@@ -16,8 +16,8 @@ use crate::{
     EFFECTS_MAX,
     ownership::Kept,
     pod_template::delete_pod,
+    projections::{ControllerRevision, Pod, StatefulSet, reference},
     revision_history::{self, Newest, Owner},
-    seen::{ControllerRevision, Pod, StatefulSet, reference},
     status::{exact_patch, status_patch},
 };
 
@@ -214,7 +214,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// As upstream: below the partition pods keep the current version.
+    /// As in `newVersionedStatefulSetPod`: below the partition pods keep the current version.
     fn version_for(&self, ordinal: i64) -> &Version<'a> {
         let strategy = &self.set.spec.update_strategy;
         let start = self.set.spec.ordinals.start;

@@ -4,7 +4,7 @@ use super::{
     identity,
     rollout::{Rollout, is_running},
 };
-use crate::seen::StatefulSetStatus;
+use crate::projections::StatefulSetStatus;
 
 pub(super) fn of(rollout: &Rollout<'_>) -> StatefulSetStatus {
     let set = rollout.set;

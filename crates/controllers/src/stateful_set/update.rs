@@ -1,19 +1,19 @@
 //! The rolling update: pods of another version go, highest ordinal first, and come back as the new one.
 
 use super::{identity, rollout::Rollout};
-use crate::{int_or_percent, seen::Pod};
+use crate::{int_or_percent, projections::Pod};
 
 pub(super) fn run(rollout: &mut Rollout<'_>) {
     let rule = rollout.set.spec.update_strategy.rolling_update.as_ref();
     let partition = rule.map_or(0, |it| it.partition);
     let wanted = rollout.set.spec.replicas;
-    // As upstream: a small percentage of few pods still lets one go.
+    // As in `getStatefulSetMaxUnavailable`: a small percentage of few pods still lets one go.
     let unavailable_max = rule.filter(|it| !it.max_unavailable.is_null());
     let unavailable_max =
         unavailable_max.map_or(1, |it| int_or_percent::rounded_down(&it.max_unavailable, wanted).max(1));
     let budget = unavailable_max - n_unavailable(rollout);
 
-    // As upstream: the partition counts pods from the first one, whatever its ordinal.
+    // As in `updateStatefulSet`: the partition counts pods from the first one, whatever its ordinal.
     let first = rollout.set.spec.ordinals.start + partition;
     let old: Vec<&Pod> =
         rollout.replicas.range(first..).rev().map(|it| *it.1).filter(|it| is_old(rollout, it)).collect();

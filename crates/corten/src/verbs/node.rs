@@ -88,9 +88,9 @@ async fn until_told(
         tokio::select! {
             biased;
             told = signals.told() => match told {
-                process::Told::End => break,
+                process::ShutdownSignal::End => break,
                 // It ends by itself once its pods have.
-                process::Told::Drain => {
+                process::ShutdownSignal::Drain => {
                     drain.send_replace(true);
                 }
             },

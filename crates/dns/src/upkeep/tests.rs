@@ -1,7 +1,7 @@
 use super::*;
 
-fn place() -> Place {
-    Place {
+fn place() -> ServerLocation {
+    ServerLocation {
         cluster_ip: IpAddr::from([10, 96, 0, 10]),
         node_name: "n1".into(),
         node_ip: IpAddr::from([192, 0, 2, 9]),

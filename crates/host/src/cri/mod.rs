@@ -23,9 +23,9 @@ pub use image::*;
 pub use sandbox::*;
 pub use stats::*;
 
-/// What a call may take that only reads or changes records. As upstream: the kubelet's `runtimeRequestTimeout`.
+/// What a call may take that only reads or changes records. The kubelet's `runtimeRequestTimeout`.
 const QUICK: Duration = Duration::from_secs(120);
-/// A sandbox waits for its network; as upstream twice the usual.
+/// A sandbox waits for its network; twice the usual (`remoteRuntimeService.RunPodSandbox`).
 const SANDBOX: Duration = Duration::from_secs(240);
 /// A pull has no natural end; a registry that feeds it so slowly is as good as down.
 const PULL: Duration = Duration::from_secs(3600);
@@ -246,7 +246,7 @@ impl Cri {
             location: location.to_string_lossy().into_owned(),
             timeout: whole_seconds(within),
         };
-        // As upstream: the usual time where none is told.
+        // The usual time where none is told.
         let within = if within.is_zero() { QUICK } else { within };
         self.call(path!(runtime "CheckpointContainer"), within, request).await.map(|Empty {}| ())
     }

@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 
 use super::ListServers;
-use crate::DnsConfig;
+use crate::pod_files::resolv_conf;
 
 const PORT: u16 = 53;
 /// A server that did not answer is asked after the others for so long.
@@ -68,7 +68,7 @@ impl Upstreams {
 
 /// Those of the machine's resolv.conf.
 pub fn servers_of_machine() -> Vec<SocketAddr> {
-    DnsConfig::of_machine().servers.iter().filter_map(|it| address(it)).collect()
+    resolv_conf().servers.iter().filter_map(|it| address(it)).collect()
 }
 
 /// An address of resolv.conf. One with a zone (`fe80::1%eth0`) cannot be asked.

@@ -18,7 +18,7 @@ pub struct RotateLimits {
 }
 
 impl Default for RotateLimits {
-    /// As upstream: `containerLogMaxSize` and `containerLogMaxFiles`.
+    /// The kubelet's `containerLogMaxSize` and `containerLogMaxFiles`.
     fn default() -> Self {
         Self { bytes_max: 10 << 20, files_max: 5 }
     }

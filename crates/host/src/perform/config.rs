@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, path::Path};
 use corten_kubelet::{AppArmor, ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
 use corten_machine::{Cgroups, Layout};
 
-use super::qos_of;
 use crate::{cri, user_namespaces};
 
-/// As upstream and as every runtime's default: what of /proc and /sys a container does not see, or may not write.
+/// `defaultMaskedPaths` and `defaultReadonlyPaths`, every runtime's default: what of /proc and /sys a container does not
+/// see, or may not write.
 pub const MASKED_PATHS: [&str; 11] = [
     "/proc/asound",
     "/proc/acpi",
@@ -50,7 +50,7 @@ pub(super) fn sandbox(
         labels: spec.labels.clone(),
         annotations: spec.annotations.clone(),
         linux: Some(cri::LinuxPodSandboxConfig {
-            cgroup_parent: cgroups.parent(qos_of(spec.qos), &who.uid),
+            cgroup_parent: cgroups.parent(spec.qos, &who.uid),
             security_context: Some(cri::LinuxSandboxSecurityContext {
                 namespace_options: Some(namespaces),
                 run_as_user: spec.run_as_user.map(value),
@@ -81,7 +81,7 @@ pub(super) fn sandbox_of_container(
         hostname: spec.hostname.clone(),
         log_directory: log_directory(&spec.pod, layout),
         linux: Some(cri::LinuxPodSandboxConfig {
-            cgroup_parent: cgroups.parent(qos_of(spec.qos), &spec.pod.uid),
+            cgroup_parent: cgroups.parent(spec.qos, &spec.pod.uid),
             // The runtime makes a privileged container in a privileged sandbox only.
             security_context: Some(cri::LinuxSandboxSecurityContext {
                 namespace_options: first_id.map(in_namespace),
@@ -108,7 +108,7 @@ pub(super) struct Parts {
 
 pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> cri::ContainerConfig {
     let Parts { mut mounts, unified, first_id } = parts;
-    // As upstream: in the container a file belongs to whom it belongs to on the machine, whatever ids the Pod has.
+    // As KEP-127 has it: in the container a file belongs to whom it belongs to on the machine, whatever ids the Pod has.
     for it in &mut mounts {
         it.uid_mappings.extend(first_id.map(id_mapping));
         it.gid_mappings.extend(first_id.map(id_mapping));

@@ -54,7 +54,8 @@ pub(super) async fn hook(action: &Action, within: Duration) -> Result<HookAnswer
     }
 }
 
-/// As upstream: any answer will do, and a server that has no TLS is asked without, and without what only TLS would hide.
+/// As in lifecycle's `runHTTPHandler`: any answer will do, and a server that has no TLS is asked without, and without what
+/// only TLS would hide.
 async fn called(get: &Get<'_>, within: Duration) -> Result<HookAnswer, String> {
     let no_tls = match get.ask(within).await {
         Ok(_) => return Ok(HookAnswer::Ran),

@@ -8,8 +8,8 @@ use std::{
 };
 
 use corten_kubelet::{
-    Amount, ContainerUse, DiskUse, Event, Exposure, Failure, LocalImage, NodeEffect, NodeNews, PodRef, PodUse, Signal,
-    Signals, VolumeUse,
+    Amount, ContainerUse, DiskUse, Event, Failure, LocalImage, NodeEffect, NodeNews, NodeProblem, PodRef, PodUse,
+    Signal, Signals, VolumeUse,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, folders::folder_modes, mounts};
 use tokio::{sync::watch, time::Instant};
@@ -21,7 +21,7 @@ use crate::{
     stops, terminations,
 };
 
-/// As upstream: `evictionMonitoringPeriod`.
+/// The kubelet's `evictionMonitoringPeriod`.
 const SIGNALS: Duration = Duration::from_secs(10);
 /// How often folders of nobody are looked for; not at once, when much else is to be done.
 const REMAINS: Duration = Duration::from_secs(120);
@@ -120,15 +120,15 @@ impl NodeHands {
     }
 
     /// What should keep Pods and the machine's users apart, and does not.
-    pub async fn exposures(&self) -> Vec<Exposure> {
+    pub async fn node_problems(&self) -> Vec<NodeProblem> {
         let layout = self.layout().clone();
         let look = move || [folder_modes::exposed(&layout), lost::lost(&layout), disks::unwritable(&layout)].concat();
         let folders = tokio::task::spawn_blocking(look).await.unwrap_or_default();
         let pods = self.layout().pods();
         let restricted = self.mounts().run(move || mounts::restrict(&pods)).await.and_then(|it| it);
         let mut found = folders;
-        found.extend(restricted.err().map(|it| Exposure::SetUserId { why: it.to_string() }));
-        found.extend(self.inner.source_guards.look().await.map(|why| Exposure::Spoofing { why }));
+        found.extend(restricted.err().map(|it| NodeProblem::SetUserId { why: it.to_string() }));
+        found.extend(self.inner.source_guards.look().await.map(|why| NodeProblem::Spoofing { why }));
         found
     }
 

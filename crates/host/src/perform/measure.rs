@@ -8,7 +8,7 @@ use crate::{
     stats::{DiskUse, Listed, Measured, measure_disks},
 };
 
-/// As upstream's `volumeStatsAggPeriod`, and shorter: a measurement younger than this is good enough to be told.
+/// The kubelet's `volumeStatsAggPeriod`, and shorter: a measurement younger than this is good enough to be told.
 const DISK_FRESH: Duration = Duration::from_secs(30);
 
 /// The first to ask waits this long for the disks, then is told without them.

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::Inner;
-use crate::{CriError, DnsConfig, RuntimeEvent, cri, events, gather, lacks, logs, node_paths};
+use crate::{CriError, RuntimeEvent, cri, events, gather, lacks, logs, node_paths, pod_files};
 use departures::{Departures, FIRST_LOOK};
 pub(super) use known::Known;
 
@@ -34,8 +34,8 @@ const RESYNC: Duration = Duration::from_secs(60);
 const FACTS: Duration = Duration::from_secs(10);
 /// While the node cannot run Pods, whether that is over is asked this often.
 const FACTS_IN_TROUBLE: Duration = Duration::from_secs(1);
-/// As upstream: a runtime that does not answer is down once it has been silent for so long; one that is started again
-/// meanwhile never was.
+/// `maxWaitForContainerRuntime`: a runtime that does not answer is down once it has been silent for so long; one that is
+/// started again meanwhile never was.
 const RUNTIME_GRACE: Duration = Duration::from_secs(30);
 /// What a runtime may take to say how it is, and to say what it has. One that hangs shall not keep the node from telling.
 const STATUS_DEADLINE: Duration = Duration::from_secs(5);
@@ -43,7 +43,7 @@ const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(20);
 /// CRI's reason, and the exit code of SIGKILL.
 const OOM_KILLED: &str = "OOMKilled";
 const KILLED: i32 = 137;
-/// As upstream: of an unread log, this much is a message.
+/// `FallbackToLogsOnError`: of an unread log, this much is a message.
 const FALLBACK_LINES: u64 = 80;
 const FALLBACK_BYTES: usize = 2048;
 
@@ -279,7 +279,7 @@ impl Observer {
             runtime_handlers: handlers,
             keeps_groups_policy,
             lacks,
-            resolv: resolv(),
+            resolv: pod_files::resolv_conf(),
             images,
         }
     }
@@ -358,11 +358,6 @@ fn problems(status: &cri::RuntimeStatus) -> (Option<String>, Option<String>) {
         Some(it.message.clone()).filter(|it| !it.is_empty()).or_else(|| Some(it.reason.clone()))
     };
     (problem("RuntimeReady"), problem("NetworkReady"))
-}
-
-fn resolv() -> Dns {
-    let DnsConfig { servers, searches, options } = DnsConfig::of_machine();
-    Dns { servers, searches, options }
 }
 
 fn images(images: Vec<cri::Image>) -> Vec<NodeImage> {

@@ -2,7 +2,7 @@
 
 use corten_kubelet::{Failure, MemoryCheck, PodRef, Qos, ResizeStep, Resources};
 
-use super::{Inner, config, limits_of, qos_of, rpc};
+use super::{Inner, config, limits_of, rpc};
 
 impl Inner {
     pub(super) async fn resize(
@@ -25,9 +25,9 @@ impl Inner {
         Ok(())
     }
 
-    /// As upstream, all limits that are too low are told at once.
+    /// As KEP-1287 has it, all limits that are too low are told at once.
     async fn check_memory(&self, pod: &PodRef, qos: Qos, checks: Vec<MemoryCheck>) -> Result<(), Failure> {
-        let (cgroups, qos, uid) = (self.cgroups.clone(), qos_of(qos), pod.uid.clone());
+        let (cgroups, uid) = (self.cgroups.clone(), pod.uid.clone());
         let work = tokio::task::spawn_blocking(move || {
             let mut problems = Vec::new();
             for MemoryCheck { container, limit_bytes } in checks {
@@ -51,7 +51,7 @@ impl Inner {
     }
 
     async fn resize_pod(&self, pod: &PodRef, qos: Qos, resources: &Resources) -> Result<(), Failure> {
-        let (cgroups, qos, uid, limits) = (self.cgroups.clone(), qos_of(qos), pod.uid.clone(), limits_of(resources));
+        let (cgroups, uid, limits) = (self.cgroups.clone(), pod.uid.clone(), limits_of(resources));
         let work = tokio::task::spawn_blocking(move || cgroups.update_pod(qos, &uid, &limits));
         let failed = |it: std::io::Error| Failure::new(it.to_string());
         work.await.map_err(std::io::Error::other).map_err(failed)?.map_err(failed)

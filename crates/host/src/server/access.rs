@@ -1,4 +1,4 @@
-//! Who is calling, and may they: asked of the cluster, as upstream delegates it.
+//! Who is calling, and may they: asked of the cluster by TokenReview and SubjectAccessReview.
 //!
 //! Nobody is anonymous here. Where the cluster cannot be asked nobody new gets in.
 

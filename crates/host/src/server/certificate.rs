@@ -1,6 +1,7 @@
 //! What the kubelet serves with: the key and certificate in use, kept on disk, and the key that a certificate is asked for.
 //!
-//! As upstream they lie in one file, `kubelet-server-current.pem`. One that another authority signed is not taken up.
+//! As with client-go's `certificate.FileStore`, they lie in one file, `kubelet-server-current.pem`. One that another
+//! authority signed is not taken up.
 
 use std::{
     fs, io,

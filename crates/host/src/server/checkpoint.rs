@@ -31,14 +31,15 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
     Ok(json_body(&json!({"items": [location]})))
 }
 
-/// As upstream, a time that is no number is not found; without one the runtime is waited for as for anything.
+/// As in the kubelet's `checkpoint`, a time that is no number is not found; without one the runtime is waited for as for
+/// anything.
 fn timeout(text: &str) -> Result<Duration, String> {
     let Some((_, seconds)) = query(text).into_iter().find(|it| it.0 == "timeout") else { return Ok(Duration::ZERO) };
     let seconds: i64 = seconds.parse().map_err(|_| "cannot parse value of timeout parameter".to_owned())?;
     Ok(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
-/// As upstream names it.
+/// Named as by the kubelet's `CheckpointContainer`.
 fn file_name(namespace: &str, name: &str, container: &str, now: jiff::Timestamp) -> String {
     format!("checkpoint-{name}_{namespace}-{container}-{}.tar", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
 }

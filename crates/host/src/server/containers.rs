@@ -78,7 +78,7 @@ pub(super) async fn running(
     let newest = found.into_iter().next();
     newest
         .filter(|it| it.state == i32::from(cri::ContainerState::Running))
-        // 500, as upstream.
+        // 500: the kubelet's `RunInContainer` has no other word for it.
         .ok_or_else(|| Refused::internal(format!("container not found ({container:?})")))
 }
 

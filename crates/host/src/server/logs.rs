@@ -51,7 +51,7 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
     let Some(newest) = found.into_iter().next() else {
         return match absent(&pod, container, wish.previous) {
             Absent::Refused(message) => Err(refused(message)),
-            // As upstream, which has begun to answer by then.
+            // 200: Kubernetes's kubelet has begun to answer by then.
             Absent::Removed(id) => Ok(plain_text(format!("unable to retrieve container logs for {id}"))),
         };
     };
@@ -128,8 +128,8 @@ fn absent(pod: &Pod, container: &str, previous: bool) -> Absent {
 
 /// The log of the attempt that ended last but for the one that is reported as current.
 ///
-/// As upstream a restarted container that has ended again waits for its next start, and what just ended is the previous one.
-/// The log outlives the container: a sandbox that breaks takes its containers along.
+/// As in `validateContainerLogStatus`, a restarted container that has ended again waits for its next start, and what just
+/// ended is the previous one. The log outlives the container: a sandbox that breaks takes its containers along.
 fn previous(newest: &Path, attempt: u32, has_ended: bool) -> Option<PathBuf> {
     let before = attempt.checked_sub(1)?;
     Some(if has_ended { newest.to_owned() } else { newest.with_file_name(format!("{before}.log")) })

@@ -133,7 +133,8 @@ pub(super) fn find(method: &Method, path: &str) -> Found {
     Found { route: None, names: Vec::new(), access: of_nothing(path), verb, is_known }
 }
 
-/// As upstream: what lies beneath a path that has subresources of its own is guarded by them, whether it is there or not.
+/// As in the kubelet's `GetRequestAttributes`: what lies beneath a path that has subresources of its own is guarded by
+/// them, whether it is there or not.
 fn of_nothing(path: &str) -> &'static [&'static str] {
     match path.split('/').nth(1).unwrap_or_default() {
         "stats" => &["stats"],
@@ -187,7 +188,7 @@ async fn ok() -> Result<Response<Body>, Refused> {
     Ok(response)
 }
 
-/// The node's own logs are not for the network: as upstream's kubelet with `enableSystemLogHandler: false`.
+/// The node's own logs are not for the network: as if a kubelet had `enableSystemLogHandler: false`.
 async fn node_logs() -> Result<Response<Body>, Refused> {
     Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled."))
 }

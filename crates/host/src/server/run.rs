@@ -12,7 +12,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
     let cri = call.server.hands().cri();
     let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
-    // As upstream: the words are parted at spaces, and there is no way to quote one.
+    // As in the kubelet's `getRun`: the words are parted at spaces, and there is no way to quote one.
     let command = query(call.query()).into_iter().find(|it| it.0 == "cmd").map(|it| it.1).unwrap_or_default();
     let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
     let ran = cri.exec_sync(&found.id, words, DEADLINE).await.map_err(|it| Refused::internal(it.message))?;

@@ -143,7 +143,7 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
             let Some(file_system) = FileSystem::of(&path) else { continue };
             let is_own = device(&path) != disk;
             let taken = if is_own {
-                // As upstream: a file system of its own knows what it holds.
+                // A file system of the volume's own knows what it holds.
                 let inodes = file_system.inodes.saturating_sub(file_system.inodes_free);
                 Taken { bytes: file_system.used_bytes, inodes }
             } else {

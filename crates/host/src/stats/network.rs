@@ -40,7 +40,7 @@ fn parse(text: &str) -> Vec<Interface> {
     let mut interfaces = BTreeMap::new();
     for (name, counters) in text.lines().filter_map(|it| it.split_once(':')) {
         let name = name.trim();
-        // As upstream: what is made for a container's other end, and bridges, would count everything twice.
+        // As in cAdvisor: what is made for a container's other end, and bridges, would count everything twice.
         if name == "lo" || ["veth", "docker", "cbr"].iter().any(|it| name.starts_with(it)) {
             continue;
         }

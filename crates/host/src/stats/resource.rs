@@ -1,4 +1,4 @@
-//! `/metrics/resource`: CPU and memory of node, Pods and containers, as upstream names them.
+//! `/metrics/resource`: CPU and memory of node, Pods and containers, named as by the kubelet's resource metrics.
 
 use corten_machine::cgroups::Usage;
 

@@ -146,7 +146,7 @@ pub(crate) fn ephemeral<'a>(disks: &DiskUse, taken: &PodTaken, ids: impl Iterato
     layers.chain(volumes).chain(taken.logs.values().copied()).fold(taken.other, Taken::plus)
 }
 
-/// As upstream writes times: whole seconds.
+/// As `metav1.Time` is written: whole seconds.
 fn time(at: Timestamp) -> Value {
     json!(Timestamp::from_second(at.as_second()).unwrap_or(at).to_string())
 }

@@ -14,20 +14,9 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use corten_kubelet::VolumeFile;
 use corten_machine::tree::{self, Bound, Entry, Visitor};
 use rustix::fs::FileType;
-
-/// One file of a volume.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VolumeFile {
-    /// Beneath the volume; no step of it may be `..`, nor may the first begin so.
-    pub path: String,
-    pub data: Bytes,
-    pub mode: u32,
-    /// Whose it is; nobody named: root's.
-    pub user: Option<u32>,
-}
 
 const DATA: &str = "..data";
 const NEW_DATA: &str = "..data_tmp";
@@ -71,7 +60,7 @@ fn holds(generation: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> bool {
         let owner = fs::metadata(&path).map(|it| it.uid());
         owner.is_ok_and(|it| it == file.user.unwrap_or(0))
             && mode.is_ok_and(|it| it == file.mode & 0o777)
-            && fs::read(&path).is_ok_and(|it| it == file.data)
+            && fs::read(&path).is_ok_and(|it| *it == *file.content)
     };
     count_files(generation, wanted.len()).is_ok_and(|it| it == wanted.len())
         && wanted.iter().all(|(path, file)| same(path, file))
@@ -104,7 +93,7 @@ fn write_generation(folder: &Path, wanted: &BTreeMap<PathBuf, &VolumeFile>) -> i
         let parent = path.parent().unwrap_or(&generation);
         fs::create_dir_all(parent)?;
         let mut options = fs::OpenOptions::new();
-        io::Write::write_all(&mut options.write(true).create_new(true).mode(0o600).open(&path)?, &file.data)?;
+        io::Write::write_all(&mut options.write(true).create_new(true).mode(0o600).open(&path)?, &file.content)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(file.mode & 0o777))?;
         if file.user.is_some() {
             chown(&path, file.user, None)?;

@@ -14,7 +14,7 @@ use rustix::{
 /// Shorter than what preparing a Pod's volumes may take.
 const TIME_MAX: Duration = Duration::from_secs(100);
 
-/// As upstream: a read-only volume's files are opened to the group for reading, all others for writing too.
+/// As in `SetVolumeOwnership`: a read-only volume's files are opened to the group for reading, all others for writing too.
 pub(super) fn give(volume: &Path, gid: u32, read_only: bool) -> io::Result<()> {
     let mut group = Group { gid: Gid::from_raw(gid), read_only };
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;

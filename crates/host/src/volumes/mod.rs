@@ -1,4 +1,4 @@
-//! The folders of a Pod: its volumes, beneath `pods/<uid>`, laid out as upstream lays them out.
+//! The folders of a Pod: its volumes, beneath `pods/<uid>`, in the kubelet's layout.
 //!
 //! All of it happens in the node's mount namespace, where containers see it.
 
@@ -14,18 +14,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_kubelet::{HostPathType, Hosts, VolumeFile};
 use corten_machine::{Layout, NodeMounts, mounts, tree};
 use rustix::{
     fs::{Mode, OFlags},
     mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount},
 };
 
-use crate::HostsFile;
+use crate::pod_files;
 
-pub use atomic_writer::VolumeFile;
-pub use host_path::HostPathType;
-
-/// As upstream: what is kept of a container's last words.
+/// `MaxContainerTerminationMessageLength`: what is kept of a container's last words.
 const TERMINATION_MESSAGE_BYTES_MAX: u64 = 4096;
 /// A file of variables that is larger is none.
 const ENV_FILE_BYTES_MAX: u64 = 1 << 20;
@@ -80,7 +78,7 @@ impl Volumes {
     /// A path of the machine, checked against the type the Pod wants.
     pub async fn host_path(&self, path: &Path, kind: HostPathType) -> Result<PathBuf, VolumeError> {
         let path = path.to_owned();
-        self.there(move || kind.check(&path).map(|()| path)).await
+        self.there(move || host_path::check(kind, &path).map(|()| path)).await
     }
 
     /// A folder of files that change all at once (configMap, secret, downwardAPI, projected). Files not named any more go.
@@ -167,8 +165,8 @@ impl Volumes {
     }
 
     /// The Pod's `/etc/hosts`.
-    pub async fn hosts_file(&self, uid: &str, hosts: &HostsFile) -> Result<PathBuf, VolumeError> {
-        let (path, text) = (self.pod(uid)?.join("etc-hosts"), hosts.to_string());
+    pub async fn hosts_file(&self, uid: &str, hosts: &Hosts) -> Result<PathBuf, VolumeError> {
+        let (path, text) = (self.pod(uid)?.join("etc-hosts"), pod_files::hosts_file(hosts));
         beside(move || {
             make_parent(&path)?;
             // In place: containers have this very file mounted.

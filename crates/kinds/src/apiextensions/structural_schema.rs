@@ -205,7 +205,8 @@ fn descend(schema: Cursor<'_>, place: Place) {
     if schema.at("items").map().is_some() {
         part(schema.at("items"), below(Place::Item));
     }
-    // As upstream: the one pattern that allows types below, integer or string, is what int-or-string implies.
+    // As in `validateNestedValueValidation`: the one pattern that allows types below, integer or string, is what
+    // int-or-string implies.
     if schema.at("x-kubernetes-int-or-string").bool() {
         return;
     }

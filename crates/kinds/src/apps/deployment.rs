@@ -137,7 +137,7 @@ fn strategy(strategy: Cursor<'_>) {
             int_or_percent::at_most_all(unavailable);
             int_or_percent::at_most_all(surge);
         }
-        // As upstream (ValidateDeploymentStrategy): it is the strategy that is reported.
+        // `ValidateDeploymentStrategy`: it is the strategy that is reported.
         _ => strategy.instead(strategy.at("type")).unsupported(&["Recreate", "RollingUpdate"]),
     }
 }

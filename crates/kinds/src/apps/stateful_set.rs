@@ -154,7 +154,7 @@ fn spec(spec: Cursor<'_>) {
     if !workload::matches(selector, labels) {
         labels.invalid(workload::MISMATCH);
     }
-    // As upstream: ValidatePodTemplateSpecForStatefulSet looks at both before ValidatePodTemplateSpec does.
+    // `ValidatePodTemplateSpecForStatefulSet` looks at both before ValidatePodTemplateSpec does.
     for _ in 0..2 {
         labels::labels(template.at("labels").instead(labels));
         labels::annotations(template.at("annotations").instead(template.at("metadata").at("annotations")));

@@ -69,7 +69,7 @@ impl Policy for Job {
         if let Some(object) = object.as_object_mut() {
             object.shift_remove("status");
         }
-        // As upstream: labels that were taken over (SetDefaults_Job) are the template's own map, so what is generated into the
+        // Labels that were taken over (`SetDefaults_Job`) are the template's own map, so what is generated into the
         // one is in the other.
         let template = |it: &Value| it["spec"]["template"]["metadata"]["labels"].clone();
         let labels = object["metadata"]["labels"].clone();

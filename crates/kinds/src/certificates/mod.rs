@@ -17,7 +17,7 @@ fn signer_name(name: Cursor<'_>) {
     let Some((domain, path)) = name.str().split_once('/').filter(|it| !it.1.contains('/')) else {
         return name.invalid("must be a fully qualified domain and path of the form 'example.com/signer-name'");
     };
-    // As upstream: of each part the first label that is wrong.
+    // Of each part Kubernetes tells the first label that is wrong.
     let check = |part: &str, grammar: fn(&str) -> Vec<String>| {
         let wrong = part.split('.').map(|it| (it, grammar(it))).find(|it| !it.1.is_empty());
         for (label, reason) in wrong.iter().flat_map(|(label, reasons)| reasons.iter().map(move |it| (label, it))) {

@@ -8,7 +8,7 @@ use corten_schema::Cursor;
 
 /// How a coordinated Lease finds its holder: Kubernetes's own way, or a qualified name.
 fn strategy(strategy: Cursor<'_>) {
-    // As upstream: the path names the field twice.
+    // Kubernetes's path names the field twice.
     let at = strategy.at("strategy");
     if strategy.str().contains('/') {
         field::qualified_name(strategy.str()).iter().for_each(|it| at.invalid_as(strategy.str(), it));

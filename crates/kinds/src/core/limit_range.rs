@@ -147,7 +147,7 @@ fn amounts(name: &str, [max, min, default, request, ratio]: [Cursor<'_>; 5]) {
         if let (Some(low), Some(high)) = (min.quantity(), max.quantity())
             && !low.is_zero()
         {
-            #[expect(clippy::cast_precision_loss, reason = "as upstream: the bound of a ratio is a ratio")]
+            #[expect(clippy::cast_precision_loss, reason = "the bound of a ratio is a ratio (ValidateLimitRange)")]
             let (most_units, bound) =
                 (most.milli_value() as f64 / 1000.0, high.milli_value() as f64 / low.milli_value() as f64);
             if most_units > bound {

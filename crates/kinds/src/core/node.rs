@@ -120,7 +120,7 @@ impl Policy for Node {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |node| {
             let spec = node.at("spec");
-            // As upstream (ValidateNodeUpdate): taints are looked at once more.
+            // `ValidateNodeUpdate`: taints are looked at once more.
             taints(node);
             let set_once = |field: &'static str, detail: &str| {
                 let before = &old["spec"][field];
@@ -165,7 +165,7 @@ fn ranges(ranges: Cursor<'_>) {
     }
 }
 
-/// As upstream (ValidateNode): the taints of the spec are reported below metadata.
+/// `ValidateNode`: the taints of the spec are reported below metadata.
 fn taints(node: Cursor<'_>) {
     let mut seen = BTreeSet::new();
     for taint in node.at("metadata").at("taints").instead(node.at("spec").at("taints")).each() {

@@ -113,7 +113,7 @@ impl Policy for PersistentVolume {
         }
     }
 
-    /// As upstream: the time of a phase's change is the server's to know, unless the writer does.
+    /// As in `persistentvolumeStatusStrategy`: the time of a phase's change is the server's to know, unless the writer does.
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
         let unchanged = new["status"]["phase"] == old["status"]["phase"];
         if unchanged
@@ -148,14 +148,14 @@ impl Policy for PersistentVolume {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |volume| {
             let (spec, before) = (volume.at("spec"), &old["spec"]);
-            // As upstream: the strategy validates the whole, and ValidatePersistentVolumeUpdate does so again.
+            // The strategy validates the whole, and `ValidatePersistentVolumeUpdate` does so again.
             self::spec(spec);
             if SOURCES.iter().any(|it| !means_the_same(spec.at(it).value(), &before[*it])) {
                 let path = spec.at("persistentvolumesource").path();
                 let detail = "spec.persistentvolumesource is immutable after creation";
                 volume.report(Violation::forbidden(path, detail));
             }
-            // As upstream: neither path says `spec`.
+            // Neither of Kubernetes's paths says `spec`.
             let at_top = |field| volume.at(field).instead(spec.at(field));
             rules::immutable(at_top("volumeMode"), &before["volumeMode"]);
             if !before["nodeAffinity"].is_null()

@@ -102,7 +102,7 @@ impl Policy for PersistentVolumeClaim {
                     claim.report(Violation::forbidden(path, "field can not be less than status.capacity"));
                 }
             }
-            // As upstream: the path does not say `spec`.
+            // Kubernetes's path does not say `spec`.
             rules::immutable(claim.at("volumeMode").instead(spec.at("volumeMode")), &before["volumeMode"]);
         })
     }

@@ -104,6 +104,6 @@ fn template(spec: Cursor<'_>) {
         labels.invalid(workload::MISMATCH);
     }
     pod_spec::validate_template(template);
-    // As upstream: the message names the heir.
+    // The message names the heir.
     workload::lasting(template, "ReplicaSet");
 }

@@ -166,7 +166,7 @@ fn scopes(spec: Cursor<'_>) {
 fn selector(spec: Cursor<'_>) {
     let list = spec.at("scopeSelector").at("matchExpressions");
     let (mut seen, mut fit) = (BTreeSet::new(), Fit::new(spec));
-    // As upstream: the paths name no index.
+    // `ValidateResourceQuotaSpec`: the paths name no index.
     let part = |name: &'static str| list.at(name).path();
     for requirement in list.each() {
         let (scope, operator, values) =

@@ -75,7 +75,7 @@ fn selector(selector: Cursor<'_>, labels: Cursor<'_>) -> bool {
     } else {
         let is_one = labels::label_selector(selector);
         if is_all(selector) {
-            // As upstream: it says deployment of ReplicaSets too.
+            // `ValidateReplicaSetSpec` says deployment, too.
             selector.invalid("empty selector is invalid for deployment");
         }
         if !is_one {

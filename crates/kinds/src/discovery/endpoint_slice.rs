@@ -183,7 +183,7 @@ fn slice_ports(ports: Cursor<'_>) {
             name.duplicate();
         }
         seen.insert(name.str());
-        // As upstream (validatePorts of discovery): the number itself has no bounds.
+        // `validatePorts` of discovery: the number itself has no bounds.
         port.at("protocol").one_of(&["SCTP", "TCP", "UDP"]);
         if port.at("appProtocol").exists() {
             port.at("appProtocol").follows(field::qualified_name);

@@ -59,7 +59,8 @@ fn rename(event: &mut Value, names: &[Renamed]) {
     }
 }
 
-/// What is asked only of those who use the newer shape. Paths are those of the stored one, as upstream.
+/// What is asked only of those who use the newer shape. Paths are those of the stored one (`legacyValidateEvent` beside
+/// `ValidateEventCreate`).
 struct Event;
 
 impl Policy for Event {
@@ -73,7 +74,7 @@ impl Policy for Event {
                 }
                 series.at("lastObservedTime").required();
             }
-            // As upstream: events of the older shape that are there may be counted on.
+            // As in `ValidateEventUpdate`: events of the older shape that are there may be counted on.
             if event.at("metadata").at("resourceVersion").exists() {
                 return;
             }

@@ -77,7 +77,7 @@ impl Policy for PriorityLevelConfiguration {
             let (name, spec) = (level.at("metadata").at("name").str(), level.at("spec"));
             self::spec(spec, name);
             let fixed = bootstrap::mandatory(bootstrap::priority_levels(), name);
-            // As upstream: how much the exempt level lends is for the user to say.
+            // As in `ValidatePriorityLevelConfiguration`: how much the exempt level lends is for the user to say.
             if name == "catch-all" && fixed.is_some_and(|it| !means_the_same(&it, spec.value())) {
                 spec.invalid(&format!("spec of '{name}' must equal the fixed value"));
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Column, columns::column};
 
-/// As upstream: resources are columns by their own names.
+/// As in metrics-server: resources are columns by their own names.
 const CPU: Column = Column { format: "quantity", ..column("cpu", "", |object, _| json!(sum(object, "cpu"))) };
 const MEMORY: Column = Column { format: "quantity", ..column("memory", "", |object, _| json!(sum(object, "memory"))) };
 const WINDOW: Column = Column { format: "duration", ..column("Window", "", |object, _| object["window"].clone()) };

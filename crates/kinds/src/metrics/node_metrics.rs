@@ -7,7 +7,7 @@ use crate::{BuiltIn, Policy, Verb};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: NODE_METRICS,
-    // As upstream, which leaves it to clients: they say `nodemetrics`.
+    // metrics-server says no singular; clients say `nodemetrics`.
     singular: "",
     short_names: &[],
     categories: &[],

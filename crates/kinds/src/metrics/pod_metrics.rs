@@ -7,7 +7,7 @@ use crate::{BuiltIn, Policy, Verb};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: POD_METRICS,
-    // As upstream, which leaves it to clients: they say `podmetrics`.
+    // metrics-server says no singular; clients say `podmetrics`.
     singular: "",
     short_names: &[],
     categories: &[],

@@ -47,7 +47,8 @@ impl Policy for NetworkPolicy {
             }
         }
         if spec.get("policyTypes").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-            // As upstream: a policy that says nothing is about what comes in, and about what goes out if it has rules for that.
+            // `SetDefaults_NetworkPolicy`: a policy that says nothing is about what comes in, and about what goes out if it
+            // has rules for that.
             let out = spec.get("egress").and_then(Value::as_array).is_some_and(|it| !it.is_empty());
             spec.insert("policyTypes".into(), if out { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) });
         }
@@ -94,7 +95,7 @@ fn port(rule: Cursor<'_>) {
             port_number(port);
             if end.exists() {
                 if end.int() < port.int() {
-                    // As upstream: it is the number of the port that is shown.
+                    // As in `ValidateNetworkPolicyPort`: it is the number of the port that is shown.
                     end.instead(port).invalid("must be greater than or equal to `port`");
                 }
                 port_number(end);

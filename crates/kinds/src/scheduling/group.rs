@@ -6,7 +6,7 @@ use corten_meta::{Violation, field};
 use corten_schema::Cursor;
 use corten_validation::rules;
 
-/// At most one constraint of a kind, as upstream.
+/// At most one constraint of a kind.
 const CONSTRAINTS_MAX: usize = 1;
 const CLAIMS_MAX: usize = 4;
 

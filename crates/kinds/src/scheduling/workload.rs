@@ -31,7 +31,7 @@ pub(crate) const V1ALPHA3: BuiltIn =
 struct Workload;
 
 const TEMPLATES_MAX: usize = 8;
-/// How deep composite templates may nest, as upstream.
+/// How deep composite templates may nest in Kubernetes.
 const DEPTH_MAX: usize = 4;
 
 impl Policy for Workload {

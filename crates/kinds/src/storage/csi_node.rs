@@ -86,7 +86,7 @@ fn driver(driver: Cursor<'_>) {
     let keys = driver.at("topologyKeys");
     let mut seen = BTreeSet::new();
     for key in keys.each().filter(|it| !seen.insert(it.str())) {
-        // As upstream (validateCSINodeDriver): it is the driver's path that a second key is reported at.
+        // `validateCSINodeDriver`: it is the driver's path that a second key is reported at.
         driver.instead(key).duplicate();
     }
     keys.each().for_each(|it| it.follows(field::qualified_name));

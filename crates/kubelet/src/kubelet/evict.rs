@@ -4,7 +4,8 @@
 //! signals ──► threshold crossed ──► of a disk: dead containers and unused images go ──► still? ──► pods are measured,
 //!                                                                              ranked, and one is evicted ──► again
 //! ```
-//! As upstream: one pod at a time, then the node is looked at anew; and no pod the system cannot be without.
+//! As in the eviction manager's `synchronize`: one pod at a time, then the node is looked at anew; and no pod the system
+//! cannot be without.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,7 +23,7 @@ use crate::{
     spec::{downward::quantity, pod::all_containers},
 };
 
-/// As upstream: the grace of a pod that must make room at once.
+/// `immediateEvictionGracePeriodSeconds`: the grace of a pod that must make room at once.
 const IMMEDIATE_GRACE_SECONDS: i64 = 1;
 /// How long the next look waits for an evicted pod to be gone.
 const CLEANUP: Duration = Duration::from_secs(30);
@@ -88,7 +89,7 @@ impl Kubelet {
         self.measure_pods(threshold.signal.is_disk(), now, effects);
     }
 
-    /// As upstream: where images have a disk of their own, letting go of them does not help the other.
+    /// As in `buildSignalToNodeReclaimFuncs`: where images have a disk of their own, letting go of them does not help the other.
     fn can_reclaim(&self, signal: Signal) -> bool {
         match signal {
             Signal::ImageFsAvailable | Signal::ImageFsInodesFree => true,
@@ -185,7 +186,7 @@ impl Kubelet {
         }
     }
 
-    /// As upstream: what there is too little of, and which containers have more of it than they asked for.
+    /// As in `evictionMessage`: what there is too little of, and which containers have more of it than they asked for.
     fn message(&self, threshold: &Threshold, uid: &str, used: Option<&PodUse>) -> String {
         let resource = threshold.signal.resource();
         let mut message = format!("The node was low on resource: {resource}. ");

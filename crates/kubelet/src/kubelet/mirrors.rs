@@ -120,7 +120,7 @@ impl Kubelet {
         let wanted = self.manifests.of.get(key);
         if let Some(mirror) = self.mirrors.known.get(key) {
             let is_leaving = mirror.metadata.deletion_timestamp.is_some();
-            // As upstream: it stays until nothing of the pod it shows is left here.
+            // As in `deleteOrphanedMirrorPods`: it stays until nothing of the pod it shows is left here.
             let is_needed = wanted.is_some() || self.pods.values().any(|it| it.who.key == *key);
             let is_right = wanted.map_or(is_needed, |uid| shows(mirror, uid)) && !is_leaving;
             return (!is_right).then(|| ApiEffect::DeletePod { pod: PodRef::of(mirror) });

@@ -331,7 +331,7 @@ impl Kubelet {
         if !(machine.in_api || is_static || all_are_known) {
             return;
         }
-        // As upstream: of two static pods of one name the newer one waits until the other is gone.
+        // As in `allowStaticPodStart`: of two static pods of one name the newer one waits until the other is gone.
         let key = machine.who.key.clone();
         let waits = |it: &PodMachine| it.who.key == key && it.who.uid != uid && it.is_static() && !it.in_api;
         if is_static && machine.in_api && self.pods.values().any(waits) {

@@ -4,7 +4,7 @@
 //! told ──► stops are noted on disk ──► ordinary pods ──► critical pods ──► the machine may end
 //!                                            │ each: rests (see `rest`), or fails where the node is told to fail pods
 //! ```
-//! As upstream: a group of priorities after the other; a group that is done early leaves its time to nobody. Unlike
+//! As KEP-2712 has it: a group of priorities after the other; a group that is done early leaves its time to nobody. Unlike
 //! upstream, pods stay what they are, unless `fails_pods` says otherwise.
 
 use std::time::Duration;

@@ -14,7 +14,7 @@ use crate::{
     spec::{
         node_selection::{allows, tolerates, tolerates_taint},
         pod::{all_containers, is_static, is_system_critical, spec_of},
-        requests::{Given, host_ports, requests},
+        requests::{UsedHostPorts, host_ports, requests},
         sandbox::{self, qos},
     },
 };
@@ -55,7 +55,7 @@ impl Rejection {
     }
 }
 
-/// As upstream, of several reasons the first is told.
+/// Of several reasons the first is told (`predicateAdmitHandler.Admit`).
 pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
     check_pressure(pod, ground)?;
     check_sysctls(pod, &ground.allowed_sysctls)?;
@@ -64,7 +64,7 @@ pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), 
     if !allows(pod, &ground.name, &ground.labels) {
         return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
     }
-    let given = Given::of(taken.iter().flat_map(|it| host_ports(it)));
+    let given = UsedHostPorts::of(taken.iter().flat_map(|it| host_ports(it)));
     if host_ports(pod).any(|wanted| given.collides(wanted)) {
         return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
     }
@@ -78,8 +78,8 @@ pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), 
     Ok(())
 }
 
-/// As upstream: while memory is short, nobody who asks for none of it; while anything else is, nobody the system can be
-/// without.
+/// As the eviction manager's `Admit`: while memory is short, nobody who asks for none of it; while anything else is, nobody
+/// the system can be without.
 fn check_pressure(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
     if ground.is_shutting_down {
         return Err(Rejection { reason: shutdown::NOT_ADMITTED, message: shutdown::NOT_ADMITTED_MESSAGE.into() });
@@ -120,7 +120,8 @@ pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(
         ("hugepages-2Mi", "OutOfhugepages-2Mi"),
         ("hugepages-1Gi", "OutOfhugepages-1Gi"),
     ] {
-        // As upstream: extended resources, which a device plugin would have made the node's, are not looked at.
+        // As in `removeMissingExtendedResources`: extended resources, which a device plugin would have made the node's, are
+        // not looked at.
         let requested = wanted.get(name).copied().unwrap_or(0);
         let used = used.iter().filter_map(|it| it.get(name)).fold(0_i64, |sum, it| sum.saturating_add(*it));
         let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
@@ -153,7 +154,7 @@ enum Scope {
     Net,
 }
 
-/// What only some runtimes and kernels have. As upstream, such a pod fails where they have not.
+/// What only some runtimes and kernels have. A pod that needs it fails where they have not.
 fn check_security(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
     if !ground.keeps_groups_policy && sandbox::keeps_groups_strictly(pod) {
         let message = "SupplementalGroupsPolicy=Strict is not supported in this node".into();
@@ -204,7 +205,7 @@ fn is_allowed_by(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// As upstream: which parameters belong to a namespace of IPC.
+/// Which parameters belong to a namespace of IPC: the kubelet's list (`pkg/kubelet/sysctl`).
 fn is_of_ipc(name: &str) -> bool {
     ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|it| name.starts_with(it)) || name == "kernel.sem"
 }

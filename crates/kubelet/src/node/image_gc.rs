@@ -1,7 +1,7 @@
 //! Lets go of images that nothing is made of, when their disk fills up or they are old.
 //!
-//! As upstream: the least recently used go first, never one that was first seen a moment ago, never one a container is
-//! made of, never one the node itself needs.
+//! As in the image manager's `freeSpace`: the least recently used go first, never one that was first seen a moment ago,
+//! never one a container is made of, never one the node itself needs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     node::{pressure::Pressure, status::event_of},
 };
 
-/// As upstream: `ImageGCPeriod`.
+/// The kubelet's `ImageGCPeriod`.
 const PERIOD: Duration = Duration::from_secs(300);
 /// What was asked for and never answered is asked for again.
 const ANSWER: Duration = Duration::from_secs(900);
@@ -200,7 +200,7 @@ impl ImageGc {
             )
         };
         self.failures += 1;
-        // As upstream: the first failure may be a start that is not quite over.
+        // As in `StartGarbageCollection`: the first failure may be a start that is not quite over.
         if self.failures > 1 {
             effects.push(event_of(config, Warning, "ImageGCFailed", message));
         }

@@ -25,7 +25,7 @@ pub(crate) fn has_limits(pod: &Pod) -> bool {
     spec_of(pod).volumes.iter().flatten().any(|it| size_limit(it).is_some()) || pod_limit(pod).is_some()
 }
 
-/// As upstream: of several the first is told, emptyDirs before the pod as a whole before single containers.
+/// As in `localStorageEviction`: of several the first is told, emptyDirs before the pod as a whole before single containers.
 pub(crate) fn excess(pod: &Pod, used: &PodUse, has_image_fs: bool) -> Option<Excess> {
     of_volumes(pod, used).or_else(|| of_pod(pod, used)).or_else(|| of_containers(pod, used, has_image_fs))
 }

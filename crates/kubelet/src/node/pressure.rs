@@ -1,7 +1,7 @@
 //! Which thresholds are crossed, since when, and what the node's conditions say of it.
 //!
-//! As upstream: a condition stays some minutes after the shortage, so that nothing comes back at once to what was barely
-//! relieved.
+//! As `evictionPressureTransitionPeriod` asks: a condition stays some minutes after the shortage, so that nothing comes
+//! back at once to what was barely relieved.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Pressure {
         self.seen = Some(signals);
     }
 
-    /// What is to be done something about: memory first, as upstream.
+    /// What is to be done something about: memory first (`byEvictionPriority`).
     pub(crate) fn foremost<'c>(&self, config: &'c EvictionConfig) -> Option<&'c Threshold> {
         let met = || self.met.iter().filter_map(|at| config.thresholds.get(*at));
         met().find(|it| it.signal == Signal::MemoryAvailable).or_else(|| met().next())
@@ -69,7 +69,7 @@ impl Pressure {
     }
 }
 
-/// As upstream writes what is left: bytes with binary suffixes, all else with decimal ones.
+/// What is left, as `makeSignalObservations` writes it: bytes with binary suffixes, all else with decimal ones.
 fn left(signal: Signal, amount: Amount) -> Quantity {
     match signal.resource() {
         "memory" | "ephemeral-storage" => Quantity::bytes(amount.available),

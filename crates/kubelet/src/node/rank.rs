@@ -1,5 +1,5 @@
-//! In which order pods must go, as upstream ranks them: first who uses more than they asked for, of those the least
-//! important, of those who is furthest above.
+//! In which order pods must go, as `rankMemoryPressure` and its kin rank them: first who uses more than they asked for, of
+//! those the least important, of those who is furthest above.
 
 use std::cmp::Reverse;
 
@@ -18,14 +18,14 @@ pub(crate) struct Candidate<'a> {
 }
 
 /// What counts, in this order; the least goes first.
-type Place = (bool, bool, i32, Reverse<i64>);
+type EvictionOrder = (bool, bool, i32, Reverse<i64>);
 
 impl<'a> Candidate<'a> {
     pub(crate) fn new(uid: &'a str, pod: &'a Pod, used: Option<&'a PodUse>) -> Self {
         Self { uid, pod, used }
     }
 
-    fn place(&self, signal: Signal, has_image_fs: bool) -> Place {
+    fn place(&self, signal: Signal, has_image_fs: bool) -> EvictionOrder {
         let priority = spec_of(self.pod).priority.unwrap_or(0);
         // Who could not be measured goes before all others.
         let Some(used) = self.used else { return (false, false, priority, Reverse(0)) };
@@ -36,7 +36,7 @@ impl<'a> Candidate<'a> {
                 (disk(used, signal, has_image_fs).bytes, of_request("ephemeral-storage"))
             }
             Signal::NodeFsInodesFree | Signal::ImageFsInodesFree => (disk(used, signal, has_image_fs).inodes, 0),
-            // As upstream: nobody asks for processes, so nobody has more than asked for.
+            // As in `rankPIDPressure`: nobody asks for processes, so nobody has more than asked for.
             Signal::PidAvailable => return (true, true, priority, Reverse(used.processes)),
         };
         (true, usage <= request, priority, Reverse(usage.saturating_sub(request)))

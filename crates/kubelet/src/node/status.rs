@@ -254,8 +254,8 @@ fn without_heartbeats(conditions: &Value) -> Vec<Value> {
     conditions.as_array().into_iter().flatten().map(strip).collect()
 }
 
-/// Labels that are missing, and what the machine lacks. Taints are for others to set: the server marks a node that is new, the node controller any
-/// other.
+/// Labels that are missing, and what the machine lacks. Taints are for others to set: the server marks a node that is new,
+/// the node controller any other.
 fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
     let mut patch = json!({});
     let have = node.metadata.labels.clone().unwrap_or_default();
@@ -362,7 +362,7 @@ fn runtime_handler(it: &RuntimeHandler) -> Value {
         "recursiveReadOnlyMounts": it.recursive_read_only_mounts,
         "userNamespaces": it.user_namespaces,
     });
-    // As upstream: the empty name is left out.
+    // The empty name is `omitempty` in `NodeRuntimeHandler`.
     if it.name.is_empty() { json!({"features": features}) } else { json!({"name": it.name, "features": features}) }
 }
 
@@ -404,7 +404,7 @@ fn problem(facts: &NodeFacts, state: State<'_>) -> Option<String> {
     let shutdown = state.is_shutting_down.then(|| shutdown::PROBLEM.to_owned());
     let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
     let all: Vec<String> = [runtime, network_problem(facts), shutdown].into_iter().flatten().collect();
-    // As upstream joins what is wrong.
+    // Joined as by `NewAggregate`.
     match all.len() {
         0 => None,
         1 => all.into_iter().next(),
@@ -486,7 +486,8 @@ fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> V
     turned.filter_map(reason).map(|it| event(config, it, message(it))).collect()
 }
 
-/// As upstream: each start tells how the node does, as if nothing had been known of it. What turns tells of itself.
+/// Each start tells how the node does, as if nothing had been known of it (`nodestatus.ReadyCondition` and its kin). A condition
+/// that turns tells of itself.
 fn standing(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> Vec<Effect> {
     let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
     let mut conditions = conditions(facts, state, &old, now);
@@ -503,7 +504,7 @@ pub(crate) fn event_of(config: &Config, event_type: EventType, reason: &'static 
     let about = ObjectReference {
         kind: "Node".into(),
         name: config.node_name.clone(),
-        // As upstream: events of nodes carry the name for the uid.
+        // As in the kubelet's `nodeRef`: events of nodes carry the name for the uid.
         uid: config.node_name.clone(),
         api_version: "v1".into(),
         ..ObjectReference::default()

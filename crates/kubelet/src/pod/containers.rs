@@ -125,7 +125,7 @@ fn backs_off(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_
 
 pub(crate) const CRASH_LOOP: &str = "CrashLoopBackOff";
 pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
-/// As upstream, what fails for its configuration is tried again at this pace.
+/// What fails for its configuration is tried again at this pace (`backOffPeriod`).
 const RETRY: Duration = Duration::from_secs(10);
 
 fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
@@ -242,14 +242,14 @@ fn run_post_start(track: &mut ContainerRecord, frame: &Frame<'_>, id: String, cx
             id,
             hook: Hook::PostStart,
             action,
-            // As upstream: only the container's own end limits it.
+            // Only the container's own end limits a postStart hook.
             timeout_seconds: 24 * 3600,
         }),
         Err(message) => hooked(track, frame, &id, Hook::PostStart, Err(message), cx),
     }
 }
 
-/// As upstream, both the event of a postStart hook and the reason for stopping its container.
+/// Both the event of a postStart hook and the reason for stopping its container.
 const HOOK_FAILED: &str = "FailedPostStartHook";
 
 /// Begins to stop whatever runs. `why` is given where the pod itself goes on.
@@ -294,7 +294,7 @@ pub(crate) fn stop(
     }
 }
 
-/// StopContainer with what is left of the grace, but always two seconds, as upstream.
+/// StopContainer with what is left of the grace, but always two seconds (`minimumGracePeriodInSeconds`).
 fn signal(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) {
     let Some(stopping) = &mut track.stopping else { return };
     stopping.hook_ended |= std::mem::take(&mut stopping.in_hook);
@@ -354,7 +354,7 @@ pub(crate) fn hooked(
                 return;
             }
             if let Err(message) = result {
-                // As upstream: what a hook said may hold secrets, so no event repeats it.
+                // As in lifecycle's `handlerRunner.Run`: what a hook said may hold secrets, so no event repeats it.
                 let event = "PostStartHook failed".to_owned();
                 cx.event(frame.who, frame.field, Warning, HOOK_FAILED, event);
                 track.hook_failure = Some((id.to_owned(), message.clone()));

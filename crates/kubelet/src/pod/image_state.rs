@@ -38,7 +38,7 @@ pub(crate) enum ImageState {
 pub(crate) const ERR_IMAGE_PULL: &str = "ErrImagePull";
 pub(crate) const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
 
-/// As upstream, what no pull can mend is looked at again at this pace.
+/// What no pull can mend is looked at again at this pace (`backOffPeriod`).
 const RETRY: Duration = Duration::from_secs(10);
 
 /// True once the image is there; else something is under way or waited for.

@@ -30,7 +30,7 @@ impl PodMachine {
         self.image_volumes.iter().filter_map(present).collect()
     }
 
-    /// Brings what the container's mounts need one step nearer. As upstream, it is the container that says what is wrong.
+    /// Brings what the container's mounts need one step nearer. As KEP-4639 has it, it is the container that says what is wrong.
     pub(crate) fn fetch_image_volumes(&mut self, container: &Container, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
         let mut problem = None;
@@ -79,7 +79,7 @@ impl PodMachine {
         };
         let track = self.image_volumes.entry(name.to_owned()).or_default();
         let images = BTreeMap::new();
-        // As upstream: events about it are about the pod.
+        // Events about it are about the pod.
         let frame = Frame {
             who: &self.who,
             pod: &self.pod,

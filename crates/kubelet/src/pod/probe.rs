@@ -36,7 +36,7 @@ pub(crate) struct ProbeState {
 impl ProbeState {
     /// Starts anew for another container.
     ///
-    /// As upstream: readiness is asked for at once, the others a period later. A startup probe so gives its container
+    /// Readiness is asked for at once, the others a period later. A startup probe so gives its container
     /// `failureThreshold` whole periods, and no program is called ill for not listening the moment it is begun.
     pub(crate) fn attach(&mut self, id: &str, kind: ProbeKind, probe: &Probe, started: Time) {
         if self.id != id {
@@ -206,7 +206,7 @@ pub(crate) fn hook_action(
     if let Some(it) = &handler.sleep {
         return Some(Ok(Action::Sleep { seconds: it.seconds }));
     }
-    // As upstream: `tcpSocket` of a hook is deprecated and does nothing.
+    // `LifecycleHandler.tcpSocket` is deprecated and does nothing.
     one_of(handler.exec.as_ref(), handler.http_get.as_ref(), None, container, pod_ip)
 }
 

@@ -226,7 +226,7 @@ impl PodMachine {
         }
     }
 
-    /// As upstream's events show it: containers, generation, error.
+    /// As the events of KEP-1287 show it: containers, generation, error.
     pub(crate) fn allocation(&self, pod: &Pod, error: Option<&str>) -> String {
         let show = |it: &Container| json!({"name": it.name, "resources": it.resources});
         let spec = spec_of(pod);

@@ -9,7 +9,7 @@ use crate::{
     pod::{context::Context, machine::PodMachine},
 };
 
-/// As upstream: the reason of the event, and here of the wait.
+/// The reason of the kubelet's event, and here of the wait.
 pub(crate) const FAILED_KILL_POD: &str = "FailedKillPod";
 
 /// A stop that the runtime has not answered so often, minutes each, is not its to answer any more.
@@ -70,8 +70,8 @@ impl PodMachine {
         }
     }
 
-    /// A container could not be stopped. Where the runtime gives no answer again and again, as one whose shim is stuck, the pod is
-    /// ended without it.
+    /// A container could not be stopped. Where the runtime gives no answer again and again, as one whose shim is stuck, the
+    /// pod is ended without it.
     pub(crate) fn container_stays(&mut self, name: &str, failure: &Failure, cx: &mut Context<'_>) {
         let stopping = self.tracks.get(name).and_then(|it| it.stopping.as_ref());
         let Some(timeouts) = stopping.map(|it| it.timeouts).filter(|_| self.ending.is_some()) else { return };

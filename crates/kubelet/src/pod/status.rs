@@ -33,8 +33,9 @@ pub(crate) const RUNTIME: &str = "containerd://";
 
 /// How long a container that somebody may attach to has run before it is shown to run.
 ///
-/// As upstream, whose kubelet looks at the runtime once a second: what `kubectl run -i` or `kubectl debug -i` began and
-/// is over by then is read from its log. Attached to amid its short life, it would have spoken to nobody.
+/// Kubernetes's kubelet looks at the runtime once a second (`genericPlegRelistPeriod`): what `kubectl run -i` or `kubectl
+/// debug -i` began and is over by then is read from its log. Attached to amid its short life, it would have spoken to
+/// nobody.
 const ATTACHABLE_AFTER: Duration = Duration::from_secs(1);
 
 impl PodMachine {
@@ -133,7 +134,7 @@ impl PodMachine {
             Some(self.container_statuses(cx.now, &spec.containers, status.container_statuses.as_deref()));
         let looking: Vec<Container> = ephemeral_containers(pod).map(as_container).collect();
         let statuses = self.container_statuses(cx.now, &looking, status.ephemeral_container_statuses.as_deref());
-        // As upstream: whether they are ready is nobody's question.
+        // Whether an ephemeral container is ready is nobody's question.
         let plain = |it| ContainerStatus { ready: false, started: None, ..it };
         status.ephemeral_container_statuses =
             Some(statuses.into_iter().map(plain).collect::<Vec<_>>()).filter(|it| !it.is_empty());
@@ -218,7 +219,8 @@ impl PodMachine {
         let is_done = exit_of(latest).is_some_and(|it| it.code == 0);
         // An init container is ready when it is done, all others while they run.
         let must_end = is_init(&self.pod, &container.name) && !is_sidecar(container);
-        // As upstream: while this kubelet has not probed a container, what the one before it found out holds.
+        // As in the probe manager's `UpdatePodStatus`: while this kubelet has not probed a container, what the one before
+        // it found out holds.
         let id = Some(format!("{RUNTIME}{}", latest.id));
         let before = old.filter(|it| it.container_id == id && exit_of(latest).is_none());
         let was_started = before.is_some_and(|it| it.started == Some(true)) && track.is_unprobed(ProbeKind::Startup);
@@ -312,7 +314,7 @@ impl PodMachine {
         ContainerState { waiting: Some(waiting), ..ContainerState::default() }
     }
 
-    /// As upstream reads the phase off the containers' states.
+    /// The phase, read off the containers' states (`getPhase`).
     fn phase(&self, status: &PodStatus) -> &'static str {
         let is_ending = self.ending.as_ref().map(|it| it.why);
         if is_ending.is_none() && self.must_restart_all() {
@@ -414,7 +416,7 @@ fn shown_user(user: &User) -> ContainerUser {
 
 fn terminated(container: &ObservedContainer, exit: &Exit) -> ContainerState {
     let text = |it: &str| Some(it.to_owned()).filter(|it| !it.is_empty());
-    // As upstream: one that could not be started did so at the beginning of time.
+    // A container that could not be started has the times that CRI's zeros are: 1970.
     let time = |it: Option<Time>| Some(ApiTime(it.unwrap_or(Time::from_unix_seconds(0)).0));
     let plain = if exit.code == 0 { "Completed" } else { "Error" };
     ContainerState {

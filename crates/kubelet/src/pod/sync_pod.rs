@@ -201,7 +201,7 @@ impl PodMachine {
         None
     }
 
-    /// As upstream: as long as the runtime has no network to give, it is not asked for one.
+    /// As in the kubelet's `SyncPod`: as long as the runtime has no network to give, it is not asked for one.
     fn awaits_network(&mut self, cx: &mut Context<'_>) -> bool {
         let in_host_network = self.spec().host_network == Some(true);
         let problem = cx.facts.filter(|_| !in_host_network).and_then(network_problem);
@@ -303,8 +303,9 @@ impl PodMachine {
             let restarts = |exit: &Exit| restarts(&pod, container, exit);
             // Unlike init containers, one that is done stays done in a new sandbox.
             let track = self.tracks.get(&container.name);
-            // As upstream: one after the other, and until a container's postStart hook is over none that comes after it is
-            // begun. All starts of a pod go through one shim, which with many at once does not even say how it is.
+            // As in kuberuntime's `SyncPod`: one after the other, and until a container's postStart hook is over none that
+            // comes after it is begun. All starts of a pod go through one shim, which with many at once does not even say
+            // how it is.
             if is_held && !track.is_some_and(ContainerRecord::is_alive) {
                 continue;
             }

@@ -181,7 +181,7 @@ impl PodMachine {
             return;
         }
         match why {
-            // As upstream: nothing of an evicted pod takes any room.
+            // Nothing of an evicted pod may take any room.
             Why::Finished | Why::Deadline | Why::Terminated if self.is_evicted_in_api() => self.clear_away(cx),
             Why::Terminated if self.is_evicted() => self.free_disk(cx),
             Why::Finished | Why::Deadline | Why::Terminated => self.stop_sandboxes(cx),
@@ -292,7 +292,7 @@ impl PodMachine {
             && self.termination.is_none()
     }
 
-    /// As upstream: static pods, and those of a priority that the system keeps for itself.
+    /// `IsCriticalPod`: static pods, and those of a priority that the system keeps for itself.
     pub(crate) fn is_critical(&self) -> bool {
         self.is_static() || is_system_critical(&self.pod)
     }

@@ -1,7 +1,7 @@
 //! What a pod's spec asks for and this kubelet cannot do yet. Left out, it would make the pod another one or weaken its
 //! walls; so the pod stays Pending and says which field stands in the way.
 //!
-//! Not here, because leaving it out does no harm: `fsGroupChangePolicy: OnRootMismatch` is, as upstream, about volumes that
+//! Not here, because leaving it out does no harm: `fsGroupChangePolicy: OnRootMismatch` is about volumes that
 //! outlive their pod, of which there are none; preferences of every kind ask for nothing that must be.
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! # a comment
 //! NAME='taken literally, new lines too'
 //! ```
-//! As upstream only that much of a shell's grammar is read, so that a shell would read the same.
+//! As KEP-3721 has it, only that much of a shell's grammar is read, so that a shell would read the same.
 
 use std::collections::BTreeMap;
 

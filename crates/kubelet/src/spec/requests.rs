@@ -59,7 +59,7 @@ pub(crate) struct HostPort<'a> {
 
 const ANY: &str = "0.0.0.0";
 
-/// As upstream, sidecars count and other init containers do not.
+/// Sidecars count and other init containers do not (`GetHostPorts`).
 pub(crate) fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort<'_>> {
     let spec = spec_of(pod);
     let in_host_network = spec.host_network == Some(true);
@@ -75,12 +75,12 @@ pub(crate) fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort<'_>> {
 }
 
 /// The ports of a node that pods have been given.
-pub(crate) struct Given<'a> {
+pub(crate) struct UsedHostPorts<'a> {
     ports: BTreeSet<HostPort<'a>>,
     on_any_address: BTreeSet<(i32, &'a str)>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> UsedHostPorts<'a> {
     pub(crate) fn of(ports: impl Iterator<Item = HostPort<'a>>) -> Self {
         let ports: BTreeSet<HostPort<'a>> = ports.collect();
         let on_any_address = ports.iter().map(|it| (it.port, it.protocol)).collect();
@@ -117,11 +117,11 @@ mod tests {
             pod(json!({ "containers": [{ "name": "c", "ports": range.map(port).collect::<Vec<_>>() }] }))
         };
         let (one, other) = (with_ports(0..many), with_ports(many..2 * many));
-        let given = Given::of(host_ports(&one));
+        let given = UsedHostPorts::of(host_ports(&one));
         assert!(!host_ports(&other).any(|it| given.collides(it)));
         assert!(host_ports(&one).all(|it| given.collides(it)));
         let any = pod(json!({ "containers": [{ "name": "c", "ports": [{ "containerPort": 1, "hostPort": 80 }] }] }));
         assert!(host_ports(&any).all(|it| given.collides(it)));
-        assert!(host_ports(&one).all(|it| Given::of(host_ports(&any)).collides(it)));
+        assert!(host_ports(&one).all(|it| UsedHostPorts::of(host_ports(&any)).collides(it)));
     }
 }

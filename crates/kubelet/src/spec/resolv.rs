@@ -18,7 +18,7 @@ pub(crate) fn of_pod(pod: &Pod, config: &Config, facts: Option<&NodeFacts>) -> (
     let node = facts.map(|it| it.resolv.clone()).unwrap_or_default();
     let mut warnings = Vec::new();
     let is_in_cluster = match spec.dns_policy.as_deref() {
-        // As upstream: who has the node's network has its names, too, unless the policy says otherwise.
+        // As in `getPodDNSType`: who has the node's network has its names, too, unless the policy says otherwise.
         None | Some("ClusterFirst") => spec.host_network != Some(true),
         Some("ClusterFirstWithHostNet") => true,
         _ => false,

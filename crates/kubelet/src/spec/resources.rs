@@ -73,7 +73,7 @@ fn own(pod: &Pod, limit: bool, name: &str) -> Option<Quantity> {
     if limit { read(&resources.limits) } else { read(&resources.requests).or_else(|| read(&resources.limits)) }
 }
 
-/// As upstream: of the memory the pod as a whole asks for, what no container asks for itself is everyone's in equal parts.
+/// As KEP-2837 has it: of the memory the pod as a whole asks for, what no container asks for itself is everyone's in equal parts.
 fn unclaimed_memory(pod: &Pod) -> i64 {
     let Some(of_pod) = own(pod, false, "memory") else { return 0 };
     let containers = &spec_of(pod).containers;
@@ -102,7 +102,7 @@ fn quota(millis: i64) -> i64 {
     if millis <= 0 { 0 } else { (millis.saturating_mul(PERIOD_MICROS) / 1000).max(1000) }
 }
 
-/// As upstream: who asked for more memory is killed later; best effort first, guaranteed last.
+/// As in `GetContainerOOMScoreAdjust`: who asked for more memory is killed later; best effort first, guaranteed last.
 fn oom_score_adj(pod: &Pod, memory_request: i64, facts: Option<&NodeFacts>) -> i64 {
     const CRITICAL: i32 = 2_000_000_000;
     if spec_of(pod).priority.is_some_and(|it| it >= CRITICAL) {

@@ -41,7 +41,7 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
         strict_groups: keeps_groups_strictly(pod),
         privileged: all_containers(pod)
             .any(|it| it.security_context.as_ref().and_then(|it| it.privileged) == Some(true)),
-        // As upstream: the pause container never runs unconfined by omission.
+        // As in `generatePodSandboxLinuxConfig`: the pause container never runs unconfined by omission.
         seccomp: security.and_then(|it| it.seccomp_profile.as_ref()).map_or(Seccomp::RuntimeDefault, seccomp),
         runtime_handler: String::new(),
         own_users: user_namespace::is_own(pod),

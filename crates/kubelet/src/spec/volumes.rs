@@ -8,7 +8,7 @@ use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccount
 use corten_meta::{Key, Quantity};
 
 use crate::{
-    HostPathKind, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeSource,
+    HostPathType, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeSource,
     spec::{
         downward::{self, Surroundings},
         pod::{all_containers, container_named, spec_of},
@@ -109,7 +109,7 @@ impl Planner<'_> {
             });
         }
         if let Some(it) = &volume.host_path {
-            let kind = host_path_kind(it.type_.as_deref().unwrap_or_default());
+            let kind = host_path_type(it.type_.as_deref().unwrap_or_default());
             let kind = kind.ok_or_else(|| self.unsupported("hostPath type"))?;
             return Ok(VolumeSource::HostPath { path: it.path.clone(), kind });
         }
@@ -138,7 +138,7 @@ impl Planner<'_> {
         Err(self.unsupported(kind_name(volume)))
     }
 
-    /// As upstream: no more than the pod may use, or all pods together.
+    /// As in `calculateEmptyDirMemorySize`: no more than the pod may use, or all pods together.
     fn memory_size(&self, limit: Option<i64>) -> Option<i64> {
         let of_pod = Some(resources::of_pod(self.pod).memory_limit_bytes).filter(|it| *it > 0);
         let facts = self.around.facts;
@@ -172,8 +172,8 @@ impl Planner<'_> {
     }
 
     fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
-        // As upstream: where the pod's group, or the one user all its containers run as, is given the file, nobody else
-        // needs to read it.
+        // As projected volumes' `collectData`: where the pod's group, or the one user all its containers run as, is given
+        // the file, nobody else needs to read it.
         let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
         let user = common_user(self.pod);
         let is_private = group.is_some() || user.is_some();
@@ -275,16 +275,16 @@ fn mode(mode: Option<i32>, default: u32) -> u32 {
     mode.and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
 }
 
-fn host_path_kind(kind: &str) -> Option<HostPathKind> {
+fn host_path_type(kind: &str) -> Option<HostPathType> {
     Some(match kind {
-        "" => HostPathKind::Unset,
-        "DirectoryOrCreate" => HostPathKind::DirectoryOrCreate,
-        "Directory" => HostPathKind::Directory,
-        "FileOrCreate" => HostPathKind::FileOrCreate,
-        "File" => HostPathKind::File,
-        "Socket" => HostPathKind::Socket,
-        "CharDevice" => HostPathKind::CharDevice,
-        "BlockDevice" => HostPathKind::BlockDevice,
+        "" => HostPathType::Unset,
+        "DirectoryOrCreate" => HostPathType::DirectoryOrCreate,
+        "Directory" => HostPathType::Directory,
+        "FileOrCreate" => HostPathType::FileOrCreate,
+        "File" => HostPathType::File,
+        "Socket" => HostPathType::Socket,
+        "CharDevice" => HostPathType::CharDevice,
+        "BlockDevice" => HostPathType::BlockDevice,
         _ => return None,
     })
 }

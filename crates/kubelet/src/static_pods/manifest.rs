@@ -61,7 +61,7 @@ pub(crate) fn static_pod(mut pod: Pod, path: &str, config: &Config) -> Result<Po
     annotations.insert(SOURCE.into(), "file".into());
     let spec = pod.spec.get_or_insert_default();
     spec.node_name = Some(config.node_name.clone());
-    // As upstream: what the node itself wants here no taint drives away.
+    // As in the kubelet's `applyDefaults`: what the node itself wants here no taint drives away.
     let all = Toleration { operator: Some("Exists".into()), effect: Some("NoExecute".into()), ..Toleration::default() };
     let tolerations = spec.tolerations.get_or_insert_default();
     if !tolerations.contains(&all) {

@@ -48,8 +48,8 @@ pub struct Config {
     pub version: String,
 }
 
-/// How far the termination of a deleted pod is. Kept on the node, so that a new run of the kubelet neither begins the grace period
-/// again nor calls a preStop hook twice.
+/// How far the termination of a deleted pod is. Kept on the node, so that a new run of the kubelet neither begins the grace
+/// period again nor calls a preStop hook twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminationNote {
     pub since: Time,
@@ -126,7 +126,7 @@ pub struct ShutdownConfig {
     pub grace: Duration,
     /// Of these, for critical pods, which end after all others.
     pub grace_critical: Duration,
-    /// As upstream's graceful node shutdown (KEP-2000): every pod fails, so that others take over at once.
+    /// Graceful node shutdown (KEP-2000): every pod fails, so that others take over at once.
     pub fails_pods: bool,
 }
 

@@ -58,7 +58,8 @@ pub enum HostEffect {
     PullImage { pod: PodRef, container: String, image: String, credentials: Vec<Credential> },
     /// CRI CreateContainer, StartContainer, ContainerStatus. → [`Outcome::Container`]
     StartContainer(Box<ContainerSpec>),
-    /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. → [`Outcome::Stopped`]
+    /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. →
+    /// [`Outcome::Stopped`]
     StopContainer { pod: PodRef, container: String, id: String, timeout_seconds: i64, signal: Option<String> },
     /// CRI RemoveContainer, and its log files. Already gone is success. → [`Outcome::Removed`]
     RemoveContainer { pod: PodRef, container: String, id: String, attempt: u32 },
@@ -89,7 +90,7 @@ pub enum VolumeSource {
     /// A folder, or a tmpfs (of this size); what is in it stays.
     EmptyDir { memory: bool, size_limit_bytes: Option<i64>, mode: u32 },
     /// Nothing is made in the pod's folder; only `kind` is checked or created.
-    HostPath { path: String, kind: HostPathKind },
+    HostPath { path: String, kind: HostPathType },
     /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
     Files { plugin: Plugin, files: Vec<VolumeFile> },
 }
@@ -106,8 +107,8 @@ pub enum Plugin {
 
 /// `hostPath.type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostPathKind {
-    /// Empty: no check.
+pub enum HostPathType {
+    /// No check; what is not there is made a folder by the runtime.
     Unset,
     DirectoryOrCreate,
     Directory,

@@ -3,8 +3,8 @@
 pub(crate) mod config;
 pub(crate) mod effect;
 pub(crate) mod event;
-pub mod exposure;
 pub(crate) mod measure;
+pub mod node_problem;
 pub(crate) mod service;
 mod subject;
 pub(crate) mod thresholds;

@@ -4,7 +4,7 @@ use corten_reconcile::{Actor, Decision, Wait};
 
 /// Something that is not protected, or does not reach Pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Exposure {
+pub enum NodeProblem {
     /// Other users of the machine may look into a folder of the node.
     Folder { path: String, mode: u32, wanted: u32 },
     /// A file of the node holds keys or secrets, and its mode gives other users rights.
@@ -27,7 +27,7 @@ pub enum Exposure {
     NoDefaultRoute { address: String },
 }
 
-impl Exposure {
+impl NodeProblem {
     fn wait(&self) -> Wait {
         match self {
             Self::Folder { path, mode, wanted } => {
@@ -101,8 +101,8 @@ impl Exposure {
 }
 
 /// What there is to say of the Node.
-pub fn decision(found: &[Exposure]) -> Decision {
-    Decision { by: "kubelet".to_owned(), waits: found.iter().map(Exposure::wait).collect(), ..Decision::default() }
+pub fn decision(found: &[NodeProblem]) -> Decision {
+    Decision { by: "kubelet".to_owned(), waits: found.iter().map(NodeProblem::wait).collect(), ..Decision::default() }
 }
 
 #[cfg(test)]
@@ -112,15 +112,15 @@ mod tests {
     #[test]
     fn says_what_to_do() {
         let found = [
-            Exposure::Folder { path: "/var/lib/corten".into(), mode: 0o755, wanted: 0o700 },
-            Exposure::File { path: "/var/lib/corten/pki/ca.key".into(), mode: 0o666, wanted: 0o600 },
-            Exposure::Replaceable {
+            NodeProblem::Folder { path: "/var/lib/corten".into(), mode: 0o755, wanted: 0o700 },
+            NodeProblem::File { path: "/var/lib/corten/pki/ca.key".into(), mode: 0o666, wanted: 0o600 },
+            NodeProblem::Replaceable {
                 path: "/srv/data".into(),
                 above: "/srv".into(),
                 who: "every user of the machine".into(),
             },
-            Exposure::Spoofing { why: "Operation not supported".into() },
-            Exposure::ReadOnly { path: "/var/lib/corten".into(), mount: "/".into() },
+            NodeProblem::Spoofing { why: "Operation not supported".into() },
+            NodeProblem::ReadOnly { path: "/var/lib/corten".into(), mount: "/".into() },
         ];
         let waits = decision(&found).waits;
         let said: Vec<String> = waits.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect();

@@ -139,14 +139,14 @@ impl Default for EvictionConfig {
     }
 }
 
-/// As upstream on Linux.
+/// `DefaultEvictionHard` on Linux.
 pub const DEFAULT_HARD: &str =
     "imagefs.available<15%,imagefs.inodesFree<5%,memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%";
 
 /// Reads `memory.available<100Mi,nodefs.available<10%`.
 ///
 /// # Errors
-/// What is wrong with it, as upstream says it.
+/// What is wrong with it, in the words of `ParseThresholdConfig`.
 pub fn hard_thresholds(text: &str) -> Result<Vec<Threshold>, String> {
     let mut thresholds = Vec::new();
     for (signal, value) in pairs(text, '<')? {
@@ -161,7 +161,7 @@ pub fn hard_thresholds(text: &str) -> Result<Vec<Threshold>, String> {
 /// Reads soft thresholds, and for each how long it must be crossed: `memory.available=1m30s`.
 ///
 /// # Errors
-/// What is wrong with either, as upstream says it.
+/// What is wrong with either, in the words of `ParseThresholdConfig`.
 pub fn soft_thresholds(text: &str, grace_periods: &str) -> Result<Vec<Threshold>, String> {
     let periods = pairs(grace_periods, '=')?;
     let mut graces = BTreeMap::new();

@@ -86,7 +86,7 @@ pub(super) fn changed_properties(limits: &PodLimits) -> Vec<Property> {
     all
 }
 
-/// As upstream never less than was asked for: after a reload systemd has what it wrote down.
+/// As runc's systemd driver, never less than was asked for: after a reload systemd has what it wrote down.
 fn quota_per_second(quota_micros: i64) -> u64 {
     let Some(quota) = u64::try_from(quota_micros).ok().filter(|it| *it > 0) else { return INFINITY };
     let micros = quota.saturating_mul(1_000_000) / CPU_PERIOD_MICROS.unsigned_abs();

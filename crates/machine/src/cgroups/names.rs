@@ -1,4 +1,4 @@
-//! What cgroups are called: as upstream with the cgroupfs driver, or with the systemd driver.
+//! What cgroups are called: by the kubelet's cgroupfs driver, or by its systemd driver.
 //!
 //! ```text
 //! kubepods/burstable/pod<uid>/<container>
@@ -9,7 +9,8 @@
 
 use std::fmt::Write as _;
 
-use super::Qos;
+use corten_kubelet::Qos;
+
 use crate::Layout;
 
 /// Who makes the cgroups, and so what they are called.
@@ -139,7 +140,7 @@ pub fn scope_of(cgroups_path: &str) -> Option<(String, String)> {
     Some((format!("{slices}{scope}"), scope))
 }
 
-/// Dashes as upstream; what else a unit's name cannot have, and what a dash becomes, as systemd itself does.
+/// Dashes as in `escapeSystemdCgroupName`; what else a unit's name cannot have, and what a dash becomes, as systemd itself does.
 fn escaped(uid: &str) -> String {
     let mut name = String::new();
     for byte in uid.bytes() {

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use rustix::fs::{Mode, OFlags, fchmod, open};
 
 use crate::{MachineError, error::Doing, folders::folder_modes::mode_of};
@@ -25,12 +25,12 @@ pub(crate) fn close_files(data: &Path) -> Result<(), MachineError> {
 }
 
 /// What other users of the machine can read or change: a mode that was changed while the node runs.
-pub(crate) fn exposed_files(data: &Path) -> Vec<Exposure> {
-    let exposure = |it: Private| {
+pub(crate) fn exposed_files(data: &Path) -> Vec<NodeProblem> {
+    let node_problem = |it: Private| {
         let mode = mode_of(&it.path).ok().filter(|mode| mode & it.forbidden_bits != 0)?;
-        Some(Exposure::File { path: it.path.display().to_string(), mode, wanted: it.mode })
+        Some(NodeProblem::File { path: it.path.display().to_string(), mode, wanted: it.mode })
     };
-    files(data).into_iter().filter_map(exposure).collect()
+    files(data).into_iter().filter_map(node_problem).collect()
 }
 
 /// Keys, certificates, tokens and what the store holds, as far as they are there. Certificates may be read.
@@ -102,7 +102,7 @@ mod tests {
         std::os::unix::fs::symlink(&elsewhere, layout.data.join("pki/link")).expect("linked");
         assert_eq!(exposed_files(&layout.data).len(), secret.len() + 1);
         let key = layout.data.join("pki/ca.key").display().to_string();
-        assert!(exposed_files(&layout.data).contains(&Exposure::File { path: key, mode: 0o666, wanted: 0o600 }));
+        assert!(exposed_files(&layout.data).contains(&NodeProblem::File { path: key, mode: 0o666, wanted: 0o600 }));
         folder_modes::close_all(&layout).expect("closed");
         assert_eq!(exposed_files(&layout.data), []);
         for file in secret {

@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     error::Doing,
     folders::{
         file_modes::{close_files, exposed_files},
-        own_folder::{self, Place},
+        own_folder::{self, NodeFolder},
         owners,
     },
 };
@@ -27,7 +27,7 @@ use crate::{
 /// One folder of a node, and what its mode is and must not have.
 #[derive(Debug)]
 pub struct Folder {
-    pub place: Place,
+    pub place: NodeFolder,
     /// Beneath the place; nothing is the place itself.
     pub path: &'static str,
     /// What it is made with, and set to where it has a forbidden bit.
@@ -38,7 +38,7 @@ pub struct Folder {
     pub of_server: bool,
 }
 
-const fn closed(place: Place, path: &'static str) -> Folder {
+const fn closed(place: NodeFolder, path: &'static str) -> Folder {
     Folder { place, path, mode: 0o700, forbidden_bits: 0o077, of_server: false }
 }
 
@@ -53,19 +53,19 @@ const fn of_containerd(folder: Folder) -> Folder {
 
 /// Every folder that is closed. What lies beneath one comes after it.
 pub const FOLDERS: [Folder; 12] = [
-    of_server(closed(Place::Data, "")),
-    of_server(closed(Place::Data, "pki")),
-    of_server(closed(Place::Data, "store")),
-    closed(Place::Data, "kubelet"),
-    closed(Place::Data, "kubelet/pki"),
-    // As upstream's.
-    Folder { mode: 0o750, forbidden_bits: 0o027, ..closed(Place::Data, "pods") },
-    closed(Place::Data, "checkpoints"),
-    closed(Place::Data, "log"),
-    closed(Place::Data, "log/pods"),
-    of_containerd(closed(Place::Data, "containerd")),
-    closed(Place::Run, ""),
-    of_containerd(closed(Place::Run, "containerd")),
+    of_server(closed(NodeFolder::Data, "")),
+    of_server(closed(NodeFolder::Data, "pki")),
+    of_server(closed(NodeFolder::Data, "store")),
+    closed(NodeFolder::Data, "kubelet"),
+    closed(NodeFolder::Data, "kubelet/pki"),
+    // The kubelet's mode.
+    Folder { mode: 0o750, forbidden_bits: 0o027, ..closed(NodeFolder::Data, "pods") },
+    closed(NodeFolder::Data, "checkpoints"),
+    closed(NodeFolder::Data, "log"),
+    closed(NodeFolder::Data, "log/pods"),
+    of_containerd(closed(NodeFolder::Data, "containerd")),
+    closed(NodeFolder::Run, ""),
+    of_containerd(closed(NodeFolder::Run, "containerd")),
 ];
 
 impl Folder {
@@ -77,8 +77,8 @@ impl Folder {
 
     fn of(&self, layout: &Layout) -> PathBuf {
         match self.place {
-            Place::Data => self.beneath(&layout.data),
-            Place::Run => self.beneath(&layout.run),
+            NodeFolder::Data => self.beneath(&layout.data),
+            NodeFolder::Run => self.beneath(&layout.run),
         }
     }
 }
@@ -88,7 +88,7 @@ impl Folder {
 /// # Errors
 /// It is another's, it holds what is no cluster's, or its mode cannot be set.
 pub fn close_data(path: &Path) -> Result<(), MachineError> {
-    close_place(Place::Data, path)
+    close_place(NodeFolder::Data, path)
 }
 
 /// As [`close_data`], for what does not outlive the machine's run.
@@ -96,7 +96,7 @@ pub fn close_data(path: &Path) -> Result<(), MachineError> {
 /// # Errors
 /// As of [`close_data`].
 pub fn close_run(path: &Path) -> Result<(), MachineError> {
-    close_place(Place::Run, path)
+    close_place(NodeFolder::Run, path)
 }
 
 /// The folder of a cluster's data, and what the control plane has in it.
@@ -105,7 +105,7 @@ pub fn close_run(path: &Path) -> Result<(), MachineError> {
 /// As of [`close_data`].
 pub fn close_for_server(data: &Path) -> Result<(), MachineError> {
     close_data(data)?;
-    let mut folders = FOLDERS.iter().filter(|it| it.place == Place::Data && it.of_server);
+    let mut folders = FOLDERS.iter().filter(|it| it.place == NodeFolder::Data && it.of_server);
     folders.try_for_each(|it| close(it, &it.beneath(data)))?;
     close_files(data)
 }
@@ -116,7 +116,7 @@ pub fn close_for_server(data: &Path) -> Result<(), MachineError> {
 /// As of [`close_data`].
 pub fn close_for_logs(data: &Path) -> Result<(), MachineError> {
     close_data(data)?;
-    let mut folders = FOLDERS.iter().filter(|it| it.place == Place::Data && it.path.starts_with("log"));
+    let mut folders = FOLDERS.iter().filter(|it| it.place == NodeFolder::Data && it.path.starts_with("log"));
     folders.try_for_each(|it| close(it, &it.beneath(data)))
 }
 
@@ -129,13 +129,18 @@ pub fn close_all(layout: &Layout) -> Result<(), MachineError> {
 }
 
 /// What other users of the machine can look into: a mode that was changed while the node runs.
-pub fn exposed(layout: &Layout) -> Vec<Exposure> {
-    let exposure = |it: &Folder| {
+pub fn exposed(layout: &Layout) -> Vec<NodeProblem> {
+    let node_problem = |it: &Folder| {
         let path = it.of(layout);
         let mode = mode_of(&path).ok().filter(|mode| mode & it.forbidden_bits != 0)?;
-        Some(Exposure::Folder { path: path.display().to_string(), mode, wanted: it.mode })
+        Some(NodeProblem::Folder { path: path.display().to_string(), mode, wanted: it.mode })
     };
-    FOLDERS.iter().filter_map(exposure).chain(exposed_files(&layout.data)).chain(owners::replaceable(layout)).collect()
+    FOLDERS
+        .iter()
+        .filter_map(node_problem)
+        .chain(exposed_files(&layout.data))
+        .chain(owners::replaceable(layout))
+        .collect()
 }
 
 /// Are these folders such that a node could have run in them? What stops a node takes away what it left there by name, and a
@@ -144,11 +149,11 @@ pub fn exposed(layout: &Layout) -> Vec<Exposure> {
 /// # Errors
 /// One is open to other users and holds what is not Corten's.
 pub fn could_be_a_nodes(layout: &Layout) -> Result<(), MachineError> {
-    let places = [(Place::Data, &layout.data), (Place::Run, &layout.run)];
+    let places = [(NodeFolder::Data, &layout.data), (NodeFolder::Run, &layout.run)];
     places.into_iter().try_for_each(|(place, path)| not_anothers(place, path))
 }
 
-fn close_place(place: Place, path: &Path) -> Result<(), MachineError> {
+fn close_place(place: NodeFolder, path: &Path) -> Result<(), MachineError> {
     not_anothers(place, path)?;
     let row = FOLDERS.iter().find(|it| it.place == place && it.path.is_empty());
     close(row.expect("both places have rows"), path)?;
@@ -157,7 +162,7 @@ fn close_place(place: Place, path: &Path) -> Result<(), MachineError> {
 }
 
 /// A slip in a flag must not close `/tmp` or somebody's home to their users.
-fn not_anothers(place: Place, path: &Path) -> Result<(), MachineError> {
+fn not_anothers(place: NodeFolder, path: &Path) -> Result<(), MachineError> {
     // One that cannot be read is told of when it is opened.
     let Ok(mode) = mode_of(path) else { return Ok(()) };
     if mode & 0o077 == 0 {

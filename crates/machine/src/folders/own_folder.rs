@@ -14,7 +14,7 @@ use crate::{MachineError, error::Doing, folders::folder_modes::FOLDERS};
 
 /// One of the two folders that a node has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NodeFolder {
     /// What `--data-dir` names.
     Data,
     /// What `--run-dir` names.
@@ -27,9 +27,9 @@ const MARK_TEXT: &str = "Corten made this folder or found it empty. It closes th
                          erases what Corten put into it.\n";
 
 /// What lies in the folders apart from the folders that have rows in [`FOLDERS`].
-const ENTRIES: [(Place, &[&str]); 2] = [
+const ENTRIES: [(NodeFolder, &[&str]); 2] = [
     (
-        Place::Data,
+        NodeFolder::Data,
         &[
             "admin.kubeconfig",
             "containerd-damaged",
@@ -42,7 +42,7 @@ const ENTRIES: [(Place, &[&str]); 2] = [
         ],
     ),
     (
-        Place::Run,
+        NodeFolder::Run,
         &[
             "cni",
             "containerd.pid",
@@ -71,7 +71,7 @@ const LEFTOVERS: [&str; 3] = [".new", ".tmp", ".old"];
 /// The file system's own, not its user's.
 const OF_FILE_SYSTEMS: [&str; 1] = ["lost+found"];
 
-impl Place {
+impl NodeFolder {
     /// Does Corten put an entry of this name there?
     fn knows(self, name: &str) -> bool {
         let whole = |it: &str| {
@@ -94,7 +94,7 @@ struct Found {
 
 impl Found {
     /// A folder that is not there holds nothing.
-    fn of(place: Place, path: &Path) -> io::Result<Self> {
+    fn of(place: NodeFolder, path: &Path) -> io::Result<Self> {
         let mut this = Self { has_mark: has_mark(path), ..Self::default() };
         let entries = match fs::read_dir(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(this),
@@ -116,9 +116,9 @@ impl Found {
         self.has_mark || self.foreign.is_empty()
     }
 
-    fn may_be_erased(&self, place: Place) -> bool {
+    fn may_be_erased(&self, place: NodeFolder) -> bool {
         let is_clusters = |it: &PathBuf| OF_CLUSTERS.iter().any(|known| it.ends_with(known));
-        let is_evident = place == Place::Run || self.known.is_empty() || self.known.iter().any(is_clusters);
+        let is_evident = place == NodeFolder::Run || self.known.is_empty() || self.known.iter().any(is_clusters);
         self.has_mark || (self.foreign.is_empty() && is_evident)
     }
 
@@ -138,18 +138,18 @@ pub fn has_mark(path: &Path) -> bool {
 }
 
 /// Does Corten put an entry of this name there?
-pub fn is_known(place: Place, entry: &Path) -> bool {
+pub fn is_known(place: NodeFolder, entry: &Path) -> bool {
     entry.file_name().and_then(|it| it.to_str()).is_some_and(|it| place.knows(it))
 }
 
 /// What is in a folder that is not Corten's, where that is so.
-pub fn anothers(place: Place, path: &Path) -> io::Result<Option<String>> {
+pub fn anothers(place: NodeFolder, path: &Path) -> io::Result<Option<String>> {
     let found = Found::of(place, path)?;
     Ok((!found.is_ours()).then(|| found.examples()))
 }
 
 /// Marks a folder that is Corten's; any other stays as it is.
-pub fn mark(place: Place, path: &Path) -> Result<(), MachineError> {
+pub fn mark(place: NodeFolder, path: &Path) -> Result<(), MachineError> {
     let found = Found::of(place, path).doing("read", path)?;
     if found.has_mark || !found.foreign.is_empty() {
         return Ok(());
@@ -184,12 +184,12 @@ pub struct Erasure {
 ///
 /// # Errors
 /// The folder is not a cluster's, or cannot be read.
-pub fn erasure(place: Place, path: &Path) -> Result<Erasure, MachineError> {
+pub fn erasure(place: NodeFolder, path: &Path) -> Result<Erasure, MachineError> {
     let found = Found::of(place, path).doing("read", path)?;
     if !found.may_be_erased(place) {
         let what = match place {
-            Place::Data => "a cluster's data",
-            Place::Run => "a node's run folder",
+            NodeFolder::Data => "a cluster's data",
+            NodeFolder::Run => "a node's run folder",
         };
         let held = if found.foreign.is_empty() { String::new() } else { format!(", it holds {}", found.examples()) };
         return Err(MachineError::NotOurs(format!("{} is not {what}{held}: nothing was erased", path.display())));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     /// Every name that Corten puts into a folder, each with what a crash may leave of it.
-    fn known(place: Place) -> Vec<String> {
+    fn known(place: NodeFolder) -> Vec<String> {
         let rows = FOLDERS.iter().filter(|it| it.place == place && !it.path.is_empty());
         let rows = rows.map(|it| it.path.split('/').next().expect("a first segment"));
         let entries = ENTRIES.iter().filter(|it| it.0 == place).flat_map(|it| it.1.iter().copied());
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn one_known_name_among_others_makes_no_folder_ours() {
-        for place in [Place::Data, Place::Run] {
+        for place in [NodeFolder::Data, NodeFolder::Run] {
             for name in known(place) {
                 let dir = folder(&[&name]);
                 assert_eq!(anothers(place, dir.path()).expect("read"), None, "{name} alone");
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_crashes_file_systems_and_operators_leave_locks_no_cluster_out() {
-        for place in [Place::Data, Place::Run] {
+        for place in [NodeFolder::Data, NodeFolder::Run] {
             let dir = folder(&["lost+found"]);
             for name in known(place) {
                 fs::create_dir(dir.path().join(&name)).expect("made");
@@ -266,10 +266,10 @@ mod tests {
 
     #[test]
     fn erases_clusters_only() {
-        let erased = |entries: &[&str]| erasure(Place::Data, folder(entries).path()).is_ok();
+        let erased = |entries: &[&str]| erasure(NodeFolder::Data, folder(entries).path()).is_ok();
         assert!(erased(&[]) && erased(&["pki"]) && erased(&["store", "log", "lost+found"]));
         assert!(!erased(&["images", "log"]), "anybody may have these");
-        let absent = erasure(Place::Data, &folder(&[]).path().join("absent")).expect("absent");
+        let absent = erasure(NodeFolder::Data, &folder(&[]).path().join("absent")).expect("absent");
         assert_eq!(absent, Erasure::default());
     }
 

@@ -10,26 +10,26 @@ use std::{
     path::Path,
 };
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 
 use crate::{
     Layout, MachineError,
     error::Doing,
-    folders::own_folder::{self, Place},
+    folders::own_folder::{self, NodeFolder},
 };
 
 /// The folders whose entries are believed, beneath their place. What is deeper was made by Corten, in a folder of its own.
-const BELIEVED: [(Place, &str); 10] = [
-    (Place::Data, ""),
-    (Place::Data, "pki"),
-    (Place::Data, "store"),
-    (Place::Data, "kubelet"),
-    (Place::Data, "kubelet/pki"),
-    (Place::Data, "manifests"),
-    (Place::Data, "seccomp"),
-    (Place::Data, "images"),
-    (Place::Data, "log"),
-    (Place::Run, ""),
+const BELIEVED: [(NodeFolder, &str); 10] = [
+    (NodeFolder::Data, ""),
+    (NodeFolder::Data, "pki"),
+    (NodeFolder::Data, "store"),
+    (NodeFolder::Data, "kubelet"),
+    (NodeFolder::Data, "kubelet/pki"),
+    (NodeFolder::Data, "manifests"),
+    (NodeFolder::Data, "seccomp"),
+    (NodeFolder::Data, "images"),
+    (NodeFolder::Data, "log"),
+    (NodeFolder::Run, ""),
 ];
 
 /// Those that people fill, too.
@@ -39,7 +39,7 @@ const BY_ROOT: [&str; 3] = ["images", "manifests", "seccomp"];
 ///
 /// # Errors
 /// An entry is another's; it is named, with what helps. Or one cannot be looked at.
-pub fn refuse_anothers(place: Place, path: &Path) -> Result<(), MachineError> {
+pub fn refuse_anothers(place: NodeFolder, path: &Path) -> Result<(), MachineError> {
     // Since then only root could put anything there, and may have left the owner as it was.
     let is_closed = own_folder::has_mark(path);
     let is_believed = |folder: &str| !is_closed || !BY_ROOT.contains(&folder);
@@ -104,16 +104,16 @@ fn own_user() -> u32 {
 }
 
 /// Folders above the node's that others can write: they could put another folder in its place before the next start.
-pub fn replaceable(layout: &Layout) -> Vec<Exposure> {
-    let mut found: Vec<Exposure> = Vec::new();
+pub fn replaceable(layout: &Layout) -> Vec<NodeProblem> {
+    let mut found: Vec<NodeProblem> = Vec::new();
     let program = std::env::current_exe().ok();
     for path in [&layout.data, &layout.run].into_iter().chain(&program) {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         for above in real.ancestors().skip(1) {
             let Some(who) = who_else_writes(above) else { continue };
-            let exposure =
-                Exposure::Replaceable { path: path.display().to_string(), above: above.display().to_string(), who };
-            found.push(exposure);
+            let node_problem =
+                NodeProblem::Replaceable { path: path.display().to_string(), above: above.display().to_string(), who };
+            found.push(node_problem);
         }
     }
     found
@@ -163,16 +163,16 @@ mod tests {
             return;
         }
         for (place, entry) in [
-            (Place::Data, "node-name"),
-            (Place::Data, "pki/ca.key"),
-            (Place::Data, "pki/sa.key"),
-            (Place::Data, "store/00000000000000000001.log"),
-            (Place::Data, "kubelet/pki/kubelet-server-current.pem"),
-            (Place::Data, "manifests/pod.yaml"),
-            (Place::Data, "images/base.tar"),
-            (Place::Data, "seccomp/all.json"),
-            (Place::Data, "log/corten.log"),
-            (Place::Run, "node.lock"),
+            (NodeFolder::Data, "node-name"),
+            (NodeFolder::Data, "pki/ca.key"),
+            (NodeFolder::Data, "pki/sa.key"),
+            (NodeFolder::Data, "store/00000000000000000001.log"),
+            (NodeFolder::Data, "kubelet/pki/kubelet-server-current.pem"),
+            (NodeFolder::Data, "manifests/pod.yaml"),
+            (NodeFolder::Data, "images/base.tar"),
+            (NodeFolder::Data, "seccomp/all.json"),
+            (NodeFolder::Data, "log/corten.log"),
+            (NodeFolder::Run, "node.lock"),
         ] {
             for kind in ["file", "link", "target"] {
                 let dir = tempfile::tempdir().expect("a temporary folder");
@@ -187,8 +187,8 @@ mod tests {
                 }
                 lchown(if kind == "target" { &target } else { &path }, STRANGER, None).expect("given");
                 let closed = match place {
-                    Place::Data => close_data(&folder),
-                    Place::Run => close_run(&folder),
+                    NodeFolder::Data => close_data(&folder),
+                    NodeFolder::Run => close_run(&folder),
                 };
                 let error = closed.expect_err("refused").to_string();
                 let said = match kind {
@@ -245,7 +245,7 @@ mod tests {
             set(mode);
             let found = replaceable(&layout);
             let said = found.iter().find_map(|it| match it {
-                Exposure::Replaceable { above: it, who, .. } if Path::new(it) == above => Some(&**who),
+                NodeProblem::Replaceable { above: it, who, .. } if Path::new(it) == above => Some(&**who),
                 _ => None,
             });
             assert_eq!(said, who, "{mode:o}");

@@ -3,7 +3,7 @@
 //! Upstream's proxies open the FORWARD chain themselves. Here others' chains are only touched where their manager has a
 //! place for such rules; what the administrator closed towards the outside stays closed. All else is named.
 
-use corten_kubelet::Exposure;
+use corten_kubelet::NodeProblem;
 use corten_machine::{Layout, MachineError, command};
 use serde::Deserialize;
 use serde_json::Value;
@@ -78,8 +78,8 @@ impl Filters {
     }
 
     /// As [`Filters::closed`], each with what opens it.
-    pub(super) fn drops(&self, layout: &Layout) -> Vec<Exposure> {
-        let named = |it: &Chain| Exposure::Filtered {
+    pub(super) fn drops(&self, layout: &Layout) -> Vec<NodeProblem> {
+        let named = |it: &Chain| NodeProblem::Filtered {
             chain: format!("{} {} {}", it.family, it.table, it.name),
             hook: it.hook().to_owned(),
             command: managers::command(self, it, &layout.bridge),

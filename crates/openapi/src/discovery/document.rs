@@ -77,7 +77,8 @@ pub struct Version {
     pub kinds: Vec<KindRef>,
 }
 
-/// As upstream: the order in which clients look for a kind of which several groups have one. Others come after, by name.
+/// `apiVersionPriorities`: the order in which clients look for a kind of which several groups have one. Others come after,
+/// by name.
 const ORDER: [&str; 22] = [
     "",
     "apiregistration.k8s.io",
@@ -230,7 +231,7 @@ fn resource_list(group_version: &str, kinds: &[KindRef]) -> Value {
     json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources })
 }
 
-/// Tells clients whether objects are stored in another form than before. As upstream makes it.
+/// Tells clients whether objects are stored in another form than before. Made as by `discovery.StorageVersionHash`.
 fn storage_version_hash(kind: &Kind) -> String {
     let stored = kind.view_of.as_ref().map_or(&kind.resource, |it| &it.stored);
     let text = format!("{}/{}/{}", stored.group, stored.version, stored.kind);

@@ -31,7 +31,7 @@ pub(super) fn check(
             none_of(&[(names.emails, "Email"), (names.uris, "URI")])?;
             exactly(asked.usages, "server auth")
         }
-        // As upstream: nothing is checked, for it means nothing.
+        // Of `legacy-unknown` nothing is checked, for it means nothing.
         "kubernetes.io/legacy-unknown" => Ok(()),
         other => Err(format!("unrecognized signerName: {other:?}")),
     }

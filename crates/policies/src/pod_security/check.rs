@@ -36,7 +36,7 @@ pub(super) struct Pod<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// Init containers first, as upstream visits them.
+    /// Init containers first (`visitContainers`).
     pub(super) fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let spec = self.spec;
         ["/initContainers", "/containers", "/ephemeralContainers"].into_iter().flat_map(move |it| items(spec, it))

@@ -14,7 +14,8 @@ use check::{Check, Pod};
 pub use policy::{Level, LevelVersion, Policy, Version};
 use serde_json::Value;
 
-/// Everything in the Pod that the level forbids: baseline checks first, each half by name, as upstream's messages have it.
+/// Everything in the Pod that the level forbids: baseline checks first, each half by name, as in the messages of
+/// pod-security-admission.
 pub fn refusals(level: LevelVersion, metadata: &Value, spec: &Value) -> Vec<Refusal> {
     let pod = Pod { metadata, spec, version: level.version };
     let applies = |it: &&Check| level.version.is_at_least(it.since);

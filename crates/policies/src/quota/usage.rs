@@ -15,7 +15,7 @@ const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
 const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 /// Objects that upstream counted by their plain names before `count/` came.
 const PLAIN: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
-/// As upstream: a claim for all devices may get no more than this.
+/// `AllocationResultsMaxSize`: a claim for all devices may get no more than this.
 const DEVICES_MAX: i64 = 32;
 
 /// Group and plural of the resource whose objects `name` counts: `count/jobs.batch` gives `("batch", "jobs")`. `None` for a
@@ -102,7 +102,7 @@ fn is_alive(pod: &Value, now: Time) -> bool {
     let grace = metadata["deletionGracePeriodSeconds"].as_i64();
     let deleted = metadata["deletionTimestamp"].as_str().and_then(|it| it.parse::<Time>().ok());
     let (Some(deleted), Some(grace)) = (deleted, grace) else { return true };
-    // As upstream: nobody pays for a Pod that is stuck, on a node that is lost for example.
+    // As in `QuotaV1Pod`: nobody pays for a Pod that is stuck, on a node that is lost for example.
     now <= deleted.after_seconds(grace)
 }
 

@@ -23,7 +23,7 @@ impl Running {
         }
         let zone: Arc<Mutex<Option<Zone>>> = Arc::default();
         let journal = Arc::new(JournalBook::default());
-        let place = Place {
+        let place = ServerLocation {
             cluster_ip: [10, 96, 0, 10].into(),
             node_name: "n1".into(),
             node_ip: [192, 0, 2, 9].into(),
@@ -139,7 +139,12 @@ async fn who_stands_in_the_way_is_named() {
     let taken = Error::Status(Box::new(corten_meta::Status::internal("provided IP is already allocated")));
     let caretaker = Caretaker::new(
         running.api.client(),
-        Place { cluster_ip: [10, 96, 0, 10].into(), node_name: "n1".into(), node_ip: [192, 0, 2, 9].into(), port: 1 },
+        ServerLocation {
+            cluster_ip: [10, 96, 0, 10].into(),
+            node_name: "n1".into(),
+            node_ip: [192, 0, 2, 9].into(),
+            port: 1,
+        },
         clock(),
         running.journal.clone(),
     );

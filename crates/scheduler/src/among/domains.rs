@@ -37,7 +37,8 @@ impl Constraint {
         (!self.honors_affinity || allowed.by_affinity) && (!self.honors_taints || allowed.by_taints)
     }
 
-    /// As upstream: pods that are being deleted do not count, and an empty selector counts none but the pod itself.
+    /// As in `countPodsMatchSelector`: pods that are being deleted do not count, and an empty selector counts none but the
+    /// pod itself.
     fn count(&self, pod: &PodInfo, row: &Row<'_>) -> i64 {
         if self.selector.as_ref().is_none_or(Selector::is_empty) {
             return 0;
@@ -50,7 +51,7 @@ impl Constraint {
     }
 }
 
-/// One for each of the pod's constraints, in order. As upstream, only nodes with the labels of all of them count.
+/// One for each of the pod's constraints, in order. As in `calPreFilterState`, only nodes with the labels of all of them count.
 pub(crate) fn domains<'a>(pod: &PodInfo, snapshot: &'a Snapshot) -> Vec<Domains<'a>> {
     if pod.spread.is_empty() {
         return Vec::new();

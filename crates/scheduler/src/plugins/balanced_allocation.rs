@@ -12,8 +12,8 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-/// 100 less the standard deviation of the used shares, which for two of them is half their difference. As upstream, a
-/// pod that asks for neither cpu nor memory has no say.
+/// 100 less the standard deviation of the used shares, which for two of them is half their difference. As in
+/// `balancedResourceScorer`, a pod that asks for neither cpu nor memory has no say.
 fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     if pod.requested.cpu_millis == 0 && pod.requested.memory_bytes == 0 {
         return 0;

@@ -30,7 +30,7 @@ fn pre_filter(pod: &PodInfo) -> Option<String> {
     terms.any(|it| it.namespaces == Namespaces::Unknown).then(|| message.to_owned())
 }
 
-/// As upstream, the first of the three rules that is broken is the one that is told.
+/// As in `InterPodAffinity.Filter`, the first of the three rules that is broken is the one that is told.
 fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
     let near = &among.affinity;
     if !is_wanted(pod, row, &near.wanted) {
@@ -42,7 +42,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut 
     }
 }
 
-/// As upstream: the first of a group of pods that want each other may go anywhere that has the labels.
+/// As in `satisfyPodAffinity`: the first of a group of pods that want each other may go anywhere that has the labels.
 fn is_wanted(pod: &PodInfo, row: &Row<'_>, wanted: &Counts<'_>) -> bool {
     let terms = &pod.pod_affinity;
     let has_labels = terms.iter().all(|it| row.labels.contains_key(&it.topology_key));

@@ -12,7 +12,8 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-/// As upstream: containers that ask for nothing count with a guess, and a resource a node has none of does not count.
+/// As in `GetNonzeroRequests`: containers that ask for nothing count with a guess, and a resource a node has none of does
+/// not count.
 fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
     let resources = [
         (row.allocatable.cpu_millis, row.guessed.cpu_millis.saturating_add(pod.guessed.cpu_millis)),

@@ -1,4 +1,5 @@
-//! The table of plugins, in the order their filters run: as upstream, a node is turned down for the first one's reasons.
+//! The table of plugins, in the order their filters run: as in `RunFilterPlugins`, a node is turned down for the first
+//! one's reasons.
 
 mod balanced_allocation;
 mod dynamic_resources;

@@ -28,7 +28,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
 /// Calls `found` with each resource of which too little is left: its name, how much is missing, how much is asked for.
 fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, mut found: impl FnMut(&'p str, i64, i64)) {
     let (wanted, total, used) = (&pod.requested, row.allocatable, row.requested);
-    // As upstream: a pod that does not ask for a resource fits a node that has overspent it.
+    // As in `fitsRequest`: a pod that does not ask for a resource fits a node that has overspent it.
     let mut check = |name: &'p str, wanted: i64, left: i64| {
         if wanted > 0 && wanted > left {
             found(name, wanted.saturating_sub(left), wanted);

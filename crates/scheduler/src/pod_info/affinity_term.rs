@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_meta::{LabelSelector, ObjectMeta, Selector, selector::Requirement};
 
 use super::PodInfo;
-use crate::seen::PodAffinityTerm;
+use crate::projections::PodAffinityTerm;
 
 /// One required term, ready to be matched.
 #[derive(Clone, Debug, PartialEq)]

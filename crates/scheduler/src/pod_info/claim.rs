@@ -1,6 +1,6 @@
 //! The claims that a pod needs.
 
-use crate::seen::{PodSpec, Volume};
+use crate::projections::{PodSpec, Volume};
 
 /// A PersistentVolumeClaim a pod needs, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::seen::PodSpec;
+use crate::projections::PodSpec;
 
 const ANY: &str = "0.0.0.0";
 
@@ -15,7 +15,7 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
-    /// The ports a pod asks its node for. As upstream, sidecars count and other init containers do not.
+    /// The ports a pod asks its node for. Sidecars count and other init containers do not (`GetHostPorts`).
     pub(crate) fn of(spec: &PodSpec) -> Vec<Self> {
         let sidecars = spec.init_containers.iter().filter(|it| it.restart_policy == "Always");
         let ports = spec.containers.iter().chain(sidecars).flat_map(|it| &it.ports);

@@ -11,8 +11,8 @@ use corten_meta::{Key, ObjectReference};
 
 use crate::{
     Pod,
+    projections::{NodeAffinity, Toleration},
     requests::{self, Amounts},
-    seen::{NodeAffinity, Toleration},
 };
 
 pub(crate) use affinity_term::{Namespaces, Term};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corten_meta::Selector;
 
 use super::affinity_term::narrowed;
-use crate::seen::TopologySpreadConstraint;
+use crate::projections::TopologySpreadConstraint;
 
 /// One constraint that says `DoNotSchedule`.
 #[derive(Clone, Debug, PartialEq)]

@@ -109,7 +109,7 @@ fn zone_of(node: &str) -> &'static str {
 }
 
 /// The cluster as the API server knows it.
-struct Truth {
+struct Oracle {
     scheduler: Scheduler,
     now: Time,
     nodes: BTreeMap<String, Value>,
@@ -118,7 +118,7 @@ struct Truth {
     n_made: usize,
 }
 
-impl Truth {
+impl Oracle {
     fn new() -> Self {
         let scheduler = Scheduler::new(Config { seed: 7, ..Config::default() });
         let (nodes, pods) = (BTreeMap::new(), BTreeMap::new());
@@ -322,7 +322,7 @@ proptest! {
 
     #[test]
     fn nothing_overcommits_and_columns_are_exact(happenings in prop::collection::vec(happening(), 1..120)) {
-        let mut truth = Truth::new();
+        let mut truth = Oracle::new();
         for happening in happenings {
             truth.happen(happening);
             truth.check_columns();

@@ -211,7 +211,7 @@ impl<'a> Owners<'a> {
         Ok(owners)
     }
 
-    /// The list, sorted as upstream sorts it; empty text where nobody owns anything.
+    /// The list, sorted as by `sortEncodedManagedFields`; empty text where nobody owns anything.
     pub fn write(mut self) -> String {
         if self.0.is_empty() {
             return String::new();

@@ -22,7 +22,7 @@ pub fn misfits<'t>(of: impl Into<Struct<'t>>, configuration: &'t Value) -> Vec<S
     walk.found
 }
 
-/// All in one message, as upstream joins them.
+/// All in one message, as `ValidationErrors` joins them.
 pub(super) fn joined(misfits: &[String]) -> String {
     match misfits {
         [one] => one.clone(),

@@ -77,7 +77,7 @@ pub struct Owned<'a> {
 
 /// After a write that replaces `old` by `new`: a create, an update, a patch.
 pub fn update<'a>(write: &Write<'a>, old: Option<&'a Value>, new: &'a Value, mut owners: Owners<'a>) -> Owned<'a> {
-    // As upstream: an object that nobody owned stays so until somebody applies.
+    // As in `skipNonAppliedManager`: an object that nobody owned stays so until somebody applies.
     if owners.0.is_empty() && old.is_some() {
         return Owned { owners, same: true };
     }

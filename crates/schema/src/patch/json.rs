@@ -34,7 +34,7 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     if let Some(other) = operations.iter().find(|it| !it.is_object()) {
         return Err(malformed(no_go_value(other, "Operation")));
     }
-    // As upstream: an operation that is none is found when it is to be carried out.
+    // As in evanphx/json-patch: an operation that is none is found when it is to be carried out.
     let operations: Result<_, _> = operations.into_iter().map(operation).collect();
     let patch = Patch(operations.map_err(PatchError::Unprocessable)?);
     let mut result = original;
@@ -85,7 +85,7 @@ fn operation(value: Value) -> Result<PatchOperation, String> {
     })
 }
 
-/// As upstream: what is not there is equal to null. Whoever adds the first finalizer tests for that.
+/// As in evanphx/json-patch: what is not there is equal to null. Whoever adds the first finalizer tests for that.
 fn is_test_of_absence(operation: &PatchOperation, document: &Value) -> bool {
     let PatchOperation::Test(test) = operation else { return false };
     let Some((parent, last)) = test.path.split_back() else { return false };

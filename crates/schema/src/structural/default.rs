@@ -13,9 +13,9 @@ pub const BYTES_MAX: usize = 3 << 20;
 pub struct TooLarge;
 
 /// What defaults may still add, in bytes.
-struct Room(usize);
+struct SizeBudget(usize);
 
-impl Room {
+impl SizeBudget {
     fn take(&mut self, default: &DefaultValue, name: usize) -> Result<(), TooLarge> {
         self.0 = self.0.checked_sub(default.bytes + name).ok_or(TooLarge)?;
         Ok(())
@@ -29,12 +29,12 @@ impl Structural {
     /// # Errors
     /// The defaults would make it larger than [`BYTES_MAX`]: a small object may name a large one a hundred thousand times.
     pub fn default(&self, value: &mut Value) -> Result<(), TooLarge> {
-        self.fill(value, &mut Room(BYTES_MAX))?;
+        self.fill(value, &mut SizeBudget(BYTES_MAX))?;
         self.drop_nulls(value);
         Ok(())
     }
 
-    fn fill(&self, value: &mut Value, room: &mut Room) -> Result<(), TooLarge> {
+    fn fill(&self, value: &mut Value, room: &mut SizeBudget) -> Result<(), TooLarge> {
         match value {
             Value::Object(entries) => self.fill_object(entries, room),
             Value::Array(items) => {
@@ -48,7 +48,7 @@ impl Structural {
         }
     }
 
-    fn fill_object(&self, entries: &mut Map<String, Value>, room: &mut Room) -> Result<(), TooLarge> {
+    fn fill_object(&self, entries: &mut Map<String, Value>, room: &mut SizeBudget) -> Result<(), TooLarge> {
         for (name, property) in &self.properties {
             let Some(default) = &property.default else { continue };
             if entries.get(name).is_none_or(|it| property.forbids_null(it)) {
@@ -66,7 +66,7 @@ impl Structural {
         Ok(())
     }
 
-    fn replace_null(&self, value: &mut Value, room: &mut Room) -> Result<(), TooLarge> {
+    fn replace_null(&self, value: &mut Value, room: &mut SizeBudget) -> Result<(), TooLarge> {
         if self.forbids_null(value)
             && let Some(default) = &self.default
         {

@@ -54,7 +54,7 @@ pub(crate) fn put_status(status: &[u8], client: &mut BytesMut) {
     websocket::put_channel_message(ERROR, status, client);
 }
 
-/// As upstream: one empty message tells the client that the connection stands.
+/// As in `wsstream`: one empty message tells the client that the connection stands.
 fn put_greeting(streams: Streams, client: &mut BytesMut) {
     let channel = match streams {
         Streams { stdout: true, .. } => STDOUT,

@@ -88,7 +88,7 @@ pub(super) fn resize_policy(policies: Cursor<'_>, restart: &str) {
         if !seen.insert(name.str()) {
             policy.instead(name).duplicate();
         }
-        // As upstream: the paths name the list.
+        // Kubernetes's paths name the list here, without an index.
         if policies.instead(name).required() {
             policies.instead(name).one_of(&["cpu", "memory"]);
         }

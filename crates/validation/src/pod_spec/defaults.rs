@@ -91,7 +91,7 @@ fn container(container: &mut Object) {
 /// `Always` for an image that may change under its name: the tag `latest`, or none and no digest.
 fn pull_policy(image: &str) -> &'static str {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
-    // As upstream (parsers.ParseImageName): what is no name of an image has no tag, not `latest`.
+    // `parsers.ParseImageName`: what is no name of an image has no tag, not `latest`.
     let (domain, path) = name.split_once('/').unwrap_or(("", name));
     let is_domain = domain == "localhost" || domain.contains(['.', ':']);
     let path = if is_domain { path } else { name };

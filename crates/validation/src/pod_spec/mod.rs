@@ -34,7 +34,7 @@ pub fn validate(spec: Cursor<'_>) {
 /// The rules of a template: its labels, annotations and spec.
 pub fn validate_template(template: Cursor<'_>) {
     let metadata = template.at("metadata");
-    // As upstream (ValidatePodTemplateSpec): the paths do not say `metadata`.
+    // `ValidatePodTemplateSpec`: the paths do not say `metadata`.
     labels::labels(template.at("labels").instead(metadata.at("labels")));
     labels::annotations(template.at("annotations").instead(metadata.at("annotations")));
     validate_template_spec(template, std::iter::empty());

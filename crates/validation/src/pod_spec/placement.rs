@@ -175,7 +175,7 @@ fn spread(spec: Cursor<'_>) {
             key.missing("can not be empty");
         }
         when.one_of(&["DoNotSchedule", "ScheduleAnyway"]);
-        // As upstream (ValidateSpreadConstraintNotRepeat): the one that another repeats is reported.
+        // `ValidateSpreadConstraintNotRepeat`: the one that another repeats is reported.
         let later = pairs.entry(pair(constraint)).or_default();
         *later = later.saturating_sub(1);
         if *later > 0 {

@@ -8,7 +8,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
         shown.invalid("ShareProcessNamespace and HostPID cannot both be enabled");
     }
     if spec.at("hostUsers").value() == false {
-        // As upstream: two of the paths are written as Go names the fields.
+        // In Kubernetes two of the paths are written as Go names the fields.
         for (field, path) in [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")] {
             if spec.at(field).bool() {
                 spec.at(path).forbidden("when `hostUsers` is false");

@@ -70,7 +70,7 @@ pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner, claimed: impl Iterato
     }
     let system = spec.at("os").at("name");
     if spec.at("os").exists() && system.required() {
-        // As upstream (validateOS): what is wrong with the name is reported at `os`.
+        // `validateOS`: what is wrong with the name is reported at `os`.
         spec.at("os").instead(system).one_of(&["linux", "windows"]);
     }
 }

@@ -73,7 +73,7 @@ pub fn warnings(new: &Value, old: Option<&Value>, steps: &[&'static str], name: 
 pub fn old_sources(volume: Cursor<'_>, found: &mut Vec<String>) {
     for (source, what) in OLD_SOURCES.iter().filter(|it| volume.at(it.0).exists()) {
         let path = volume.at(source).path();
-        // As upstream: by the name it has in Go.
+        // The message has the field's name in Go.
         let path = path.strip_suffix("storageos").map_or_else(|| path.clone(), |it| format!("{it}storageOS"));
         found.push(format!("{path}: {what}"));
     }

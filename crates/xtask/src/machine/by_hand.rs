@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Instant};
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
-use super::{Arch, Boot, Guest, Suite, Wanted, base, folder};
+use super::{Arch, Boot, Guest, GuestSpec, Suite, base, folder};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -102,7 +102,7 @@ fn start(name: &str, kind: &Kind, memory_mib: u32) -> Result<()> {
         bail!("{name:?} is no host name of small letters, digits and dashes");
     }
     let base = base(kind.suite, kind.arch)?;
-    let wanted = Wanted {
+    let wanted = GuestSpec {
         name,
         host_name: name,
         base: &base,

@@ -18,7 +18,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 const BOOT_DEADLINE: Duration = Duration::from_secs(300);
 
 /// What a guest shall be like.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct GuestSpec<'a> {
     pub(crate) name: &'a str,
     pub(crate) host_name: &'a str,
     pub(crate) base: &'a Path,
@@ -75,7 +75,7 @@ pub(crate) struct Guest {
 
 impl Guest {
     /// Its disk and its place on the network. It is not on yet.
-    pub(crate) fn make(wanted: &Wanted) -> Result<Self> {
+    pub(crate) fn make(wanted: &GuestSpec) -> Result<Self> {
         leftovers::sweep();
         let dir = guest_folder(wanted.name);
         network::with_free_number(|number| {

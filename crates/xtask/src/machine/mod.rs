@@ -24,7 +24,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use by_hand::{Args as ByHand, run as by_hand};
-pub(crate) use guest::{Boot, Guest, Wanted};
+pub(crate) use guest::{Boot, Guest, GuestSpec};
 pub(crate) use leftovers::remove_on_signals;
 pub(crate) use ready::not_ready;
 pub(crate) use speed::slowness;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Args, payload::Payload};
 use crate::{
     e2e::Shell,
-    machine::{Boot, Guest, Suite, Wanted, not_ready, slowness},
+    machine::{Boot, Guest, GuestSpec, Suite, not_ready, slowness},
     tidy::root,
 };
 
@@ -50,7 +50,7 @@ impl<'a> Machines<'a> {
 
     fn add(&mut self) -> Result<()> {
         let number = self.machines.len() + 1;
-        let wanted = Wanted {
+        let wanted = GuestSpec {
             name: &format!("{}-{}-{number}", self.suite, std::process::id()),
             host_name: &format!("machine-{number}"),
             base: &self.base,

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::plug::Machine;
 use crate::{
-    machine::{Arch, Boot, Guest, Wanted, slowness},
+    machine::{Arch, Boot, Guest, GuestSpec, slowness},
     machines::Payload,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Emulated {
 impl Emulation {
     /// One that is on, and on which Corten has never run.
     pub(super) fn machine(&self, number: usize) -> Result<Emulated> {
-        let mut guest = Guest::make(&Wanted {
+        let mut guest = Guest::make(&GuestSpec {
             name: &format!("powercut-{}-{number}", std::process::id()),
             host_name: "machine-1",
             base: &self.base,

@@ -20,7 +20,7 @@ const HOPS: [&str; 9] = [
     "upgrade",
 ];
 
-/// As upstream: pages of a cluster must not speak for each other.
+/// As in `UpgradeAwareHandler`: pages of a cluster must not speak for each other.
 const CROSS_ORIGIN: [&str; 4] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",

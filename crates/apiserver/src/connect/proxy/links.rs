@@ -5,7 +5,7 @@
 /// A tag that is longer than this is left as it is.
 const TAG_BYTES_MAX: usize = 64 * 1024;
 
-/// As upstream: elements, and which of their attributes hold an address.
+/// `atomsToAttrs`: elements, and which of their attributes hold an address.
 const ADDRESSES: &[(&str, &[&str])] = &[
     ("a", &["href"]),
     ("applet", &["codebase"]),

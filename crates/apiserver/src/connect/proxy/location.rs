@@ -242,7 +242,7 @@ fn own_address(caches: &Caches, endpoint: &Endpoint) -> Option<IpAddr> {
     address.parse().ok().filter(|it| is_its_own && is_reachable(*it))
 }
 
-/// As upstream, which looks a port's name up among the well-known ones.
+/// As Go's `net.LookupPort`, which looks a port's name up among the well-known ones.
 fn number(port: &str) -> Result<u16, Status> {
     let known = match port {
         "http" => Some(80),

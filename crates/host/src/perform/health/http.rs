@@ -1,6 +1,6 @@
 //! GET as a kubelet asks it: no certificate is checked, and redirects are followed as long as they stay on the host.
 //!
-//! As upstream only the host's name counts for that: another port or scheme of it is followed.
+//! As in probe/http's `RedirectChecker`, only the host's name counts for that: another port or scheme of it is followed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -285,7 +285,7 @@ async fn driven<T>(
     }
 }
 
-/// As upstream: a probe asks whether a server is well, not who it is.
+/// `InsecureSkipVerify`: a probe asks whether a server is well, not who it is.
 fn trusting() -> Result<Arc<rustls::ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = rustls::ClientConfig::builder_with_provider(provider.clone())

@@ -80,7 +80,7 @@ fn metric(metric: Cursor<'_>) {
         source(name, first);
     }
     let Some((_, expected)) = SOURCES.iter().find(|it| it.0 == kind.str()) else {
-        // As upstream: first it is no known type, then none that says which source must be there.
+        // As in `validateMetricSpec`: first it is no known type, then none that says which source must be there.
         return kind.unsupported(&TYPES);
     };
     if !metric.at(expected).exists() {

@@ -33,7 +33,8 @@ pub(super) fn from_stored(scaler: &mut Value) {
         let own =
             metrics.iter().position(|it| is_cpu(it) && !it["resource"]["current"]["averageUtilization"].is_null());
         if let Some(own) = own {
-            // As upstream: the note keeps this one, too, for it also has an absolute value.
+            // As in `Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler`: the note keeps this one,
+            // too, for it also has an absolute value.
             let percent = metrics[own]["resource"]["current"]["averageUtilization"].clone();
             status.insert(CURRENT_PERCENT.into(), percent);
         }

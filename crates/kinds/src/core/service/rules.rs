@@ -152,7 +152,7 @@ fn load_balancer(spec: Cursor<'_>, kind: &str) {
     const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
     let is_balancer = kind == "LoadBalancer";
     let ranges = spec.at("loadBalancerSourceRanges");
-    // As upstream: the path is written in capitals.
+    // Kubernetes's path is written in capitals.
     let shown = spec.at("LoadBalancerSourceRanges").instead(ranges);
     if !ranges.is_empty() && !is_balancer {
         shown.forbidden(ONLY);

@@ -12,15 +12,15 @@ fn rule(family: &str, table: &str, chain: &str, expr: &str) -> String {
     format!(r#"{{"rule":{{"family":"{family}","table":"{table}","chain":"{chain}","handle":2,"expr":[{expr}]}}}}"#)
 }
 
-fn drops(items: &[String]) -> Vec<Exposure> {
+fn drops(items: &[String]) -> Vec<NodeProblem> {
     let text = format!(r#"{{"nftables":[{{"metainfo":{{}}}},{}]}}"#, items.join(","));
     Filters::parse(&text).drops(&Layout::new("/var/lib/corten", "/run/corten"))
 }
 
 /// The chains that drop what Pods send, or are sent.
 fn dropping(items: &[String]) -> Vec<String> {
-    let chain = |it: Exposure| match it {
-        Exposure::Filtered { chain, hook, .. } => format!("{hook}: {chain}"),
+    let chain = |it: NodeProblem| match it {
+        NodeProblem::Filtered { chain, hook, .. } => format!("{hook}: {chain}"),
         other => panic!("{other:?} is none"),
     };
     drops(items).into_iter().map(chain).collect()
@@ -90,8 +90,8 @@ fn what_the_node_sends_to_pods_counts() {
 
 /// The commands that open what is closed.
 fn commands(items: &[String]) -> Vec<String> {
-    let command = |it: Exposure| match it {
-        Exposure::Filtered { command, .. } => command,
+    let command = |it: NodeProblem| match it {
+        NodeProblem::Filtered { command, .. } => command,
         other => panic!("{other:?} is none"),
     };
     drops(items).into_iter().map(command).collect()

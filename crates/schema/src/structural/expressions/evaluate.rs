@@ -11,13 +11,13 @@ impl Structural {
     /// Every rule in CEL that `value` breaks, the first ones. Asked of what [`Structural::validate`] found nothing wrong with: an
     /// expression may rely on the types that it was checked with.
     pub fn validate_expressions(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
-        let mut asked = Asked { found: Vec::new(), path: String::new(), budget: RUNTIME_BUDGET, is_over: false };
+        let mut asked = Evaluation { found: Vec::new(), path: String::new(), budget: RUNTIME_BUDGET, is_over: false };
         asked.part(self, value, old);
         asked.found
     }
 }
 
-struct Asked {
+struct Evaluation {
     found: Vec<Violation>,
     path: String,
     budget: u64,
@@ -25,7 +25,7 @@ struct Asked {
     is_over: bool,
 }
 
-impl Asked {
+impl Evaluation {
     fn part(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) {
         if !schema.has_expressions || self.is_over || self.found.len() > Violation::MOST || value.is_null() {
             return;

@@ -23,12 +23,12 @@ use crate::snapshot::Snapshot;
 const CHUNK_BYTES: usize = 256 << 10;
 
 /// A checkpoint being written by its own thread.
-pub(super) struct Running {
+pub(super) struct RunningCheckpoint {
     thread: JoinHandle<()>,
     cancelled: Arc<AtomicBool>,
 }
 
-impl Running {
+impl RunningCheckpoint {
     pub(super) fn start(disk: Disk, snapshot: Snapshot) -> io::Result<Self> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let stop = cancelled.clone();

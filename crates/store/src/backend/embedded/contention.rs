@@ -12,21 +12,21 @@ pub(super) struct Contention {
     streak: AtomicU32,
 }
 
-pub(super) struct Place<'a> {
+pub(super) struct Contender<'a> {
     crowd: &'a Contention,
     lonely: bool,
 }
 
 impl Contention {
-    pub(super) fn enter(&self) -> Place<'_> {
+    pub(super) fn enter(&self) -> Contender<'_> {
         let alone = self.present.fetch_add(1, Relaxed) == 0;
         let streak = if alone { self.streak.load(Relaxed).saturating_add(1).min(STREAK) } else { 0 };
         self.streak.store(streak, Relaxed);
-        Place { crowd: self, lonely: streak == STREAK }
+        Contender { crowd: self, lonely: streak == STREAK }
     }
 }
 
-impl Place<'_> {
+impl Contender<'_> {
     /// It came after many that were each alone.
     pub(super) fn is_lonely(&self) -> bool {
         self.lonely
@@ -38,7 +38,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Contender<'_> {
     fn drop(&mut self) {
         self.crowd.present.fetch_sub(1, Relaxed);
     }

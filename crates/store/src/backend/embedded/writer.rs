@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     Options,
-    checkpoint::{self, Running},
+    checkpoint::{self, RunningCheckpoint},
     disk::{CHECKPOINT, Disk, LOG},
     log::{AppendError, Log},
     reserve::{Reserve, is_full},
@@ -41,7 +41,7 @@ pub(super) struct Writer {
     options: Options,
     /// What went wrong so badly that nothing more is written until the store is opened again.
     refusal: Option<Error>,
-    checkpoint: Option<Running>,
+    checkpoint: Option<RunningCheckpoint>,
     /// The log's length at which the next checkpoint is tried.
     checkpoint_at: u64,
     reserve: Reserve,
@@ -306,7 +306,7 @@ impl Writer {
             if let Err(error) = mem::replace(&mut self.log, log).finish() {
                 tracing::debug!(%error, "cannot cut off what the old log did not use");
             }
-            Running::start(self.disk.clone(), snapshot)
+            RunningCheckpoint::start(self.disk.clone(), snapshot)
         });
         match begun {
             Ok(running) => self.checkpoint = Some(running),

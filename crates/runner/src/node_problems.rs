@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use corten_api::resources::NODES;
 use corten_client::BoxFuture;
-use corten_kubelet::{Exposure, exposure};
+use corten_kubelet::{NodeProblem, node_problem};
 use corten_meta::Key;
 
 use crate::{Clock, JournalBook};
@@ -13,14 +13,14 @@ use crate::{Clock, JournalBook};
 const LOOK: Duration = Duration::from_secs(10);
 
 /// Looks at one machine.
-pub trait ExposureHands: Send + Sync + 'static {
+pub trait NodeProblemHands: Send + Sync + 'static {
     /// What is not protected. What can be protected again is.
-    fn exposures(&self) -> BoxFuture<'_, Vec<Exposure>>;
+    fn node_problems(&self) -> BoxFuture<'_, Vec<NodeProblem>>;
 }
 
 /// Runs until `shutdown` is ready.
-pub async fn run_node_exposures(
-    hands: impl ExposureHands,
+pub async fn run_node_problems(
+    hands: impl NodeProblemHands,
     node_name: String,
     clock: Clock,
     journal: Arc<JournalBook>,
@@ -30,10 +30,10 @@ pub async fn run_node_exposures(
     let look = async {
         let mut told = None;
         loop {
-            let found = hands.exposures().await;
+            let found = hands.node_problems().await;
             // A journal that is full forgets who says the same again and again last.
             if told.as_ref() != Some(&found) {
-                let mut decision = exposure::decision(&found);
+                let mut decision = node_problem::decision(&found);
                 decision.at = Some(clock());
                 journal.record(&NODES, &key, decision);
                 told = Some(found);
@@ -54,10 +54,10 @@ mod tests {
 
     use super::*;
 
-    struct Machine(Arc<Mutex<Vec<Exposure>>>);
+    struct Machine(Arc<Mutex<Vec<NodeProblem>>>);
 
-    impl ExposureHands for Machine {
-        fn exposures(&self) -> BoxFuture<'_, Vec<Exposure>> {
+    impl NodeProblemHands for Machine {
+        fn node_problems(&self) -> BoxFuture<'_, Vec<NodeProblem>> {
             Box::pin(async { self.0.lock().clone() })
         }
     }
@@ -74,7 +74,7 @@ mod tests {
         let check = async {
             for (now, expected) in [
                 (vec![], vec![]),
-                (vec![Exposure::SetUserId { why: "because".into() }], vec!["SetUserIDNotPrevented"]),
+                (vec![NodeProblem::SetUserId { why: "because".into() }], vec!["SetUserIDNotPrevented"]),
                 (vec![], vec![]),
             ] {
                 *found.lock() = now;
@@ -83,6 +83,6 @@ mod tests {
             }
         };
         let clock: Clock = Arc::new(|| "2026-11-20T11:30:00Z".parse().expect("a time"));
-        run_node_exposures(Machine(found.clone()), "n1".into(), clock, journal.clone(), check).await;
+        run_node_problems(Machine(found.clone()), "n1".into(), clock, journal.clone(), check).await;
     }
 }

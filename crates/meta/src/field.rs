@@ -55,7 +55,16 @@ pub fn dns1123_subdomain(text: &str) -> Vec<String> {
     reasons
 }
 
-/// A DNS label that starts with a letter: names of Services.
+/// The same for kinds whose fields are validated by their declarations, which count bytes (`k8s-long-name`).
+pub fn long_name(text: &str) -> Vec<String> {
+    let mut reasons = dns1123_subdomain(text);
+    if text.len() > 253 {
+        reasons[0] = too_long(253);
+    }
+    reasons
+}
+
+/// A DNS label that starts with a letter: names of versions and kinds.
 pub fn dns1035_label(text: &str) -> Vec<String> {
     let mut reasons = Vec::new();
     if text.len() > 63 {

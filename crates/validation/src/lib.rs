@@ -2,9 +2,12 @@
 //!
 //! What only one kind has stands in its file in `kinds`.
 
+mod difference;
 pub mod fill;
 pub mod labels;
 pub mod pod_spec;
 pub mod read;
 pub mod rules;
 pub mod volume_claim;
+
+pub use difference::difference;

@@ -3,7 +3,10 @@
 use corten_api::resources::CONTROLLER_REVISIONS;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
-use corten_validation::read::{items, number, text};
+use corten_validation::{
+    fill::fill,
+    read::{items, number, text},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -44,6 +47,13 @@ fn controller(revision: &Value) -> String {
 }
 
 impl Policy for ControllerRevision {
+    fn default(&self, object: &mut Value) {
+        if let Some(object) = object.as_object_mut() {
+            // Go's type does not leave it out.
+            fill(object, "revision", 0);
+        }
+    }
+
     fn prepare_create(&self, _object: &mut Value) {}
 
     fn prepare_update(&self, _new: &mut Value, _old: &Value) {}

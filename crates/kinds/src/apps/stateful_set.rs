@@ -85,7 +85,12 @@ impl Policy for StatefulSet {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |set| spec(set.at("spec")))
+        // The host name of its template is not looked at: each Pod gets its own.
+        let mut object = object.clone();
+        if let Some(template) = object.pointer_mut("/spec/template/spec").and_then(Value::as_object_mut) {
+            template.shift_remove("hostname");
+        }
+        violations(&object, |set| spec(set.at("spec")))
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {

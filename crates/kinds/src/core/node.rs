@@ -172,7 +172,8 @@ fn taints(node: Cursor<'_>) {
         self::taint(taint);
         let identity = (taint.at("key").str(), taint.at("effect").str());
         if seen.contains(&identity) {
-            taint.duplicate();
+            let message = format!("Duplicate value: {}: taints must be unique by key and effect pair", taint.value());
+            taint.report(Violation { path: taint.path(), rule: corten_meta::Rule::Duplicate, message });
         }
         seen.insert(identity);
     }

@@ -4,6 +4,7 @@ use corten_api::resources::PERSISTENT_VOLUMES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
+    difference,
     fill::{fill, fill_pointer, inner, is_absent, made, means_the_same},
     pod_spec,
     read::text,
@@ -150,10 +151,12 @@ impl Policy for PersistentVolume {
             let (spec, before) = (volume.at("spec"), &old["spec"]);
             // The strategy validates the whole, and `ValidatePersistentVolumeUpdate` does so again.
             self::spec(spec);
-            if SOURCES.iter().any(|it| !means_the_same(spec.at(it).value(), &before[*it])) {
+            let changes = SOURCES.iter().map(|it| difference(&format!("spec.{it}"), &before[*it], spec.at(it).value()));
+            let changes: Vec<String> = changes.filter(|it| !it.is_empty()).collect();
+            if !changes.is_empty() {
                 let path = spec.at("persistentvolumesource").path();
                 let detail = "spec.persistentvolumesource is immutable after creation";
-                volume.report(Violation::forbidden(path, detail));
+                volume.report(Violation::forbidden(path, &format!("{detail}\n{}", changes.join("\n"))));
             }
             // Neither of Kubernetes's paths says `spec`.
             let at_top = |field| volume.at(field).instead(spec.at(field));

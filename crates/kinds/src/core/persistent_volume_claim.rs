@@ -4,6 +4,7 @@ use corten_api::resources::PERSISTENT_VOLUME_CLAIMS;
 use corten_meta::Violation;
 use corten_schema::violations;
 use corten_validation::{
+    difference,
     fill::{Object, fill, fill_pointer, inner, made, means_the_same},
     read::text,
     rules::{self, amount},
@@ -91,7 +92,7 @@ impl Policy for PersistentVolumeClaim {
             let (spec, before) = (claim.at("spec"), &old["spec"]);
             let allowed = with_allowed_changes(spec.value(), before, old);
             if !means_the_same(&allowed, before) {
-                spec.forbidden(ONLY);
+                spec.forbidden(&format!("{ONLY}\n{}", difference("spec", before, &allowed)));
             }
             let (asked, had) = (spec.at("resources").at("requests").key("storage"), &before["resources"]["requests"]);
             let had = had["storage"].as_str().and_then(|it| it.parse::<corten_meta::Quantity>().ok());

@@ -8,8 +8,8 @@ mod resize;
 mod update;
 
 use corten_api::resources::PODS;
-use corten_meta::Violation;
-use corten_schema::violations;
+use corten_meta::{Violation, field};
+use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{inner, made},
     pod_spec,
@@ -57,6 +57,18 @@ const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 struct Pod;
 
+/// The claim that is made for an ephemeral volume has the names of both (ValidateVolumes).
+fn claims_of_its_own(pod: Cursor<'_>) {
+    let name = pod.at("metadata").at("name").str();
+    for volume in pod.at("spec").list("volumes").filter(|it| it.at("ephemeral").exists()) {
+        let volume = volume.at("name");
+        if !name.is_empty() && !volume.is_empty() {
+            let claim = format!("{name}-{}", volume.str());
+            field::dns1123_subdomain(&claim).iter().for_each(|it| volume.invalid(&format!("PVC name {claim:?}: {it}")));
+        }
+    }
+}
+
 impl Policy for Pod {
     fn default(&self, object: &mut Value) {
         if let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) {
@@ -91,6 +103,7 @@ impl Policy for Pod {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |pod| {
+            claims_of_its_own(pod);
             pod_spec::validate(pod.at("spec"));
             // They come by a subresource of their own, to Pods that are stored.
             let is_new = !pod.at("metadata").at("resourceVersion").exists();

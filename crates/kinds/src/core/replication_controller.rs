@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources::REPLICATION_CONTROLLERS;
-use corten_meta::Violation;
+use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{fill, is_absent, made},
@@ -46,6 +46,10 @@ pub(crate) const KIND: BuiltIn = BuiltIn {
 struct ReplicationController;
 
 impl Policy for ReplicationController {
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::long_name(name)
+    }
+
     /// The template's labels stand in for a selector and for the object's own labels.
     fn default(&self, object: &mut Value) {
         let labels = object["spec"]["template"]["metadata"]["labels"].clone();

@@ -48,9 +48,9 @@ impl Policy for Service {
         update::trim_to_one_family(new, old);
     }
 
-    /// Its name is a name in DNS.
+    /// Its name is a name in DNS, and may begin with a digit (KEP-5311, RelaxedServiceNameValidation).
     fn name_violations(&self, name: &str) -> Vec<String> {
-        field::dns1035_label(name)
+        field::dns1123_label(name)
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

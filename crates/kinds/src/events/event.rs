@@ -95,23 +95,20 @@ impl Policy for Event {
     /// Only what counts repetitions changes.
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         renamed(violations(new, |event| {
-            for field in [
-                "involvedObject",
-                "reason",
-                "message",
-                "source",
-                "firstTimestamp",
-                "lastTimestamp",
-                "count",
-                "reportingComponent",
-                "reportingInstance",
-                "eventTime",
-                "action",
-                "related",
-                "type",
-            ] {
-                rules::immutable(event.at(field), &old[field]);
-            }
+            let whole = |field| rules::immutable(event.at(field), &old[field]);
+            let text = |field| rules::immutable_text(event.at(field), &old[field]);
+            whole("involvedObject");
+            // Upstream compares it twice, and tells so (ValidateEventUpdate).
+            text("reason");
+            text("reason");
+            text("message");
+            ["source", "firstTimestamp", "lastTimestamp", "count"].into_iter().for_each(whole);
+            text("reportingComponent");
+            text("reportingInstance");
+            whole("eventTime");
+            text("action");
+            whole("related");
+            text("type");
         }))
     }
 

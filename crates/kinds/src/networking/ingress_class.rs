@@ -68,7 +68,7 @@ impl Policy for IngressClass {
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |class| rules::immutable(class.at("spec").at("controller"), &old["spec"]["controller"]))
+        violations(new, |class| rules::immutable_text(class.at("spec").at("controller"), &old["spec"]["controller"]))
     }
 
     fn update_rules(&self) -> UpdateRules {

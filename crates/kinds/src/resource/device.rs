@@ -27,7 +27,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
         counters(set.at("counters"));
     }
     at_most(sets, COUNTER_SETS_MAX);
-    rules::unique(sets, |it| it.at("name"));
+    rules::unique_items(sets, |it| it.at("name"));
 
     let known: BTreeMap<&str, Cursor<'_>> = sets.each().map(|it| (it.at("name").str(), it.at("counters"))).collect();
     let devices = spec.at("devices");
@@ -36,7 +36,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
     }
     let elaborate = devices.each().any(|it| !it.at("taints").is_empty() || !it.at("consumesCounters").is_empty());
     at_most(devices, if elaborate { ELABORATE_DEVICES_MAX } else { DEVICES_MAX });
-    rules::unique(devices, |it| it.at("name"));
+    rules::unique_items(devices, |it| it.at("name"));
 }
 
 fn counters(counters: Cursor<'_>) {
@@ -72,7 +72,7 @@ fn device(device: Cursor<'_>, sets: &BTreeMap<&str, Cursor<'_>>, chooses_nodes: 
     for consumption in device.list("consumesCounters") {
         self::consumption(consumption, sets);
     }
-    rules::unique(device.at("consumesCounters"), |it| it.at("counterSet"));
+    rules::unique_items(device.at("consumesCounters"), |it| it.at("counterSet"));
     for conditions in ["bindingConditions", "bindingFailureConditions"] {
         at_most(device.at(conditions), CONDITIONS_MAX);
         device.list(conditions).for_each(|it| it.follows(corten_meta::field::qualified_name));
@@ -94,6 +94,12 @@ fn device(device: Cursor<'_>, sets: &BTreeMap<&str, Cursor<'_>>, chooses_nodes: 
 
 /// Exactly one of these says which nodes reach the devices.
 pub(super) fn nodes(of: Cursor<'_>, fields: &[&'static str], when: &str) {
+    let node = of.at("nodeName");
+    if !node.is_empty() {
+        node.follows(corten_meta::field::dns1123_subdomain);
+    } else if node.exists() {
+        node.invalid("must be either unset or set to a non-empty string");
+    }
     let given: Vec<Cursor<'_>> = fields
         .iter()
         .map(|it| of.at(it))
@@ -117,9 +123,6 @@ pub(super) fn nodes(of: Cursor<'_>, fields: &[&'static str], when: &str) {
             let names = names.into_iter().cloned().collect::<Vec<_>>().join(", ");
             of.invalid_as(&format!("{{{names}}}"), &format!("{detail}, but multiple fields are set"));
         }
-    }
-    if !of.at("nodeName").is_empty() {
-        of.at("nodeName").follows(corten_meta::field::dns1123_subdomain);
     }
     if of.at("nodeSelector").exists() {
         let terms = of.at("nodeSelector").at("nodeSelectorTerms");
@@ -180,7 +183,9 @@ fn is_semantic(text: &str) -> bool {
 pub(super) fn pool(pool: Cursor<'_>) {
     super::names::pool(pool.at("name"));
     if pool.at("resourceSliceCount").int() <= 0 {
-        pool.at("resourceSliceCount").invalid("must be greater than zero");
+        pool.at("resourceSliceCount").invalid_int("must be greater than zero");
     }
-    rules::counts(pool, &["generation"]);
+    if pool.at("generation").int() < 0 {
+        pool.at("generation").invalid("must be greater than or equal to zero");
+    }
 }

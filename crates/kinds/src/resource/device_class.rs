@@ -41,6 +41,10 @@ struct DeviceClass;
 const CONFIGURATIONS_MAX: usize = 32;
 
 impl Policy for DeviceClass {
+    fn name_violations(&self, name: &str) -> Vec<String> {
+        field::long_name(name)
+    }
+
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |class| {
             let spec = class.at("spec");

@@ -76,13 +76,17 @@ impl<'a> Names<'a> {
     }
 }
 
+/// Upstream's words, of none at all (validateDeviceConstraint).
+const NO_ATTRIBUTE: &str =
+    "exactly one of \"matchAttribute\" or \"distinctAttribute\" is required, but multiple fields are set";
+
 pub(super) fn validate(spec: Cursor<'_>) {
     let devices = spec.at("devices");
     let names = Names::of(spec);
     let (requests, constraints, config) = (devices.at("requests"), devices.at("constraints"), devices.at("config"));
     requests.each().for_each(request);
     at_most(requests, MAX);
-    rules::unique(requests, |it| it.at("name"));
+    rules::unique_items(requests, |it| it.at("name"));
     for constraint in constraints.each() {
         names.check_all(constraint.at("requests"));
         let (matching, distinct) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
@@ -91,7 +95,7 @@ pub(super) fn validate(spec: Cursor<'_>) {
         } else if distinct.exists() {
             fully_qualified(distinct);
         } else {
-            constraint.missing("exactly one of `matchAttribute` or `distinctAttribute` is required");
+            constraint.missing(NO_ATTRIBUTE);
         }
         if matching.exists() && distinct.exists() {
             constraint.invalid(
@@ -122,7 +126,7 @@ fn request(request: Cursor<'_>) {
                 one(alternative);
             }
             at_most(alternatives, ALTERNATIVES_MAX);
-            rules::unique(alternatives, |it| it.at("name"));
+            rules::unique_items(alternatives, |it| it.at("name"));
         }
     }
 }
@@ -194,7 +198,7 @@ fn toleration(toleration: Cursor<'_>) {
         _ => operator.unsupported(&["Equal", "Exists"]),
     }
     if !toleration.at("effect").is_empty() {
-        toleration.at("effect").one_of(&["NoExecute", "NoSchedule"]);
+        toleration.at("effect").one_of(&["NoExecute", "NoSchedule", "None"]);
     }
 }
 

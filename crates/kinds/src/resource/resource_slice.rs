@@ -2,7 +2,7 @@
 
 use corten_api::resources::{RESOURCE_SLICES, RESOURCE_SLICES_V1BETA1, RESOURCE_SLICES_V1BETA2};
 use corten_meta::Violation;
-use corten_schema::violations;
+use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{each, fill, inner},
     read::text,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{device, v1beta1};
 use crate::{
-    BuiltIn, MetadataChecks, Policy, Verb, ViewOf,
+    BuiltIn, MetadataChecks, Policy, UpdateRules, Verb, ViewOf,
     columns::{AGE, column},
 };
 
@@ -62,25 +62,31 @@ impl Policy for ResourceSlice {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |slice| {
-            let spec = slice.at("spec");
-            rules::driver_name(spec.at("driver"));
-            device::pool(spec.at("pool"));
-            device::nodes(spec, &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"], "");
-            device::validate(spec);
-        })
+        violations(object, |slice| spec(slice.at("spec"), None))
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |slice| {
-            let spec = slice.at("spec");
-            rules::immutable(spec.at("pool").at("name"), &old["spec"]["pool"]["name"]);
-            rules::immutable(spec.at("driver"), &old["spec"]["driver"]);
-            rules::immutable(spec.at("nodeName"), &old["spec"]["nodeName"]);
-        })
+        violations(new, |slice| spec(slice.at("spec"), Some(&old["spec"])))
+    }
+
+    /// What may not change is told amid the rest (validateResourceSliceSpec).
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::Change
     }
 
     fn metadata_checks(&self) -> MetadataChecks {
         MetadataChecks::Change
     }
+}
+
+fn spec(spec: Cursor<'_>, before: Option<&Value>) {
+    rules::driver_name(spec.at("driver"));
+    device::pool(spec.at("pool"));
+    if let Some(before) = before {
+        rules::immutable_text(spec.at("pool").at("name"), &before["pool"]["name"]);
+        rules::immutable_text(spec.at("driver"), &before["driver"]);
+        rules::immutable(spec.at("nodeName"), &before["nodeName"]);
+    }
+    device::nodes(spec, &["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"], "");
+    device::validate(spec);
 }

@@ -4,7 +4,7 @@ use corten_api::resources::PRIORITY_CLASSES;
 use corten_meta::Violation;
 use corten_schema::violations;
 use corten_validation::{
-    fill::fill_pointer,
+    fill::{fill, fill_pointer},
     read::{number, text},
     rules,
 };
@@ -51,6 +51,8 @@ impl Policy for PriorityClass {
     fn default(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {
             fill_pointer(object, "preemptionPolicy", "PreemptLowerPriority");
+            // Go's type does not leave it out.
+            fill(object, "value", 0);
         }
     }
 

@@ -6,12 +6,11 @@ use corten_schema::Cursor;
 const PARAMETERS_MAX: usize = 512;
 const BYTES_MAX: usize = 256 * 1024;
 
-/// A qualified name in any case.
+/// A qualified name in any case. It is shown as it is compared (validateProvisioner).
 pub(super) fn provisioner(name: Cursor<'_>) {
     if name.required() {
-        for reason in field::qualified_name(&name.str().to_lowercase()) {
-            name.invalid(&reason);
-        }
+        let lower = name.str().to_lowercase();
+        field::qualified_name(&lower).iter().for_each(|it| name.invalid_as(&lower, it));
     }
 }
 

@@ -89,7 +89,8 @@ fn topologies(terms: Cursor<'_>) {
         let is_blank = term.at("matchLabelExpressions").is_empty();
         if is_blank || !seen.insert(Ordered(term.value())) {
             // Upstream finds a term without expressions equal to the zero value that its set begins with.
-            term.at("matchLabelExpressions").duplicate();
+            let path = term.at("matchLabelExpressions").path();
+            term.report(Violation::duplicate(path, json!("")));
         }
         let mut keys = BTreeSet::new();
         for requirement in term.list("matchLabelExpressions") {

@@ -17,7 +17,7 @@ pub fn port_name(name: &str) -> Vec<String> {
     if name.len() > 15 {
         reasons.push("must be no more than 15 characters".to_owned());
     }
-    if !name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-') {
+    if name.is_empty() || !name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-') {
         reasons.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".to_owned());
     }
     if !name.bytes().any(|it| it.is_ascii_lowercase()) {

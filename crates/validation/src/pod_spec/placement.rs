@@ -170,7 +170,9 @@ fn spread(spec: Cursor<'_>) {
     for constraint in spec.list("topologySpreadConstraints") {
         let (skew, key, when) =
             (constraint.at("maxSkew"), constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
-        skew.positive_int();
+        if skew.int() <= 0 {
+            skew.invalid_int("must be greater than zero");
+        }
         if key.is_empty() {
             key.missing("can not be empty");
         }
@@ -188,7 +190,9 @@ fn spread(spec: Cursor<'_>) {
         labels::label_selector(constraint.at("labelSelector"));
         let domains = constraint.at("minDomains");
         if domains.exists() {
-            domains.positive_int();
+            if domains.int() <= 0 {
+                domains.invalid_int("must be greater than zero");
+            }
             if when.str() != "DoNotSchedule" {
                 domains.invalid(&format!(
                     "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {}",

@@ -19,6 +19,13 @@ pub fn immutable(new: Cursor<'_>, old: &Value) {
     }
 }
 
+/// As [`immutable`], for a text that Go's type has no other way to leave out than to be empty.
+pub fn immutable_text(new: Cursor<'_>, old: &Value) {
+    if new.str() != old.as_str().unwrap_or_default() {
+        new.invalid_as(new.str(), "field is immutable");
+    }
+}
+
 /// A whole status or spec that may only count upwards: a hash collision is never forgotten.
 pub fn never_less(new: Cursor<'_>, old: &Value) {
     if old.as_i64().is_some_and(|it| new.int() < it) {
@@ -58,6 +65,16 @@ pub fn unique<'a>(list: Cursor<'a>, key: impl Fn(Cursor<'a>) -> Cursor<'a>) {
     for key in list.each().map(key) {
         if !seen.insert(Ordered(key.value())) {
             key.duplicate();
+        }
+    }
+}
+
+/// As [`unique`], where it is the item that is reported, with its key.
+pub fn unique_items<'a>(list: Cursor<'a>, key: impl Fn(Cursor<'a>) -> Cursor<'a>) {
+    let mut seen = BTreeSet::new();
+    for item in list.each() {
+        if !seen.insert(Ordered(key(item).value())) {
+            item.instead(key(item)).duplicate();
         }
     }
 }

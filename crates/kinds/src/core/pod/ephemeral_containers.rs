@@ -76,7 +76,7 @@ fn kept(list: Cursor<'_>, now: &BTreeMap<&str, &Value>, before: &Value) {
     match now.get(name) {
         None => list.forbidden(&format!("existing ephemeral containers {name:?} may not be removed\n")),
         Some(now) if !means_the_same(now, before) => {
-            let difference = super::update::difference_at("", before, now);
+            let difference = corten_validation::difference("", before, now);
             list.forbidden(&format!("existing ephemeral containers {name:?} may not be changed\n{difference}"));
         }
         Some(_) => {}

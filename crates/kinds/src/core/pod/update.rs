@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use corten_meta::Violation;
 use corten_schema::{Cursor, Ordered, violations};
-use corten_validation::fill::means_the_same;
+use corten_validation::{difference, fill::means_the_same};
 use serde_json::Value;
 
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -23,7 +23,7 @@ pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
         gates(spec.at("schedulingGates"), &before["schedulingGates"]);
         let allowed = with_allowed_changes(spec.value(), before, was_gated);
         if !means_the_same(&allowed, before) {
-            spec.forbidden(&format!("{ONLY}\n{}", difference(before, &allowed)));
+            spec.forbidden(&format!("{ONLY}\n{}", difference("spec", before, &allowed)));
         }
     })
 }
@@ -80,35 +80,4 @@ fn with_allowed_changes(new: &Value, old: &Value, was_gated: bool) -> Value {
         crate::keep(&mut spec, old, field);
     }
     spec
-}
-
-/// One line for each value that differs, as `path: old -> new`.
-fn difference(old: &Value, new: &Value) -> String {
-    difference_at("spec", old, new)
-}
-
-pub(super) fn difference_at(path: &str, old: &Value, new: &Value) -> String {
-    let mut lines = Vec::new();
-    differ(path, old, new, &mut lines);
-    lines.join("\n")
-}
-
-fn differ(path: &str, old: &Value, new: &Value, lines: &mut Vec<String>) {
-    match (old, new) {
-        (old, new) if means_the_same(old, new) => {}
-        (Value::Object(old), Value::Object(new)) => {
-            let names = old.keys().chain(new.keys().filter(|it| !old.contains_key(*it)));
-            for name in names {
-                let (old, new) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                differ(&path, old, new, lines);
-            }
-        }
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            for (at, (old, new)) in old.iter().zip(new).enumerate() {
-                differ(&format!("{path}[{at}]"), old, new, lines);
-            }
-        }
-        (old, new) => lines.push(format!("{path}: {old} -> {new}")),
-    }
 }

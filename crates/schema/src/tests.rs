@@ -289,7 +289,7 @@ fn every_golden_object_fits_its_type() {
 }
 
 /// `HEAD/apps.v1.Deployment` is `io.k8s.api.apps.v1.Deployment`.
-fn golden_type(name: &str) -> Option<&'static Type> {
+pub(crate) fn golden_type(name: &str) -> Option<&'static Type> {
     let name = name.rsplit('/').next()?;
     let (rest, kind) = name.rsplit_once('.')?;
     let (group, version) = rest.rsplit_once('.')?;

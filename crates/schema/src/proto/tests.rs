@@ -97,7 +97,7 @@ fn bad_bodies_are_errors() {
 #[test]
 fn golden_objects_say_the_same_in_protobuf_and_json() {
     let Some(objects) = golden::objects() else { return };
-    let (mut same, mut refused) = (0, Vec::new());
+    let mut same = 0;
     for (name, bytes) in objects.iter().filter(|it| it.0.ends_with(".pb")) {
         let json = objects.iter().find(|it| it.0.strip_suffix(".json") == name.strip_suffix(".pb")).expect("its JSON");
         let expected: Value = serde_json::from_slice(&json.1).expect("JSON");
@@ -106,14 +106,25 @@ fn golden_objects_say_the_same_in_protobuf_and_json() {
                 assert_eq!(pruned(object), pruned(expected), "{name}");
                 same += 1;
             }
-            // A field or kind newer than the table of numbers: refused, never dropped.
-            Err(error @ (ProtoError::UnknownField(..) | ProtoError::UnknownKind(..))) => refused.push((name, error)),
+            Err(ProtoError::UnknownField(of, _)) if NUMBERS_UNKNOWN.iter().any(|it| of.ends_with(it)) => {}
+            // Of no version that is served.
+            Err(ProtoError::UnknownKind(..)) if crate::tests::golden_type(&json.0.replace(".json", "")).is_none() => {}
             Err(error) => panic!("{name}: {error}"),
         }
     }
-    eprintln!("{same} objects say the same, {} are refused: {refused:?}", refused.len());
-    assert!(same >= 40, "only {same} golden objects could be read");
+    assert!(same >= 93, "only {same} golden objects could be read");
 }
+
+/// Types of v1.37 with several fields that hold the same in the golden objects, so that these do not tell which number is
+/// whose. Such a field is refused, never dropped.
+const NUMBERS_UNKNOWN: &[&str] = &[
+    ".CompositeDisruptionMode",
+    ".DisruptionMode",
+    ".NodeAllocatableMapping",
+    ".NodeAllocatableOverheadResources",
+    ".ShareableCapacityStatus",
+    ".WorkloadPodGroupDisruptionMode",
+];
 
 /// Without what the two forms legitimately write differently: nulls and empty values.
 fn pruned(value: Value) -> Value {

@@ -1036,13 +1036,17 @@ pub(super) static NODE_AFFINITY: Type = Type {
 pub(super) static NODE_ALLOCATABLE_MAPPED_RESOURCES: Type = Type {
     name: "io.k8s.api.core.v1.NodeAllocatableMappedResources",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("quantity", Quantity).required()],
+    fields: &[field("name", String).zero().required().at(&[1]), field("quantity", Quantity).required().at(&[2])],
 };
 
 pub(super) static NODE_ALLOCATABLE_OVERHEAD_RESOURCES: Type = Type {
     name: "io.k8s.api.core.v1.NodeAllocatableOverheadResources",
     atomic: false,
-    fields: &[field("name", String).zero().required(), field("perContainer", Quantity), field("perPod", Quantity)],
+    fields: &[
+        field("name", String).zero().required().at(&[1]),
+        field("perContainer", Quantity),
+        field("perPod", Quantity),
+    ],
 };
 
 pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = Type {
@@ -1052,8 +1056,8 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE_CLAIM_STATUS: Type = Type {
         field("containers", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[2]),
-        field("mapping", List(&Object(&super::core_v1::NODE_ALLOCATABLE_MAPPED_RESOURCES))),
-        field("overhead", List(&Object(&super::core_v1::NODE_ALLOCATABLE_OVERHEAD_RESOURCES))),
+        field("mapping", List(&Object(&super::core_v1::NODE_ALLOCATABLE_MAPPED_RESOURCES))).at(&[4]),
+        field("overhead", List(&Object(&super::core_v1::NODE_ALLOCATABLE_OVERHEAD_RESOURCES))).at(&[5]),
         field("resourceClaimName", String).zero().required().at(&[1]),
     ],
 };

@@ -20,6 +20,7 @@ mod load_balancer;
 mod names;
 mod namespace;
 mod node_lifecycle;
+mod node_ttl;
 mod ownership;
 mod pod_garbage_collector;
 mod pod_template;
@@ -59,6 +60,7 @@ pub use job::Jobs;
 pub use load_balancer::LoadBalancers;
 pub use namespace::Namespaces;
 pub use node_lifecycle::NodeLifecycle;
+pub use node_ttl::NodeTtl;
 pub use pod_garbage_collector::PodGarbageCollector;
 pub use replica_set::{ReplicaSets, ReplicationControllers};
 pub use resource_quota::ResourceQuotas;
@@ -102,6 +104,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(StatefulSets),
     || Arc::new(TaintEviction),
     || Arc::new(BootstrapTokens),
+    || Arc::new(NodeTtl),
     || Arc::new(TtlAfterFinished),
 ];
 

@@ -3,8 +3,8 @@
 use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
-    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, NodeLifecycle, PodGarbageCollector, ResourceQuotas,
-    RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction, VolumeProtection,
+    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, NodeLifecycle, NodeTtl, PodGarbageCollector,
+    ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction, VolumeProtection,
 };
 
 #[test]
@@ -25,6 +25,11 @@ fn endpoint_slice_mirroring() {
 #[test]
 fn node_lifecycle() {
     check(&NodeLifecycle, "node_lifecycle");
+}
+
+#[test]
+fn node_ttl() {
+    check(&NodeTtl, "node_ttl");
 }
 
 #[test]

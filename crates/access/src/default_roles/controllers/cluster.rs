@@ -22,6 +22,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "serviceaccount-token", role: "serviceaccount-token-controller", rules: account_tokens },
     Loop { name: "taint-eviction", role: "taint-eviction-controller", rules: taint_eviction },
     Loop { name: "token-cleaner", role: "token-cleaner", rules: bootstrap_tokens },
+    Loop { name: "ttl", role: "ttl-controller", rules: node_ttl },
 ];
 
 /// Only this loop may give roles rules that it does not have itself.
@@ -134,6 +135,10 @@ fn service_cidrs() -> Vec<Value> {
 
 fn account_tokens() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &[""], &["secrets"]), rule(READ, &[""], &["serviceaccounts"])]
+}
+
+fn node_ttl() -> Vec<Value> {
+    vec![rule(&["get", "list", "patch", "update", "watch"], &[""], &["nodes"])]
 }
 
 fn bootstrap_tokens() -> Vec<Value> {

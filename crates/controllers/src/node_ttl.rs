@@ -8,7 +8,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 use serde_json::json;
 
-use crate::{seen::Node, status::exact_patch};
+use crate::{projections::Node, status::exact_patch};
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 

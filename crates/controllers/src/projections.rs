@@ -101,7 +101,7 @@ pub(crate) struct Definition {
     #[serde(default)]
     status: DefinitionStatus,
 }
-seen!(Definition, resources::CUSTOM_RESOURCE_DEFINITIONS);
+projection!(Definition, resources::CUSTOM_RESOURCE_DEFINITIONS);
 
 #[derive(Deserialize)]
 struct DefinitionSpec {

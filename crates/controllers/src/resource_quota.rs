@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     everything::with_namespaced,
-    projections::{Bare, Definition, defined, seen},
+    projections::{Bare, Definition, defined, projection},
 };
 use counted::Counted;
 
@@ -37,7 +37,7 @@ struct Quota {
     #[serde(default)]
     status: QuotaStatus,
 }
-seen!(Quota, resources::RESOURCE_QUOTAS);
+projection!(Quota, resources::RESOURCE_QUOTAS);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

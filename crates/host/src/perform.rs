@@ -20,9 +20,9 @@ use std::{
 
 use corten_kubelet::{
     Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
-    PodRef, ProbeVerdict, Qos, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
+    PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
 };
-use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, cgroups, oom::Kills, tree};
+use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills, tree};
 use corten_network::{PodSourceGuards, cni};
 use tokio::sync::{Mutex, Notify};
 

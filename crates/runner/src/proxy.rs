@@ -16,8 +16,8 @@ use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEven
 use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
+    projections::{EndpointSlice, Service, ServiceCidr},
     rules::{Backend, Change, Protocol},
-    seen::{EndpointSlice, Service, ServiceCidr},
 };
 use corten_reconcile::{Actor, Decision, EventType, Wait};
 use serde::{Deserialize, de::DeserializeOwned};

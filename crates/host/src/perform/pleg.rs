@@ -13,7 +13,7 @@ use std::{
 };
 
 use corten_kubelet::{
-    ContainerSpec, Dns, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef,
+    ContainerSpec, Event, Exit, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, PodRef,
     RuntimeHandler, Snapshot, User,
 };
 use corten_machine::Layout;

@@ -55,7 +55,7 @@ async fn host_paths_are_checked_in_upstreams_words() {
         ("file", HostPathType::File, ""),
         ("file", HostPathType::Directory, "is not a directory"),
         ("file", HostPathType::DirectoryOrCreate, "is not a directory"),
-        ("new-folder/deep", "DirectoryOrCreate", ""),
+        ("new-folder/deep", HostPathType::DirectoryOrCreate, ""),
         ("new-folder", HostPathType::Directory, ""),
         ("new-file", HostPathType::FileOrCreate, ""),
         ("new-file", HostPathType::File, ""),

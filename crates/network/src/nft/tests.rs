@@ -3,7 +3,7 @@ use std::time::Instant;
 use corten_meta::address::Cidr;
 use corten_proxy::{
     Config, Event, Proxy,
-    seen::{EndpointSlice, Service},
+    projections::{EndpointSlice, Service},
 };
 use rustix::thread::UnshareFlags;
 use serde_json::json;

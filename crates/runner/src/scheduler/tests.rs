@@ -110,7 +110,7 @@ impl Wake for Bell {
 async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
     let api = FakeApi::new();
     let scheduler = Scheduler::new(Config::default());
-    let mut running = Running::new(scheduler, api.client(), clock(), Arc::new(JournalBook::default()));
+    let mut running = SchedulerLoop::new(scheduler, api.client(), clock(), Arc::new(JournalBook::default()));
     let slow = Arc::new(Notify::new());
     let asked = slow.clone();
     running.writes.push(Box::pin(async move {
@@ -127,7 +127,7 @@ async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
     let waker = Waker::from(bell.clone());
     let mut context = Context::from_waker(&waker);
 
-    let is_synced = |it: &Running| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0;
+    let is_synced = |it: &SchedulerLoop| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0;
     while running.poll(&mut context).is_ready() || !is_synced(&running) || running.rests_until.is_some() {
         let _woken = tokio::time::timeout(REST, bell.0.notified()).await;
     }

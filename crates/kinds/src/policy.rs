@@ -46,6 +46,11 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
+    /// Checks what only a new object must keep: what is stored already may have been right once.
+    fn validate_new(&self, _object: &Value) -> Vec<Violation> {
+        Vec::new()
+    }
+
     /// Checks a change that `validate` cannot see: immutable fields.
     fn validate_update(&self, _new: &Value, _old: &Value) -> Vec<Violation> {
         Vec::new()

@@ -27,6 +27,7 @@ use serde_json::Value;
 use self::expressions::Expressions;
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
+pub use expressions::check::{Occurrences, RuleProblem, check_rule, too_expensive_together};
 
 /// One schema, or a part of one.
 #[derive(Debug, Default)]

@@ -73,6 +73,7 @@ pub(crate) async fn prepared(
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
     violations.extend(target.asked.policy.validate(&object));
+    violations.extend(target.asked.policy.validate_new(&object));
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         return Err(Status::invalid(&kind.resource, name, &violations));

@@ -95,6 +95,10 @@ impl Policy for CustomResourceDefinition {
         })
     }
 
+    fn validate_new(&self, object: &Value) -> Vec<Violation> {
+        violations(object, |definition| definition.at("spec").list("versions").for_each(super::rules::validate))
+    }
+
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |definition| {
             let spec = definition.at("spec");
@@ -104,6 +108,9 @@ impl Policy for CustomResourceDefinition {
             if converts_by_webhook(new) && storage_version(new) != storage_version(old) {
                 spec.at("versions")
                     .forbidden("no conversion webhook is called by this release: the stored version stays");
+            }
+            if new["spec"]["versions"] != old["spec"]["versions"] {
+                spec.list("versions").for_each(super::rules::validate);
             }
             for stored in definition.at("status").list("storedVersions").filter(|it| !known.contains(it.str())) {
                 stored.invalid("must appear in spec.versions");

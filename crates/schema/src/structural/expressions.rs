@@ -1,5 +1,6 @@
 //! Rules in CEL: `x-kubernetes-validations` (KEP-2876; apiextensions-apiserver, `pkg/apiserver/schema/cel`).
 
+pub(super) mod check;
 mod evaluate;
 mod read;
 

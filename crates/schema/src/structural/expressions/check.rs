@@ -1,0 +1,86 @@
+//! What is wrong with the rules of a definition, before any object is held to them (apiextensions'
+//! `validateCustomResourceDefinitionOpenAPISchema`).
+
+use corten_cel::{
+    DeclType, Env, NEW_EXPRESSIONS, REQUEST_BYTES_MAX, STATIC_ESTIMATE_LIMIT, STATIC_ESTIMATE_LIMIT_TOTAL, Type,
+};
+use serde_json::Value;
+
+/// One thing that is wrong with a rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RuleProblem {
+    /// `rule` or `messageExpression`.
+    pub field: &'static str,
+    pub detail: String,
+    /// It is right, and would cost too much.
+    pub is_cost: bool,
+}
+
+/// How often a part of a schema can occur in one object; `None` where nothing bounds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Occurrences(Option<u64>);
+
+impl Occurrences {
+    pub const ONCE: Self = Self(Some(1));
+
+    /// Of what a list or map of this schema holds.
+    pub fn below(self, schema: &Value) -> Self {
+        let bound = schema["maxItems"].as_u64().or_else(|| schema["maxProperties"].as_u64());
+        Self(self.0.zip(bound).map(|(outer, inner)| outer.saturating_mul(inner)))
+    }
+}
+
+/// What is wrong with one rule of a part of a schema, and what it costs at most in one object.
+pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrences) -> (Vec<RuleProblem>, u64) {
+    let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
+    let Some(declared) = DeclType::from_schema(schema, is_object) else { return (Vec::new(), 0) };
+    let text = |field: &str| rule[field].as_str().unwrap_or_default().trim();
+    let old = if rule["optionalOldSelf"] == true { DeclType::optional(declared.clone()) } else { declared.clone() };
+    // Where nothing bounds how often it occurs, the size of a request does.
+    let n = occurs.0.unwrap_or(REQUEST_BYTES_MAX / (declared.min_bytes + 1));
+    let env = Env::new(NEW_EXPRESSIONS).variable("self", declared).variable("oldSelf", old);
+    let (mut problems, mut cost) = (Vec::new(), 0_u64);
+    for field in ["rule", "messageExpression"] {
+        let text = text(field);
+        if text.is_empty() {
+            continue;
+        }
+        let problem = |detail: String, is_cost| RuleProblem { field, detail, is_cost };
+        match env.check(text) {
+            Err(error) => problems.push(problem(format!("compilation failed: {error}"), false)),
+            Ok(checked) if field == "rule" && !matches!(checked.result_type(), Type::Bool) => {
+                problems.push(problem("cel expression must evaluate to a bool".into(), false));
+            }
+            Ok(checked) if field != "rule" && !matches!(checked.result_type(), Type::String) => {
+                problems.push(problem("must evaluate to a string".into(), false));
+            }
+            Ok(checked) => {
+                let estimate = checked.estimate().max.saturating_mul(n);
+                let name = if field == "rule" { "estimated rule cost" } else { "estimated messageExpression cost" };
+                if estimate > STATIC_ESTIMATE_LIMIT {
+                    problems.push(problem(too_expensive(name, estimate, STATIC_ESTIMATE_LIMIT), true));
+                }
+                cost = cost.saturating_add(estimate);
+            }
+        }
+    }
+    (problems, cost)
+}
+
+/// What is said where all rules of a version cost too much together.
+pub fn too_expensive_together(cost: u64) -> Option<String> {
+    let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+    (cost > STATIC_ESTIMATE_LIMIT_TOTAL).then(|| too_expensive(name, cost, STATIC_ESTIMATE_LIMIT_TOTAL))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is shown with one digit")]
+fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
+    let factor = match cost as f64 / limit as f64 {
+        factor if factor > 100.0 => "more than 100x".to_owned(),
+        factor if factor < 1.5 => format!("{factor:.6}x"),
+        factor => format!("{factor:.1}x"),
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and maxLength where arrays, maps, and strings are declared)"
+    )
+}

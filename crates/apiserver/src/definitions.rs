@@ -149,13 +149,15 @@ impl Definitions {
             known.served = Some(made);
             is_changed = true;
         }
-        let gone: Vec<Known> = self.0.extract_if(.., |_, it| it.is_gone).map(|it| it.1).collect();
-        is_changed |= gone.iter().any(|it| it.rows().is_some());
+        let (gone, there): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.0).into_iter().partition(|it| it.1.is_gone);
+        self.0 = there;
+        is_changed |= gone.values().any(|it| it.rows().is_some());
         if is_changed {
             let rows = self.0.values().filter_map(Known::rows);
             state.serve_kinds(Kinds::with(rows.flat_map(|it| it.served.iter().cloned())));
         }
-        gone.iter().filter_map(Known::rows).for_each(|it| caches.remove(&it.stored.resource));
+        gone.values().filter_map(Known::rows).for_each(|it| caches.remove(&it.stored.resource));
         Ok(())
     }
 }

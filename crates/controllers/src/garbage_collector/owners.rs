@@ -19,7 +19,7 @@ static BY_PLURAL: LazyLock<BTreeMap<String, &'static Resource>> =
     LazyLock::new(|| COLLECTED.iter().map(|it| (plural_and_group(it), it)).collect());
 
 /// Of what definitions describe; they are few, and asked for seldom.
-fn defined<'v>(view: &'v View, is_it: impl Fn(&Resource) -> bool) -> Option<&'v Resource> {
+fn defined(view: &View, is_it: impl Fn(&Resource) -> bool) -> Option<&Resource> {
     view.resources().find(|it| is_it(it))
 }
 

@@ -191,7 +191,7 @@ impl Repertoire<'_> {
                 let everywhere = self.kind.resource.collection_path("");
                 self.add(&format!("{verb} everywhere"), "", "GET", format!("{everywhere}?limit=1{watch}"), Value::Null);
             }
-            if self.kind.selectable_fields.contains(&"spec.nodeName") {
+            if self.kind.selectable_fields.contains("spec.nodeName") {
                 let of_node = format!("fieldSelector=spec.nodeName%3D{}", self.name);
                 let everywhere = self.kind.resource.collection_path("");
                 self.add(&format!("{verb} by node"), "", "GET", format!("{everywhere}?{of_node}{watch}"), Value::Null);
@@ -220,7 +220,7 @@ impl Repertoire<'_> {
         self.add("patch", "", "PATCH", object.clone(), patch.clone());
         self.add("delete", "", "DELETE", object.clone(), Value::Null);
         self.add("deletecollection", "", "DELETE", collection.clone(), Value::Null);
-        if self.kind.selectable_fields.contains(&"spec.nodeName") {
+        if self.kind.selectable_fields.contains("spec.nodeName") {
             let of_node = format!("{collection}?fieldSelector=spec.nodeName%3D{}", self.name);
             self.add("deletecollection by node", "", "DELETE", of_node, Value::Null);
         }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser};
 use corten_admission::{Noted, Notes, ServiceReservations};
+use corten_audit::Trail;
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
     codec::{self, Form, Strictness},
@@ -17,7 +18,7 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
-use crate::{audit::Trail, limits::Held, state::State};
+use crate::{limits::Held, state::State};
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;

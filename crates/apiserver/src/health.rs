@@ -128,7 +128,7 @@ fn metrics(ctx: &Context) -> Response {
     metrics::process(&mut text, ctx.state.started().unix_millis() / 1000, VERSION)
         .expect("writing to memory does not fail");
     if let Some(sink) = &ctx.state.config().audit {
-        text += &crate::audit::metrics(&**sink);
+        text += &corten_audit::metrics(&**sink);
     }
     answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
 }

@@ -8,7 +8,6 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
-mod audit;
 mod bootstrap;
 pub mod chain;
 mod connect;
@@ -32,8 +31,8 @@ mod tests;
 mod usage;
 mod verbs;
 
-pub use audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
 pub use context::Context;
+pub use corten_audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
 pub use journals::{JournalSource, LoopQueue};
 pub use kubelets::KubeletClient;
 pub use limits::Limits;

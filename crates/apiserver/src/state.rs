@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    audit,
     journals::JournalSource,
     kubelets::{KubeletClient, Tunnels},
     limits::{Budget, Limits},
@@ -29,7 +28,7 @@ pub struct Config {
     pub uids: Uids,
     pub journals: Arc<dyn JournalSource>,
     pub pki: Arc<corten_pki::Authority>,
-    pub audit: Option<Arc<dyn audit::Sink>>,
+    pub audit: Option<Arc<dyn corten_audit::Sink>>,
     pub kubelet_dial: Option<KubeletClient>,
     pub guard: Guard,
     pub limits: Limits,
@@ -45,7 +44,7 @@ pub struct Config {
 #[derive(Default)]
 pub struct Guard {
     pub static_tokens: tokens::StaticTokens,
-    pub audit_policy: audit::Policy,
+    pub audit_policy: corten_audit::Policy,
     /// What changes what the process logs; `None` where nothing does.
     pub log: Option<Arc<dyn LogFilter>>,
 }

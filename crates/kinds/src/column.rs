@@ -3,7 +3,7 @@
 use corten_meta::Time;
 use serde_json::Value;
 
-use crate::custom::PathColumn;
+use crate::PathColumn;
 
 /// A column of a built-in kind.
 pub struct Column {

@@ -1,6 +1,7 @@
 //! What the server knows of each kind: names, scope, verbs, columns, policy. [`KINDS`] is the table; the server, discovery,
 //! `kubectl get` tables, RBAC defaults, the command line and the tests are read off its rows.
 
+mod age;
 pub mod bounds;
 mod built_in;
 mod column;
@@ -8,8 +9,11 @@ mod columns;
 pub mod custom;
 mod deleted;
 mod deprecated;
+mod json_path;
+mod path_column;
 mod policy;
 mod row;
+mod scale;
 mod table;
 mod verb;
 
@@ -43,15 +47,18 @@ mod webhook_client;
 
 use std::sync::LazyLock;
 
-use built_in::BuiltIn;
+pub use age::human_duration;
+pub(crate) use built_in::BuiltIn;
 pub use column::{Cell, Column, ColumnRef, Columns};
-pub use columns::human_duration;
 pub use core::service::allocation as service_allocation;
 pub use deleted::returns_deleted_object;
 pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
+pub use json_path::JsonPath;
+pub use path_column::PathColumn;
 pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
 pub use row::{CustomSchema, Kind, KindRef, Names, PolicyRef, Schema, ViewOf, place_instead_of, place_of};
+pub use scale::Scale;
 pub use subresource::Subresource;
 pub use table::Kinds;
 pub use verb::Verb;

@@ -6,7 +6,7 @@ use corten_meta::Resource;
 use corten_schema::{Struct, structural::Structural};
 use serde_json::Value;
 
-use crate::{Columns, Policy, Subresource, Verb, custom::Scale};
+use crate::{Columns, Policy, Scale, Subresource, Verb};
 
 /// Everything the server knows of one resource.
 pub struct Kind {

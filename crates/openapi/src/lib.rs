@@ -7,7 +7,6 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
-mod custom;
 pub mod discovery;
 mod document;
 mod gnostic;

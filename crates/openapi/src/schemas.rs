@@ -1,15 +1,14 @@
 //! Types as OpenAPI schemas, in the dialect of version 2 or 3: shapes from the type table, words from the notes.
 
+mod custom;
+
 use std::collections::BTreeMap;
 
 use corten_kinds::{KINDS, Kind, KindRef};
 use corten_schema::{Apply, Field, Merge, Patch, Shape, Type};
 use serde_json::{Map, Value, json};
 
-use super::{
-    custom,
-    notes::{FieldNote, Notes, TypeNote},
-};
+use super::notes::{FieldNote, Notes, TypeNote};
 use crate::discovery::facts;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use serde_json::Value;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 31] = [
+const FLOORS: [(&str, u8); 32] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-cel", 0),
@@ -42,6 +42,7 @@ const FLOORS: [(&str, u8); 31] = [
     ("corten-pki", 3),
     ("corten-cacher", 3),
     ("corten-access", 3),
+    ("corten-audit", 3),
     ("corten-openapi", 3),
     ("corten-admission", 3),
     ("corten-apiserver", 3),
@@ -50,7 +51,7 @@ const FLOORS: [(&str, u8); 31] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 30] = [
+const SAME_FLOOR: [(&str, &str); 32] = [
     ("corten-api", "corten-meta"),
     ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
@@ -65,6 +66,7 @@ const SAME_FLOOR: [(&str, &str); 30] = [
     ("corten-cacher", "corten-store"),
     ("corten-access", "corten-cacher"),
     ("corten-access", "corten-pki"),
+    ("corten-audit", "corten-access"),
     ("corten-openapi", "corten-cacher"),
     ("corten-admission", "corten-access"),
     ("corten-admission", "corten-cacher"),
@@ -72,6 +74,7 @@ const SAME_FLOOR: [(&str, &str); 30] = [
     ("corten-admission", "corten-store"),
     ("corten-apiserver", "corten-access"),
     ("corten-apiserver", "corten-admission"),
+    ("corten-apiserver", "corten-audit"),
     ("corten-apiserver", "corten-cacher"),
     ("corten-apiserver", "corten-openapi"),
     ("corten-apiserver", "corten-pki"),

@@ -12,6 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use corten_audit::{Level, Sink, Stage, Trail};
 use corten_cacher::body::{Body, BoxError, Response, whole};
 use corten_meta::{Status, depth};
 use corten_routes::RequestInfo;
@@ -22,11 +23,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 
 use super::next::Rest;
-use crate::{
-    audit::{Level, Sink, Stage, Trail},
-    context::Context,
-    state::State,
-};
+use crate::{context::Context, state::State};
 use event::Event;
 
 impl Trail {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response};
-use corten_kinds::{Schema, custom::Scale};
+use corten_kinds::{Scale, Schema};
 use corten_meta::{LabelSelector, Resource, Status, Violation, depth, selector::Requirement};
 use http::StatusCode;
 use serde_json::{Value, json};

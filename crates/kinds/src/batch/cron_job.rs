@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::job;
 use crate::{
     BuiltIn, MetadataChecks, Policy, Subresource, Verb,
-    columns::{AGE, column, integer, of_each, selector_text, since, wide},
+    age::since,
+    columns::{AGE, column, integer, of_each, selector_text, wide},
 };
 
 pub(crate) const KIND: BuiltIn = BuiltIn {

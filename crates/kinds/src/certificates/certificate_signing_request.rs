@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::{
     BuiltIn, Policy, Subresource, Verb,
-    columns::{AGE, column, human_duration},
+    age::human_duration,
+    columns::{AGE, column},
     policy::keep,
 };
 

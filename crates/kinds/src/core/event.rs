@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::{
     BuiltIn, MetadataChecks, Policy, Verb,
-    columns::{column, since, wide},
+    age::since,
+    columns::{column, wide},
 };
 
 pub(crate) const KIND: BuiltIn = BuiltIn {

@@ -6,8 +6,8 @@ use corten_meta::Resource;
 use corten_schema::structural::Structural;
 use serde_json::Value;
 
-use super::{column::PathColumn, policy::CustomResource};
-use crate::{Columns, CustomSchema, Kind, Names, PolicyRef, Schema, Subresource, Verb, ViewOf};
+use super::policy::CustomResource;
+use crate::{Columns, CustomSchema, Kind, Names, PathColumn, PolicyRef, Scale, Schema, Subresource, Verb, ViewOf};
 
 pub struct Rows {
     /// The version that objects are stored in, served or not.
@@ -81,28 +81,6 @@ fn row(definition: &Value, version: &Value, view_of: Option<ViewOf>) -> Kind {
         columns: Columns::Paths(columns(&version["additionalPrinterColumns"])),
         policy: PolicyRef::Owned(Box::new(CustomResource { schema, has_status })),
         list_kind: names.list_kind.into(),
-    }
-}
-
-/// Where the numbers of a scale stand, each a list of field names.
-pub struct Scale {
-    pub spec_replicas: Vec<String>,
-    pub status_replicas: Vec<String>,
-    /// Empty: the objects say no selector.
-    pub selector: Vec<String>,
-}
-
-impl Scale {
-    fn read(scale: &Value) -> Option<Self> {
-        let path = |name: &str| {
-            let text = scale[name].as_str().unwrap_or_default().trim_start_matches('.');
-            text.split('.').filter(|it| !it.is_empty()).map(str::to_owned).collect()
-        };
-        scale.is_object().then(|| Self {
-            spec_replicas: path("specReplicasPath"),
-            status_replicas: path("statusReplicasPath"),
-            selector: path("labelSelectorPath"),
-        })
     }
 }
 

@@ -4,6 +4,7 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{JsonPath, PathColumn};
 use crate::{Schema, Subresource, Verb};
 
 #[test]

@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     BuiltIn, Policy, Subresource, Verb, ViewOf,
-    columns::{AGE, column, since},
+    age::since,
+    columns::{AGE, column},
     keep,
 };
 

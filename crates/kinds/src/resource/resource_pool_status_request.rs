@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use super::names::pool;
 use crate::{
     BuiltIn, Policy, Subresource, Verb,
-    columns::{column, integer, since},
+    age::since,
+    columns::{column, integer},
 };
 
 pub(crate) const KIND: BuiltIn = BuiltIn {

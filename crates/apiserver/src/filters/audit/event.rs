@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use corten_access::{Identity, identity::user_info};
+use corten_audit::{Level, Stage, Verdict};
 use corten_meta::{MicroTime, Status};
 use http::{StatusCode, header};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::audit::{Level, Stage, Verdict};
 use crate::context::Context;
 
 #[derive(Clone, Serialize)]

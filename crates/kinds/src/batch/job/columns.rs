@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     Column,
-    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column, human_duration, since},
+    age::{human_duration, since},
+    columns::{AGE, CONTAINERS, IMAGES, SELECTOR, column},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::is_terminal;
 use crate::{
     Column,
-    columns::{AGE, column, or_none, since, wide},
+    age::since,
+    columns::{AGE, column, or_none, wide},
 };
 
 pub(super) const COLUMNS: &[Column] = &[

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 pub use file_log::{FileLog, Rotation};
-pub(crate) use policy::{Level, Stage, Verdict};
+pub use policy::{Level, Stage, Verdict};
 pub use policy::{Policy, PolicyError};
 
 /// Where records go. Must return at once.
@@ -20,7 +20,7 @@ pub trait Sink: Send + Sync {
 }
 
 /// What was lost, as `/metrics` shows it.
-pub(crate) fn metrics(sink: &dyn Sink) -> String {
+pub fn metrics(sink: &dyn Sink) -> String {
     let name = "apiserver_audit_error_total";
     let lost = sink.dropped();
     format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
@@ -28,30 +28,30 @@ pub(crate) fn metrics(sink: &dyn Sink) -> String {
 
 /// What is kept of a request while it is under way.
 #[derive(Default)]
-pub(crate) struct Trail {
-    pub(crate) verdict: Verdict,
-    pub(crate) body: Option<Bytes>,
+pub struct Trail {
+    pub verdict: Verdict,
+    pub body: Option<Bytes>,
     /// The request's object, once it is decoded; its body is shown where it is none.
-    pub(crate) decoded: Option<Value>,
+    pub decoded: Option<Value>,
     /// The name of that object: the path of a create has none.
-    pub(crate) name: String,
+    pub name: String,
 }
 
 impl Trail {
     /// Is there to be a record? Otherwise nothing needs to be remembered for it.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.verdict.level > Level::None
     }
 
     /// The request's body, where the policy wants it.
-    pub(crate) fn saw_body(&mut self, body: &Bytes) {
+    pub fn saw_body(&mut self, body: &Bytes) {
         if self.verdict.level >= Level::Request {
             self.body = Some(body.clone());
         }
     }
 
     /// The request's object, as it was understood (audit.LogRequestObject).
-    pub(crate) fn decoded(&mut self, object: &Value) {
+    pub fn decoded(&mut self, object: &Value) {
         if !self.is_kept() {
             return;
         }

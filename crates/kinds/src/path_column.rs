@@ -3,8 +3,7 @@
 use corten_meta::Time;
 use serde_json::Value;
 
-use super::JsonPath;
-use crate::columns::since;
+use crate::{age::since, json_path::JsonPath};
 
 /// A column that shows the value at a path.
 pub struct PathColumn {
@@ -13,12 +12,12 @@ pub struct PathColumn {
     pub format: String,
     pub description: String,
     pub priority: i64,
-    pub(super) path: Option<JsonPath>,
+    pub(crate) path: Option<JsonPath>,
 }
 
 impl PathColumn {
     /// What a definition without columns of its own shows.
-    pub(super) fn age() -> Self {
+    pub(crate) fn age() -> Self {
         Self {
             name: "Age".into(),
             column_type: "date".into(),
@@ -30,7 +29,7 @@ impl PathColumn {
     }
 
     /// One of `additionalPrinterColumns`.
-    pub(super) fn read(column: &Value) -> Self {
+    pub(crate) fn read(column: &Value) -> Self {
         let text = |name: &str| column[name].as_str().unwrap_or_default().to_owned();
         Self {
             name: text("name"),

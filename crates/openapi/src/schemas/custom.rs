@@ -3,7 +3,7 @@
 use corten_kinds::{Kind, Schema};
 use serde_json::{Map, Value, json};
 
-use super::schemas::{Dialect, OBJECT_META, Schemas, gvk};
+use super::{Dialect, OBJECT_META, Schemas, gvk};
 
 /// The schema of a whole object: its own, and what every object has.
 pub(super) fn written(schemas: &Schemas, kind: &Kind) -> Value {

@@ -8,7 +8,7 @@ use corten_routes::RequestInfo;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Level {
+pub enum Level {
     #[default]
     None,
     /// Who, what, when; no bodies.
@@ -20,7 +20,7 @@ pub(crate) enum Level {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Stage {
+pub enum Stage {
     RequestReceived,
     /// Only of answers that go on for long: their head is sent.
     ResponseStarted,
@@ -89,14 +89,14 @@ pub enum PolicyError {
 
 /// What the policy wants of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub(crate) level: Level,
+pub struct Verdict {
+    pub level: Level,
     omit_stages: Vec<Stage>,
-    pub(crate) omit_managed_fields: bool,
+    pub omit_managed_fields: bool,
 }
 
 impl Verdict {
-    pub(crate) fn omits(&self, stage: Stage) -> bool {
+    pub fn omits(&self, stage: Stage) -> bool {
         self.omit_stages.contains(&stage)
     }
 }
@@ -142,7 +142,7 @@ impl Policy {
         Ok(policy)
     }
 
-    pub(crate) fn judge(&self, who: Option<&Identity>, info: &RequestInfo) -> Verdict {
+    pub fn judge(&self, who: Option<&Identity>, info: &RequestInfo) -> Verdict {
         let nobody = Identity::default();
         let who = who.unwrap_or(&nobody);
         let Some(rule) = self.rules.iter().find(|it| it.matches(who, info)) else { return Verdict::default() };

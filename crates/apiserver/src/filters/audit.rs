@@ -26,12 +26,11 @@ use super::next::Rest;
 use crate::{context::Context, state::State};
 use event::Event;
 
-impl Trail {
-    fn requested(&self) -> Option<Value> {
-        let omit = self.verdict.omit_managed_fields;
-        let decoded = || self.decoded.clone().map(|it| shown(it, omit));
-        decoded().or_else(|| self.body.as_ref().and_then(|it| object(it, omit)))
-    }
+/// The request's object, or its body where that was no object.
+fn requested(trail: &Trail) -> Option<Value> {
+    let omit = trail.verdict.omit_managed_fields;
+    let decoded = || trail.decoded.clone().map(|it| shown(it, omit));
+    decoded().or_else(|| trail.body.as_ref().and_then(|it| object(it, omit)))
 }
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
@@ -85,7 +84,7 @@ fn write(sink: &dyn Sink, event: &Event) {
 async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Response {
     let code = response.status();
     let verdict = &ctx.audit.verdict;
-    let request = ctx.audit.requested();
+    let request = requested(&ctx.audit);
     if is_long(&ctx.info) && code.as_u16() < 400 {
         record(ctx, &**sink, Stage::ResponseStarted, |event| event.answered(code));
         let mut event = Event::of(ctx, verdict, Stage::ResponseComplete);

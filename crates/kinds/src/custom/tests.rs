@@ -4,7 +4,7 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{JsonPath, PathColumn};
+use crate::JsonPath;
 use crate::{Schema, Subresource, Verb};
 
 #[test]

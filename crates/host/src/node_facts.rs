@@ -72,6 +72,11 @@ pub(crate) fn memory_total() -> u64 {
     memory_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
 }
 
+/// What programs could have at once, as the kernel estimates it: most of what it has read of files counts.
+pub(crate) fn memory_available() -> u64 {
+    bytes_of(&fs::read_to_string("/proc/meminfo").unwrap_or_default(), "MemAvailable:")
+}
+
 pub(crate) fn cpus() -> u32 {
     count_cpus(fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default().trim())
 }
@@ -105,8 +110,12 @@ fn count_cpus(online: &str) -> u32 {
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
-    let total = meminfo.lines().find_map(|it| it.strip_prefix("MemTotal:"));
-    total.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
+    bytes_of(meminfo, "MemTotal:")
+}
+
+fn bytes_of(meminfo: &str, name: &str) -> u64 {
+    let line = meminfo.lines().find_map(|it| it.strip_prefix(name));
+    line.and_then(|it| it.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 fn pretty_name(os_release: &str) -> String {
@@ -124,6 +133,7 @@ mod tests {
             assert_eq!(count_cpus(text), expected, "{text}");
         }
         assert_eq!(memory_bytes("MemFree: 1 kB\nMemTotal:       24684176 kB\n"), 24_684_176 * 1024);
+        assert_eq!(bytes_of("MemFree: 1 kB\nMemAvailable:     352664 kB\n", "MemAvailable:"), 352_664 * 1024);
         assert_eq!(
             pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n"),
             "Debian GNU/Linux 12 (bookworm)"

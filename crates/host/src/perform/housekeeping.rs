@@ -198,13 +198,20 @@ fn mounted_images(container: &cri::Container) -> impl Iterator<Item = &str> {
     container.annotations.get(VOLUME_IMAGES).into_iter().flat_map(|it| it.split(','))
 }
 
+/// A working set holds all that was read of files lately, and that may be half of a small machine. Upstream counts it as gone
+/// (kubernetes/kubernetes#43916), and evicts Pods for what the kernel gives back at once.
+fn memory_left(total: u64, working_set: u64, available: u64) -> u64 {
+    total.saturating_sub(working_set).max(available.min(total))
+}
+
 fn read_signals(cgroups: &Cgroups, layout: &Layout) -> Signals {
     let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
     let amount = |available: u64, capacity: u64| Amount { available: whole(available), capacity: whole(capacity) };
     let mut amounts = BTreeMap::new();
     let memory = node_facts::memory_total();
     if let Some(usage) = cgroups.usage("").filter(|_| memory > 0) {
-        amounts.insert(Signal::MemoryAvailable, amount(memory.saturating_sub(usage.working_set_bytes), memory));
+        let left = memory_left(memory, usage.working_set_bytes, node_facts::memory_available());
+        amounts.insert(Signal::MemoryAvailable, amount(left, memory));
     }
     let (node_fs, image_fs) = stats::file_systems(layout);
     for (it, bytes, inodes) in [
@@ -284,6 +291,16 @@ fn read_remains(cgroups: &Cgroups, layout: &Layout) -> Vec<PodRef> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_the_kernel_gives_back_is_left() {
+        // A machine of 464 MiB with three small Pods, after its boot: 85 MiB without what was read of files, 344 with it.
+        let (total, working_set, available) = (487_133_184, 397_627_392, 361_127_936);
+        assert_eq!(memory_left(total, working_set, available), available);
+        // One without `MemAvailable`, and one that says more than there is.
+        assert_eq!(memory_left(total, working_set, 0), total - working_set);
+        assert_eq!(memory_left(total, working_set, 2 * total), total);
+    }
 
     #[test]
     fn says_what_is_left_of_this_machine() {

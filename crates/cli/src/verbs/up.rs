@@ -249,17 +249,17 @@ async fn wait_for_server(
     progress.doing("waiting for the API server");
     let mut last;
     loop {
+        refuse_authority_of_later(node)?;
         match ask_server(admin).await {
             Ok(client) => return Ok(client),
             Err(error) => last = error,
         }
-        refuse_authority_of_later(node)?;
         go_on_waiting(node, started, end, &last).await?;
     }
 }
 
-/// Nobody believes what an authority signs that is not valid yet, however long one waits. The cluster stays: it is well once
-/// the clock is.
+/// An authority that is not valid yet: kubectl believes nothing that it signs, however long one waits, and other clients do. The
+/// cluster stays: it is well once the clock is.
 fn refuse_authority_of_later(node: &NodeProcess) -> Result<()> {
     let file = node.layout.data.join("pki/ca.crt");
     let now = output::now();

@@ -79,32 +79,40 @@ pub fn names_of(definition: &Value) -> Names {
     }
 }
 
-/// The names that `definition` has from now on beside `others` of its group, and the first that it cannot have.
+/// The names that `definition` has from now on beside `others` of its group, and one that it cannot have.
 pub(super) fn accepted(definition: &Value, others: &[Names]) -> (Names, Option<NameConflict>) {
     let asked = Names::read(&definition["spec"]["names"]);
     let mut now = Names::read(&definition["status"]["acceptedNames"]);
     let resources: BTreeSet<&str> = others.iter().flat_map(Names::resources).collect();
     let kinds: BTreeSet<&str> = others.iter().flat_map(Names::kinds).collect();
+    let in_use = |reason, name: &str| Some(NameConflict { reason, message: format!("{name:?} is already in use") });
+    // Of several conflicts the last is told, as upstream tells it.
     let mut conflict = None;
     let mut take = |now: &mut String, asked: &str, taken: &BTreeSet<&str>, reason| {
         if taken.contains(asked) && *now != asked {
-            conflict.get_or_insert(NameConflict { reason, message: format!("{asked:?} is already in use") });
+            conflict = in_use(reason, asked);
         } else {
             asked.clone_into(now);
         }
     };
     take(&mut now.plural, &asked.plural, &resources, "PluralConflict");
     take(&mut now.singular, &asked.singular, &resources, "SingularConflict");
-    take(&mut now.kind, &asked.kind, &kinds, "KindConflict");
-    take(&mut now.list_kind, &asked.list_kind, &kinds, "ListKindConflict");
     let taken = asked.short_names.iter().find(|it| resources.contains(&***it) && !now.short_names.contains(it));
-    match taken {
-        Some(name) => {
-            let message = format!("{name:?} is already in use");
-            conflict.get_or_insert(NameConflict { reason: "ShortNamesConflict", message });
+    let of_short_names = taken.and_then(|it| in_use("ShortNamesConflict", it));
+    let mut of_kinds = None;
+    let mut take = |now: &mut String, asked: &str, reason| {
+        if kinds.contains(asked) && *now != asked {
+            of_kinds = in_use(reason, asked);
+        } else {
+            asked.clone_into(now);
         }
-        None => now.short_names = asked.short_names,
+    };
+    take(&mut now.kind, &asked.kind, "KindConflict");
+    take(&mut now.list_kind, &asked.list_kind, "ListKindConflict");
+    if of_short_names.is_none() {
+        now.short_names = asked.short_names;
     }
+    let conflict = of_kinds.or(of_short_names).or(conflict);
     now.categories = asked.categories;
     (now, conflict)
 }

@@ -63,7 +63,7 @@ fn who_comes_first_keeps_the_name() {
         (definition("carts", "Cart", &[]), "NoConflicts", "no conflicts found"),
         (definition("carts", "Cart", &["c"]), "ShortNamesConflict", r#""c" is already in use"#),
         (definition("carts", "Cart", &["cars"]), "ShortNamesConflict", r#""cars" is already in use"#),
-        (definition("carts", "Car", &[]), "KindConflict", r#""Car" is already in use"#),
+        (definition("carts", "Car", &[]), "ListKindConflict", r#""CarList" is already in use"#),
         (definition("c", "Cart", &[]), "PluralConflict", r#""c" is already in use"#),
         // A list is a kind, too.
         (definition("carts", "CarList", &[]), "KindConflict", r#""CarList" is already in use"#),

@@ -99,9 +99,10 @@ impl Feeds {
 
     /// Takes in what is new; ready where that was anything.
     pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut News) -> Poll<()> {
-        for Feed { watch, subscription, .. } in &mut self.feeds {
+        for Feed { watch, subscription, is_led_to, .. } in &mut self.feeds {
             if subscription.is_none() && watch.needed.is_some_and(|it| it(&self.view)) {
-                *subscription = Some(self.sight.subscribe(watch));
+                let subscribe = if *is_led_to { SharedInformers::subscribe_led_to } else { SharedInformers::subscribe };
+                *subscription = Some(subscribe(&self.sight, watch));
             }
         }
         self.follow();
@@ -154,7 +155,7 @@ impl Feeds {
         gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
             view.declare(&watch.resource);
-            let subscription = watch.needed.is_none().then(|| self.sight.subscribe(&watch));
+            let subscription = watch.needed.is_none().then(|| self.sight.subscribe_led_to(&watch));
             self.feeds.push(Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: true });
         }
     }

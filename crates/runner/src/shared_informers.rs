@@ -101,6 +101,8 @@ struct Held {
     is_late: bool,
     /// Its objects are chosen by a selector.
     is_partial: bool,
+    /// It is here for what a definition describes: when nobody looks at it any more, it goes.
+    is_led_to: bool,
     inboxes: Vec<Weak<Mutex<Inbox>>>,
     /// It is not asked before.
     rests_until: Option<Instant>,
@@ -204,6 +206,13 @@ impl SharedInformers {
         self.0.shown.read()
     }
 
+    /// As [`Self::subscribe`], to what another watch leads to.
+    pub(crate) fn subscribe_led_to(&self, watch: &Watch) -> Subscription {
+        let subscription = self.subscribe(watch);
+        subscription.source.held.lock().is_led_to = true;
+        subscription
+    }
+
     pub(crate) fn subscribe(&self, watch: &Watch) -> Subscription {
         let source = self.source(watch);
         let inbox = {
@@ -267,7 +276,7 @@ impl SharedInformers {
         let mut round = Round { has_news: has_moved, ..Round::default() };
         let mut sources = self.0.sources.lock();
         // What a definition described that is gone: nobody looks at it any more.
-        sources.retain(|it| it.held.lock().is_looked_at());
+        sources.retain(|it| it.held.lock().is_needed());
         let ringing: Vec<Arc<Source>> =
             sources.iter().filter(|it| it.bell.is_ringing.load(Ordering::Acquire)).cloned().collect();
         drop(sources);
@@ -376,14 +385,15 @@ impl Held {
             lag: None,
             is_late: false,
             is_partial,
+            is_led_to: false,
             inboxes: Vec::new(),
             rests_until: None,
         }
     }
 
-    /// One that was just made is looked at, too: whoever makes it holds the list of all.
-    fn is_looked_at(&self) -> bool {
-        self.inboxes.is_empty() || self.inboxes.iter().any(|it| it.strong_count() > 0)
+    /// What every controller watches that begins stays, though one that crashed has not begun again.
+    fn is_needed(&self) -> bool {
+        !self.is_led_to || self.inboxes.is_empty() || self.inboxes.iter().any(|it| it.strong_count() > 0)
     }
 
     /// Takes in what the informer has. Was there anything, and is there nothing more?

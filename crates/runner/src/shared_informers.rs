@@ -337,10 +337,16 @@ impl SharedInformers {
             }
             alarm = alarm.into_iter().chain(held.lag.as_ref().map(|it| it.look_at(now))).min();
             held.is_late = reached < shown || held.lag.as_ref().is_some_and(|it| now >= it.since + HOLD);
-            is_due |= held.is_late != held.state.is_behind;
             if !held.is_late {
                 revision = revision.min(reached);
             }
+        }
+        for source in &sources {
+            let mut held = source.held.lock();
+            if held.jumps_over(revision) {
+                held.is_late = true;
+            }
+            is_due |= held.is_late != held.state.is_behind;
         }
         is_due |= revision != shown || sources.iter().any(|it| it.held.lock().has_come(revision));
         if is_due {
@@ -433,6 +439,13 @@ impl Held {
             lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_STEP_MAX);
         }
         is_suspected
+    }
+
+    /// Was it listed again at a later version? What the list brings may have come before `revision` or after it: between the
+    /// last version of the table and that of the list nobody knows its state.
+    fn jumps_over(&self, revision: u64) -> bool {
+        let next = self.coming.front();
+        next.is_some_and(|it| it.n_lists > self.state.n_lists && it.version > revision && self.state.n_lists > 0)
     }
 
     fn has_come(&self, revision: u64) -> bool {

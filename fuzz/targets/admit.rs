@@ -13,14 +13,14 @@ fuzz_target!(|data: &[u8]| {
     let [which, text @ ..] = data else { return };
     let kind = &KINDS[usize::from(*which) % KINDS.len()];
     let mut lines = text.splitn(2, |it| *it == b'\n');
-    let Some(object) = lines.next().and_then(|it| object_of(kind.schema, it)) else { return };
-    let old = lines.next().and_then(|it| object_of(kind.schema, it));
+    let Some(object) = lines.next().and_then(|it| object_of(kind.schema.name(), it)) else { return };
+    let old = lines.next().and_then(|it| object_of(kind.schema.name(), it));
 
     let now = Time::from_unix_seconds(1_700_000_000);
-    for column in kind.columns {
-        let _ = (column.cell)(&object, now);
+    for column in kind.columns.iter() {
+        let _ = column.cell(&object, now);
     }
-    let policy = kind.policy;
+    let policy = &kind.policy;
     let mut new = object;
     policy.default(&mut new);
     let once = new.clone();

@@ -156,7 +156,7 @@ fn applied(input: &mut Input<'_>, of: &'static Type, object: &Value) -> Option<V
     let _ = compare(of, Some(object), &configuration);
     let reset = Set::default();
     let by = Owner::new("me", Operation::Apply, "v1", "");
-    let write = Write { of, by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
+    let write = Write { of: of.into(), by, now: "2026-01-02T03:04:05Z", reset: &reset, views: &OneView };
     let owners = update(&write, None, object, Owners::default()).owners;
     if let Ok(applied) = apply(&write, Some(object), &configuration, owners, true) {
         assert!(applied.object.is_none_or(|it| fits(&it, LEVELS_MAX)));

@@ -3,6 +3,7 @@
 
 #![no_main]
 
+use corten_kinds::Kinds;
 use corten_routes::{RequestInfo, Route};
 use libfuzzer_sys::fuzz_target;
 
@@ -13,7 +14,8 @@ fuzz_target!(|data: &[u8]| {
     let method = METHODS[usize::from(*method) % METHODS.len()];
     let Ok(text) = std::str::from_utf8(text) else { return };
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
-    let Ok(info) = RequestInfo::read(method, path, query) else { return };
+    let kinds = Kinds::default();
+    let Ok(info) = RequestInfo::read(&kinds, method, path, query) else { return };
     for name in [&info.namespace, &info.name, &info.plural, &info.subresource] {
         assert!(!name.contains('/') || info.name == *name && info.query.get("fieldSelector").is_some(), "{name}");
     }
@@ -44,7 +46,7 @@ fuzz_target!(|data: &[u8]| {
         }
         _ => {}
     }
-    let again = RequestInfo::read(method, &info.canonical_path(), query).expect("what was written can be read");
+    let again = RequestInfo::read(&kinds, method, &info.canonical_path(), query).expect("what was written can be read");
     let words = |it: &RequestInfo| {
         let RequestInfo { verb, group, version, plural, namespace, name, subresource, proxied, .. } = it.clone();
         (verb, group, version, plural, namespace, name, subresource, proxied)

@@ -226,13 +226,16 @@ impl Authority {
         ))
     }
 
-    /// Writes [`Authority::admin_kubeconfig`] to `path`, readable by its owner only, where it is not there already.
+    /// Writes [`Authority::admin_kubeconfig`] to `path`, readable by its owner only, where what it leads to is not there already.
+    /// What else somebody has put into the file, such as a namespace, stays until then.
     ///
     /// # Errors
     /// As of [`Authority::admin_kubeconfig`].
     pub fn write_admin_kubeconfig(&self, path: &Path, server_url: &str) -> Result<(), Error> {
         let text = self.admin_kubeconfig(server_url)?;
-        if std::fs::read(path).is_ok_and(|it| it == text.as_bytes()) {
+        let values = text.lines().filter_map(|it| it.trim().split_once(": "));
+        let mut values = values.filter(|it| it.0 == "server" || it.0.ends_with("-data"));
+        if std::fs::read_to_string(path).is_ok_and(|there| values.all(|it| there.contains(it.1))) {
             return Ok(());
         }
         files::write(path, text.as_bytes(), 0o600)

@@ -639,3 +639,19 @@ fn certificates_are_renewed_and_listed() {
     authority.reload().expect("taken up");
     assert_eq!(listed()[0], ("apiserver".to_owned(), "ca"));
 }
+
+#[test]
+fn what_its_owner_wrote_into_a_kubeconfig_stays_while_it_leads_there() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(&dir.path().join("pki")).expect("a new authority");
+    let path = dir.path().join("admin.kubeconfig");
+    let write = |url: &str| authority.write_admin_kubeconfig(&path, url).expect("it is written");
+    let there = || std::fs::read_to_string(&path).expect("it is there");
+    write("https://127.0.0.1:6443");
+    let edited = there().replace("    user: kubernetes-admin\n", "    user: kubernetes-admin\n    namespace: shop\n");
+    std::fs::write(&path, &edited).expect("a file");
+    write("https://127.0.0.1:6443");
+    assert_eq!(there(), edited);
+    write("https://127.0.0.1:7443");
+    assert!(there().contains("https://127.0.0.1:7443") && !there().contains("namespace: shop"));
+}

@@ -8,21 +8,21 @@ mod root_ca;
 mod services;
 mod token_secrets;
 
-use bytes::Bytes;
-use corten_access::{Identity, MASTERS, default_roles, identity::AUTHENTICATED};
+use corten_access::default_roles;
 use corten_api::resources::{
     API_SERVICES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES,
     PRIORITY_LEVEL_CONFIGURATIONS, ROLE_BINDINGS, ROLES,
 };
-use corten_cacher::body::{BoxFuture, Response};
 use corten_kinds::flow_control;
 use corten_meta::{Key, Resource, Status};
 use futures_util::future::try_join_all;
-use http::{Method, Request, header};
-use http_body_util::BodyExt;
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::state::State;
+use crate::{
+    own_requests::{self, JSON},
+    state::State,
+};
 
 /// A write that is still to be made.
 struct Write {
@@ -33,29 +33,20 @@ struct Write {
 
 pub(crate) use services::addresses as service_addresses;
 
-/// The answer to one of the server's own requests.
-pub(crate) type ResponseFuture<'a> = BoxFuture<'a, Response>;
-
-/// A server that is being set up, and the way to ask it.
-pub(crate) struct Setup<'a> {
-    pub(crate) state: &'a State,
-    pub(crate) ask: &'a (dyn Fn(Identity, Request<Bytes>) -> ResponseFuture<'a> + Sync),
-}
-
-pub(crate) async fn run(setup: &Setup<'_>) -> Result<(), Status> {
+pub(crate) async fn run(state: &State) -> Result<(), Status> {
     // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
     // after it.
     for objects in [wanted(), wanted_within()] {
-        try_join_all(objects.into_iter().map(|(resource, object)| ensure(setup, resource, object))).await?;
+        try_join_all(objects.into_iter().map(|(resource, object)| ensure(state, resource, object))).await?;
     }
-    publish_authority(setup).await?;
-    services::run(setup).await
+    publish_authority(state).await?;
+    services::run(state).await
 }
 
 /// What tells clients whom to trust, made to say what is trusted now.
-pub(crate) async fn publish_authority(setup: &Setup<'_>) -> Result<(), Status> {
-    root_ca::publish(setup, &setup.state.config().pki.ca_pem()).await?;
-    token_secrets::publish(setup).await
+pub(crate) async fn publish_authority(state: &State) -> Result<(), Status> {
+    root_ca::publish(state, &state.config().pki.ca_pem()).await?;
+    token_secrets::publish(state).await
 }
 
 type ClusterObjects = Vec<(&'static Resource, Value)>;
@@ -112,14 +103,14 @@ fn priority_classes() -> impl Iterator<Item = Value> {
         .map(class)
 }
 
-async fn ensure(setup: &Setup<'_>, resource: &'static Resource, mut object: Value) -> Result<(), Status> {
+async fn ensure(state: &State, resource: &'static Resource, mut object: Value) -> Result<(), Status> {
     object["apiVersion"] = json!(resource.api_version());
     object["kind"] = json!(resource.kind);
     let name = object["metadata"]["name"].as_str().expect("every object here is named").to_owned();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-    let stored = setup.state.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
+    let stored = state.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
     for write in writes(resource, &Key::new(namespace, name), object, stored.as_ref()) {
-        send(setup, write).await?;
+        send(state, write).await?;
     }
     Ok(())
 }
@@ -180,20 +171,13 @@ fn add_missing(merged: &mut Value, wanted: &Value, list: &str) {
     }
 }
 
-async fn send(setup: &Setup<'_>, write: Write) -> Result<(), Status> {
-    let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
-    let request =
-        Request::builder().method(write.method).uri(&write.path).header(header::CONTENT_TYPE, "application/json");
-    let request = request.body(Bytes::from(write.object.to_string()));
-    let request = request.map_err(|it| Status::internal(format!("cannot ask for {}: {it}", write.path)))?;
-    let response = (setup.ask)(who, request).await;
-    if response.status().is_success() {
-        return Ok(());
+async fn send(state: &State, write: Write) -> Result<(), Status> {
+    let body = write.object.to_string().into();
+    match own_requests::send(state, write.method, &write.path, JSON, body).await {
+        // Another server of the same cluster was faster.
+        Err(status) if status.is_already_exists() || status.is_conflict() => Ok(()),
+        other => other.map(drop),
     }
-    let body = response.into_body().collect().await.map_err(Status::internal)?.to_bytes();
-    let status: Status = serde_json::from_slice(&body).map_err(Status::internal)?;
-    // Another server of the same cluster was faster.
-    if status.is_already_exists() || status.is_conflict() { Ok(()) } else { Err(status) }
 }
 
 #[cfg(test)]

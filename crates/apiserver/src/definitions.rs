@@ -10,8 +10,6 @@ mod known;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use corten_access::{Identity, MASTERS, identity::AUTHENTICATED};
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_kinds::{
     KindRef, Kinds,
@@ -19,12 +17,14 @@ use corten_kinds::{
 };
 use corten_meta::{Key, Resource, Status};
 use futures_util::future::{join_all, select_all};
-use http::{Method, Request, header};
-use http_body_util::BodyExt;
+use http::Method;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::{context::Context, state::State};
+use crate::{
+    own_requests::{self, JSON},
+    state::State,
+};
 use known::Known;
 
 static DEFINITIONS: Resource = CUSTOM_RESOURCE_DEFINITIONS;
@@ -192,7 +192,7 @@ async fn update_all(state: &State, definitions: Vec<Value>) -> bool {
     let updates = definitions.into_iter().map(|it| async move {
         let name = it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let path = format!("{}/status", DEFINITIONS.path(&Key::new("", &*name)));
-        let answer = ask(state, Method::PUT, &path, JSON, &it).await;
+        let answer = own_requests::send(state, Method::PUT, &path, JSON, it.to_string().into()).await;
         (name, answer.map(drop))
     });
     let answers = join_all(updates).await;
@@ -207,25 +207,6 @@ fn does_get_on(name: &str, result: Result<(), Status>) -> bool {
             false
         }
         _ => true,
-    }
-}
-
-const JSON: &str = "application/json";
-
-/// One of the server's own requests.
-async fn ask(state: &State, method: Method, path: &str, media_type: &str, body: &Value) -> Result<Value, Status> {
-    let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
-    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media_type);
-    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-    let request = request.body(corten_cacher::body::whole(body)).map_err(Status::internal)?;
-    let mut ctx = Context::new(state.clone(), request, None, Some(who));
-    let response = crate::chain::run(&mut ctx).await;
-    let is_success = response.status().is_success();
-    let body = response.into_body().collect().await.map_err(Status::internal)?.to_bytes();
-    if is_success {
-        serde_json::from_slice(&body).map_err(Status::internal)
-    } else {
-        Err(serde_json::from_slice(&body).map_err(Status::internal)?)
     }
 }
 

@@ -21,6 +21,7 @@ mod kubelets;
 mod limits;
 mod log_filter;
 mod metrics;
+mod own_requests;
 mod progress;
 mod router;
 mod serve;

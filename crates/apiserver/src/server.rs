@@ -79,9 +79,7 @@ impl Server {
         let background =
             Arc::new(Background { ended, rechecked: Mutex::new(Some(rechecked)), defined: Mutex::default() });
         let server = Self { state, background };
-        let ask = |who, request| -> bootstrap::ResponseFuture<'_> { Box::pin(server.call(who, request)) };
-        let setup = bootstrap::Setup { state: &server.state, ask: &ask };
-        bootstrap::run(&setup).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
+        bootstrap::run(&server.state).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         *server.background.defined.lock() = Some(following);
         Ok(server)
@@ -92,8 +90,7 @@ impl Server {
     /// # Errors
     /// The objects that say so cannot be written.
     pub async fn publish_authority(&self) -> Result<(), corten_meta::Status> {
-        let ask = |who, request| -> bootstrap::ResponseFuture<'_> { Box::pin(self.call(who, request)) };
-        bootstrap::publish_authority(&bootstrap::Setup { state: &self.state, ask: &ask }).await
+        bootstrap::publish_authority(&self.state).await
     }
 
     /// A request from inside the process: the same chain, with the caller known.

@@ -82,6 +82,11 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
+    /// May finalizers be without a domain? Kinds that Kubernetes' core validates have only those that it knows.
+    fn takes_short_finalizers(&self) -> bool {
+        false
+    }
+
     /// What a deletion waits for beside the finalizers that the object has.
     fn finalizer_of_deletion(&self) -> Option<&'static str> {
         None

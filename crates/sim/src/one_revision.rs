@@ -146,7 +146,8 @@ impl Watched {
             let marks = table.map(|it| mark_of(it.meta()));
             let state = marks.fold(0, |state, it| state ^ it);
             if state != 0 || !self.optional.contains(resource) {
-                tables.push((self.prefixes[resource].clone(), state));
+                let known = self.prefixes.get(resource).cloned();
+                tables.push((known.unwrap_or_else(|| prefix(resource).into()), state));
             }
         }
         self.views.0.lock().push(Shown { at: Instant::now(), to: self.controller.name(), tables });

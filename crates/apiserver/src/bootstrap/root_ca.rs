@@ -6,7 +6,8 @@ use corten_meta::{Key, Resource, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Setup, Write, send};
+use super::{Write, send};
+use crate::state::State;
 
 const NAMESPACE: &str = "kube-system";
 
@@ -15,12 +16,12 @@ const PLACES: [(&str, &str); 2] =
     [("kube-root-ca.crt", "ca.crt"), ("extension-apiserver-authentication", "client-ca-file")];
 
 /// Unlike the other first objects, these are the server's own: what they hold is put right at each start.
-pub(super) async fn publish(setup: &Setup<'_>, pem: &str) -> Result<(), Status> {
+pub(super) async fn publish(state: &State, pem: &str) -> Result<(), Status> {
     let resource: Resource = CONFIG_MAPS;
     for (name, entry) in PLACES {
-        let stored = setup.state.caches().get(&resource).and_then(|it| it.get(NAMESPACE, name)).map(|it| it.parse());
+        let stored = state.caches().get(&resource).and_then(|it| it.get(NAMESPACE, name)).map(|it| it.parse());
         if let Some(write) = write(&resource, name, entry, pem, stored) {
-            send(setup, write).await?;
+            send(state, write).await?;
         }
     }
     Ok(())

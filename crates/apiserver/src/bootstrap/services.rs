@@ -7,7 +7,7 @@ use corten_meta::{Key, Resource, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Setup, Write, send};
+use super::{Write, send};
 use crate::state::State;
 
 /// Where upstream's own clusters have it, and apart from the networks of Pods.
@@ -28,19 +28,19 @@ static SERVICES_AT: Resource = SERVICES;
 static ENDPOINTS_AT: Resource = ENDPOINTS;
 static SLICES_AT: Resource = ENDPOINT_SLICES;
 
-pub(super) async fn run(setup: &Setup<'_>) -> Result<(), Status> {
-    range(setup).await?;
-    let advertised = setup.state.config().advertise;
+pub(super) async fn run(state: &State) -> Result<(), Status> {
+    range(state).await?;
+    let advertised = state.config().advertise;
     let port = advertised.map_or(PORT, |it| it.port());
-    if stored(setup.state, &SERVICES_AT).is_none() {
-        create(setup, &SERVICES_AT, service(setup, port)).await?;
+    if stored(state, &SERVICES_AT).is_none() {
+        create(state, &SERVICES_AT, service(state, port)).await?;
     }
     let Some(address) = advertised else { return Ok(()) };
     // A server may come back elsewhere.
     for (resource, wanted) in [(&ENDPOINTS_AT, endpoints(address)), (&SLICES_AT, slice(address))] {
-        match stored(setup.state, resource) {
-            None => create(setup, resource, wanted).await?,
-            Some(stored) => correct(setup, resource, stored, &wanted).await?,
+        match stored(state, resource) {
+            None => create(state, resource, wanted).await?,
+            Some(stored) => correct(state, resource, stored, &wanted).await?,
         }
     }
     Ok(())
@@ -62,47 +62,47 @@ fn stored(state: &State, resource: &Resource) -> Option<Value> {
     state.caches().get(resource)?.get(&key.namespace, &key.name).map(|it| it.parse())
 }
 
-async fn create(setup: &Setup<'_>, resource: &Resource, mut object: Value) -> Result<(), Status> {
+async fn create(state: &State, resource: &Resource, mut object: Value) -> Result<(), Status> {
     object["apiVersion"] = json!(resource.api_version());
     object["kind"] = json!(resource.kind);
     let path = resource.collection_path(&key(resource).namespace);
-    send(setup, Write { method: Method::POST, path, object }).await
+    send(state, Write { method: Method::POST, path, object }).await
 }
 
 /// The first range is ready from the start, in the words of the loop that says so of others: the first Service needs an
 /// address before loops run.
-async fn range(setup: &Setup<'_>) -> Result<(), Status> {
+async fn range(state: &State) -> Result<(), Status> {
     let both = json!(SERVICE_RANGES);
-    let wanted = if setup.state.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
-    match stored(setup.state, &RANGES_AT) {
-        None => create(setup, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
+    let wanted = if state.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
+    match stored(state, &RANGES_AT) {
+        None => create(state, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
         // A second family can come to a cluster, and then stays.
         Some(mut object) if object["spec"]["cidrs"] == json!([RANGE]) && wanted == both => {
             object["spec"]["cidrs"] = both;
-            send(setup, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
+            send(state, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
         }
         Some(_) => {}
     }
-    let Some(mut object) = stored(setup.state, &RANGES_AT) else { return Ok(()) };
+    let Some(mut object) = stored(state, &RANGES_AT) else { return Ok(()) };
     if object["status"]["conditions"].as_array().is_some_and(|it| !it.is_empty()) {
         return Ok(());
     }
     object["status"]["conditions"] = json!([{
         "type": "Ready", "status": "True", "reason": "",
-        "lastTransitionTime": setup.state.now().to_string(),
+        "lastTransitionTime": state.now().to_string(),
         "message": "Kubernetes Service CIDR is ready",
     }]);
     let path = format!("{}/status", RANGES_AT.path(&key(&RANGES_AT)));
-    send(setup, Write { method: Method::PUT, path, object }).await
+    send(state, Write { method: Method::PUT, path, object }).await
 }
 
-fn service(setup: &Setup<'_>, port: u16) -> Value {
+fn service(state: &State, port: u16) -> Value {
     let mut spec = json!({
         "type": "ClusterIP",
         "sessionAffinity": "None",
         "ports": [{"name": "https", "protocol": "TCP", "port": HTTPS, "targetPort": port}],
     });
-    let is_default = stored(setup.state, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
+    let is_default = stored(state, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
     if is_default {
         spec["clusterIP"] = json!(FIRST_ADDRESS);
     }
@@ -133,11 +133,11 @@ fn slice(address: SocketAddr) -> Value {
 }
 
 /// Gives the stored object the parts of the wanted one. What another family of addresses would need is a new slice.
-async fn correct(setup: &Setup<'_>, resource: &Resource, stored: Value, wanted: &Value) -> Result<(), Status> {
+async fn correct(state: &State, resource: &Resource, stored: Value, wanted: &Value) -> Result<(), Status> {
     let path = resource.path(&key(resource));
     if stored["addressType"] != wanted["addressType"] {
-        send(setup, Write { method: Method::DELETE, path, object: json!({}) }).await?;
-        return create(setup, resource, wanted.clone()).await;
+        send(state, Write { method: Method::DELETE, path, object: json!({}) }).await?;
+        return create(state, resource, wanted.clone()).await;
     }
     let mut object = stored.clone();
     for field in ["subsets", "endpoints", "ports"] {
@@ -151,5 +151,5 @@ async fn correct(setup: &Setup<'_>, resource: &Resource, stored: Value, wanted: 
     if object == stored {
         return Ok(());
     }
-    send(setup, Write { method: Method::PUT, path, object }).await
+    send(state, Write { method: Method::PUT, path, object }).await
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use corten_access::{
     Attributes, Target,
+    identity::AUTHENTICATED,
     rbac::{Compiler, Index, Objects},
 };
 use corten_controllers::CONTROLLERS;

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use corten_kinds::custom::{CLEANUP_FINALIZER, Condition, with_condition};
 use corten_meta::{Key, Status};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{DEFINITIONS, JSON, ask, known::Known, update_all};
-use crate::state::State;
-
-const MERGE_PATCH: &str = "application/merge-patch+json";
+use super::{DEFINITIONS, known::Known, update_all};
+use crate::{
+    own_requests::{JSON, MERGE_PATCH, send},
+    state::State,
+};
 
 pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     let Some(rows) = known.rows() else { return let_go(state, known).await };
@@ -20,14 +22,12 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     if objects.is_empty() {
         return let_go(state, known).await;
     }
-    // Where no version is served any more, there is no request that could delete them.
-    let Some(served) = rows.served.first() else { return let_go(state, known).await };
     let is_new = |it: &&std::sync::Arc<corten_cacher::watch_cache::Stored>| {
         it.parse()["metadata"]["deletionTimestamp"].is_null()
     };
     let namespaces: BTreeSet<String> = objects.iter().filter(is_new).map(|it| it.namespace().to_owned()).collect();
     for namespace in namespaces {
-        ask(state, Method::DELETE, &served.resource.collection_path(&namespace), JSON, &Value::Null).await?;
+        send(state, Method::DELETE, &resource.collection_path(&namespace), JSON, Bytes::new()).await?;
     }
     let left = cache.snapshot();
     if left.is_empty() {
@@ -67,5 +67,6 @@ async fn let_go(state: &State, known: &Known) -> Result<(), Status> {
     let finalizers = definition["metadata"]["finalizers"].as_array();
     let left: Vec<&Value> = finalizers.into_iter().flatten().filter(|it| **it != CLEANUP_FINALIZER).collect();
     let patch = json!({ "metadata": { "uid": known.uid(), "finalizers": left } });
-    ask(state, Method::PATCH, &DEFINITIONS.path(&Key::new("", known.name())), MERGE_PATCH, &patch).await.map(drop)
+    let path = DEFINITIONS.path(&Key::new("", known.name()));
+    send(state, Method::PATCH, &path, MERGE_PATCH, patch.to_string().into()).await.map(drop)
 }

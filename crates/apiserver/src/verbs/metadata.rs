@@ -155,7 +155,7 @@ pub(super) fn violations(kind: &Kind, object: &Value, old: Option<&Value>) -> Ve
     names(kind, object, &mut found);
     labels(object, &mut found);
     annotations(object, &mut found);
-    finalizer_names(object, &mut found);
+    finalizer_names(kind, object, &mut found);
     owners(object, old, &mut found);
     found.into_vec()
 }
@@ -234,12 +234,13 @@ fn annotations(object: &Value, found: &mut Violations) {
     }
 }
 
-fn finalizer_names(object: &Value, found: &mut Violations) {
+fn finalizer_names(kind: &Kind, object: &Value, found: &mut Violations) {
     let names = finalizers(object);
     for name in &names {
         let reasons = field::qualified_name(name);
         found.extend(reasons.iter().map(|it| Violation::invalid("metadata.finalizers", format!("{name:?}"), it)));
-        if !name.contains('/') && ![ORPHAN, FOREGROUND, "kubernetes"].contains(name) {
+        let is_short = !name.contains('/') && !kind.policy.takes_short_finalizers();
+        if is_short && ![ORPHAN, FOREGROUND, "kubernetes"].contains(name) {
             let detail = "name is neither a standard finalizer name nor is it fully qualified";
             found.push(Violation::invalid("metadata.finalizers", format!("{name:?}"), detail));
         }

@@ -1,5 +1,7 @@
 //! The kinds that definitions in the cluster describe.
 
+use std::collections::BTreeMap;
+
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_client::Error;
 use corten_kinds::{
@@ -7,18 +9,35 @@ use corten_kinds::{
     custom::{has_condition, rows},
 };
 
+use parking_lot::Mutex;
+use serde_json::Value;
+
 use super::reader::Reader;
 
 /// One row for each definition that is established: of the version that its objects are stored in, where that is served.
 pub(super) async fn kinds(reader: &Reader<'_>) -> Vec<&'static Kind> {
     let definitions = reader.list(&CUSTOM_RESOURCE_DEFINITIONS, "").await;
-    let established = definitions.iter().filter(|it| has_condition(it, "Established"));
-    let rows = established.filter_map(rows).filter_map(|it| {
-        let is_stored = it.served.iter().find(|row| row.resource == it.stored.resource).cloned();
-        is_stored.or_else(|| it.served.first().cloned())
-    });
-    // They are few, and the command ends soon.
-    rows.map(|it| &**Box::leak(Box::new(it))).collect()
+    definitions.iter().filter(|it| has_condition(it, "Established")).filter_map(known).collect()
+}
+
+/// The row of a definition as it is now, made once for the whole command, however often that asks: rows are kept to its end.
+fn known(definition: &Value) -> Option<&'static Kind> {
+    static KNOWN: Mutex<BTreeMap<String, Option<&'static Kind>>> = Mutex::new(BTreeMap::new());
+    let metadata = &definition["metadata"];
+    let version = format!("{} {}", metadata["uid"], metadata["resourceVersion"]);
+    *KNOWN.lock().entry(version).or_insert_with(|| row(definition))
+}
+
+fn row(definition: &Value) -> Option<&'static Kind> {
+    let mut definition = definition.clone();
+    // What the objects are called is all that is asked here: schemas take long to read.
+    for version in definition["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["schema"] = Value::Null;
+    }
+    let rows = rows(&definition)?;
+    let is_stored = rows.served.iter().find(|it| it.resource == rows.stored.resource).cloned();
+    let row = is_stored.or_else(|| rows.served.first().cloned())?;
+    Some(Box::leak(Box::new(row)))
 }
 
 /// The kind that a word names, in any spelling that kubectl takes: `crontab`, `ct`, `crontabs.stable.example.com`.

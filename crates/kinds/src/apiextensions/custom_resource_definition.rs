@@ -127,6 +127,10 @@ impl Policy for CustomResourceDefinition {
         vec![format!("no conversion webhook is called by this release: only the stored version {version:?} is served")]
     }
 
+    fn takes_short_finalizers(&self) -> bool {
+        true
+    }
+
     fn finalizer_of_deletion(&self) -> Option<&'static str> {
         Some(CLEANUP_FINALIZER)
     }

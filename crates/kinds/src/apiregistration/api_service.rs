@@ -56,6 +56,10 @@ const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1000;
 
 impl Policy for APIService {
+    fn takes_short_finalizers(&self) -> bool {
+        true
+    }
+
     fn default(&self, object: &mut Value) {
         let service = object.as_object_mut().and_then(|it| inner(it, "spec")).and_then(|it| inner(it, "service"));
         if let Some(service) = service {

@@ -62,6 +62,10 @@ impl Policy for CustomResource {
         UpdateRules::Change
     }
 
+    fn takes_short_finalizers(&self) -> bool {
+        true
+    }
+
     fn counts_status(&self) -> bool {
         !self.has_status
     }

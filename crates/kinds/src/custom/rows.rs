@@ -22,8 +22,13 @@ pub fn rows(definition: &Value) -> Option<Rows> {
     let versions = spec["versions"].as_array()?;
     let stored_version = versions.iter().find(|it| it["storage"] == true)?;
     let stored = Arc::new(row(definition, stored_version, None));
-    // No webhook is called: other versions would show what their author did not mean.
-    let is_shown = |it: &&Value| it["served"] == true && (it["storage"] == true || !converts_by_webhook(definition));
+    let is_leaving = definition["metadata"]["deletionTimestamp"].is_string();
+    // No webhook is called: other versions would show what their author did not mean. That in which the objects are stored is
+    // there, served before or not, for as long as they are to be deleted.
+    let is_shown = |it: &&Value| match it["storage"] == true {
+        true => it["served"] == true || is_leaving,
+        false => it["served"] == true && !converts_by_webhook(definition),
+    };
     let served = versions.iter().filter(is_shown).map(|version| {
         if version["storage"] == true {
             stored.clone()

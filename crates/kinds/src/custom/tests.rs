@@ -64,7 +64,8 @@ fn who_comes_first_keeps_the_name() {
         (definition("carts", "Cart", &["c"]), "ShortNamesConflict", r#""c" is already in use"#),
         (definition("carts", "Cart", &["cars"]), "ShortNamesConflict", r#""cars" is already in use"#),
         (definition("carts", "Car", &[]), "ListKindConflict", r#""CarList" is already in use"#),
-        (definition("c", "Cart", &[]), "PluralConflict", r#""c" is already in use"#),
+        // Its singular is the same word, and the last is told.
+        (definition("c", "Cart", &[]), "SingularConflict", r#""c" is already in use"#),
         // A list is a kind, too.
         (definition("carts", "CarList", &[]), "KindConflict", r#""CarList" is already in use"#),
     ] {

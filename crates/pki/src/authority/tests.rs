@@ -643,7 +643,7 @@ fn certificates_are_renewed_and_listed() {
 #[test]
 fn what_its_owner_wrote_into_a_kubeconfig_stays_while_it_leads_there() {
     let dir = tempfile::tempdir().expect("a folder for the test");
-    let authority = Authority::load_or_create(&dir.path().join("pki")).expect("a new authority");
+    let authority = Authority::load_or_create(dir.path().join("pki")).expect("a new authority");
     let path = dir.path().join("admin.kubeconfig");
     let write = |url: &str| authority.write_admin_kubeconfig(&path, url).expect("it is written");
     let there = || std::fs::read_to_string(&path).expect("it is there");

@@ -64,10 +64,22 @@ fn wanted() -> ClusterObjects {
         objects.push((&CLUSTER_ROLE_BINDINGS_AT, binding));
     }
     objects.extend(priority_classes().map(|it| (&PRIORITY_CLASSES_AT, it)));
-    objects.extend(flow_control::priority_levels().into_iter().map(|it| (&PRIORITY_LEVELS_AT, it)));
-    objects.extend(flow_control::flow_schemas().into_iter().map(|it| (&FLOW_SCHEMAS_AT, it)));
+    objects.extend(flow_control_objects());
     objects.extend(api_services::objects().map(|it| (&API_SERVICES_AT, it)));
     objects
+}
+
+fn flow_control_objects() -> impl Iterator<Item = (&'static Resource, Value)> {
+    let levels = flow_control::priority_levels().into_iter().map(|it| (&PRIORITY_LEVELS_AT, it));
+    levels.chain(flow_control::flow_schemas().into_iter().map(|it| (&FLOW_SCHEMAS_AT, it)))
+}
+
+/// Puts back what is missing of flow schemas and priority levels, and what says that it follows the release.
+pub(crate) async fn keep_flow_control(state: &State) -> Result<(), Status> {
+    for (resource, object) in flow_control_objects() {
+        ensure(state, resource, object).await?;
+    }
+    Ok(())
 }
 
 /// Every object in a namespace.

@@ -5,7 +5,7 @@ use corten_cacher::body::Response;
 use crate::{
     context::Context,
     filters::{
-        audit, authenticate, authorize, catch_panic, cross_site, deadline, impersonate, indent, measure,
+        audit, authenticate, authorize, catch_panic, cross_site, deadline, fairness, impersonate, indent, measure,
         next::{Link, Rest},
         request_info,
     },
@@ -22,6 +22,7 @@ pub const CHAIN: &[Link] = &[
     Link { name: "audit", filter: |ctx, rest| Box::pin(audit::filter(ctx, rest)) },
     Link { name: "cross_site", filter: |ctx, rest| Box::pin(cross_site::filter(ctx, rest)) },
     Link { name: "impersonate", filter: |ctx, rest| Box::pin(impersonate::filter(ctx, rest)) },
+    Link { name: "fairness", filter: |ctx, rest| Box::pin(fairness::filter(ctx, rest)) },
     Link { name: "authorize", filter: |ctx, rest| Box::pin(authorize::filter(ctx, rest)) },
     Link { name: "verb", filter: |ctx, _| Box::pin(router::answer(ctx)) },
 ];

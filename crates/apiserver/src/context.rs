@@ -18,7 +18,8 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
-use crate::{limits::Held, state::State};
+use crate::state::State;
+use corten_fairness::Held;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;

@@ -32,7 +32,8 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::{context::Context, limits::Held, state::State};
+use crate::{context::Context, state::State};
+use corten_fairness::Held;
 
 const LIFETIME: Duration = corten_access::EVERY;
 /// Between two lines.

@@ -19,6 +19,7 @@ use crate::{
     bootstrap, chain,
     context::Context,
     definitions::Definitions,
+    flow_control_objects,
     state::{Config, Feeding, State},
 };
 
@@ -45,6 +46,8 @@ struct Background {
     rechecked: Mutex<Option<JoinHandle<()>>>,
     /// The task that serves what definitions describe.
     defined: Mutex<Option<JoinHandle<()>>>,
+    /// The tasks that divide the seats, and keep the objects that say how.
+    shared: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Deref for Server {
@@ -75,13 +78,22 @@ impl Server {
         let state = State::new(config, caches.clone(), ranges, Feeding { feed, task });
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
         let definitions = Definitions::load(&state).await?;
-        let defined = ended.subscribe();
-        let background =
-            Arc::new(Background { ended, rechecked: Mutex::new(Some(rechecked)), defined: Mutex::default() });
+        let (defined, kept) = (ended.subscribe(), ended.subscribe());
+        let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
+        let background = Arc::new(Background {
+            ended,
+            rechecked: Mutex::new(Some(rechecked)),
+            defined: Mutex::default(),
+            shared: Mutex::new(vec![divided]),
+        });
         let server = Self { state, background };
-        bootstrap::run(&server.state).await.map_err(|it| StartError::Bootstrap(Box::new(it)))?;
+        let bootstrap = |it| StartError::Bootstrap(Box::new(it));
+        bootstrap::run(&server.state).await.map_err(bootstrap)?;
+        flow_control_objects::keep(&server.state).await.map_err(bootstrap)?;
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         *server.background.defined.lock() = Some(following);
+        let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
+        server.background.shared.lock().push(keeping);
         Ok(server)
     }
 
@@ -121,7 +133,8 @@ impl Server {
         self.tunnels().stop().await;
         self.background.ended.send_replace(true);
         let (rechecked, defined) = (self.background.rechecked.lock().take(), self.background.defined.lock().take());
-        for task in [defined, self.take_fed(), rechecked].into_iter().flatten() {
+        let shared = std::mem::take(&mut *self.background.shared.lock());
+        for task in [defined, self.take_fed(), rechecked].into_iter().flatten().chain(shared) {
             if tokio::time::timeout(STOP_DEADLINE, task).await.is_err() {
                 tracing::warn!("the watch caches did not stop in time");
             }

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use corten_access::{Access, Clock, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
+use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
 use corten_openapi::Documents;
@@ -16,7 +17,6 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::{
     journals::JournalSource,
     kubelets::{KubeletClient, Tunnels},
-    limits::{Budget, Limits},
     log_filter::LogFilter,
     metrics::Metrics,
     usage::Usages,
@@ -57,6 +57,7 @@ struct Held {
     config: Config,
     cluster: Cluster,
     room: Budget,
+    fairness: Arc<Fairness>,
     metrics: Metrics,
     usages: Usages,
     tunnels: Tunnels,
@@ -94,6 +95,7 @@ impl State {
         };
         Self(Arc::new(Held {
             room: Budget::new(config.limits),
+            fairness: Arc::new(Fairness::new(config.limits.seats)),
             metrics: Metrics::default(),
             usages: Usages::default(),
             tunnels: Tunnels::default(),
@@ -171,6 +173,11 @@ impl State {
 
     pub(crate) fn room(&self) -> &Budget {
         &self.0.room
+    }
+
+    /// Whose request is answered next.
+    pub(crate) fn fairness(&self) -> &Arc<Fairness> {
+        &self.0.fairness
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -23,6 +23,7 @@ mod browsers;
 mod custom_resources;
 mod depth;
 mod every_kind;
+mod fairness;
 mod faults;
 mod frames;
 mod framing;

@@ -17,7 +17,7 @@ use serde_json::Value;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 32] = [
+const FLOORS: [(&str, u8); 35] = [
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-cel", 0),
@@ -27,6 +27,8 @@ const FLOORS: [(&str, u8); 32] = [
     ("corten-kinds", 2),
     ("corten-routes", 2),
     ("corten-policies", 2),
+    ("corten-flowcontrol", 2),
+    ("corten-forwarding", 2),
     ("corten-controllers", 2),
     ("corten-scheduler", 2),
     ("corten-kubelet", 2),
@@ -41,6 +43,7 @@ const FLOORS: [(&str, u8); 32] = [
     ("corten-host", 3),
     ("corten-pki", 3),
     ("corten-cacher", 3),
+    ("corten-fairness", 3),
     ("corten-access", 3),
     ("corten-audit", 3),
     ("corten-openapi", 3),
@@ -51,7 +54,7 @@ const FLOORS: [(&str, u8); 32] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 32] = [
+const SAME_FLOOR: [(&str, &str); 34] = [
     ("corten-api", "corten-meta"),
     ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
@@ -67,6 +70,8 @@ const SAME_FLOOR: [(&str, &str); 32] = [
     ("corten-access", "corten-cacher"),
     ("corten-access", "corten-pki"),
     ("corten-audit", "corten-access"),
+    ("corten-fairness", "corten-cacher"),
+    ("corten-apiserver", "corten-fairness"),
     ("corten-openapi", "corten-cacher"),
     ("corten-admission", "corten-access"),
     ("corten-admission", "corten-cacher"),

@@ -4,8 +4,6 @@
 //! What runs there is not trusted: it sees no credential, its addresses must be its own, and links it answers with lead
 //! through here again.
 
-mod headers;
-mod links;
 mod location;
 
 use std::time::Duration;
@@ -14,13 +12,14 @@ use corten_cacher::{
     answer,
     body::{Body, BoxError, Response, whole},
 };
+use corten_forwarding::{Links, Page, cleaned, headers};
 use corten_meta::Status;
 use corten_stream::{Accepted, Answer, Dialed};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
-use self::{links::Links, location::Location};
+use self::location::Location;
 use crate::{
     context::Context,
     kubelets::{self, KubeletClient},
@@ -90,7 +89,7 @@ fn redirected(path: &str, query: Option<&str>) -> Result<Response, Status> {
 }
 
 fn request(ctx: &mut Context, location: &Location, rest: &str, upgrade: bool) -> Result<Request<Body>, Status> {
-    let path = location::cleaned(rest);
+    let path = cleaned(rest);
     let query = ctx.uri.query().map(|it| format!("?{it}")).unwrap_or_default();
     let body = ctx.take_body().unwrap_or_else(|| whole(""));
     let mut request = Request::new(body);
@@ -128,7 +127,7 @@ fn answered(response: http::Response<Answer>, links: &Links) -> Response {
 
 /// The page with its links leading through here, as it comes.
 fn relinked(body: Answer, links: Links) -> Body {
-    let state = Some((body, links::Page::new(links)));
+    let state = Some((body, Page::new(links)));
     let frames = futures_util::stream::unfold(state, |state| async {
         let (mut body, mut page) = state?;
         loop {
@@ -153,6 +152,3 @@ fn relinked(body: Answer, links: Links) -> Body {
     });
     StreamBody::new(frames).boxed_unsync()
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,6 +6,7 @@ pub(crate) mod authorize;
 pub(crate) mod catch_panic;
 pub(crate) mod cross_site;
 pub(crate) mod deadline;
+pub(crate) mod fairness;
 pub(crate) mod impersonate;
 pub(crate) mod indent;
 pub(crate) mod measure;

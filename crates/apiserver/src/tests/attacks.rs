@@ -11,7 +11,8 @@ use super::{
     https::{Running, request, running, serving, text},
     server,
 };
-use crate::{Config, Limits, limits::Budget};
+use crate::{Config, Limits};
+use corten_fairness::Budget;
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);

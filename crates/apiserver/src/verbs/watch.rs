@@ -28,7 +28,8 @@ use super::{
     options::{self, Match},
     target::Target,
 };
-use crate::{context::Context, limits::Held, metrics::WatchGuard, state::State};
+use crate::{context::Context, metrics::WatchGuard, state::State};
+use corten_fairness::Held;
 
 /// Time for a bookmark, and to ask whether the watch may go on.
 const LOOK_EVERY: Duration = corten_access::EVERY;

@@ -1,4 +1,4 @@
-//! Which requests belong to which priority level. Stored; the server does not queue by it yet.
+//! Which requests belong to which priority level.
 
 use corten_api::resources::FLOW_SCHEMAS;
 use corten_meta::{Violation, field};

@@ -1,4 +1,4 @@
-//! How many requests of a level run at once. Stored; the server does not queue by it yet.
+//! How many requests of a level are answered at once, and where others wait.
 
 use corten_api::resources::PRIORITY_LEVEL_CONFIGURATIONS;
 use corten_meta::Violation;

@@ -256,17 +256,3 @@ fn number(port: &str) -> Result<u16, Status> {
 fn authority(address: IpAddr, port: u16) -> String {
     std::net::SocketAddr::new(address, port).to_string()
 }
-
-/// The path without steps back: none leads out of what was named.
-pub(super) fn cleaned(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    for segment in path.split('/') {
-        match segment {
-            "" | "." => {}
-            ".." => drop(kept.pop()),
-            _ => kept.push(segment),
-        }
-    }
-    let slash = if path.ends_with('/') && !kept.is_empty() { "/" } else { "" };
-    format!("/{}{slash}", kept.join("/"))
-}

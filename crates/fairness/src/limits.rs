@@ -25,30 +25,32 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Watches that are open at once.
     pub watches: usize,
+    /// Requests that are answered at once, each as wide as it is: all priority levels share these seats.
+    pub seats: u32,
     /// Connections of one address: a Pod cannot keep everybody else out.
     pub connections_of_address: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, connections_of_address: 4096 }
+        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, seats: 600, connections_of_address: 4096 }
     }
 }
 
 /// What is left of the limits.
-pub(crate) struct Budget {
+pub struct Budget {
     bodies: Shared,
     watches: Shared,
 }
 
 /// A part of the room, held until this is dropped.
-pub(crate) struct Held {
+pub struct Held {
     all: OwnedSemaphorePermit,
     own: OwnedSemaphorePermit,
 }
 
 impl Held {
-    pub(crate) fn merge(&mut self, more: Self) {
+    pub fn merge(&mut self, more: Self) {
         self.all.merge(more.all);
         self.own.merge(more.own);
     }
@@ -80,7 +82,7 @@ impl Shared {
 }
 
 impl Budget {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub fn new(limits: Limits) -> Self {
         Self {
             bodies: Shared::new(limits.body_bytes.div_ceil(PIECE_BYTES), PARTS_OF_BODIES),
             watches: Shared::new(limits.watches, PARTS_OF_WATCHES),
@@ -91,7 +93,7 @@ impl Budget {
     ///
     /// # Errors
     /// 429 where other bodies, or the user's own, take all there is for too long.
-    pub(crate) async fn for_body(&self, user: &str, bytes: usize) -> Result<Held, Status> {
+    pub async fn for_body(&self, user: &str, bytes: usize) -> Result<Held, Status> {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).map_err(|_| too_many())?;
         let own = self.bodies.of(user);
         let room = async {
@@ -110,7 +112,7 @@ impl Budget {
     ///
     /// # Errors
     /// 429 where all are taken, or the user's: watches do not end soon.
-    pub(crate) fn for_watch(&self, user: &str) -> Result<Held, Status> {
+    pub fn for_watch(&self, user: &str) -> Result<Held, Status> {
         let own = self.watches.of(user).try_acquire_owned().map_err(|_| too_many())?;
         let all = self.watches.all.clone().try_acquire_owned().map_err(|_| too_many())?;
         Ok(Held { all, own })

@@ -39,16 +39,16 @@ const RAW: [&str; 4] = ["script", "style", "textarea", "title"];
 
 /// Where links lead through.
 #[derive(Clone)]
-pub(super) struct Links {
+pub struct Links {
     /// The path up to and with `/proxy`.
-    pub(super) prefix: String,
+    pub prefix: String,
     /// Names of what is behind the proxy: its own address, and the client's name for it.
-    pub(super) hosts: [String; 2],
+    pub hosts: [String; 2],
 }
 
 impl Links {
     /// The address as it is where it leads elsewhere, or is relative.
-    pub(super) fn rewritten(&self, address: &str) -> String {
+    pub fn rewritten(&self, address: &str) -> String {
         let after_scheme = ["http://", "https://", "//"].iter().find_map(|it| address.strip_prefix(it));
         let path = match after_scheme {
             Some(rest) => {
@@ -70,7 +70,7 @@ impl Links {
 }
 
 /// A page on its way through, in pieces.
-pub(super) struct Page {
+pub struct Page {
     links: Links,
     /// What cannot be judged before more is there.
     held: Vec<u8>,
@@ -79,11 +79,11 @@ pub(super) struct Page {
 }
 
 impl Page {
-    pub(super) fn new(links: Links) -> Self {
+    pub fn new(links: Links) -> Self {
         Self { links, held: Vec::new(), until: None }
     }
 
-    pub(super) fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+    pub fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.held.extend_from_slice(bytes);
         let held = std::mem::take(&mut self.held);
         let mut rest = &held[..];
@@ -97,7 +97,7 @@ impl Page {
         }
     }
 
-    pub(super) fn finish(&mut self, out: &mut Vec<u8>) {
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.held);
     }
 

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header, uri::Authority};
 
-pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(super) const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+pub const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
 
 /// Headers of one connection, not of what goes over it.
 const HOPS: [&str; 9] = [
@@ -28,19 +28,14 @@ const CROSS_ORIGIN: [&str; 4] = [
     "access-control-allow-origin",
 ];
 
-pub(super) fn wants_upgrade(headers: &HeaderMap) -> bool {
+pub fn wants_upgrade(headers: &HeaderMap) -> bool {
     let named = headers.get_all(header::CONNECTION).iter().filter_map(|it| it.to_str().ok());
     let named = named.flat_map(|it| it.split(',')).any(|it| it.trim().eq_ignore_ascii_case("upgrade"));
     named && headers.contains_key(header::UPGRADE)
 }
 
 /// The client's headers for the other side. Its credentials were taken out by authentication.
-pub(super) fn onward(
-    headers: &HeaderMap,
-    authority: Option<&Authority>,
-    client: Option<IpAddr>,
-    upgrade: bool,
-) -> HeaderMap {
+pub fn onward(headers: &HeaderMap, authority: Option<&Authority>, client: Option<IpAddr>, upgrade: bool) -> HeaderMap {
     let mut onward = headers.clone();
     let upgraded = onward.get(header::UPGRADE).cloned().filter(|_| upgrade);
     strip_hops(&mut onward);
@@ -71,13 +66,13 @@ pub(super) fn onward(
 }
 
 /// Whose page it is for was judged here. A kubelet would judge it by our certificate.
-pub(super) fn forget_site(headers: &mut HeaderMap) {
+pub fn forget_site(headers: &mut HeaderMap) {
     headers.remove(header::ORIGIN);
     headers.remove("sec-fetch-site");
 }
 
 /// An answer's headers for the client.
-pub(super) fn homeward(headers: &mut HeaderMap) {
+pub fn homeward(headers: &mut HeaderMap) {
     // The chunks were read: what else was said of the body's length is wrong.
     if headers.contains_key(header::TRANSFER_ENCODING) {
         headers.remove(header::CONTENT_LENGTH);
@@ -105,7 +100,7 @@ fn strip_hops(headers: &mut HeaderMap) {
     }
 }
 
-pub(super) fn is_plain_html(headers: &HeaderMap) -> bool {
+pub fn is_plain_html(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind == "text/html" && !headers.contains_key(header::CONTENT_ENCODING)

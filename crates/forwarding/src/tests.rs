@@ -1,10 +1,6 @@
 use http::{HeaderMap, HeaderValue};
 
-use super::{
-    headers,
-    links::{Links, Page},
-    location::cleaned,
-};
+use super::{Links, Page, cleaned, headers};
 
 fn links() -> Links {
     let prefix = "/api/v1/namespaces/a/pods/web/proxy".to_owned();

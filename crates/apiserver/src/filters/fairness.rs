@@ -1,0 +1,71 @@
+//! A request is answered when it has its seats; until then it waits in its priority level (`WithPriorityAndFairness`).
+
+use std::time::Duration;
+
+use corten_cacher::{answer, body::Response};
+use corten_flowcontrol::{Asked, AskedResource, width_of_list};
+use corten_kinds::Subresource;
+use corten_routes::{RequestInfo, Route};
+use http::HeaderValue;
+
+use super::next::Rest;
+use crate::context::Context;
+
+/// As upstream: a quarter of the time a request has until it is answered.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
+    if goes_on_long(&ctx.info) {
+        return rest.run(ctx).await;
+    }
+    let classified = {
+        let asked = asked(ctx);
+        ctx.state.fairness().classify(ctx.state.caches(), &asked)
+    };
+    let uids = [
+        ("x-kubernetes-pf-flowschema-uid", classified.schema_uid.clone()),
+        ("x-kubernetes-pf-prioritylevel-uid", classified.level_uid()),
+    ];
+    let width = if classified.is_exempt() { 1 } else { width(ctx).min(classified.width_max()) };
+    let mut response = match classified.begin(width, PATIENCE).await {
+        Ok(_seats) => rest.run(ctx).await,
+        Err(status) => answer::status(&status),
+    };
+    for (name, uid) in uids {
+        if let Ok(uid) = HeaderValue::from_str(&uid) {
+            response.headers_mut().insert(name, uid);
+        }
+    }
+    response
+}
+
+/// What is meant to go on as long as its client likes holds no seats. A watch holds some until it has begun.
+fn goes_on_long(info: &RequestInfo) -> bool {
+    let is_long =
+        |it| matches!(it, Subresource::Attach | Subresource::Exec | Subresource::Log | Subresource::PortForward);
+    info.proxied.is_some() || info.route.subresource().is_some_and(is_long)
+}
+
+fn asked(ctx: &Context) -> Asked<'_> {
+    let who = ctx.asker_now();
+    let info = &ctx.info;
+    let resource = (!matches!(info.route, Route::NonResource)).then_some(AskedResource {
+        group: &info.group,
+        plural: &info.plural,
+        subresource: &info.subresource,
+        namespace: &info.namespace,
+    });
+    Asked { user: &who.user, groups: &who.groups, verb: info.verb, resource, path: &info.path }
+}
+
+fn width(ctx: &Context) -> u32 {
+    let info = &ctx.info;
+    let is_resumed = info.verb == "watch" && info.query.get("resourceVersion").is_some_and(|it| it != "0");
+    if !matches!(info.verb, "list" | "watch") || is_resumed {
+        return 1;
+    }
+    let Some(cache) = info.kind().and_then(|it| ctx.state.caches().get(&it.resource)) else { return 1 };
+    let limit = info.query.get("limit").and_then(|it| it.parse().ok()).unwrap_or(0);
+    let is_selected = ["labelSelector", "fieldSelector"].iter().any(|it| info.query.get(it).is_some());
+    width_of_list(cache.snapshot().len(), limit, is_selected)
+}

@@ -1,0 +1,237 @@
+//! Priority and fairness: who is answered next, who waits, and who is refused.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use corten_access::Identity;
+use corten_cacher::body::BoxError;
+use futures_util::{future::join_all, stream};
+use http::{Method, Request};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::server;
+use crate::{Config, Limits, Server};
+
+const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn admin() -> Identity {
+    Identity::new("admin", &["system:masters", "system:authenticated"])
+}
+
+async fn ask(
+    server: &Server,
+    who: Identity,
+    method: Method,
+    path: &str,
+    body: &Value,
+) -> (u16, http::HeaderMap, Value) {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let answer = server.call(who, request.body(body.into()).expect("a request")).await;
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await.expect("a whole body").to_bytes();
+    (head.status.as_u16(), head.headers, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+async fn must(server: &Server, method: Method, path: &str, body: &Value) -> Value {
+    let (code, _, answer) = ask(server, admin(), method, path, body).await;
+    assert!((200..300).contains(&code), "{path}: {code} {answer}");
+    answer
+}
+
+async fn stored(server: &Server, path: &str) -> Value {
+    must(server, Method::GET, &format!("{FLOW_CONTROL}/{path}"), &Value::Null).await
+}
+
+fn dangling(schema: &Value) -> Vec<&str> {
+    let conditions = schema["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.filter(|it| it["type"] == "Dangling").filter_map(|it| it["status"].as_str()).collect()
+}
+
+/// All that a flow schema of jane's needs, with one seat and so many places to wait in.
+async fn narrow(server: &Server, response: Value) {
+    let level = json!({ "metadata": { "name": "narrow" }, "spec": { "type": "Limited", "limited": {
+        "nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "limitResponse": response } } });
+    must(server, Method::POST, &format!("{FLOW_CONTROL}/prioritylevelconfigurations"), &level).await;
+    let subjects = json!([{ "kind": "Group", "group": { "name": "jane" } }]);
+    let everything = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true,
+        "namespaces": ["*"] }]);
+    let schema = json!({ "metadata": { "name": "janes" }, "spec": {
+        "priorityLevelConfiguration": { "name": "narrow" }, "matchingPrecedence": 50,
+        "distinguisherMethod": { "type": "ByUser" },
+        "rules": [{ "subjects": subjects, "resourceRules": everything }] } });
+    must(server, Method::POST, &format!("{FLOW_CONTROL}/flowschemas"), &schema).await;
+    let binding = json!({ "metadata": { "name": "janes" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
+        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "jane" }] });
+    must(server, Method::POST, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
+}
+
+fn jane() -> Identity {
+    Identity::new("jane", &["jane", "system:authenticated"])
+}
+
+async fn few_seats() -> Server {
+    let limits = Limits { seats: 8, ..Limits::default() };
+    Server::start(Config { limits, ..server::config() }).await.expect("it starts")
+}
+
+#[tokio::test]
+async fn answers_name_the_flow_schema_and_the_priority_level() {
+    let server = server::started().await;
+    for (who, path, schema, level) in [
+        (admin(), MAPS, "exempt", "exempt"),
+        (Identity::new("bob", &["system:authenticated"]), MAPS, "global-default", "global-default"),
+        (Identity::new("bob", &["system:authenticated"]), "/healthz", "probes", "exempt"),
+        (Identity::new("nobody", &[]), MAPS, "catch-all", "catch-all"),
+        (Identity::new("system:kube-scheduler", &["system:authenticated"]), MAPS, "kube-scheduler", "workload-high"),
+        (
+            Identity::new("system:serviceaccount:a:b", &["system:serviceaccounts", "system:authenticated"]),
+            MAPS,
+            "service-accounts",
+            "workload-low",
+        ),
+    ] {
+        let (_, headers, _) = ask(&server, who.clone(), Method::GET, path, &Value::Null).await;
+        let named = |header: &str| headers.get(header).and_then(|it| it.to_str().ok()).unwrap_or_default().to_owned();
+        let uid = |it: Value| it["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let schema = uid(stored(&server, &format!("flowschemas/{schema}")).await);
+        let level = uid(stored(&server, &format!("prioritylevelconfigurations/{level}")).await);
+        assert_eq!(named("x-kubernetes-pf-flowschema-uid"), schema, "{} {path}", who.user);
+        assert_eq!(named("x-kubernetes-pf-prioritylevel-uid"), level, "{} {path}", who.user);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_mandatory_comes_back_and_what_leads_nowhere_says_so() {
+    let server = server::started().await;
+    assert_eq!(dangling(&stored(&server, "flowschemas/global-default").await), ["False"]);
+    must(&server, Method::DELETE, &format!("{FLOW_CONTROL}/flowschemas/catch-all"), &Value::Null).await;
+    must(&server, Method::DELETE, &format!("{FLOW_CONTROL}/prioritylevelconfigurations/catch-all"), &Value::Null).await;
+    let lost = json!({ "metadata": { "name": "lost" },
+        "spec": { "priorityLevelConfiguration": { "name": "nowhere" }, "matchingPrecedence": 50 } });
+    must(&server, Method::POST, &format!("{FLOW_CONTROL}/flowschemas"), &lost).await;
+    let until = async {
+        loop {
+            let names = ["flowschemas/catch-all", "prioritylevelconfigurations/catch-all"];
+            let back = join_all(names.map(|it| {
+                let path = format!("{FLOW_CONTROL}/{it}");
+                let server = &server;
+                async move { ask(server, admin(), Method::GET, &path, &Value::Null).await.0 }
+            }));
+            let is_back = back.await.iter().all(|it| *it == 200);
+            if is_back && dangling(&stored(&server, "flowschemas/lost").await) == ["True"] {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), until).await.expect("the loop puts them back");
+    server.stop().await;
+}
+
+/// A write of jane's whose body ends only when the sender sends: it holds its seat until then.
+fn slow_write(server: &Server, name: &str) -> (oneshot::Sender<()>, impl Future<Output = u16> + use<>) {
+    let (end, ended) = oneshot::channel();
+    let body = json!({ "metadata": { "name": name } }).to_string();
+    let body = stream::once(async move {
+        drop(ended.await);
+        Ok::<_, BoxError>(Frame::data(Bytes::from(body)))
+    });
+    let request = Request::builder().method(Method::POST).uri(MAPS).header("content-type", "application/json");
+    let request = request.body(StreamBody::new(body).boxed_unsync()).expect("a request");
+    let server = server.clone();
+    (end, async move { server.answer(request, None, Some(jane())).await.status().as_u16() })
+}
+
+/// Waits until a gauge of the level `narrow` says so.
+async fn until(server: &Server, gauge: &str, value: u32) {
+    let line = format!("apiserver_flowcontrol_{gauge}{{priority_level=\"narrow\"}} {value}\n");
+    let reached = async {
+        while !text(server, "/metrics").await.contains(&line) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reached).await.unwrap_or_else(|_| panic!("{line}"));
+}
+
+async fn write(server: &Server, name: &str) -> (u16, http::HeaderMap, Value) {
+    ask(server, jane(), Method::POST, MAPS, &json!({ "metadata": { "name": name } })).await
+}
+
+#[tokio::test]
+async fn without_queues_who_finds_no_seat_is_refused() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Reject" })).await;
+    let (end, slow) = slow_write(&server, "slow");
+    let slow = tokio::spawn(slow);
+    until(&server, "current_executing_requests", 1).await;
+    let (code, headers, status) = write(&server, "refused").await;
+    assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")), "{status}");
+    assert_eq!(headers["retry-after"], "1");
+    assert!(headers.contains_key("x-kubernetes-pf-prioritylevel-uid"));
+    assert_eq!(ask(&server, admin(), Method::GET, MAPS, &Value::Null).await.0, 200, "who is exempt waits for nobody");
+
+    end.send(()).expect("it is waited for");
+    assert_eq!(slow.await.expect("no panic"), 201);
+    assert_eq!(write(&server, "again").await.0, 201);
+    let refused =
+        "rejected_requests_total{flow_schema=\"janes\",priority_level=\"narrow\",reason=\"concurrency-limit\"} 1";
+    assert!(text(&server, "/metrics").await.contains(refused));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Queue", "queuing": { "queues": 1, "handSize": 1, "queueLengthLimit": 5 } })).await;
+    let (end, slow) = slow_write(&server, "slow");
+    let slow = tokio::spawn(slow);
+    until(&server, "current_executing_requests", 1).await;
+    let waiting: Vec<_> = (0..5)
+        .map(|n| {
+            let server = server.clone();
+            tokio::spawn(async move { write(&server, &format!("m{n}")).await.0 })
+        })
+        .collect();
+    until(&server, "current_inqueue_requests", 5).await;
+    assert_eq!(write(&server, "refused").await.0, 429);
+    // Two go away: there is room for others.
+    waiting.iter().take(2).for_each(tokio::task::JoinHandle::abort);
+    until(&server, "current_inqueue_requests", 3).await;
+
+    end.send(()).expect("it is waited for");
+    assert_eq!(slow.await.expect("no panic"), 201);
+    for one in waiting.into_iter().skip(2) {
+        assert_eq!(one.await.expect("no panic"), 201);
+    }
+    for gauge in ["current_inqueue_requests", "current_executing_requests", "current_executing_seats"] {
+        until(&server, gauge, 0).await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_too_long_is_refused() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Queue", "queuing": { "queues": 1, "handSize": 1, "queueLengthLimit": 5 } })).await;
+    let (_end, slow) = slow_write(&server, "slow");
+    let slow = tokio::spawn(slow);
+    until(&server, "current_executing_requests", 1).await;
+    assert_eq!(write(&server, "late").await.0, 429);
+    let refused = "rejected_requests_total{flow_schema=\"janes\",priority_level=\"narrow\",reason=\"time-out\"} 1";
+    assert!(text(&server, "/metrics").await.contains(refused));
+    slow.abort();
+    server.stop().await;
+}
+
+async fn text(server: &Server, path: &str) -> String {
+    let request = Request::builder().uri(path).body(Bytes::new()).expect("a request");
+    let body = server.call(admin(), request).await.into_body().collect().await.expect("a whole body").to_bytes();
+    String::from_utf8(body.to_vec()).expect("text")
+}

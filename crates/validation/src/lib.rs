@@ -2,6 +2,7 @@
 //!
 //! What only one kind has stands in its file in `kinds`.
 
+pub mod admission_expressions;
 mod difference;
 pub mod fill;
 pub mod labels;

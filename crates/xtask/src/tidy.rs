@@ -17,7 +17,7 @@ use serde_json::Value;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
-const FLOORS: [(&str, u8); 35] = [
+const FLOORS: &[(&str, u8)] = &[
     ("corten-meta", 0),
     ("corten-api", 0),
     ("corten-cel", 0),
@@ -47,6 +47,7 @@ const FLOORS: [(&str, u8); 35] = [
     ("corten-access", 3),
     ("corten-audit", 3),
     ("corten-openapi", 3),
+    ("corten-webhook", 3),
     ("corten-admission", 3),
     ("corten-apiserver", 3),
     ("corten-cli", 4),
@@ -54,7 +55,7 @@ const FLOORS: [(&str, u8); 35] = [
     ("corten", 5),
     ("xtask", 5),
 ];
-const SAME_FLOOR: [(&str, &str); 34] = [
+const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-api", "corten-meta"),
     ("corten-cel", "corten-meta"),
     ("corten-schema", "corten-meta"),
@@ -73,10 +74,12 @@ const SAME_FLOOR: [(&str, &str); 34] = [
     ("corten-fairness", "corten-cacher"),
     ("corten-apiserver", "corten-fairness"),
     ("corten-openapi", "corten-cacher"),
+    ("corten-webhook", "corten-cacher"),
     ("corten-admission", "corten-access"),
     ("corten-admission", "corten-cacher"),
     ("corten-admission", "corten-pki"),
     ("corten-admission", "corten-store"),
+    ("corten-admission", "corten-webhook"),
     ("corten-apiserver", "corten-access"),
     ("corten-apiserver", "corten-admission"),
     ("corten-apiserver", "corten-audit"),

@@ -1,0 +1,240 @@
+//! Asks one server.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use corten_cacher::watch_cache::Caches;
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use rustls_pki_types::ServerName;
+use tokio::{net::TcpStream, sync::Semaphore};
+use tokio_rustls::TlsConnector;
+
+use crate::{
+    client_config::{ClientConfig, ConfigError, Location, Proof},
+    clients::Dial,
+    connection::{Connection, Failed, Pool, Stream},
+    error::{self, Error, Reason},
+    reach, service, trust,
+};
+
+/// So many requests are under way to one server. More wait, within their deadlines: a webhook whose own requests come back to it
+/// ends there.
+const UNDER_WAY_MAX: usize = 128;
+/// So many endpoints of a Service are tried, where one does not take a connection.
+const ENDPOINTS_TRIED: usize = 3;
+/// So often a request goes over another connection, where one had ended before it was sent.
+const CONNECTIONS_TRIED: usize = 4;
+const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
+
+pub struct Client {
+    location: Location,
+    /// As messages name it, without a query.
+    url: Uri,
+    host: String,
+    port: u16,
+    server_name: ServerName<'static>,
+    shown_name: String,
+    tls: TlsConnector,
+    bearer: Option<HeaderValue>,
+    caches: Arc<Caches>,
+    dial: Dial,
+    idle: Pool,
+    under_way: Semaphore,
+    /// Which endpoint is asked next.
+    turn: AtomicUsize,
+}
+
+/// One request.
+pub struct Question<'a> {
+    /// Behind the `?` of the location's address; may be empty.
+    pub query: &'a str,
+    /// JSON.
+    pub body: Bytes,
+    /// From now to the last byte of the answer.
+    pub deadline: Duration,
+    pub answer_bytes_max: usize,
+}
+
+impl Client {
+    pub(crate) fn new(config: &ClientConfig, caches: Arc<Caches>, dial: Dial) -> Result<Self, ConfigError> {
+        let url = url(&config.location)?;
+        let host = url.host().unwrap_or_default().to_owned();
+        let shown_name = match (&config.server_name, &config.location) {
+            (Some(name), _) => name.clone(),
+            (None, Location::Service { namespace, name, .. }) => format!("{name}.{namespace}.svc"),
+            (None, Location::Url(_)) => host.trim_matches(['[', ']']).to_owned(),
+        };
+        let unnamed = |_| ConfigError(format!("{shown_name:?} is neither a host name nor an address"));
+        let server_name = ServerName::try_from(shown_name.clone()).map_err(unnamed)?;
+        let bearer = match &config.proof {
+            Some(Proof::BearerToken(token)) => {
+                let value = HeaderValue::from_str(&format!("Bearer {token}"));
+                let mut value = value.map_err(|_| ConfigError("the token holds what no header may hold".into()))?;
+                value.set_sensitive(true);
+                Some(value)
+            }
+            Some(Proof::Certificate { .. }) | None => None,
+        };
+        Ok(Self {
+            location: config.location.clone(),
+            port: url.port_u16().unwrap_or(443),
+            url,
+            host,
+            server_name,
+            shown_name,
+            tls: Arc::new(trust::config(config)?).into(),
+            bearer,
+            caches,
+            dial,
+            idle: Pool::default(),
+            under_way: Semaphore::new(UNDER_WAY_MAX),
+            turn: AtomicUsize::new(0),
+        })
+    }
+
+    /// The body of an answer of success. No redirect is followed.
+    ///
+    /// # Errors
+    /// There is none.
+    pub async fn post_json(&self, question: Question<'_>) -> Result<Bytes, Error> {
+        let url = self.address(question.query);
+        let unanswered = |reason| Error::Unanswered { url: url.clone(), reason };
+        let asking = async {
+            let _turn = self.under_way.acquire().await.expect("it is never closed");
+            let (connection, response) = self.exchange(&question).await.map_err(|it| unanswered(it.into()))?;
+            let (head, body) = response.into_parts();
+            let body = collected(body, question.answer_bytes_max).await.map_err(|it| unanswered(it.into()))?;
+            // Only one that has been read to its end can be asked again.
+            self.idle.put(connection);
+            if is_success(head.status) { Ok(body) } else { Err(refusal(head.status, &body)) }
+        };
+        let answered = tokio::time::timeout(question.deadline, asking).await;
+        answered.unwrap_or_else(|_| Err(unanswered(Reason::Deadline)))
+    }
+
+    /// A new connection, for who speaks over it in their own way. Put a deadline around it.
+    ///
+    /// # Errors
+    /// Nobody was reached, or it was somebody else.
+    pub async fn connect(&self) -> Result<Stream, Error> {
+        let unanswered = |reason: String| Error::Unanswered { url: self.url.to_string(), reason: reason.into() };
+        self.connected().await.map_err(unanswered)
+    }
+
+    fn address(&self, query: &str) -> String {
+        if query.is_empty() { self.url.to_string() } else { format!("{}?{query}", self.url) }
+    }
+
+    async fn exchange(&self, question: &Question<'_>) -> Result<(Connection, Response<Incoming>), String> {
+        let mut request = self.request(question)?;
+        for _ in 0..CONNECTIONS_TRIED {
+            let mut connection = match self.idle.take() {
+                Some(kept) => kept,
+                None => Connection::over(self.connected().await?).await?,
+            };
+            match connection.send(request).await {
+                Ok(response) => return Ok((connection, response)),
+                Err(Failed { unsent: Some(unsent), .. }) => request = unsent,
+                Err(Failed { reason, unsent: None }) => return Err(reason),
+            }
+        }
+        Err("the server closes its connections again and again".into())
+    }
+
+    fn request(&self, question: &Question<'_>) -> Result<Request<Full<Bytes>>, String> {
+        let path = self.url.path();
+        let target = if question.query.is_empty() { path.to_owned() } else { format!("{path}?{}", question.query) };
+        let authority = self.url.authority().map_or("", |it| it.as_str());
+        let mut request = Request::post(target)
+            .header(header::HOST, authority)
+            .header(header::USER_AGENT, AGENT)
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Full::new(question.body.clone()))
+            .map_err(|it| it.to_string())?;
+        if let Some(bearer) = &self.bearer {
+            request.headers_mut().insert(header::AUTHORIZATION, bearer.clone());
+        }
+        Ok(request)
+    }
+
+    async fn connected(&self) -> Result<Stream, String> {
+        let stream = self.dialled().await?;
+        let shaken = self.tls.connect(self.server_name.clone(), stream).await;
+        shaken.map_err(|it| error::handshake(&it, &self.shown_name))
+    }
+
+    async fn dialled(&self) -> Result<TcpStream, String> {
+        let addresses = self.addresses().await?;
+        let first = self.turn.fetch_add(1, Ordering::Relaxed) % addresses.len();
+        let mut failure = String::new();
+        for address in addresses.iter().cycle().skip(first).take(addresses.len().min(ENDPOINTS_TRIED)) {
+            if let Err(refused) = reach::check(&self.host, *address) {
+                failure = refused;
+                continue;
+            }
+            match (self.dial)(*address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failure = error::dialled(&address.to_string(), &error),
+            }
+        }
+        Err(failure)
+    }
+
+    /// At least one.
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
+        if let Location::Service { namespace, name, port, .. } = &self.location {
+            return service::endpoints(&self.caches, namespace, name, *port);
+        }
+        let host = self.host.trim_matches(['[', ']']);
+        let found = tokio::net::lookup_host((host, self.port)).await;
+        let found: Vec<_> = found.map_err(|_| format!("dial tcp: lookup {host}: no such host"))?.collect();
+        if found.is_empty() { Err(format!("dial tcp: lookup {host}: no such host")) } else { Ok(found) }
+    }
+}
+
+fn url(location: &Location) -> Result<Uri, ConfigError> {
+    let text = match location {
+        Location::Url(url) => url.clone(),
+        Location::Service { namespace, name, path, port } => {
+            let slash = if path.is_empty() || path.starts_with('/') { "" } else { "/" };
+            format!("https://{name}.{namespace}.svc:{port}{slash}{path}")
+        }
+    };
+    let url: Uri = text.parse().map_err(|it| ConfigError(format!("{text:?} is no URL: {it}")))?;
+    if url.scheme_str() != Some("https") || url.host().is_none_or(str::is_empty) {
+        return Err(ConfigError(format!("{text:?} must begin with https:// and a host")));
+    }
+    Ok(url)
+}
+
+/// As `transformResponse`: what lies above is no answer that a client of Kubernetes expects.
+fn is_success(status: StatusCode) -> bool {
+    (200..=206).contains(&status.as_u16())
+}
+
+fn refusal(status: StatusCode, body: &[u8]) -> Error {
+    Error::Refused(Box::new(error::refused(status.as_u16(), body)))
+}
+
+async fn collected(mut body: Incoming, bytes_max: usize) -> Result<Bytes, String> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|it| format!("the answer broke off: {it}"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > bytes_max {
+            return Err(format!("the answer is larger than {bytes_max} bytes"));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}

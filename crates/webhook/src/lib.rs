@@ -1,0 +1,22 @@
+//! The one way to ask a server that somebody else runs: an admission or conversion webhook, an aggregated API server, a webhook
+//! that authenticates or authorizes.
+//!
+//! Such a server may hang, lie, redirect or answer without end. Whatever it does costs its caller no more than the time and the
+//! bytes that the caller gave it, and leads to no address that [`reach`] does not allow.
+
+mod client;
+mod client_config;
+mod clients;
+mod connection;
+mod error;
+mod reach;
+mod service;
+#[cfg(test)]
+mod tests;
+mod trust;
+
+pub use client::{Client, Question};
+pub use client_config::{ClientConfig, ConfigError, Location, Proof};
+pub use clients::{Clients, Dial};
+pub use connection::Stream;
+pub use error::Error;

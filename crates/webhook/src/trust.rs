@@ -1,0 +1,170 @@
+//! Whom to trust, and what to show.
+//!
+//! As Go does, a certificate that stands in the `caBundle` itself is trusted, even where it is one of an authority: webhook servers that make
+//! their own certificate often make such a one.
+
+use std::{fs, sync::Arc};
+
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
+    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    server::ParsedCertificate,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::client_config::{self, ConfigError, Proof};
+
+/// Where Linux distributions keep what they trust, as in Go's `root_linux.go`.
+const SYSTEM_BUNDLES: [&str; 6] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/tls/cacert.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+pub(crate) fn config(of: &client_config::ClientConfig) -> Result<ClientConfig, ConfigError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| ConfigError(format!("no TLS version to offer: {error}")))?;
+    let verifier = if of.skip_verify { Verifier::anybody(provider) } else { Verifier::of(&of.ca_bundle, provider)? };
+    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match &of.proof {
+        Some(Proof::Certificate { chain, key }) => {
+            let chain = certificates(chain)?;
+            let key = PrivateKeyDer::from_pem_slice(key).map_err(|it| ConfigError(format!("client key: {it}")))?;
+            builder.with_client_auth_cert(chain, key).map_err(|it| ConfigError(format!("client certificate: {it}")))?
+        }
+        Some(Proof::BearerToken(_)) | None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.map_err(|it| ConfigError(format!("unable to load root certificates: {it}")))?;
+    if chain.is_empty() {
+        return Err(ConfigError("unable to load root certificates: unable to parse bytes as PEM block".into()));
+    }
+    Ok(chain)
+}
+
+/// Nothing is trusted where the machine keeps no such file.
+fn of_the_system() -> Vec<CertificateDer<'static>> {
+    let Some(pem) = SYSTEM_BUNDLES.iter().find_map(|it| fs::read(it).ok()) else { return Vec::new() };
+    CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect()
+}
+
+#[derive(Debug)]
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    /// `None`: whoever answers will do.
+    trusted: Option<Trusted>,
+}
+
+#[derive(Debug)]
+struct Trusted {
+    /// `None` where no certificate can be an authority's.
+    roots: Option<Arc<WebPkiServerVerifier>>,
+    itself: Vec<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    fn anybody(provider: Arc<CryptoProvider>) -> Self {
+        Self { provider, trusted: None }
+    }
+
+    fn of(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, ConfigError> {
+        let (authorities, itself) = if bundle.is_empty() {
+            (of_the_system(), Vec::new())
+        } else {
+            let all = certificates(bundle)?;
+            (all.clone(), all)
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(authorities);
+        let roots = if roots.is_empty() {
+            None
+        } else {
+            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+            Some(built.map_err(|it| ConfigError(format!("unable to load root certificates: {it}")))?)
+        };
+        Ok(Self { provider, trusted: Some(Trusted { roots, itself }) })
+    }
+}
+
+impl Trusted {
+    fn verify(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.itself.iter().any(|it| it == end_entity) {
+            check_lifetime(end_entity, now)?;
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        let Some(roots) = &self.roots else { return Err(CertificateError::UnknownIssuer.into()) };
+        roots.verify_server_cert(end_entity, intermediates, name, &[], now)
+    }
+}
+
+fn check_lifetime(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
+    let (_, parsed) = X509Certificate::from_der(certificate)
+        .map_err(|it| CertificateError::Other(OtherError(Arc::new(std::io::Error::other(it.to_string())))))?;
+    let validity = parsed.validity();
+    let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    if now < validity.not_before.timestamp() || now > validity.not_after.timestamp() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match &self.trusted {
+            Some(trusted) => trusted.verify(end_entity, intermediates, server_name, now),
+            None => Ok(ServerCertVerified::assertion()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

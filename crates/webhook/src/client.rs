@@ -20,8 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
-    clients::Dial,
-    connection::{Connection, Failed, Pool, Stream},
+    connection::{Connection, Dial, Failed, Pool, Stream},
     error::{self, Error, Reason},
     reach, service, trust,
 };

@@ -2,22 +2,18 @@
 
 use std::{
     collections::HashMap,
-    io,
-    net::SocketAddr,
     sync::{Arc, Weak},
 };
 
-use corten_cacher::{body::BoxFuture, watch_cache::Caches};
+use corten_cacher::watch_cache::Caches;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use crate::{
     client::Client,
     client_config::{ClientConfig, ConfigError},
+    connection::Dial,
 };
-
-/// How an address is reached.
-pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
 
 pub struct Clients {
     caches: Arc<Caches>,

@@ -1,8 +1,9 @@
 //! One HTTP/1.1 connection, driven by a task that it owns, and those that wait for the next request.
 
-use std::time::Duration;
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use corten_cacher::body::BoxFuture;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::http1};
@@ -10,6 +11,9 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::{net::TcpStream, task::JoinSet, time::Instant};
 use tokio_rustls::client::TlsStream;
+
+/// How an address is reached.
+pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
 
 /// A connection to a server, after the handshake.
 pub type Stream = TlsStream<TcpStream>;

@@ -17,6 +17,6 @@ mod trust;
 
 pub use client::{Client, Question};
 pub use client_config::{ClientConfig, ConfigError, Location, Proof};
-pub use clients::{Clients, Dial};
-pub use connection::Stream;
+pub use clients::Clients;
+pub use connection::{Dial, Stream};
 pub use error::Error;

@@ -13,6 +13,11 @@ pub trait JournalSource: Send + Sync {
         Vec::new()
     }
 
+    /// The controllers of such objects that were told not to run, by upstream's names.
+    fn off(&self, _resource: &Resource) -> Vec<String> {
+        Vec::new()
+    }
+
     /// How busy each loop is, for `/metrics`.
     fn queues(&self) -> Vec<LoopQueue> {
         Vec::new()

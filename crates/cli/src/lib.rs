@@ -13,6 +13,7 @@ mod node_record;
 mod output;
 mod own_kubeconfig;
 mod progress;
+pub mod server_options;
 mod shell;
 mod supervision;
 mod turn;

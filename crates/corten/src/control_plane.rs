@@ -26,6 +26,7 @@ use crate::{
     in_process,
     process::{self, Clock},
     signer::AuthoritySigner,
+    switches::Switches,
 };
 
 /// What a control plane is told.
@@ -41,6 +42,7 @@ pub(crate) struct Settings {
     pub(crate) gateways: Vec<IpAddr>,
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
+    pub(crate) switches: Switches,
     pub(crate) log: Arc<dyn LogFilter>,
 }
 
@@ -78,15 +80,23 @@ impl Stopping {
 /// How long loops and connections have to end.
 const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
-struct Journals(Arc<JournalBook>);
+struct Journals {
+    book: Arc<JournalBook>,
+    /// The controllers that are off, and whose objects they are.
+    unattended: Vec<(Resource, &'static str)>,
+}
 
 impl JournalSource for Journals {
     fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
-        self.0.decisions(resource, key)
+        self.book.decisions(resource, key)
+    }
+
+    fn off(&self, resource: &Resource) -> Vec<String> {
+        self.unattended.iter().filter(|it| it.0 == *resource).map(|it| it.1.to_owned()).collect()
     }
 
     fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
-        self.0.waiting(wanted)
+        self.book.waiting(wanted)
     }
 
     fn queues(&self) -> Vec<LoopQueue> {
@@ -94,7 +104,7 @@ impl JournalSource for Journals {
             let (longest, unfinished) = it.thinking();
             LoopQueue { name, depth: it.depth(), adds: it.adds(), retries: it.retries(), longest, unfinished }
         };
-        self.0.queues().into_iter().map(number).collect()
+        self.book.queues().into_iter().map(number).collect()
     }
 }
 
@@ -118,7 +128,7 @@ impl ControlPlane {
             store: store.clone(),
             clock: clock.clone(),
             uids: process::uids(),
-            journals: Arc::new(Journals(journal.clone())),
+            journals: Arc::new(Journals { book: journal.clone(), unattended: settings.switches.unattended() }),
             pki: authority.clone(),
             audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
             limits: Limits::default(),
@@ -145,7 +155,7 @@ impl ControlPlane {
         // As upstream's controller manager: its loops read together, and each writes as itself.
         let sight = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
         this.keep_certificates(dir, url(address), sight.clone());
-        this.start_loops(&sight);
+        this.start_loops(&settings.switches, &sight);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
         Ok(this)
     }
@@ -180,12 +190,19 @@ impl ControlPlane {
         self.tasks.spawn(certificates.keep(self.stopping()));
     }
 
-    fn start_loops(&mut self, sight: &SharedInformers) {
+    fn start_loops(&mut self, switches: &Switches, sight: &SharedInformers) {
+        let off = switches.off();
+        if !off.is_empty() {
+            tracing::info!(off = off.join(", "), "left to other programs");
+        }
         let (loops, stopping) = (self.loops.clone(), self.when_stopping());
         let (seen, told) = (sight.clone(), stopping.clone());
         self.tasks.spawn(loops.spawn("sight", move || whole(seen.clone().run(told.now()))));
         for make in corten_controllers::CONTROLLERS {
             let controller = make();
+            if !switches.runs(controller.name()) {
+                continue;
+            }
             let client = in_process::client(&self.server, in_process::controller(controller.name()));
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
             let (sight, told) = (sight.clone(), stopping.clone());
@@ -194,25 +211,37 @@ impl ControlPlane {
                 Arc::new(ControllerLoop::new(make(), client, &sight, clock, journal, told.now()))
             }));
         }
-        let client = in_process::client(&self.server, in_process::controller("certificate"));
-        let signer = AuthoritySigner { authority: self.authority.clone(), clock: self.clock.clone() };
-        let (signer, clock, told) = (Arc::new(signer), self.clock.clone(), stopping.clone());
-        self.tasks.spawn(loops.spawn("certificate-signing", move || {
-            whole(corten_runner::run_signing(client.clone(), signer.clone(), clock.clone(), told.now()))
-        }));
-        let client = in_process::client(&self.server, in_process::scheduler());
-        let (clock, journal, told) = (self.clock.clone(), self.journal.clone(), stopping);
-        self.tasks.spawn(loops.spawn("scheduler", move || {
-            let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
-            let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-            whole(corten_runner::run_scheduler(scheduler, client, clock, journal, told.now()))
-        }));
+        if switches.runs_signing() {
+            self.start_signing(&stopping);
+        }
+        if switches.scheduler {
+            self.start_scheduler(stopping);
+        }
         // Who stands still then is not waited for.
         let stopping = self.stopping();
         self.tasks.spawn(async move {
             stopping.await;
             loops.begin_stop();
         });
+    }
+
+    fn start_signing(&mut self, stopping: &Stopping) {
+        let client = in_process::client(&self.server, in_process::controller("certificate"));
+        let signer = AuthoritySigner { authority: self.authority.clone(), clock: self.clock.clone() };
+        let (signer, clock, told) = (Arc::new(signer), self.clock.clone(), stopping.clone());
+        self.tasks.spawn(self.loops.spawn("certificate-signing", move || {
+            whole(corten_runner::run_signing(client.clone(), signer.clone(), clock.clone(), told.now()))
+        }));
+    }
+
+    fn start_scheduler(&mut self, stopping: Stopping) {
+        let client = in_process::client(&self.server, in_process::scheduler());
+        let (clock, journal) = (self.clock.clone(), self.journal.clone());
+        self.tasks.spawn(self.loops.spawn("scheduler", move || {
+            let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
+            let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
+            whole(corten_runner::run_scheduler(scheduler, client, clock, journal, stopping.now()))
+        }));
     }
 
     /// What tells everything that waits for [`ControlPlane::stopping`], for who cannot hold on to this.

@@ -12,6 +12,7 @@ mod node_options;
 mod process;
 mod service_proxy;
 mod signer;
+mod switches;
 mod verbs;
 
 use std::process::ExitCode;

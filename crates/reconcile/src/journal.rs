@@ -14,6 +14,9 @@ pub struct Journal {
     pub metadata: ObjectMeta,
     /// One for each loop that has looked at the object, in name order.
     pub decisions: Vec<Decision>,
+    /// The controllers of such objects that are off here, by upstream's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<String>,
 }
 
 /// The newest decision of one loop about one object.

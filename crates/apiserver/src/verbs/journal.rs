@@ -169,6 +169,7 @@ impl Reader<'_> {
             kind: journals.kind.to_string(),
             metadata: ObjectMeta { name, namespace: namespace.to_owned(), ..ObjectMeta::default() },
             decisions: decisions.into_iter().map(|it| self.shown(it)).collect(),
+            off: self.ctx.state.config().journals.off(&self.kind.resource),
         }
     }
 

@@ -22,6 +22,7 @@ use crate::{
     node_record::{Record, last_words},
     output, own_kubeconfig,
     progress::Progress,
+    server_options,
     shell::quoted,
     supervision::{self, Started},
     turn::Turn,
@@ -71,7 +72,7 @@ fn args(command: Command) -> Command {
                 .default_value("180")
                 .help("How long to wait until the node is Ready"),
         );
-    node_options::args(command)
+    node_options::args(server_options::args(command))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -101,6 +102,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let manifests = manifests.map(|it| ("--pod-manifest-path", it.to_string_lossy().into_owned()));
     let settings = settings.into_iter().chain(manifests);
     let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();
+    args.extend(server_options::given(matches));
     args.extend(node_options::given(matches));
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
@@ -133,11 +135,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// What was given, so that it can be given again.
 fn options(matches: &ArgMatches) -> Vec<String> {
-    let options = given(matches).into_iter().filter_map(|name| {
+    let of_server = server_options::given(matches);
+    let others = given(matches).into_iter().filter(|it| !server_options::is_one(it));
+    let options = others.filter_map(|name| {
         let values = matches.get_raw(name)?;
         Some(values.map(move |it| format!("--{name}={}", it.display())))
     });
-    options.flatten().collect()
+    options.flatten().chain(of_server).collect()
 }
 
 /// A bare `up` goes on with the options of the one before; one that has any has those alone. What is worth knowing of that.

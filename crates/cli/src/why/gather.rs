@@ -9,7 +9,7 @@ use corten_api::resources::EVENTS;
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
-use corten_reconcile::{Decision, Step, StepState, Wait};
+use corten_reconcile::{Decision, Journal, Step, StepState, Wait};
 use serde_json::Value;
 
 use super::{
@@ -54,10 +54,13 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let decisions = reader.decisions(kind, &key).await;
+        let Journal { decisions, off, .. } = reader.journal(kind, &key).await;
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
-        let Findings { waits: found, verdict, explains, notices } = findings::of(reader, kind, &object).await;
+        let Findings { waits: found, verdict, explains, mut notices } = findings::of(reader, kind, &object).await;
+        if !off.is_empty() {
+            notices.push(format!("off here, and left to another program: {}", off.join(", ")));
+        }
         // A step that only says what a finding says better goes.
         let is_better_said = |it: &Step| it.wait.as_ref().is_some_and(|it| explains.contains(&&*it.reason));
         steps.retain(|it| !is_better_said(it));

@@ -265,11 +265,16 @@ impl<'a> Reader<'a> {
 
     /// The loops' decisions; none where no journal is kept (the loops have just started).
     pub(super) async fn decisions(&self, kind: &Kind, key: &Key) -> Vec<Decision> {
+        self.journal(kind, key).await.decisions
+    }
+
+    /// What the loops say of an object, and which of them do not run; empty where none is kept.
+    pub(super) async fn journal(&self, kind: &Kind, key: &Key) -> Journal {
         let resource = &kind.resource;
         let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
         let name = Key::new(namespace, format!("{}.{}", resource.qualified(), key.name));
-        let Some(journal) = self.get(&JOURNALS, &name).await else { return Vec::new() };
-        serde_json::from_value::<Journal>((*journal).clone()).map(|it| it.decisions).unwrap_or_default()
+        let Some(journal) = self.get(&JOURNALS, &name).await else { return Journal::default() };
+        serde_json::from_value((*journal).clone()).unwrap_or_default()
     }
 
     /// The journals of what somebody must act for, in every namespace where that may be seen, else in this one.

@@ -5,11 +5,12 @@ use std::{net::IpAddr, path::PathBuf, process::ExitCode, sync::Arc};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_apiserver::LogFilter;
-use corten_cli::Verb;
+use corten_cli::{Verb, server_options};
 
 use crate::{
     control_plane::{ControlPlane, Settings},
     logging, process,
+    switches::Switches,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -29,7 +30,7 @@ fn args(command: Command) -> Command {
 
 /// The options every verb with a control plane has.
 pub(super) fn settings_args(command: Command) -> Command {
-    command
+    let command = command
         .arg(
             Arg::new("data-dir")
                 .long("data-dir")
@@ -75,7 +76,8 @@ pub(super) fn settings_args(command: Command) -> Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .help("Bearer tokens that are good for ever: token,user,uid,\"group1,group2\", a line each"),
-        )
+        );
+    server_options::args(command)
 }
 
 pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<Settings> {
@@ -89,6 +91,10 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
         gateways: Vec::new(),
         node: None,
+        switches: Switches::of(
+            &server_options::list(matches, "controllers"),
+            server_options::is_on(matches, "no-scheduler"),
+        )?,
         log,
     })
 }

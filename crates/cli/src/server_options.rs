@@ -1,0 +1,95 @@
+//! What the control plane can be told under upstream's names, whether it runs alone or with a node: `corten server` and
+//! `corten node` read them, `corten up` passes them on.
+
+use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
+
+/// What an option takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// `--option`, or `--option=false`.
+    Switch,
+    /// Words between commas, as often as it is given.
+    List,
+}
+
+/// One option: its name, what it takes, what stands for its value, the default, and what it does.
+type Row = (&'static str, Takes, &'static str, &'static str, &'static str);
+
+const ROWS: &[Row] = &[
+    (
+        "controllers",
+        Takes::List,
+        "NAME,…",
+        "*",
+        "Which controllers run, by upstream's names: `*` all, NAME this one, -NAME all of `*` but this one. What is off leaves its work to another program; empty: none runs",
+    ),
+    ("no-scheduler", Takes::Switch, "true|false", "false", "Place no pods: another program is the scheduler"),
+];
+
+/// Adds the options.
+pub fn args(command: Command) -> Command {
+    ROWS.iter().fold(command, |command, (name, takes, value, default, help)| {
+        let arg = Arg::new(*name).long(*name).value_name(*value).help(*help).help_heading("Control plane");
+        let arg = match takes {
+            Takes::Switch => {
+                arg.value_parser(value_parser!(bool)).num_args(0..=1).require_equals(true).default_missing_value("true")
+            }
+            Takes::List => arg.value_delimiter(',').action(ArgAction::Append).allow_hyphen_values(true),
+        };
+        command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })
+    })
+}
+
+/// The entries of a list; an empty word is none.
+pub fn list<'a>(matches: &'a ArgMatches, name: &str) -> Vec<&'a str> {
+    matches.get_many::<String>(name).into_iter().flatten().map(String::as_str).filter(|it| !it.is_empty()).collect()
+}
+
+pub fn is_on(matches: &ArgMatches, name: &str) -> bool {
+    matches.get_one::<bool>(name).copied().unwrap_or_default()
+}
+
+/// Is it one of these options?
+pub(crate) fn is_one(name: &str) -> bool {
+    ROWS.iter().any(|it| it.0 == name)
+}
+
+/// Those that were given, as arguments.
+pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
+    let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let argument = |(name, takes, ..): &Row| match takes {
+        Takes::Switch => format!("--{name}={}", is_on(matches, name)),
+        Takes::List => format!("--{name}={}", list(matches, name).join(",")),
+    };
+    ROWS.iter().filter(|it| is_given(it.0)).map(argument).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_is_passed_on() {
+        for (line, controllers, scheduler_is_off, passed_on) in [
+            ("up", &["*"][..], false, &[][..]),
+            (
+                "up --controllers=*,-job --no-scheduler",
+                &["*", "-job"],
+                true,
+                &["--controllers=*,-job", "--no-scheduler=true"],
+            ),
+            (
+                "up --controllers job --controllers -cronjob",
+                &["job", "-cronjob"],
+                false,
+                &["--controllers=job,-cronjob"],
+            ),
+            ("up --controllers= --no-scheduler=false", &[], false, &["--controllers=", "--no-scheduler=false"]),
+        ] {
+            let matches = args(Command::new("up")).try_get_matches_from(line.split(' ')).expect(line);
+            assert_eq!(list(&matches, "controllers"), controllers, "{line}");
+            assert_eq!(is_on(&matches, "no-scheduler"), scheduler_is_off, "{line}");
+            assert_eq!(given(&matches), passed_on, "{line}");
+        }
+    }
+}

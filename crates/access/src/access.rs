@@ -56,13 +56,20 @@ impl Access {
     ///
     /// # Errors
     /// What was tried, where something is shown that proves nothing.
-    pub fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap) -> Result<Proof, Attempted> {
-        credential::identify(&self.authenticator, &self.look(), peer, headers)
+    pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
+        credential::prepare(&self.authenticator, headers).await;
+        credential::identify(&self.authenticator, &self.look(), peer, headers, path)
     }
 
     /// Who holds a credential now. `None` where it proves nothing any more.
-    pub fn holder(&self, credential: &Credential, peer: Option<&Peer>, before: &Identity) -> Option<Identity> {
-        credential.holder(&self.authenticator, &self.look(), peer, before)
+    pub fn holder(
+        &self,
+        credential: &Credential,
+        peer: Option<&Peer>,
+        before: &Identity,
+        path: &str,
+    ) -> Option<Identity> {
+        credential.holder(&self.authenticator, &self.look(), peer, before, path)
     }
 
     /// Whom `who` becomes, where a right lets them.

@@ -72,13 +72,24 @@ pub struct Proof {
     pub stale: Option<String>,
 }
 
+/// Has what is needed to judge the request's token brought here, where a moment is enough for that.
+pub(crate) async fn prepare(authenticator: &Authenticator, headers: &HeaderMap) {
+    if authenticator.issuers().is_empty() {
+        return;
+    }
+    if let Some(token) = token(headers) {
+        authenticator.issuers().prepare(&token).await;
+    }
+}
+
 /// # Errors
-/// What was tried, where something is shown that proves nothing.
+/// What was tried, where something is shown that proves nothing, or where nothing is shown and something must be.
 pub fn identify(
     authenticator: &Authenticator,
     at: &Look<'_>,
     peer: Option<&Peer>,
     headers: &HeaderMap,
+    path: &str,
 ) -> Result<Proof, Attempted> {
     let certificate = by_certificate(peer, authenticator.pki());
     if let Some(Ok(identity)) = certificate {
@@ -90,6 +101,7 @@ pub fn identify(
     }
     match certificate {
         Some(_) => Err(Attempted("attempted: x509")),
+        None if !authenticator.issuers().lets_in_strangers(path) => Err(Attempted("")),
         None => Ok(Proof { identity: Identity::anonymous(), credential: Credential::Nothing, stale: None }),
     }
 }
@@ -102,9 +114,10 @@ impl Credential {
         at: &Look<'_>,
         peer: Option<&Peer>,
         before: &Identity,
+        path: &str,
     ) -> Option<Identity> {
         match self {
-            Self::Nothing => Some(Identity::anonymous()),
+            Self::Nothing => authenticator.issuers().lets_in_strangers(path).then(Identity::anonymous),
             Self::Inside => Some(before.clone()),
             Self::Certificate => by_certificate(peer, authenticator.pki())?.ok(),
             Self::Token(token) => by_token(authenticator, at, token).ok().map(|it| it.who.authenticated()),

@@ -9,6 +9,10 @@ pub const ANONYMOUS: &str = "system:anonymous";
 pub const AUTHENTICATED: &str = "system:authenticated";
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
+/// Who issues the tokens of service accounts, and the audience they are for unless another is asked for. kubeadm's default.
+pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// Who asks, as authentication found out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {

@@ -69,8 +69,9 @@ impl Recheck {
     /// 401 where the credential has ended, 403 where the right has.
     pub fn ask(&self) -> Result<(), Status> {
         let access = &self.access;
-        let asker =
-            access.holder(&self.credential, self.peer.as_ref(), &self.asker).ok_or_else(Status::unauthorized)?;
+        let asker = access
+            .holder(&self.credential, self.peer.as_ref(), &self.asker, &self.info.path)
+            .ok_or_else(Status::unauthorized)?;
         let who = match &self.impersonated {
             None => asker,
             Some(wanted) => access.impersonated(wanted, &self.info, &asker)?.identity,

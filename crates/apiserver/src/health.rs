@@ -126,6 +126,8 @@ fn metrics(ctx: &Context) -> Response {
         metrics::disk(&mut text, &disk).expect("writing to memory does not fail");
     }
     metrics::queues(&mut text, &ctx.state.config().journals.queues()).expect("writing to memory does not fail");
+    let issuers = ctx.state.access().authenticator().issuers();
+    metrics::reloads(&mut text, issuers.reloads()).expect("writing to memory does not fail");
     metrics::process(&mut text, ctx.state.started().unix_millis() / 1000, VERSION)
         .expect("writing to memory does not fail");
     if let Some(sink) = &ctx.state.config().audit {

@@ -18,7 +18,7 @@ use corten_kinds::Kind;
 use corten_routes::RequestInfo;
 use histogram::{Bounds, Histogram};
 use parking_lot::Mutex;
-pub(crate) use process::{disk, objects, process, queues};
+pub(crate) use process::{disk, objects, process, queues, reloads};
 use store::StoreMetrics;
 
 const BOUNDS: Bounds = &[

@@ -10,6 +10,7 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
+use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
@@ -42,12 +43,9 @@ pub struct Server {
 struct Background {
     /// True when the caches are no longer kept up.
     ended: watch::Sender<bool>,
-    /// The task that tells of changes of rights.
-    rechecked: Mutex<Option<JoinHandle<()>>>,
-    /// The task that serves what definitions describe.
-    defined: Mutex<Option<JoinHandle<()>>>,
-    /// The tasks that divide the seats, and keep the objects that say how.
-    shared: Mutex<Vec<JoinHandle<()>>>,
+    /// The tasks that tell of changes of rights, keep the keys of other issuers, serve what definitions describe, divide the seats
+    /// of priority levels and keep the objects that say how.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Deref for Server {
@@ -76,24 +74,20 @@ impl Server {
         let feed = Arc::new(Feed::new(changes));
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
         let state = State::new(config, caches.clone(), ranges, Feeding { feed, task });
+        let clients = Arc::new(Clients::new(caches.clone()));
+        let issuing = tokio::spawn(state.config().guard.issuers.clone().keep(clients, ended.subscribe()));
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
         let definitions = Definitions::load(&state).await?;
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
-        let background = Arc::new(Background {
-            ended,
-            rechecked: Mutex::new(Some(rechecked)),
-            defined: Mutex::default(),
-            shared: Mutex::new(vec![divided]),
-        });
+        let background = Arc::new(Background { ended, tasks: Mutex::new(vec![rechecked, issuing, divided]) });
         let server = Self { state, background };
         let bootstrap = |it| StartError::Bootstrap(Box::new(it));
         bootstrap::run(&server.state).await.map_err(bootstrap)?;
         flow_control_objects::keep(&server.state).await.map_err(bootstrap)?;
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
-        *server.background.defined.lock() = Some(following);
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
-        server.background.shared.lock().push(keeping);
+        server.background.tasks.lock().extend([following, keeping]);
         Ok(server)
     }
 
@@ -132,9 +126,8 @@ impl Server {
         }
         self.tunnels().stop().await;
         self.background.ended.send_replace(true);
-        let (rechecked, defined) = (self.background.rechecked.lock().take(), self.background.defined.lock().take());
-        let shared = std::mem::take(&mut *self.background.shared.lock());
-        for task in [defined, self.take_fed(), rechecked].into_iter().flatten().chain(shared) {
+        let tasks = std::mem::take(&mut *self.background.tasks.lock());
+        for task in tasks.into_iter().chain(self.take_fed()) {
             if tokio::time::timeout(STOP_DEADLINE, task).await.is_err() {
                 tracing::warn!("the watch caches did not stop in time");
             }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
-use corten_access::{Access, Clock, RightsChanged, tokens};
+use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_fairness::{Budget, Fairness, Limits};
@@ -44,6 +44,8 @@ pub struct Config {
 #[derive(Default)]
 pub struct Guard {
     pub static_tokens: tokens::StaticTokens,
+    /// Who else issues tokens, and who may come without any.
+    pub issuers: Arc<Issuers>,
     pub audit_policy: corten_audit::Policy,
     /// What changes what the process logs; `None` where nothing does.
     pub log: Option<Arc<dyn LogFilter>>,
@@ -80,7 +82,7 @@ pub(crate) struct Feeding {
 impl State {
     pub(crate) fn new(mut config: Config, caches: Arc<Caches>, ranges: Ranges, feeding: Feeding) -> Self {
         let static_tokens = std::mem::take(&mut config.guard.static_tokens);
-        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens);
+        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, config.guard.issuers.clone());
         let access = Arc::new(Access::new(caches.clone(), config.clock.clone(), authenticator));
         let cluster = Cluster {
             caches,

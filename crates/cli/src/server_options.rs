@@ -1,6 +1,8 @@
 //! What the control plane can be told under upstream's names, whether it runs alone or with a node: `corten server` and
 //! `corten node` read them, `corten up` passes them on.
 
+use std::path::PathBuf;
+
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
 
 /// What an option takes.
@@ -10,12 +12,21 @@ enum Takes {
     Switch,
     /// Words between commas, as often as it is given.
     List,
+    /// The path of a file.
+    File,
 }
 
 /// One option: its name, what it takes, what stands for its value, the default, and what it does.
 type Row = (&'static str, Takes, &'static str, &'static str, &'static str);
 
 const ROWS: &[Row] = &[
+    (
+        "authentication-config",
+        Takes::File,
+        "FILE",
+        "",
+        "Who else issues tokens, whom they name, and who may come without any (an AuthenticationConfiguration of apiserver.config.k8s.io/v1), read again when it changes",
+    ),
     (
         "controllers",
         Takes::List,
@@ -34,6 +45,7 @@ pub fn args(command: Command) -> Command {
             Takes::Switch => {
                 arg.value_parser(value_parser!(bool)).num_args(0..=1).require_equals(true).default_missing_value("true")
             }
+            Takes::File => arg.value_parser(value_parser!(PathBuf)),
             Takes::List => arg.value_delimiter(',').action(ArgAction::Append).allow_hyphen_values(true),
         };
         command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })
@@ -49,6 +61,13 @@ pub fn is_on(matches: &ArgMatches, name: &str) -> bool {
     matches.get_one::<bool>(name).copied().unwrap_or_default()
 }
 
+/// A file that was named, wherever this program works.
+pub fn file(matches: &ArgMatches, name: &str) -> Option<PathBuf> {
+    let path = matches.get_one::<PathBuf>(name)?;
+    // Only an empty path, or a working folder that is gone, cannot be made absolute: reading it tells.
+    Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+}
+
 /// Is it one of these options?
 pub(crate) fn is_one(name: &str) -> bool {
     ROWS.iter().any(|it| it.0 == name)
@@ -59,6 +78,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
     let argument = |(name, takes, ..): &Row| match takes {
         Takes::Switch => format!("--{name}={}", is_on(matches, name)),
+        Takes::File => format!("--{name}={}", file(matches, name).unwrap_or_default().display()),
         Takes::List => format!("--{name}={}", list(matches, name).join(",")),
     };
     ROWS.iter().filter(|it| is_given(it.0)).map(argument).collect()

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_access::tokens::StaticTokens;
+use corten_access::{Issuers, tokens::StaticTokens};
 use corten_admission::Machine;
 use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, LoopQueue, Rotation, Server,
@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) audit_policy: Option<PathBuf>,
     pub(crate) static_tokens: Option<PathBuf>,
+    pub(crate) authentication: Option<PathBuf>,
     /// The addresses this machine has for its Pods alone, where there is a node. At the first they reach an API that is
     /// served at a loopback address.
     pub(crate) gateways: Vec<IpAddr>,
@@ -304,6 +305,9 @@ fn guard(settings: &Settings) -> Result<Guard> {
     let mut guard = Guard { log: Some(settings.log.clone()), ..Guard::default() };
     if let Some(path) = &settings.static_tokens {
         guard.static_tokens = StaticTokens::load(path).with_context(|| format!("reading {}", path.display()))?;
+    }
+    if let Some(path) = &settings.authentication {
+        guard.issuers = Arc::new(Issuers::load(path).with_context(|| format!("reading {}", path.display()))?);
     }
     if let Some(path) = &settings.audit_policy {
         guard.audit_policy = AuditPolicy::load(path).with_context(|| format!("reading {}", path.display()))?;

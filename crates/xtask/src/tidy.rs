@@ -70,6 +70,8 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-cacher", "corten-store"),
     ("corten-access", "corten-cacher"),
     ("corten-access", "corten-pki"),
+    ("corten-access", "corten-webhook"),
+    ("corten-apiserver", "corten-webhook"),
     ("corten-audit", "corten-access"),
     ("corten-fairness", "corten-cacher"),
     ("corten-apiserver", "corten-fairness"),

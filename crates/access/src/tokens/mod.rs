@@ -1,4 +1,4 @@
-//! Bearer tokens: those of service accounts, of the static file, and of nodes that join.
+//! Bearer tokens: those of service accounts, of the static file, of nodes that join, and of issuers that others run.
 //!
 //! A token proves who its holder is only while what it is bound to lives: that is looked up in the watch caches for every
 //! request, while a signature is checked once.
@@ -22,11 +22,8 @@ use corten_pki::Authority;
 pub use static_file::{StaticTokens, TokenFileError};
 use verify::Verified;
 
-use crate::identity::Identity;
-
-/// Who issues the tokens, and the audience they are for unless another is asked for. kubeadm's default.
-pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
-pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub use crate::identity::{CREDENTIAL_ID, ISSUER};
+use crate::{identity::Identity, issuers::Issuers};
 
 /// A token that proved something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +48,16 @@ pub struct Authenticator {
     pki: Arc<Authority>,
     static_tokens: StaticTokens,
     verified: Verified,
+    issuers: Arc<Issuers>,
 }
 
 impl Authenticator {
-    pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens) -> Self {
-        Self { pki, static_tokens, verified: Verified::default() }
+    pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens, issuers: Arc<Issuers>) -> Self {
+        Self { pki, static_tokens, verified: Verified::default(), issuers }
+    }
+
+    pub fn issuers(&self) -> &Arc<Issuers> {
+        &self.issuers
     }
 
     pub fn pki(&self) -> &Authority {
@@ -80,6 +82,14 @@ impl Authenticator {
             Some(Ok(accepted)) => return Ok(accepted),
             Some(Err(reason)) => refusals.push(reason),
             None => {}
+        }
+        // What others issue is for the API server only, whatever audience they call it by.
+        if !own.is_empty() {
+            match self.issuers.holder(at.now, token) {
+                Some(Ok(who)) => return Ok(Accepted { who, audiences: own, stale: None }),
+                Some(Err(reason)) => refusals.push(reason),
+                None => {}
+            }
         }
         Err(refusals)
     }

@@ -11,7 +11,7 @@ use super::{audit, next::Rest};
 use crate::context::Context;
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    match identify(ctx) {
+    match identify(ctx).await {
         Ok(identity) => ctx.identity = Some(identity),
         Err(Attempted(attempted)) => {
             let status = Status::unauthorized();
@@ -23,13 +23,16 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     rest.run(ctx).await
 }
 
-fn identify(ctx: &mut Context) -> Result<corten_access::Identity, Attempted> {
+async fn identify(ctx: &mut Context) -> Result<corten_access::Identity, Attempted> {
     // Only calls from inside the process come with an identity: nothing on the wire can set it.
     if let Some(known) = &ctx.identity {
         ctx.credential = Credential::Inside;
         return Ok(known.clone());
     }
-    let Proof { identity, credential, stale } = ctx.state.access().identify(ctx.peer.as_ref(), &ctx.headers)?;
+    let Proof { identity, credential, stale } = {
+        let access = ctx.state.access();
+        access.identify(ctx.peer.as_ref(), &ctx.headers, ctx.uri.path()).await?
+    };
     if let Some(stale) = stale {
         ctx.audit_annotations.insert("authentication.k8s.io/stale-token".into(), stale);
     }

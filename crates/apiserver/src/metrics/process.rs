@@ -2,6 +2,7 @@
 
 use std::{fmt::Write, fs, time::Duration};
 
+use corten_access::Reloads;
 use corten_cacher::watch_cache::Caches;
 use corten_store::DiskUse;
 
@@ -55,6 +56,18 @@ pub(crate) fn disk(out: &mut String, disk: &DiskUse) -> std::fmt::Result {
         head(out, name, "gauge", help)?;
         let labels = if name == "apiserver_storage_size_bytes" { "{storage_cluster_id=\"etcd-0\"}" } else { "" };
         writeln!(out, "{name}{labels} {value}")?;
+    }
+    Ok(())
+}
+
+/// How often the configuration of authentication was read anew.
+pub(crate) fn reloads(out: &mut String, reloads: &Reloads) -> std::fmt::Result {
+    let name = "apiserver_authentication_config_controller_automatic_reloads_total";
+    let help =
+        "Total number of automatic reloads of authentication configuration split by status and apiserver identity.";
+    head(out, name, "counter", help)?;
+    for (status, n) in [("failure", reloads.failures()), ("success", reloads.successes())] {
+        writeln!(out, "{name}{{status=\"{status}\"}} {n}")?;
     }
     Ok(())
 }

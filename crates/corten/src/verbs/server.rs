@@ -89,6 +89,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
         static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
+        authentication: server_options::file(matches, "authentication-config"),
         gateways: Vec::new(),
         node: None,
         switches: Switches::of(

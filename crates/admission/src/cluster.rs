@@ -5,10 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 use corten_access::{Access, Authorizer, Clock};
 use corten_cacher::watch_cache::{Caches, ResourceCache};
 use corten_kinds::Kind;
-use corten_meta::Time;
+use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
-use crate::{namespace_locks::NamespaceLocks, service_reservations::Ranges};
+use crate::{namespace_locks::NamespaceLocks, service_reservations::Ranges, webhook_configurations::Webhooks};
 
 /// Makes UUIDs; random, or the simulator's from a seed.
 pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
@@ -33,6 +33,8 @@ pub struct Cluster {
     pub namespace_locks: NamespaceLocks,
     /// What Services have of addresses and ports.
     pub ranges: Ranges,
+    /// Who else is asked about writes.
+    pub webhooks: Webhooks,
 }
 
 impl Cluster {
@@ -43,6 +45,14 @@ impl Cluster {
     /// The cache of a built-in kind that is stored.
     pub fn cache(&self, kind: &Kind) -> &ResourceCache {
         self.caches.built_in(kind)
+    }
+
+    /// As [`Self::cache`], by what it is called.
+    ///
+    /// # Panics
+    /// Where no built-in kind that is stored is called so.
+    pub(crate) fn cache_of(&self, resource: &Resource) -> &ResourceCache {
+        self.caches.get(resource).expect("it is a row of the table that is stored")
     }
 
     pub fn authorizer(&self) -> &Authorizer {

@@ -13,6 +13,7 @@ mod commit_hook;
 mod default_classes;
 mod default_toleration_seconds;
 mod escalation;
+mod expression_authorizer;
 mod legacy_token;
 mod limit_ranger;
 mod mountable_secrets;
@@ -29,20 +30,26 @@ mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod refusal;
+mod reinvocation;
 mod resource_quota;
+mod review_request;
 mod runtime_class;
 mod service_account;
 mod service_reservations;
 pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
+mod webhook_configurations;
+mod webhooks;
 
 pub use cluster::{Cluster, Machine, Uids};
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
-pub use plugin::{Admission, Attributes, Operation};
+pub use plugin::{Admission, Attributes, Operation, RequestForm};
+pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
+pub use webhook_configurations::Webhooks;
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[
@@ -66,6 +73,8 @@ pub const PLUGINS: &[&dyn Admission] = &[
     &certificates::CertificateSigning,
     &certificates::ClusterTrustBundleAttest,
     &certificates::CertificateSubjectRestriction,
+    &webhooks::MutatingWebhook,
+    &webhooks::ValidatingWebhook,
     &escalation::Escalation,
     &resource_quota::ResourceQuota,
 ];

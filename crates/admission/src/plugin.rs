@@ -2,11 +2,13 @@
 
 use corten_access::Identity;
 use corten_cacher::body::BoxFuture;
-use corten_kinds::{Kind, Subresource};
+use corten_kinds::{Kind, Kinds, Subresource};
 use corten_meta::{Resource, Status};
 use serde_json::Value;
 
-use crate::{cluster::Cluster, notes::Notes};
+use tokio::time::Instant;
+
+use crate::{cluster::Cluster, notes::Notes, reinvocation::Reinvocation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -31,6 +33,28 @@ pub struct Attributes<'a> {
     /// What is stored now: for updates and deletes.
     pub old: Option<&'a Value>,
     pub dry_run: bool,
+    /// The row that the request names, in whose form objects are shown to others.
+    pub asked: &'a Kind,
+    /// All that is served.
+    pub kinds: &'a Kinds,
+    /// Is the object's name made by the server? Then those who may still change it do not see it.
+    pub generated_name: bool,
+    pub form: &'a dyn RequestForm,
+    pub reinvocation: Reinvocation,
+    /// When the request's time is over; `None` where nothing ends it.
+    pub deadline: Option<Instant>,
+}
+
+/// What of a request is looked at only where others are asked about it.
+pub trait RequestForm: Sync {
+    /// `CreateOptions`, `UpdateOptions` or `DeleteOptions`; null for what has none.
+    fn options(&self) -> Value;
+
+    /// The Scale of an object; `None` where the request is about the object itself.
+    fn scale(&self, object: &Value) -> Option<Value>;
+
+    /// Takes what a Scale says into its object.
+    fn take_scale(&self, object: &mut Value, scale: &Value);
 }
 
 impl<'a> Attributes<'a> {

@@ -34,6 +34,8 @@ pub struct Context {
     /// Names the request in audit records and in the `Audit-Id` header.
     pub id: String,
     pub received: Time,
+    /// When its time is over; `None` where nothing ends it.
+    pub deadline: Option<tokio::time::Instant>,
     pub method: Method,
     pub uri: Uri,
     pub headers: HeaderMap,
@@ -78,6 +80,7 @@ impl Context {
         Self {
             id: state.new_uid(),
             received: state.now(),
+            deadline: None,
             served: state.served(),
             state,
             method: parts.method,

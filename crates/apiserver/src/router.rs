@@ -11,8 +11,8 @@ use crate::{
     context::Context,
     debug_flags, health, progress,
     verbs::{
-        binding, component_status, create, delete, delete_collection, eviction, get, journal, list, options, patch,
-        reviews, scale, target::Target, token, update, usage, watch,
+        binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list,
+        options, patch, reviews, scale, target::Target, token, update, usage, watch,
     },
 };
 
@@ -114,6 +114,7 @@ async fn below_object(
     verb: Option<Verb>,
 ) -> Result<Response, Status> {
     use Subresource as Sub;
+    connecting::admit(ctx, &target, subresource).await?;
     if subresource == Sub::Proxy {
         return connect::proxy(ctx).await;
     }

@@ -4,13 +4,14 @@ use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
-use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids};
+use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids, Webhooks};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
 use corten_openapi::Documents;
 use corten_store::Store;
+use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -37,6 +38,8 @@ pub struct Config {
     pub machine: Machine,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,
+    /// How webhooks are reached; `None`: over the machine's network.
+    pub webhook_dial: Option<Dial>,
 }
 
 /// What an administrator says of who may come and what is written down of it. By default: no tokens from a file, and a
@@ -84,6 +87,10 @@ impl State {
         let static_tokens = std::mem::take(&mut config.guard.static_tokens);
         let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, config.guard.issuers.clone());
         let access = Arc::new(Access::new(caches.clone(), config.clock.clone(), authenticator));
+        let clients = match config.webhook_dial.take() {
+            Some(dial) => Clients::dialling(caches.clone(), dial),
+            None => Clients::new(caches.clone()),
+        };
         let cluster = Cluster {
             caches,
             access,
@@ -94,6 +101,7 @@ impl State {
             advertise: config.advertise,
             namespace_locks: NamespaceLocks::default(),
             ranges,
+            webhooks: Webhooks::new(Arc::new(clients)),
         };
         Self(Arc::new(Held {
             room: Budget::new(config.limits),

@@ -44,6 +44,7 @@ pub(crate) mod server;
 mod services;
 mod tokens;
 mod tunnels;
+mod webhooks;
 mod wide;
 mod withdrawn;
 

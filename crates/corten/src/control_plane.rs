@@ -138,6 +138,7 @@ impl ControlPlane {
             advertise: advertised(address).or(gateway),
             machine: Machine { host_name: process::host_name(), node: settings.node.clone() },
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
+            webhook_dial: None,
         })
         .await
         .context("starting the API server")?;

@@ -116,7 +116,11 @@ impl Trusted {
             return Ok(ServerCertVerified::assertion());
         }
         let Some(roots) = &self.roots else { return Err(CertificateError::UnknownIssuer.into()) };
-        roots.verify_server_cert(end_entity, intermediates, name, &[], now)
+        roots.verify_server_cert(end_entity, intermediates, name, &[], now).map_err(|error| match error {
+            // An authority that shows its own certificate, and is none that is trusted.
+            rustls::Error::InvalidCertificate(CertificateError::Other(_)) => CertificateError::UnknownIssuer.into(),
+            error => error,
+        })
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         return answer::status(&Status::bad_request("invalid timeout specified in the request URL"));
     };
     let deadline = asked.map_or(DEADLINE, within);
+    ctx.deadline = Some(tokio::time::Instant::now() + deadline);
     match tokio::time::timeout(deadline, rest.run(ctx)).await {
         Ok(response) => response,
         Err(_) => answer::status(&Status::timeout("request did not complete within the allotted timeout")),

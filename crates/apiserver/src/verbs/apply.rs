@@ -18,7 +18,8 @@ use super::{
     metadata, respond,
     target::Target,
     update::{MakeOwned, Part, change_owned},
-    write::{self, ATTEMPTS, WriteRequest, Written},
+    write::{self, ATTEMPTS, Written},
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -76,7 +77,7 @@ async fn created(
     let json = if ctx.dry_run() {
         write::pretend(ctx, target, &object, None)?
     } else {
-        let asked = WriteRequest { ctx, target, operation: corten_admission::Operation::Create, old: None };
+        let asked = WriteRequest::create(ctx, target);
         match write::put(&asked, &object, 0).await? {
             Written::Done(json) => json,
             Written::Conflict => return Ok(None),

@@ -1,6 +1,5 @@
 //! `pods/NAME/binding`: a scheduler's decision, written into the Pod once.
 
-use corten_admission::Operation;
 use corten_cacher::{answer, body::Response};
 use corten_meta::{Status, Violation};
 use http::StatusCode;
@@ -10,7 +9,7 @@ use super::{
     body, metadata,
     target::Target,
     update::{Part, change},
-    write::WriteRequest,
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -37,7 +36,7 @@ pub(crate) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response,
 
 async fn assign(ctx: &mut Context, target: &Target, mut binding: Value) -> Result<Response, Status> {
     metadata::place(&mut binding, target, "")?;
-    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut binding).await?;
     asked.validate(&binding).await?;
     let violations = violations(&binding);

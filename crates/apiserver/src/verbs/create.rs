@@ -1,6 +1,6 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
-use corten_admission::{Operation, commit};
+use corten_admission::commit;
 use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
 use corten_kinds::Policy;
 use corten_meta::Status;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{
     body, managed, metadata, respond,
     target::Target,
-    write::{self, WriteRequest, Written},
+    write::{self, Written},
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -39,7 +40,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         if revision > 0 {
             return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
         }
-        let asked = WriteRequest { ctx, target: &target, operation: Operation::Create, old: None };
+        let asked = WriteRequest::create(ctx, &target);
         match write::put(&asked, &object, 0).await? {
             Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form),
             Written::Conflict if generated && tries < NAMES_MAX => {}
@@ -58,6 +59,7 @@ pub(crate) async fn prepared(
 ) -> Result<Value, Status> {
     let (kind, policy) = (&target.kind, target.policy());
     let sent = managed::sent(&mut object);
+    let is_generated = object["metadata"]["name"].as_str().is_none_or(str::is_empty);
     metadata::place(&mut object, target, "")?;
     metadata::begin(ctx, kind, &mut object);
     defaulted(target, policy, &mut object)?;
@@ -65,10 +67,15 @@ pub(crate) async fn prepared(
     let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
     policy.prepare_create(&mut object);
     kind.schema.complete(&mut object);
-    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
-    asked.admit(&mut object).await?;
-    asked.complete(&mut object)?;
     managed::put(&mut object, &owners);
+    let asked = WriteRequest::create(ctx, target).with_generated_name(is_generated);
+    if asked.admit(&mut object).await? {
+        // As upstream, what nobody may set is taken away after admission, too.
+        metadata::place(&mut object, target, "")?;
+        policy.prepare_create(&mut object);
+        kind.schema.complete(&mut object);
+    }
+    asked.complete(&mut object)?;
     let mut violations = metadata::violations(&target.asked, &object, None);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));

@@ -1,7 +1,6 @@
 //! DELETE: at once, or gracefully where the kind has a grace period, and never before the finalizers are gone.
 
 use bytes::Bytes;
-use corten_admission::Operation;
 use corten_cacher::{answer, body::Response, codec::Form, watch_cache::Stored};
 use corten_kinds::Subresource;
 use corten_meta::{Details, Status, Time};
@@ -13,7 +12,8 @@ use super::{
     metadata::{self, FOREGROUND, ORPHAN},
     respond,
     target::Target,
-    write::{self, ATTEMPTS, WriteRequest, Written},
+    write::{self, ATTEMPTS, Written},
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -61,7 +61,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
         let current = target.current(ctx)?;
         options.check(target, &current)?;
         let old = current.draft();
-        let asked = WriteRequest { ctx, target, operation: Operation::Delete, old: Some(&old) };
+        let asked = WriteRequest::delete(ctx, target, &old, options);
         asked.admit(&mut Value::Null).await?;
         asked.validate(&Value::Null).await?;
         match step(ctx, target, options, &old) {

@@ -83,6 +83,21 @@ impl DeleteOptions {
         Self { revision: Some(object.revision.to_string()), ..self.clone() }
     }
 
+    /// Writes those that say something, as a body would have them.
+    pub(super) fn write(&self, out: &mut Value) {
+        if let Some(seconds) = self.grace_seconds {
+            out["gracePeriodSeconds"] = seconds.into();
+        }
+        for (name, text) in [("uid", &self.uid), ("resourceVersion", &self.revision)] {
+            if let Some(text) = text {
+                out["preconditions"][name] = text.clone().into();
+            }
+        }
+        if let Some(propagation) = self.propagation {
+            out["propagationPolicy"] = format!("{propagation:?}").into();
+        }
+    }
+
     pub(super) fn check(&self, target: &Target, object: &Stored) -> Result<(), Status> {
         // As in `Preconditions.Check`: this conflict goes by the kind's name.
         let resource = target.resource();

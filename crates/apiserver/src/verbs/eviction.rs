@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use corten_admission::Operation;
 use corten_api::resources::POD_DISRUPTION_BUDGETS;
 use corten_cacher::{answer, body::Response, watch_cache::Stored};
 use corten_kinds::Kind;
@@ -18,7 +17,7 @@ use super::{
     delete_options::DeleteOptions,
     target::Target,
     update::{Make, Part, change},
-    write::WriteRequest,
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -33,7 +32,7 @@ pub(crate) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }
     super::metadata::place(&mut eviction, target, "")?;
-    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut eviction).await?;
     asked.validate(&eviction).await?;
     let mut options = DeleteOptions::of(&eviction["deleteOptions"])?;

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{
     apply::{identified, refusal},
     managed::{self, Author, Tracked},
-    scale::{SCALE, SCHEMA, checked, place_of, scale_of, set_replicas},
+    scale::{SCALE, SCHEMA, checked},
+    scale_form::{place_of, scale_of, set_replicas},
     target::Target,
     update::{MakeOwned, Part, change_owned},
 };

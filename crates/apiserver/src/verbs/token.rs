@@ -1,13 +1,12 @@
 //! `serviceaccounts/NAME/token`: a token for the account, for an audience, a time, and as long as what it is bound to lives.
 
 use corten_access::tokens::{self, issue::TokenSpec};
-use corten_admission::Operation;
 use corten_cacher::{answer, body::Response};
 use corten_meta::{Resource, Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{body, target::Target, write::WriteRequest};
+use super::{body, target::Target, write_request::WriteRequest};
 use crate::context::Context;
 
 const KIND: &str = "TokenRequest";
@@ -30,7 +29,7 @@ pub(crate) async fn request(ctx: &mut Context, target: &Target) -> Result<Respon
     metadata.insert("name".into(), json!(target.name));
     metadata.insert("namespace".into(), json!(target.namespace));
     metadata.insert("creationTimestamp".into(), json!(ctx.state.now().to_string()));
-    let asked = WriteRequest { ctx, target, operation: Operation::Create, old: None };
+    let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut request).await?;
     asked.validate(&request).await?;
 

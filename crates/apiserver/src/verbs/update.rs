@@ -1,7 +1,6 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
 use bytes::Bytes;
-use corten_admission::Operation;
 use corten_cacher::{
     body::Response,
     codec::Form,
@@ -17,7 +16,8 @@ use super::{
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
-    write::{self, ATTEMPTS, WriteRequest, Written},
+    write::{self, ATTEMPTS, Written},
+    write_request::WriteRequest,
 };
 use crate::context::Context;
 
@@ -99,7 +99,7 @@ pub(super) async fn change_owned(
         if ctx.dry_run() {
             return write::pretend(ctx, target, &new, Some(current.revision));
         }
-        let asked = WriteRequest { ctx, target, operation: Operation::Update, old: Some(&old) };
+        let asked = WriteRequest::update(ctx, target, &old);
         if is_over(&target.kind, &new) {
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
@@ -179,7 +179,7 @@ async fn prepared(
         (new, tracked)
     };
     kind.schema.complete(&mut new);
-    let changes = metadata::carry_over(&mut new, old);
+    let mut changes = metadata::carry_over(&mut new, old);
     let owners = if tracked.same {
         managed::put(&mut new, managed::text_of(old));
         Some(tracked.text)
@@ -187,8 +187,15 @@ async fn prepared(
         managed::put(&mut new, &tracked.text);
         None
     };
-    let request = WriteRequest { ctx, target, operation: Operation::Update, old: Some(old) };
-    request.admit(&mut new).await?;
+    let request = WriteRequest::update(ctx, target, old);
+    if request.admit(&mut new).await? {
+        // As upstream, what the part may not change is put back after admission, too.
+        let owners = managed::text_of(&new).to_owned();
+        new = merged(kind, policy, part, new, old);
+        kind.schema.complete(&mut new);
+        changes.extend(metadata::carry_over(&mut new, old));
+        managed::put(&mut new, &owners);
+    }
     if part == Part::Main {
         request.complete(&mut new)?;
     }

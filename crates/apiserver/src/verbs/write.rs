@@ -1,15 +1,11 @@
 //! The last step of every write: one conditional commit, answered when the caches hold it.
 
 use bytes::Bytes;
-use corten_admission::{
-    Attributes, PLUGINS,
-    commit::{self, Commit, Write},
-};
+use corten_admission::commit::{Commit, Write};
 use corten_cacher::{
     body::BODY_BYTES_MAX,
     watch_cache::{encode, head, owners_fit, spliced},
 };
-use corten_kinds::Subresource;
 use corten_meta::{
     Status,
     depth::{self, EXCEEDED, LEVELS_MAX},
@@ -17,7 +13,7 @@ use corten_meta::{
 use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
 use serde_json::Value;
 
-use super::target::Target;
+use super::{target::Target, write_request::WriteRequest};
 use crate::context::Context;
 
 /// How often a write that named no revision is tried again when another write came between.
@@ -219,57 +215,5 @@ fn failed(error: &corten_store::Error) -> Status {
     match error {
         corten_store::Error::Closed => Status::unavailable("the server is shutting down"),
         _ => Status::internal(error),
-    }
-}
-
-/// One write as admission sees it.
-pub(super) struct WriteRequest<'a> {
-    pub(super) ctx: &'a Context,
-    pub(super) target: &'a Target,
-    pub(super) operation: corten_admission::Operation,
-    pub(super) old: Option<&'a Value>,
-}
-
-impl<'a> WriteRequest<'a> {
-    fn attributes(&self) -> Attributes<'a> {
-        Attributes {
-            cluster: self.ctx.state.cluster(),
-            who: self.ctx.asker_now(),
-            notes: &self.ctx.notes,
-            operation: self.operation,
-            kind: &self.target.kind,
-            subresource: self.subresource(),
-            namespace: &self.target.namespace,
-            name: &self.target.name,
-            old: self.old,
-            dry_run: self.ctx.dry_run(),
-        }
-    }
-
-    fn subresource(&self) -> Option<Subresource> {
-        self.target.subresource
-    }
-
-    /// Lets every plugin change the object.
-    pub(super) async fn admit(&self, object: &mut Value) -> Result<(), Status> {
-        let attributes = self.attributes();
-        for plugin in PLUGINS {
-            plugin.admit(&attributes, object).await?;
-        }
-        Ok(())
-    }
-
-    /// Completes the object with what the server gives its kind.
-    pub(super) fn complete(&self, object: &mut Value) -> Result<(), Status> {
-        commit::complete(&self.attributes(), &self.ctx.reservations, object)
-    }
-
-    /// Lets every plugin refuse the object.
-    pub(super) async fn validate(&self, object: &Value) -> Result<(), Status> {
-        let attributes = self.attributes();
-        for plugin in PLUGINS {
-            plugin.validate(&attributes, object).await?;
-        }
-        Ok(())
     }
 }

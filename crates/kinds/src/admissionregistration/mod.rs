@@ -1,5 +1,5 @@
-//! `admissionregistration.k8s.io`. Objects are defaulted, checked and stored; nothing of them takes part in admission yet, which
-//! their authors are told with a warning.
+//! `admissionregistration.k8s.io`: what the server asks about writes. Policies are defaulted, checked and stored, and take no part in
+//! admission yet, which their authors are told with a warning.
 
 mod binding;
 mod matching;

@@ -6,7 +6,7 @@ use corten_schema::Cursor;
 use corten_validation::{fill::fill_pointer, read::items};
 use serde_json::{Value, json};
 
-use super::{not_enforced, webhooks};
+use super::webhooks;
 use crate::{
     BuiltIn, Policy, Verb,
     columns::{AGE, integer},
@@ -38,10 +38,6 @@ impl Policy for MutatingWebhookConfiguration {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         webhooks::validate(object, reinvocation)
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
     }
 
     fn allows_unconditional_update(&self) -> bool {

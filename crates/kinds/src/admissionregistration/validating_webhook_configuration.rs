@@ -5,7 +5,7 @@ use corten_meta::Violation;
 use corten_validation::read::items;
 use serde_json::{Value, json};
 
-use super::{not_enforced, webhooks};
+use super::webhooks;
 use crate::{
     BuiltIn, Policy, Verb,
     columns::{AGE, integer},
@@ -37,10 +37,6 @@ impl Policy for ValidatingWebhookConfiguration {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         webhooks::validate(object, |_| {})
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
     }
 
     fn allows_unconditional_update(&self) -> bool {

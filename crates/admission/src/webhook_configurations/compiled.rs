@@ -1,0 +1,134 @@
+//! The configurations as they are asked: read once, when one of them has changed.
+
+use std::{sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use corten_api::resources::{MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS};
+use corten_cacher::watch_cache::{Caches, Snapshot};
+use corten_meta::Resource;
+use corten_policies::matching::{Conditions, Criteria, Index};
+use corten_webhook::{Client, ClientConfig, Clients};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::measures::Measures;
+
+const TIMEOUT_SECONDS: u64 = 10;
+
+/// All webhooks of the cluster.
+pub struct Webhooks {
+    clients: Arc<Clients>,
+    compiled: ArcSwap<Compiled>,
+    compiling: Mutex<()>,
+    pub(crate) measures: Measures,
+}
+
+#[derive(Default)]
+pub(crate) struct Compiled {
+    /// Of what they were made. No source is ever at revision 0.
+    revisions: [u64; 2],
+    pub(crate) mutating: Hooks,
+    pub(crate) validating: Hooks,
+}
+
+/// Webhooks in the order in which they are called.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    pub(crate) index: Index,
+    pub(crate) all: Vec<Hook>,
+}
+
+pub(crate) struct Hook {
+    pub(crate) configuration: String,
+    pub(crate) name: String,
+    /// Names it among all.
+    pub(crate) id: String,
+    pub(crate) criteria: Criteria,
+    pub(crate) conditions: Conditions,
+    pub(crate) client: Result<Arc<Client>, String>,
+    pub(crate) timeout: Duration,
+    /// `failurePolicy: Ignore`.
+    pub(crate) may_fail: bool,
+    pub(crate) takes_dry_run: bool,
+    /// The first that both sides know; `None` where there is none.
+    pub(crate) version: Option<&'static str>,
+    /// `reinvocationPolicy: IfNeeded`.
+    pub(crate) is_reinvoked: bool,
+}
+
+impl Webhooks {
+    pub fn new(clients: Arc<Clients>) -> Self {
+        Self { clients, compiled: ArcSwap::default(), compiling: Mutex::default(), measures: Measures::default() }
+    }
+
+    /// In the Prometheus text format.
+    ///
+    /// # Errors
+    /// Writing fails.
+    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
+        self.measures.write(out)
+    }
+
+    pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {
+        let sources =
+            [snapshot(caches, &MUTATING_WEBHOOK_CONFIGURATIONS), snapshot(caches, &VALIDATING_WEBHOOK_CONFIGURATIONS)];
+        let revisions = sources.each_ref().map(|it| it.revision);
+        let newest = self.compiled.load();
+        if newest.revisions == revisions {
+            return newest.clone();
+        }
+        drop(newest);
+        let _turn = self.compiling.lock();
+        let newest = self.compiled.load_full();
+        // Whoever waited for the turn finds what is newer than its own sources, too.
+        if newest.revisions.iter().zip(&revisions).all(|(has, wants)| has >= wants) {
+            return newest;
+        }
+        let [mutating, validating] = sources.map(|it| self.hooks(&it));
+        let compiled = Arc::new(Compiled { revisions, mutating, validating });
+        self.compiled.store(compiled.clone());
+        compiled
+    }
+
+    /// Sorted by the names of the configurations, as a snapshot is.
+    fn hooks(&self, configurations: &Snapshot) -> Hooks {
+        let mut hooks = Hooks::default();
+        for stored in configurations.iter() {
+            let configuration = stored.parse();
+            for (at, webhook) in configuration["webhooks"].as_array().into_iter().flatten().enumerate() {
+                let hook = self.hook(stored.name(), at, webhook);
+                hooks.index.add(hooks.all.len(), &hook.criteria);
+                hooks.all.push(hook);
+            }
+        }
+        hooks
+    }
+
+    fn hook(&self, configuration: &str, at: usize, webhook: &Value) -> Hook {
+        let name = webhook["name"].as_str().unwrap_or_default().to_owned();
+        let client = ClientConfig::of_json(&webhook["clientConfig"]).and_then(|it| self.clients.client(&it));
+        let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let known = |it| match it {
+            "v1" => Some("admission.k8s.io/v1"),
+            "v1beta1" => Some("admission.k8s.io/v1beta1"),
+            _ => None,
+        };
+        Hook {
+            configuration: configuration.to_owned(),
+            id: format!("{configuration}/{name}/{at}"),
+            name,
+            criteria: Criteria::of_webhook(webhook),
+            conditions: Conditions::read(webhook, false),
+            client: client.map_err(|it| it.0),
+            timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_SECONDS)),
+            may_fail: webhook["failurePolicy"] == "Ignore",
+            takes_dry_run: matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
+            version: versions.filter_map(known).next(),
+            is_reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
+        }
+    }
+}
+
+fn snapshot(caches: &Caches, resource: &Resource) -> Arc<Snapshot> {
+    caches.get(resource).expect("webhook configurations are rows of the table").snapshot()
+}

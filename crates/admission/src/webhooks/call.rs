@@ -1,0 +1,155 @@
+//! One question to one webhook.
+
+use std::time::Duration;
+
+use corten_kinds::Kind;
+use corten_meta::{Status, field};
+use corten_webhook::Question;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::answer::{self, Answer, Asked};
+use crate::{
+    plugin::Attributes,
+    review_request,
+    webhook_configurations::{Call, ErrorType, Hook, Phase, Webhooks},
+};
+
+/// What a patch that makes the largest object takes as base64, and what is around it.
+const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// Why a request does not go on.
+pub(super) enum Failure {
+    /// There was no answer that counts as one. With the code under which it is counted.
+    Calling(String, u16),
+    /// The answer is no.
+    Rejected(Box<Status>),
+    /// What the webhook wants cannot be done.
+    Internal(Box<Status>),
+}
+
+/// The objects as the webhook is shown them.
+pub(super) struct Objects {
+    pub(super) new: Value,
+    pub(super) old: Value,
+}
+
+impl Hook {
+    /// # Errors
+    /// The webhook refuses, or cannot be asked.
+    pub(super) async fn ask(
+        &self,
+        request: &Attributes<'_>,
+        row: &Kind,
+        named: &Value,
+        objects: &Objects,
+        phase: Phase,
+    ) -> Result<Answer, Failure> {
+        if request.dry_run && !self.takes_dry_run {
+            let message = format!("admission webhook {:?} does not support dry run", self.name);
+            return Err(Failure::Internal(Box::new(Status::bad_request(message))));
+        }
+        let calling =
+            |reason: &str, code| Failure::Calling(format!("failed calling webhook {:?}: {reason}", self.name), code);
+        let version = self.version.ok_or_else(|| {
+            let reason = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            calling(&format!("could not create admission objects: {reason}"), 400)
+        })?;
+        let client = self.client.as_ref().map_err(|it| calling(&format!("could not get REST client: {it}"), 500))?;
+        let uid = request.cluster.new_uid();
+        let mut asked = review_request::request(request, row, named, &uid);
+        asked["object"] = objects.new.clone();
+        asked["oldObject"] = objects.old.clone();
+        let review = json!({ "kind": "AdmissionReview", "apiVersion": version, "request": asked });
+        let deadline = self.deadline(request);
+        let query = format!("timeout={}s", seconds(deadline));
+        let body = review.to_string().into();
+        let question = Question { query: &query, body, deadline, answer_bytes_max: ANSWER_BYTES_MAX };
+        let answered = client.post_json(question).await;
+        let body = answered.map_err(|it| calling(&format!("failed to call webhook: {it}"), it.code()))?;
+        let to = Asked { uid: &uid, version, webhook: &self.name, may_patch: phase == Phase::Admit };
+        let mut answer = answer::read(&body, &to).map_err(|it| calling(&it, 503))?;
+        self.note(request, &mut answer);
+        match answer.refused.take() {
+            Some(status) => Err(Failure::Rejected(Box::new(status))),
+            None => Ok(answer),
+        }
+    }
+
+    /// Its own time, within what is left of the request's.
+    fn deadline(&self, request: &Attributes<'_>) -> Duration {
+        let left = request.deadline.map(|it| it.saturating_duration_since(Instant::now()));
+        left.map_or(self.timeout, |it| it.min(self.timeout))
+    }
+
+    fn note(&self, request: &Attributes<'_>, answer: &mut Answer) {
+        for warning in answer.warnings.drain(..) {
+            request.notes.warn(warning);
+        }
+        for (key, value) in std::mem::take(&mut answer.annotations) {
+            let key = format!("{}/{key}", self.name);
+            if field::qualified_name(&key).is_empty() {
+                request.notes.annotate(&key, value);
+            } else {
+                tracing::warn!(webhook = self.name, key, "an audit annotation of a webhook has no valid name");
+            }
+        }
+    }
+
+    /// Counts the call, and says whether the request goes on without an answer.
+    ///
+    /// # Errors
+    /// As the request is to be answered.
+    pub(super) fn settle(
+        &self,
+        webhooks: &Webhooks,
+        request: &Attributes<'_>,
+        phase: Phase,
+        begun: Instant,
+        result: &Result<(), Failure>,
+    ) -> Result<Settled, Status> {
+        let operation = review_request::operation(request.operation).as_str();
+        let call = Call { name: &self.name, phase, operation };
+        let took = begun.elapsed();
+        match result {
+            Ok(()) => {
+                webhooks.measures.called(&call, took, false, 200);
+                Ok(Settled::Answered)
+            }
+            Err(Failure::Calling(reason, code)) => {
+                let rejected = !self.may_fail;
+                if rejected {
+                    webhooks.measures.rejected(&call, ErrorType::CallingWebhook, *code);
+                }
+                webhooks.measures.called(&call, took, rejected, *code);
+                if rejected {
+                    return Err(Status::internal(reason));
+                }
+                tracing::warn!(webhook = self.name, configuration = self.configuration, reason, "failing open");
+                webhooks.measures.failed_open(&call);
+                Ok(Settled::FailedOpen)
+            }
+            Err(Failure::Rejected(status)) => {
+                webhooks.measures.rejected(&call, ErrorType::None, status.code);
+                webhooks.measures.called(&call, took, true, status.code);
+                Err((**status).clone())
+            }
+            Err(Failure::Internal(status)) => {
+                webhooks.measures.rejected(&call, ErrorType::Internal, 0);
+                webhooks.measures.called(&call, took, true, 0);
+                Err((**status).clone())
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Answered,
+    FailedOpen,
+}
+
+/// Rounded up.
+fn seconds(deadline: Duration) -> u64 {
+    deadline.as_secs() + u64::from(deadline.subsec_nanos() > 0)
+}

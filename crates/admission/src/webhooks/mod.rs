@@ -1,0 +1,13 @@
+//! Mutating and validating admission webhooks: servers of others that are asked about a write.
+//!
+//! A request that no configuration can be about costs a comparison of two revisions and a lookup by its resource.
+
+mod answer;
+mod call;
+mod dispatch;
+mod mutating;
+mod patched;
+mod validating;
+
+pub(crate) use mutating::MutatingWebhook;
+pub(crate) use validating::ValidatingWebhook;

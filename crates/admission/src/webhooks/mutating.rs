@@ -1,0 +1,87 @@
+//! Webhooks that may change the object, one after another, each of which sees what those before it made of it.
+
+use corten_cacher::body::BoxFuture;
+use corten_meta::Status;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    call::{Failure, Objects, Settled},
+    dispatch::{Round, may_concern},
+};
+use crate::{
+    plugin::{Admission, Attributes},
+    review_request,
+    webhook_configurations::{Hook, Phase, Webhooks},
+};
+
+pub(crate) struct MutatingWebhook;
+
+const NAME: &str = "MutatingAdmissionWebhook";
+
+impl Admission for MutatingWebhook {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        let webhooks = &request.cluster.webhooks;
+        let compiled = webhooks.compiled(request.cluster.caches());
+        if !may_concern(&compiled.mutating, request) {
+            return Box::pin(async { Ok(()) });
+        }
+        Box::pin(async move {
+            let round = Round::of(request);
+            request.reinvocation.begin(NAME, object);
+            for (at, hook) in round.candidates(&compiled.mutating, object) {
+                one(webhooks, &round, at, hook, object).await?;
+            }
+            request.reinvocation.end(NAME, object);
+            Ok(())
+        })
+    }
+}
+
+async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, object: &mut Value) -> Result<(), Status> {
+    let (request, reinvocation) = (round.request, &round.request.reinvocation);
+    let Some(row) = round.row(hook, object)? else { return Ok(()) };
+    if !reinvocation.is_due(NAME, &hook.id) {
+        return Ok(());
+    }
+    let mut new = if object.is_null() { Value::Null } else { review_request::shown(request, row, object) };
+    review_request::hide_what_is_given_later(request, &mut new);
+    let old = request.old.map_or(Value::Null, |it| review_request::shown(request, row, it));
+    let objects = Objects { new, old };
+    let begun = Instant::now();
+    let mut patch = Vec::new();
+    let outcome: Result<bool, Failure> = async {
+        let answer = hook.ask(request, row, object, &objects, Phase::Admit).await?;
+        if answer.patch.is_empty() {
+            return Ok(false);
+        }
+        patch = answer.patch;
+        hook.patch(request, row, object, &objects.new, &patch)
+    }
+    .await;
+    let has_changed = matches!(outcome, Ok(true));
+    let place = format!("round_{}_index_{at}", u8::from(reinvocation.is_reinvoked()));
+    let named = |mut more: Value| {
+        more["configuration"] = hook.configuration.clone().into();
+        more["webhook"] = hook.name.clone().into();
+        more.to_string()
+    };
+    let about = named(json!({ "mutated": has_changed }));
+    request.notes.annotate(&format!("mutation.webhook.admission.k8s.io/{place}"), about);
+    if has_changed {
+        reinvocation.changed(NAME);
+    }
+    if hook.is_reinvoked {
+        reinvocation.called(NAME, &hook.id);
+    }
+    let settled = hook.settle(webhooks, request, Phase::Admit, begun, &outcome.map(drop))?;
+    if settled == Settled::FailedOpen {
+        let key = format!("failed-open.mutating.webhook.admission.k8s.io/{place}");
+        request.notes.annotate(&key, hook.name.clone());
+    }
+    Ok(())
+}

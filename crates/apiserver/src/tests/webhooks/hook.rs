@@ -1,0 +1,143 @@
+//! A webhook: a real server behind TLS that answers as a test wants it to, and keeps what it was asked.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use corten_cacher::body::BoxFuture;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinSet};
+use tokio_rustls::TlsAcceptor;
+
+pub(super) enum Reply {
+    Json(Value),
+    Raw(u16, Vec<u8>),
+    To(&'static str),
+    Hang,
+}
+
+pub(super) type Answerer = Arc<dyn Fn(Value) -> BoxFuture<'static, Reply> + Send + Sync>;
+
+pub(super) struct Hook {
+    pub(super) address: SocketAddr,
+    /// As base64 of PEM, which is what a `caBundle` is.
+    pub(super) bundle: String,
+    seen: Arc<Mutex<Vec<Value>>>,
+    connections: Arc<AtomicUsize>,
+    _running: JoinSet<()>,
+}
+
+impl Hook {
+    /// It makes its own certificate, one of an authority, as kopf does.
+    pub(super) async fn start(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_with(Arc::new(move |review| {
+            let reply = answer(&review);
+            Box::pin(async move { reply })
+        }))
+        .await
+    }
+
+    pub(super) async fn start_with(answer: Answerer) -> Self {
+        let names = ["hook.default.svc", "localhost", "127.0.0.1"].map(str::to_owned);
+        let mut parameters = rcgen::CertificateParams::new(names).expect("names");
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let certificate = parameters.self_signed(&key).expect("a certificate");
+        let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)
+            .expect("a certificate and its key");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (seen, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let mut running = JoinSet::new();
+        running.spawn(serve(listener, Arc::new(tls).into(), answer, seen.clone(), connections.clone()));
+        let bundle = BASE64_STANDARD.encode(certificate.pem());
+        Self { address, bundle, seen, connections, _running: running }
+    }
+
+    /// Its `clientConfig`.
+    pub(super) fn client_config(&self) -> Value {
+        json!({ "url": format!("https://localhost:{}/hook", self.address.port()), "caBundle": self.bundle })
+    }
+
+    pub(super) fn take_seen(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.seen.lock())
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    answer: Answerer,
+    seen: Arc<Mutex<Vec<Value>>>,
+    connections: Arc<AtomicUsize>,
+) {
+    let mut open = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let (tls, answer, seen, connections) = (tls.clone(), answer.clone(), seen.clone(), connections.clone());
+        open.spawn(async move {
+            let Ok(stream) = tls.accept(stream).await else { return };
+            connections.fetch_add(1, Relaxed);
+            let service = service_fn(move |request| respond(request, answer.clone(), seen.clone()));
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    answer: Answerer,
+    seen: Arc<Mutex<Vec<Value>>>,
+) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+    let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    seen.lock().push(review.clone());
+    let response = match answer(review).await {
+        Reply::Json(value) => Response::new(Full::from(value.to_string())),
+        Reply::Raw(code, body) => Response::builder().status(code).body(Full::from(body)).expect("a response"),
+        Reply::To(location) => {
+            Response::builder().status(307).header("location", location).body(Full::default()).expect("a response")
+        }
+        Reply::Hang => std::future::pending().await,
+    };
+    Ok(response)
+}
+
+/// The review with a response, which is of the question unless it says otherwise.
+pub(super) fn review(of: &Value, mut response: Value) -> Reply {
+    if response.get("uid").is_none() {
+        response["uid"] = of["request"]["uid"].clone();
+    }
+    Reply::Json(json!({ "kind": "AdmissionReview", "apiVersion": of["apiVersion"], "response": response }))
+}
+
+pub(super) fn allowed(of: &Value) -> Reply {
+    review(of, json!({ "allowed": true }))
+}
+
+pub(super) fn patched(of: &Value, patch: &Value) -> Reply {
+    let patch = BASE64_STANDARD.encode(patch.to_string());
+    review(of, json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch }))
+}

@@ -1,0 +1,94 @@
+//! An object as its Scale, and back.
+
+use std::collections::BTreeSet;
+
+use corten_kinds::{Scale, Schema};
+use corten_meta::{LabelSelector, selector::Requirement};
+use serde_json::{Value, json};
+
+use super::target::Target;
+
+/// Where the object says how many replicas it wants.
+pub(super) fn place_of(target: &Target) -> Vec<&str> {
+    match scale_paths(target) {
+        Some(scale) => scale.spec_replicas.iter().map(String::as_str).collect(),
+        None => vec!["spec", "replicas"],
+    }
+}
+
+/// What a definition says of its objects' scale.
+fn scale_paths(target: &Target) -> Option<&Scale> {
+    match &target.asked.schema {
+        Schema::Structural(schema) => schema.scale.as_ref(),
+        Schema::Table(_) => None,
+    }
+}
+
+pub(super) fn walked<'v>(object: &'v Value, path: &[impl AsRef<str>]) -> Option<&'v Value> {
+    path.iter().try_fold(object, |value, name| value.get(name.as_ref()))
+}
+
+pub(super) fn set_replicas(target: &Target, object: &mut Value, replicas: i64) {
+    let mut value = object;
+    for name in place_of(target) {
+        if !value.is_object() {
+            *value = json!({});
+        }
+        value = &mut value[name];
+    }
+    *value = replicas.into();
+}
+
+pub(crate) fn scale_of(target: &Target, object: &Value) -> Value {
+    let meta = &object["metadata"];
+    let count = |path: &[&str]| walked(object, path).and_then(Value::as_i64).unwrap_or_default();
+    let (in_status, selector) = match scale_paths(target) {
+        Some(scale) => {
+            let selector = walked(object, &scale.selector).filter(|_| !scale.selector.is_empty());
+            let text = selector.and_then(Value::as_str).unwrap_or_default().to_owned();
+            (scale.status_replicas.iter().map(String::as_str).collect(), text)
+        }
+        None => (vec!["status", "replicas"], written(&selector_of(object))),
+    };
+    json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {
+            "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
+            "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
+        },
+        "spec": { "replicas": count(&place_of(target)) },
+        "status": {
+            "replicas": count(&in_status),
+            "selector": selector,
+        },
+    })
+}
+
+/// A ReplicationController's selector is older: labels alone.
+fn selector_of(object: &Value) -> LabelSelector {
+    let selector = object["spec"]["selector"].clone();
+    if object["kind"] == "ReplicationController" {
+        let match_labels = serde_json::from_value(selector).unwrap_or_default();
+        return LabelSelector { match_labels, ..LabelSelector::default() };
+    }
+    serde_json::from_value(selector).unwrap_or_default()
+}
+
+fn joined(values: BTreeSet<String>) -> String {
+    values.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// The selector in its text form.
+fn written(selector: &LabelSelector) -> String {
+    let parts = selector.selector().0.into_iter().map(|it| match it {
+        Requirement::In(key, values) if values.len() == 1 => format!("{key}={}", joined(values)),
+        Requirement::In(key, values) => format!("{key} in ({})", joined(values)),
+        Requirement::NotIn(key, values) => format!("{key} notin ({})", joined(values)),
+        Requirement::Exists(key) => key,
+        Requirement::DoesNotExist(key) => format!("!{key}"),
+        Requirement::GreaterThan(key, bound) => format!("{key}>{bound}"),
+        Requirement::LessThan(key, bound) => format!("{key}<{bound}"),
+    });
+    parts.collect::<Vec<_>>().join(",")
+}

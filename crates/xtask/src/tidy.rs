@@ -90,7 +90,6 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-apiserver", "corten-pki"),
     ("corten-apiserver", "corten-store"),
     ("corten-apiserver", "corten-stream"),
-    ("corten-apiserver", "corten-webhook"),
     ("corten-network", "corten-machine"),
     ("corten-host", "corten-machine"),
     ("corten-host", "corten-network"),

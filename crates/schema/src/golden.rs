@@ -4,7 +4,16 @@ use std::{io::Read, path::Path};
 
 /// Names (`HEAD/apps.v1.Deployment.json`) and contents. `None`, said aloud, where there are none.
 pub(crate) fn objects() -> Option<Vec<(String, Vec<u8>)>> {
-    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden/api-objects.tar.gz");
+    archive("api-objects.tar.gz")
+}
+
+/// As kube-apiserver of the version before stores them, in which most fields are not set: `pods.core.bin` and `.json`.
+pub(crate) fn stored() -> Option<Vec<(String, Vec<u8>)>> {
+    archive("etcd-stored.tar.gz")
+}
+
+fn archive(name: &str) -> Option<Vec<(String, Vec<u8>)>> {
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden").join(name);
     let Ok(bytes) = std::fs::read(&archive) else {
         eprintln!("skipped: there are no golden objects");
         return None;

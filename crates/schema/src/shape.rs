@@ -10,6 +10,8 @@ pub struct Type {
     pub fields: &'static [Field],
     /// Server-side apply treats it as one value.
     pub atomic: bool,
+    /// The places in `fields` of those that protobuf has, in the order of their numbers.
+    pub(crate) wire: &'static [u8],
 }
 
 pub struct Field {
@@ -24,6 +26,8 @@ pub struct Field {
     pub default: Default,
     /// Its protobuf field number, after the numbers of the embedded structs it lies in. Empty: unknown.
     pub number: &'static [u8],
+    /// Is it on the wire of protobuf even where nobody set it? It is no pointer in Go, nor list or map.
+    pub(crate) always: bool,
 }
 
 /// The first eight bytes of a name, as a number that sorts as the name does. Fields are looked up for each field of each
@@ -107,9 +111,14 @@ pub enum Patch {
 
 impl Type {
     pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.place(name).map(|at| &self.fields[at])
+    }
+
+    /// Where in `fields` it is.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
         let sought = begin(name);
         let order = |it: &Field| it.begin.cmp(&sought).then_with(|| it.name.cmp(name));
-        self.fields.binary_search_by(order).ok().map(|at| &self.fields[at])
+        self.fields.binary_search_by(order).ok()
     }
 
     /// As Go prints it: `v1.Container`.

@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<()> {
         let path = folder.join(name);
         std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
     }
-    let path = crates.join("apiserver/src/openapi/notes.json.gz");
+    let path = crates.join("openapi/src/notes.json.gz");
     std::fs::write(&path, notes::write(&definitions, &types)?)
         .with_context(|| format!("writing {}", path.display()))?;
     cargo(&["fmt", "--package", "corten-schema"])?;

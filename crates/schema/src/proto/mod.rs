@@ -1,10 +1,11 @@
 //! Kubernetes's protobuf as the same DOM that JSON gives: field numbers stand in the type table.
 //!
-//! The wire format is proto2 with all plain fields of Go structs always written, so a zero may mean "left out". Which fields
-//! Go keeps behind a pointer, where a zero means itself, is in [`keep_zero`]. Field numbers that the table does not know
-//! are an error: nothing a client sent is dropped in silence.
+//! The wire format is proto2 with all plain fields of Go structs always written, so a zero may mean "left out". The table says
+//! which these are; behind a pointer a zero means itself. Field numbers that the table does not know are an error: nothing a
+//! client sent is dropped in silence.
 
-mod keep_zero;
+mod body;
+mod encode;
 mod union;
 mod wire;
 
@@ -17,6 +18,8 @@ use serde_json::{Map, Value};
 
 use crate::{Field, Shape, Type};
 use wire::{Payload, Reader};
+
+pub use body::{Message, body, event, list_head, list_tail, put_item, whole};
 
 /// The first bytes of every protobuf body, before the envelope.
 const MAGIC: &[u8] = b"k8s\0";
@@ -165,7 +168,7 @@ fn put(
         }
         (shape, payload) => {
             let value = one(shape, payload, of, levels)?;
-            if let Some(value) = value.filter(|it| !is_zero(it) || keep_zero::keeps(field.name)) {
+            if let Some(value) = value.filter(|it| !is_zero(it) || !field.always) {
                 object.insert(field.name.to_owned(), value);
             }
         }

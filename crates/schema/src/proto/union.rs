@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    ProtoError, inside, message, text,
-    wire::{Payload, Reader},
+    ProtoError, encode, inside, message, text,
+    wire::{Payload, Reader, Writer},
 };
 use crate::Type;
 
@@ -36,4 +36,23 @@ pub(super) fn decode(bytes: &[u8], of: &'static Type, field: &str, levels: usize
         }
     }
     Ok(whole.or(allows).unwrap_or(Value::Array(list)))
+}
+
+/// The content of the part's message.
+pub(super) fn encode(of: &'static Type, field: &str, value: &Value, out: &mut Writer) {
+    let or_bool = matches!(field, "additionalItems" | "additionalProperties");
+    match value {
+        // As Go keeps it: what has a schema is allowed.
+        Value::Object(_) if or_bool => {
+            out.varint(1, 1);
+            out.nested(2, |out| encode::message(of, value, out));
+        }
+        Value::Object(_) => out.nested(1, |out| encode::message(of, value, out)),
+        Value::Array(names) if field == "dependencies" => {
+            names.iter().for_each(|it| out.bytes(2, it.as_str().unwrap_or_default().as_bytes()));
+        }
+        Value::Array(schemas) => schemas.iter().for_each(|it| out.nested(2, |out| encode::message(of, it, out))),
+        other if or_bool => out.varint(1, u64::from(other.as_bool().unwrap_or_default())),
+        _ => {}
+    }
 }

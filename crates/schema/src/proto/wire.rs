@@ -58,3 +58,70 @@ impl<'a> Reader<'a> {
         Ok(self.take(N)?.try_into().expect("take gives as many bytes as asked for"))
     }
 }
+
+/// A message that is being written.
+#[derive(Default)]
+pub(super) struct Writer(pub(super) Vec<u8>);
+
+impl Writer {
+    fn tag(&mut self, number: u32, kind: u32) {
+        put_varint(&mut self.0, u64::from(number << 3 | kind));
+    }
+
+    pub(super) fn varint(&mut self, number: u32, value: u64) {
+        self.tag(number, 0);
+        put_varint(&mut self.0, value);
+    }
+
+    pub(super) fn fixed64(&mut self, number: u32, bits: u64) {
+        self.tag(number, 1);
+        self.0.extend_from_slice(&bits.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+        self.tag(number, 2);
+        put_varint(&mut self.0, bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// A message within this one. Most are short, so one byte is kept for its length; what is longer moves on.
+    pub(super) fn nested(&mut self, number: u32, content: impl FnOnce(&mut Self)) {
+        self.tag(number, 2);
+        let start = self.0.len();
+        self.0.push(0);
+        content(self);
+        let length = self.0.len() - start - 1;
+        let more = varint_len(length as u64) - 1;
+        if more > 0 {
+            let end = self.0.len();
+            self.0.resize(end + more, 0);
+            self.0.copy_within(start + 1..end, start + 1 + more);
+        }
+        write_varint(&mut self.0[start..=start + more], length as u64);
+    }
+}
+
+/// Two's complement in 64 bits, also of 32-bit numbers.
+pub(super) fn signed(number: i64) -> u64 {
+    number.cast_unsigned()
+}
+
+pub(super) fn varint_len(value: u64) -> usize {
+    let bits = (u64::BITS - (value | 1).leading_zeros()) as usize;
+    bits.div_ceil(7)
+}
+
+pub(super) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let start = out.len();
+    out.resize(start + varint_len(value), 0);
+    write_varint(&mut out[start..], value);
+}
+
+/// Fills the whole of `out`.
+fn write_varint(out: &mut [u8], mut value: u64) {
+    let last = out.len() - 1;
+    for (at, byte) in out.iter_mut().enumerate() {
+        *byte = u8::try_from(value & 0x7f).expect("seven bits") | if at < last { 0x80 } else { 0 };
+        value >>= 7;
+    }
+}

@@ -5,19 +5,25 @@ use super::build::*;
 pub(super) static APPLY_CONFIGURATION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.ApplyConfiguration",
     atomic: false,
-    fields: &[field("expression", String).omitted().at(&[1])],
+    fields: &[field("expression", String).omitted().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static JSON_PATCH: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.JSONPatch",
     atomic: false,
-    fields: &[field("expression", String).omitted().at(&[1])],
+    fields: &[field("expression", String).omitted().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static MATCH_CONDITION: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.MatchCondition",
     atomic: false,
-    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
+    fields: &[
+        field("expression", String).zero().required().at(&[2]).always(),
+        field("name", String).zero().required().at(&[1]).always(),
+    ],
+    wire: &[1, 0],
 };
 
 pub(super) static MATCH_RESOURCES: Type = Type {
@@ -35,6 +41,7 @@ pub(super) static MATCH_RESOURCES: Type = Type {
         field("resourceRules", List(&Object(&super::admissionregistration_v1alpha1::NAMED_RULE_WITH_OPERATIONS)))
             .at(&[3]),
     ],
+    wire: &[2, 3, 4, 0, 1],
 };
 
 pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
@@ -43,9 +50,13 @@ pub(super) static MUTATING_ADMISSION_POLICY: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_SPEC)).zero().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_SPEC))
+            .zero()
+            .at(&[2])
+            .always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
@@ -54,11 +65,13 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
         field("spec", Object(&super::admissionregistration_v1alpha1::MUTATING_ADMISSION_POLICY_BINDING_SPEC))
             .zero()
-            .at(&[2]),
+            .at(&[2])
+            .always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static MUTATING_ADMISSION_POLICY_BINDING_SPEC: Type = Type {
@@ -67,8 +80,9 @@ pub(super) static MUTATING_ADMISSION_POLICY_BINDING_SPEC: Type = Type {
     fields: &[
         field("matchResources", Object(&super::admissionregistration_v1alpha1::MATCH_RESOURCES)).at(&[3]),
         field("paramRef", Object(&super::admissionregistration_v1alpha1::PARAM_REF)).at(&[2]),
-        field("policyName", String).at(&[1]),
+        field("policyName", String).at(&[1]).always(),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static MUTATING_ADMISSION_POLICY_SPEC: Type = Type {
@@ -82,9 +96,10 @@ pub(super) static MUTATING_ADMISSION_POLICY_SPEC: Type = Type {
         field("matchConstraints", Object(&super::admissionregistration_v1alpha1::MATCH_RESOURCES)).at(&[2]),
         field("mutations", List(&Object(&super::admissionregistration_v1alpha1::MUTATION))).at(&[4]),
         field("paramKind", Object(&super::admissionregistration_v1alpha1::PARAM_KIND)).at(&[1]),
-        field("reinvocationPolicy", String).at(&[7]),
+        field("reinvocationPolicy", String).at(&[7]).always(),
         field("variables", List(&Object(&super::admissionregistration_v1alpha1::VARIABLE))).at(&[3]),
     ],
+    wire: &[4, 2, 6, 3, 0, 1, 5],
 };
 
 pub(super) static MUTATION: Type = Type {
@@ -93,8 +108,9 @@ pub(super) static MUTATION: Type = Type {
     fields: &[
         field("applyConfiguration", Object(&super::admissionregistration_v1alpha1::APPLY_CONFIGURATION)).at(&[3]),
         field("jsonPatch", Object(&super::admissionregistration_v1alpha1::JSON_PATCH)).at(&[4]),
-        field("patchType", String).zero().required().at(&[2]),
+        field("patchType", String).zero().required().at(&[2]).always(),
     ],
+    wire: &[2, 0, 1],
 };
 
 pub(super) static NAMED_RULE_WITH_OPERATIONS: Type = Type {
@@ -108,27 +124,37 @@ pub(super) static NAMED_RULE_WITH_OPERATIONS: Type = Type {
         field("resources", List(&String)).at(&[2, 2, 3]),
         field("scope", String).at(&[2, 2, 4]),
     ],
+    wire: &[3, 2, 0, 1, 4, 5],
 };
 
 pub(super) static PARAM_KIND: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.ParamKind",
     atomic: true,
-    fields: &[field("apiVersion", String).omitted().at(&[1]), field("kind", String).omitted().at(&[2])],
+    fields: &[
+        field("apiVersion", String).omitted().at(&[1]).always(),
+        field("kind", String).omitted().at(&[2]).always(),
+    ],
+    wire: &[0, 1],
 };
 
 pub(super) static PARAM_REF: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.ParamRef",
     atomic: true,
     fields: &[
-        field("name", String).omitted().at(&[1]),
-        field("namespace", String).omitted().at(&[2]),
+        field("name", String).omitted().at(&[1]).always(),
+        field("namespace", String).omitted().at(&[2]).always(),
         field("parameterNotFoundAction", String).at(&[4]),
         field("selector", Object(&super::meta_v1::LABEL_SELECTOR)).at(&[3]),
     ],
+    wire: &[0, 1, 3, 2],
 };
 
 pub(super) static VARIABLE: Type = Type {
     name: "io.k8s.api.admissionregistration.v1alpha1.Variable",
     atomic: false,
-    fields: &[field("expression", String).zero().required().at(&[2]), field("name", String).zero().required().at(&[1])],
+    fields: &[
+        field("expression", String).zero().required().at(&[2]).always(),
+        field("name", String).zero().required().at(&[1]).always(),
+    ],
+    wire: &[1, 0],
 };

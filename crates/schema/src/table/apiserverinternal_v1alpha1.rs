@@ -6,16 +6,17 @@ pub(super) static SERVER_STORAGE_VERSION: Type = Type {
     name: "io.k8s.api.apiserverinternal.v1alpha1.ServerStorageVersion",
     atomic: false,
     fields: &[
-        field("apiServerID", String).required().at(&[1]),
+        field("apiServerID", String).required().at(&[1]).always(),
         field("decodableVersions", List(&String))
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[3]),
-        field("encodingVersion", String).required().at(&[2]),
+        field("encodingVersion", String).required().at(&[2]).always(),
         field("servedVersions", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[4]),
     ],
+    wire: &[0, 2, 1, 3],
 };
 
 pub(super) static STORAGE_VERSION: Type = Type {
@@ -24,27 +25,29 @@ pub(super) static STORAGE_VERSION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_SPEC)).zero().at(&[2]),
-        field("status", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_SPEC)).zero().at(&[2]).always(),
+        field("status", Object(&super::apiserverinternal_v1alpha1::STORAGE_VERSION_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static STORAGE_VERSION_CONDITION: Type = Type {
     name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionCondition",
     atomic: false,
     fields: &[
-        field("lastTransitionTime", Time).at(&[4]),
-        field("message", String).required().at(&[6]),
-        field("observedGeneration", Int64).omitted().at(&[3]),
-        field("reason", String).zero().required().at(&[5]),
-        field("status", String).zero().required().at(&[2]),
-        field("type", String).zero().required().at(&[1]),
+        field("lastTransitionTime", Time).at(&[4]).always(),
+        field("message", String).required().at(&[6]).always(),
+        field("observedGeneration", Int64).omitted().at(&[3]).always(),
+        field("reason", String).zero().required().at(&[5]).always(),
+        field("status", String).zero().required().at(&[2]).always(),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[5, 4, 2, 0, 3, 1],
 };
 
 pub(super) static STORAGE_VERSION_SPEC: Type =
-    Type { name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionSpec", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionSpec", atomic: false, fields: &[], wire: &[] };
 
 pub(super) static STORAGE_VERSION_STATUS: Type = Type {
     name: "io.k8s.api.apiserverinternal.v1alpha1.StorageVersionStatus",
@@ -58,4 +61,5 @@ pub(super) static STORAGE_VERSION_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["apiServerID"]), patch: Replace, retain_keys: false })
             .at(&[1]),
     ],
+    wire: &[2, 0, 1],
 };

@@ -25,6 +25,7 @@ pub(super) const fn field(name: &'static str, shape: Shape) -> Field {
         merge,
         default: Default::None,
         number: &[],
+        always: false,
     }
 }
 
@@ -51,6 +52,11 @@ impl Field {
     /// Its protobuf number.
     pub(super) const fn at(self, number: &'static [u8]) -> Self {
         Self { number, ..self }
+    }
+
+    /// On the wire of protobuf even where nobody set it.
+    pub(super) const fn always(self) -> Self {
+        Self { always: true, ..self }
     }
 
     pub(super) const fn merged(self, merge: &'static Merge) -> Self {

@@ -8,23 +8,29 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_SPEC))
+            .zero()
+            .required()
+            .at(&[2])
+            .always(),
+        field("status", Object(&super::certificates_v1::CERTIFICATE_SIGNING_REQUEST_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static CERTIFICATE_SIGNING_REQUEST_CONDITION: Type = Type {
     name: "io.k8s.api.certificates.v1.CertificateSigningRequestCondition",
     atomic: false,
     fields: &[
-        field("lastTransitionTime", Time).at(&[5]),
-        field("lastUpdateTime", Time).at(&[4]),
-        field("message", String).omitted().at(&[3]),
-        field("reason", String).omitted().at(&[2]),
-        field("status", String).zero().required().at(&[6]),
-        field("type", String).zero().required().at(&[1]),
+        field("lastTransitionTime", Time).at(&[5]).always(),
+        field("lastUpdateTime", Time).at(&[4]).always(),
+        field("message", String).omitted().at(&[3]).always(),
+        field("reason", String).omitted().at(&[2]).always(),
+        field("status", String).zero().required().at(&[6]).always(),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[5, 3, 2, 1, 0, 4],
 };
 
 pub(super) static CERTIFICATE_SIGNING_REQUEST_SPEC: Type = Type {
@@ -35,11 +41,12 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_SPEC: Type = Type {
         field("extra", Map(&List(&String))).at(&[6]),
         field("groups", List(&String)).at(&[4]),
         field("request", Bytes).required().at(&[1]),
-        field("signerName", String).zero().required().at(&[7]),
-        field("uid", String).omitted().at(&[3]),
+        field("signerName", String).zero().required().at(&[7]).always(),
+        field("uid", String).omitted().at(&[3]).always(),
         field("usages", List(&String)).at(&[5]),
-        field("username", String).omitted().at(&[2]),
+        field("username", String).omitted().at(&[2]).always(),
     ],
+    wire: &[3, 7, 5, 2, 6, 1, 4, 0],
 };
 
 pub(super) static CERTIFICATE_SIGNING_REQUEST_STATUS: Type = Type {
@@ -51,6 +58,7 @@ pub(super) static CERTIFICATE_SIGNING_REQUEST_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
@@ -59,15 +67,20 @@ pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::certificates_v1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1.ClusterTrustBundleSpec",
     atomic: false,
-    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).zero().required().at(&[2])],
+    fields: &[
+        field("signerName", String).at(&[1]).always(),
+        field("trustBundle", String).zero().required().at(&[2]).always(),
+    ],
+    wire: &[0, 1],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
@@ -76,10 +89,15 @@ pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_SPEC))
+            .zero()
+            .required()
+            .at(&[2])
+            .always(),
+        field("status", Object(&super::certificates_v1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
@@ -87,16 +105,17 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("maxExpirationSeconds", Int32).at(&[8]),
-        field("nodeName", String).zero().required().at(&[6]),
-        field("nodeUID", String).zero().required().at(&[7]),
-        field("podName", String).zero().required().at(&[2]),
-        field("podUID", String).zero().required().at(&[3]),
-        field("serviceAccountName", String).zero().required().at(&[4]),
-        field("serviceAccountUID", String).zero().required().at(&[5]),
-        field("signerName", String).zero().required().at(&[1]),
+        field("nodeName", String).zero().required().at(&[6]).always(),
+        field("nodeUID", String).zero().required().at(&[7]).always(),
+        field("podName", String).zero().required().at(&[2]).always(),
+        field("podUID", String).zero().required().at(&[3]).always(),
+        field("serviceAccountName", String).zero().required().at(&[4]).always(),
+        field("serviceAccountUID", String).zero().required().at(&[5]).always(),
+        field("signerName", String).zero().required().at(&[1]).always(),
         field("stubPKCS10Request", Bytes).required().at(&[12]),
         field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
     ],
+    wire: &[7, 3, 4, 5, 6, 1, 2, 0, 9, 8],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
@@ -104,9 +123,10 @@ pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("beginRefreshAt", Time).at(&[5]),
-        field("certificateChain", String).omitted().at(&[2]),
+        field("certificateChain", String).omitted().at(&[2]).always(),
         field("conditions", List(&Object(&super::meta_v1::CONDITION))).at(&[1]),
         field("notAfter", Time).at(&[6]),
         field("notBefore", Time).at(&[4]),
     ],
+    wire: &[2, 1, 4, 0, 3],
 };

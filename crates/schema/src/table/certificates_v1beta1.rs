@@ -8,15 +8,24 @@ pub(super) static CLUSTER_TRUST_BUNDLE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::certificates_v1beta1::CLUSTER_TRUST_BUNDLE_SPEC)).zero().required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::certificates_v1beta1::CLUSTER_TRUST_BUNDLE_SPEC))
+            .zero()
+            .required()
+            .at(&[2])
+            .always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static CLUSTER_TRUST_BUNDLE_SPEC: Type = Type {
     name: "io.k8s.api.certificates.v1beta1.ClusterTrustBundleSpec",
     atomic: false,
-    fields: &[field("signerName", String).at(&[1]), field("trustBundle", String).zero().required().at(&[2])],
+    fields: &[
+        field("signerName", String).at(&[1]).always(),
+        field("trustBundle", String).zero().required().at(&[2]).always(),
+    ],
+    wire: &[0, 1],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
@@ -25,10 +34,15 @@ pub(super) static POD_CERTIFICATE_REQUEST: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_SPEC))
+            .zero()
+            .required()
+            .at(&[2])
+            .always(),
+        field("status", Object(&super::certificates_v1beta1::POD_CERTIFICATE_REQUEST_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
@@ -36,18 +50,19 @@ pub(super) static POD_CERTIFICATE_REQUEST_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("maxExpirationSeconds", Int32).at(&[8]),
-        field("nodeName", String).zero().required().at(&[6]),
-        field("nodeUID", String).zero().required().at(&[7]),
+        field("nodeName", String).zero().required().at(&[6]).always(),
+        field("nodeUID", String).zero().required().at(&[7]).always(),
         field("pkixPublicKey", Bytes).omitted().at(&[9]),
-        field("podName", String).zero().required().at(&[2]),
-        field("podUID", String).zero().required().at(&[3]),
+        field("podName", String).zero().required().at(&[2]).always(),
+        field("podUID", String).zero().required().at(&[3]).always(),
         field("proofOfPossession", Bytes).omitted().at(&[10]),
-        field("serviceAccountName", String).zero().required().at(&[4]),
-        field("serviceAccountUID", String).zero().required().at(&[5]),
-        field("signerName", String).zero().required().at(&[1]),
+        field("serviceAccountName", String).zero().required().at(&[4]).always(),
+        field("serviceAccountUID", String).zero().required().at(&[5]).always(),
+        field("signerName", String).zero().required().at(&[1]).always(),
         field("stubPKCS10Request", Bytes).required().at(&[12]),
         field("unverifiedUserAnnotations", Map(&String)).at(&[11]),
     ],
+    wire: &[9, 4, 5, 7, 8, 1, 2, 0, 3, 6, 11, 10],
 };
 
 pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
@@ -55,11 +70,12 @@ pub(super) static POD_CERTIFICATE_REQUEST_STATUS: Type = Type {
     atomic: false,
     fields: &[
         field("beginRefreshAt", Time).at(&[5]),
-        field("certificateChain", String).omitted().at(&[2]),
+        field("certificateChain", String).omitted().at(&[2]).always(),
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
             .at(&[1]),
         field("notAfter", Time).at(&[6]),
         field("notBefore", Time).at(&[4]),
     ],
+    wire: &[2, 1, 4, 0, 3],
 };

@@ -8,9 +8,10 @@ pub(super) static LEASE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::coordination_v1::LEASE_SPEC)).zero().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::coordination_v1::LEASE_SPEC)).zero().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static LEASE_SPEC: Type = Type {
@@ -25,4 +26,5 @@ pub(super) static LEASE_SPEC: Type = Type {
         field("renewTime", MicroTime).at(&[4]),
         field("strategy", String).at(&[6]),
     ],
+    wire: &[1, 2, 0, 5, 3, 6, 4],
 };

@@ -14,6 +14,7 @@ pub(super) static DECISION: Type = Type {
         field("steps", List(&Object(&STEP))),
         field("waits", List(&Object(&WAIT))),
     ],
+    wire: &[],
 };
 
 pub(super) static JOURNAL: Type = Type {
@@ -25,6 +26,7 @@ pub(super) static JOURNAL: Type = Type {
         field("kind", String),
         field("metadata", Object(&super::meta_v1::OBJECT_META)).required(),
     ],
+    wire: &[],
 };
 
 pub(super) static STEP: Type = Type {
@@ -39,6 +41,7 @@ pub(super) static STEP: Type = Type {
         field("state", String).required(),
         field("wait", Object(&WAIT)),
     ],
+    wire: &[],
 };
 
 pub(super) static WAIT: Type = Type {
@@ -51,4 +54,5 @@ pub(super) static WAIT: Type = Type {
         field("reason", String).required(),
         field("since", Time),
     ],
+    wire: &[],
 };

@@ -10,7 +10,7 @@ pub(super) static ENDPOINT: Type = Type {
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[1]),
-        field("conditions", Object(&super::discovery_v1::ENDPOINT_CONDITIONS)).zero().at(&[2]),
+        field("conditions", Object(&super::discovery_v1::ENDPOINT_CONDITIONS)).zero().at(&[2]).always(),
         field("deprecatedTopology", Map(&String)).at(&[5]),
         field("hints", Object(&super::discovery_v1::ENDPOINT_HINTS)).at(&[8]),
         field("hostname", String).at(&[3]),
@@ -18,6 +18,7 @@ pub(super) static ENDPOINT: Type = Type {
         field("targetRef", Object(&super::core_v1::OBJECT_REFERENCE)).at(&[4]),
         field("zone", String).at(&[7]),
     ],
+    wire: &[0, 1, 4, 6, 2, 5, 7, 3],
 };
 
 pub(super) static ENDPOINT_CONDITIONS: Type = Type {
@@ -28,6 +29,7 @@ pub(super) static ENDPOINT_CONDITIONS: Type = Type {
         field("serving", Boolean).at(&[2]),
         field("terminating", Boolean).at(&[3]),
     ],
+    wire: &[0, 1, 2],
 };
 
 pub(super) static ENDPOINT_HINTS: Type = Type {
@@ -37,6 +39,7 @@ pub(super) static ENDPOINT_HINTS: Type = Type {
         field("forNodes", List(&Object(&super::discovery_v1::FOR_NODE))).at(&[2]),
         field("forZones", List(&Object(&super::discovery_v1::FOR_ZONE))).at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static ENDPOINT_PORT: Type = Type {
@@ -48,29 +51,33 @@ pub(super) static ENDPOINT_PORT: Type = Type {
         field("port", Int32).at(&[3]),
         field("protocol", String).at(&[2]),
     ],
+    wire: &[1, 3, 2, 0],
 };
 
 pub(super) static ENDPOINT_SLICE: Type = Type {
     name: "io.k8s.api.discovery.v1.EndpointSlice",
     atomic: false,
     fields: &[
-        field("addressType", String).zero().required().at(&[4]),
+        field("addressType", String).zero().required().at(&[4]).always(),
         field("apiVersion", String),
         field("endpoints", List(&Object(&super::discovery_v1::ENDPOINT))).at(&[2]),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
         field("ports", List(&Object(&super::discovery_v1::ENDPOINT_PORT))).at(&[3]),
     ],
+    wire: &[4, 2, 5, 0],
 };
 
 pub(super) static FOR_NODE: Type = Type {
     name: "io.k8s.api.discovery.v1.ForNode",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static FOR_ZONE: Type = Type {
     name: "io.k8s.api.discovery.v1.ForZone",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };

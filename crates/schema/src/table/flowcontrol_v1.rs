@@ -6,12 +6,14 @@ pub(super) static EXEMPT_PRIORITY_LEVEL_CONFIGURATION: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.ExemptPriorityLevelConfiguration",
     atomic: false,
     fields: &[field("lendablePercent", Int32).at(&[2]), field("nominalConcurrencyShares", Int32).at(&[1])],
+    wire: &[1, 0],
 };
 
 pub(super) static FLOW_DISTINGUISHER_METHOD: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.FlowDistinguisherMethod",
     atomic: false,
-    fields: &[field("type", String).zero().required().at(&[1])],
+    fields: &[field("type", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static FLOW_SCHEMA: Type = Type {
@@ -20,22 +22,24 @@ pub(super) static FLOW_SCHEMA: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::flowcontrol_v1::FLOW_SCHEMA_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::flowcontrol_v1::FLOW_SCHEMA_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::flowcontrol_v1::FLOW_SCHEMA_SPEC)).zero().required().at(&[2]).always(),
+        field("status", Object(&super::flowcontrol_v1::FLOW_SCHEMA_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static FLOW_SCHEMA_CONDITION: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.FlowSchemaCondition",
     atomic: false,
     fields: &[
-        field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).omitted().at(&[5]),
-        field("reason", String).omitted().at(&[4]),
-        field("status", String).at(&[2]),
-        field("type", String).zero().required().at(&[1]),
+        field("lastTransitionTime", Time).at(&[3]).always(),
+        field("message", String).omitted().at(&[5]).always(),
+        field("reason", String).omitted().at(&[4]).always(),
+        field("status", String).at(&[2]).always(),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[4, 3, 0, 2, 1],
 };
 
 pub(super) static FLOW_SCHEMA_SPEC: Type = Type {
@@ -43,13 +47,15 @@ pub(super) static FLOW_SCHEMA_SPEC: Type = Type {
     atomic: false,
     fields: &[
         field("distinguisherMethod", Object(&super::flowcontrol_v1::FLOW_DISTINGUISHER_METHOD)).at(&[3]),
-        field("matchingPrecedence", Int32).zero().at(&[2]),
+        field("matchingPrecedence", Int32).zero().at(&[2]).always(),
         field("priorityLevelConfiguration", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_REFERENCE))
             .zero()
             .required()
-            .at(&[1]),
+            .at(&[1])
+            .always(),
         field("rules", List(&Object(&super::flowcontrol_v1::POLICY_RULES_WITH_SUBJECTS))).at(&[4]),
     ],
+    wire: &[2, 1, 0, 3],
 };
 
 pub(super) static FLOW_SCHEMA_STATUS: Type = Type {
@@ -58,12 +64,14 @@ pub(super) static FLOW_SCHEMA_STATUS: Type = Type {
     fields: &[field("conditions", List(&Object(&super::flowcontrol_v1::FLOW_SCHEMA_CONDITION)))
         .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
         .at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static GROUP_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.GroupSubject",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static LIMIT_RESPONSE: Type = Type {
@@ -71,8 +79,9 @@ pub(super) static LIMIT_RESPONSE: Type = Type {
     atomic: false,
     fields: &[
         field("queuing", Object(&super::flowcontrol_v1::QUEUING_CONFIGURATION)).at(&[2]),
-        field("type", String).zero().required().at(&[1]),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static LIMITED_PRIORITY_LEVEL_CONFIGURATION: Type = Type {
@@ -81,9 +90,10 @@ pub(super) static LIMITED_PRIORITY_LEVEL_CONFIGURATION: Type = Type {
     fields: &[
         field("borrowingLimitPercent", Int32).at(&[4]),
         field("lendablePercent", Int32).at(&[3]),
-        field("limitResponse", Object(&super::flowcontrol_v1::LIMIT_RESPONSE)).zero().required().at(&[2]),
+        field("limitResponse", Object(&super::flowcontrol_v1::LIMIT_RESPONSE)).zero().required().at(&[2]).always(),
         field("nominalConcurrencyShares", Int32).at(&[1]),
     ],
+    wire: &[3, 2, 1, 0],
 };
 
 pub(super) static NON_RESOURCE_POLICY_RULE: Type = Type {
@@ -99,6 +109,7 @@ pub(super) static NON_RESOURCE_POLICY_RULE: Type = Type {
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static POLICY_RULES_WITH_SUBJECTS: Type = Type {
@@ -109,6 +120,7 @@ pub(super) static POLICY_RULES_WITH_SUBJECTS: Type = Type {
         field("resourceRules", List(&Object(&super::flowcontrol_v1::RESOURCE_POLICY_RULE))).at(&[2]),
         field("subjects", List(&Object(&super::flowcontrol_v1::SUBJECT))).required().at(&[1]),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION: Type = Type {
@@ -117,28 +129,35 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_SPEC))
+            .zero()
+            .required()
+            .at(&[2])
+            .always(),
+        field("status", Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_CONDITION: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationCondition",
     atomic: false,
     fields: &[
-        field("lastTransitionTime", Time).at(&[3]),
-        field("message", String).omitted().at(&[5]),
-        field("reason", String).omitted().at(&[4]),
-        field("status", String).at(&[2]),
-        field("type", String).zero().required().at(&[1]),
+        field("lastTransitionTime", Time).at(&[3]).always(),
+        field("message", String).omitted().at(&[5]).always(),
+        field("reason", String).omitted().at(&[4]).always(),
+        field("status", String).at(&[2]).always(),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[4, 3, 0, 2, 1],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_REFERENCE: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.PriorityLevelConfigurationReference",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_SPEC: Type = Type {
@@ -147,8 +166,9 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION_SPEC: Type = Type {
     fields: &[
         field("exempt", Object(&super::flowcontrol_v1::EXEMPT_PRIORITY_LEVEL_CONFIGURATION)).at(&[3]),
         field("limited", Object(&super::flowcontrol_v1::LIMITED_PRIORITY_LEVEL_CONFIGURATION)).at(&[2]),
-        field("type", String).zero().required().at(&[1]),
+        field("type", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static PRIORITY_LEVEL_CONFIGURATION_STATUS: Type = Type {
@@ -157,16 +177,18 @@ pub(super) static PRIORITY_LEVEL_CONFIGURATION_STATUS: Type = Type {
     fields: &[field("conditions", List(&Object(&super::flowcontrol_v1::PRIORITY_LEVEL_CONFIGURATION_CONDITION)))
         .merged(&Merge { apply: ByKeys(&["type"]), patch: ByKey("type"), retain_keys: false })
         .at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static QUEUING_CONFIGURATION: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.QueuingConfiguration",
     atomic: false,
     fields: &[
-        field("handSize", Int32).zero().at(&[2]),
-        field("queueLengthLimit", Int32).zero().at(&[3]),
-        field("queues", Int32).zero().at(&[1]),
+        field("handSize", Int32).zero().at(&[2]).always(),
+        field("queueLengthLimit", Int32).zero().at(&[3]).always(),
+        field("queues", Int32).zero().at(&[1]).always(),
     ],
+    wire: &[2, 0, 1],
 };
 
 pub(super) static RESOURCE_POLICY_RULE: Type = Type {
@@ -177,7 +199,7 @@ pub(super) static RESOURCE_POLICY_RULE: Type = Type {
             .required()
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[2]),
-        field("clusterScope", Boolean).omitted().at(&[4]),
+        field("clusterScope", Boolean).omitted().at(&[4]).always(),
         field("namespaces", List(&String))
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[5]),
@@ -190,12 +212,17 @@ pub(super) static RESOURCE_POLICY_RULE: Type = Type {
             .merged(&Merge { apply: Apply::Set, patch: Replace, retain_keys: false })
             .at(&[1]),
     ],
+    wire: &[4, 0, 3, 1, 2],
 };
 
 pub(super) static SERVICE_ACCOUNT_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.ServiceAccountSubject",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[2]), field("namespace", String).zero().required().at(&[1])],
+    fields: &[
+        field("name", String).zero().required().at(&[2]).always(),
+        field("namespace", String).zero().required().at(&[1]).always(),
+    ],
+    wire: &[1, 0],
 };
 
 pub(super) static SUBJECT: Type = Type {
@@ -203,14 +230,16 @@ pub(super) static SUBJECT: Type = Type {
     atomic: false,
     fields: &[
         field("group", Object(&super::flowcontrol_v1::GROUP_SUBJECT)).at(&[3]),
-        field("kind", String).zero().required().at(&[1]),
+        field("kind", String).zero().required().at(&[1]).always(),
         field("serviceAccount", Object(&super::flowcontrol_v1::SERVICE_ACCOUNT_SUBJECT)).at(&[4]),
         field("user", Object(&super::flowcontrol_v1::USER_SUBJECT)).at(&[2]),
     ],
+    wire: &[1, 3, 0, 2],
 };
 
 pub(super) static USER_SUBJECT: Type = Type {
     name: "io.k8s.api.flowcontrol.v1.UserSubject",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1])],
+    fields: &[field("name", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };

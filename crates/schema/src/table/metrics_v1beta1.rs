@@ -6,6 +6,7 @@ pub(super) static CONTAINER_METRICS: Type = Type {
     name: "io.k8s.metrics.pkg.apis.metrics.v1beta1.ContainerMetrics",
     atomic: false,
     fields: &[field("name", String).zero().required(), field("usage", Map(&Quantity)).required()],
+    wire: &[],
 };
 
 pub(super) static NODE_METRICS: Type = Type {
@@ -19,6 +20,7 @@ pub(super) static NODE_METRICS: Type = Type {
         field("usage", Map(&Quantity)).required(),
         field("window", String).required(),
     ],
+    wire: &[],
 };
 
 pub(super) static POD_METRICS: Type = Type {
@@ -32,4 +34,5 @@ pub(super) static POD_METRICS: Type = Type {
         field("timestamp", Time).required(),
         field("window", String).required(),
     ],
+    wire: &[],
 };

@@ -9,13 +9,14 @@ pub(super) static ALLOCATED_DEVICE_STATUS: Type = Type {
         field("conditions", List(&Object(&super::meta_v1::CONDITION)))
             .merged(&Merge { apply: ByKeys(&["type"]), patch: Replace, retain_keys: false })
             .at(&[4]),
-        field("data", Any).at(&[5]),
-        field("device", String).zero().required().at(&[3]),
-        field("driver", String).zero().required().at(&[1]),
+        field("data", Any).at(&[5]).always(),
+        field("device", String).zero().required().at(&[3]).always(),
+        field("driver", String).zero().required().at(&[1]).always(),
         field("networkData", Object(&super::resource_v1beta1::NETWORK_DEVICE_DATA)).at(&[6]),
-        field("pool", String).zero().required().at(&[2]),
+        field("pool", String).zero().required().at(&[2]).always(),
         field("shareID", String).at(&[7]),
     ],
+    wire: &[3, 5, 2, 0, 1, 4, 6],
 };
 
 pub(super) static ALLOCATION_RESULT: Type = Type {
@@ -23,9 +24,10 @@ pub(super) static ALLOCATION_RESULT: Type = Type {
     atomic: false,
     fields: &[
         field("allocationTimestamp", Time).at(&[5]),
-        field("devices", Object(&super::resource_v1beta1::DEVICE_ALLOCATION_RESULT)).zero().at(&[1]),
+        field("devices", Object(&super::resource_v1beta1::DEVICE_ALLOCATION_RESULT)).zero().at(&[1]).always(),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[3]),
     ],
+    wire: &[1, 2, 0],
 };
 
 pub(super) static BASIC_DEVICE: Type = Type {
@@ -45,12 +47,14 @@ pub(super) static BASIC_DEVICE: Type = Type {
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[5]),
         field("taints", List(&Object(&super::resource_v1beta1::DEVICE_TAINT))).at(&[7]),
     ],
+    wire: &[2, 6, 7, 9, 10, 0, 11, 5, 3, 4, 1, 8],
 };
 
 pub(super) static CEL_DEVICE_SELECTOR: Type = Type {
     name: "io.k8s.api.resource.v1beta1.CELDeviceSelector",
     atomic: false,
-    fields: &[field("expression", String).zero().required().at(&[1])],
+    fields: &[field("expression", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static CAPACITY_REQUEST_POLICY: Type = Type {
@@ -61,6 +65,7 @@ pub(super) static CAPACITY_REQUEST_POLICY: Type = Type {
         field("validRange", Object(&super::resource_v1beta1::CAPACITY_REQUEST_POLICY_RANGE)).at(&[4]),
         field("validValues", List(&Quantity)).at(&[3]),
     ],
+    wire: &[0, 2, 1],
 };
 
 pub(super) static CAPACITY_REQUEST_POLICY_RANGE: Type = Type {
@@ -68,21 +73,24 @@ pub(super) static CAPACITY_REQUEST_POLICY_RANGE: Type = Type {
     atomic: false,
     fields: &[
         field("max", Quantity).at(&[2]),
-        field("min", Quantity).required().at(&[1]),
+        field("min", Quantity).required().at(&[1]).always(),
         field("step", Quantity).at(&[3]),
     ],
+    wire: &[1, 0, 2],
 };
 
 pub(super) static CAPACITY_REQUIREMENTS: Type = Type {
     name: "io.k8s.api.resource.v1beta1.CapacityRequirements",
     atomic: false,
     fields: &[field("requests", Map(&Quantity)).at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static COUNTER: Type = Type {
     name: "io.k8s.api.resource.v1beta1.Counter",
     atomic: false,
-    fields: &[field("value", Quantity).required().at(&[1])],
+    fields: &[field("value", Quantity).required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static COUNTER_SET: Type = Type {
@@ -90,8 +98,9 @@ pub(super) static COUNTER_SET: Type = Type {
     atomic: false,
     fields: &[
         field("counters", Map(&Object(&super::resource_v1beta1::COUNTER))).required().at(&[2]),
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static DEVICE: Type = Type {
@@ -99,8 +108,9 @@ pub(super) static DEVICE: Type = Type {
     atomic: false,
     fields: &[
         field("basic", Object(&super::resource_v1beta1::BASIC_DEVICE)).at(&[2]),
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static DEVICE_ALLOCATION_CONFIGURATION: Type = Type {
@@ -109,8 +119,9 @@ pub(super) static DEVICE_ALLOCATION_CONFIGURATION: Type = Type {
     fields: &[
         field("opaque", Object(&super::resource_v1beta1::OPAQUE_DEVICE_CONFIGURATION)).at(&[3, 1]),
         field("requests", List(&String)).at(&[2]),
-        field("source", String).zero().required().at(&[1]),
+        field("source", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static DEVICE_ALLOCATION_RESULT: Type = Type {
@@ -120,6 +131,7 @@ pub(super) static DEVICE_ALLOCATION_RESULT: Type = Type {
         field("config", List(&Object(&super::resource_v1beta1::DEVICE_ALLOCATION_CONFIGURATION))).at(&[2]),
         field("results", List(&Object(&super::resource_v1beta1::DEVICE_REQUEST_ALLOCATION_RESULT))).at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static DEVICE_ATTRIBUTE: Type = Type {
@@ -135,6 +147,7 @@ pub(super) static DEVICE_ATTRIBUTE: Type = Type {
         field("version", String).at(&[5]),
         field("versions", List(&String)).at(&[9]),
     ],
+    wire: &[2, 0, 4, 6, 3, 1, 5, 7],
 };
 
 pub(super) static DEVICE_CAPACITY: Type = Type {
@@ -142,8 +155,9 @@ pub(super) static DEVICE_CAPACITY: Type = Type {
     atomic: false,
     fields: &[
         field("requestPolicy", Object(&super::resource_v1beta1::CAPACITY_REQUEST_POLICY)).at(&[2]),
-        field("value", Quantity).required().at(&[1]),
+        field("value", Quantity).required().at(&[1]).always(),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static DEVICE_CLAIM: Type = Type {
@@ -154,6 +168,7 @@ pub(super) static DEVICE_CLAIM: Type = Type {
         field("constraints", List(&Object(&super::resource_v1beta1::DEVICE_CONSTRAINT))).at(&[2]),
         field("requests", List(&Object(&super::resource_v1beta1::DEVICE_REQUEST))).at(&[1]),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static DEVICE_CLAIM_CONFIGURATION: Type = Type {
@@ -163,6 +178,7 @@ pub(super) static DEVICE_CLAIM_CONFIGURATION: Type = Type {
         field("opaque", Object(&super::resource_v1beta1::OPAQUE_DEVICE_CONFIGURATION)).at(&[2, 1]),
         field("requests", List(&String)).at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static DEVICE_CLASS: Type = Type {
@@ -171,15 +187,17 @@ pub(super) static DEVICE_CLASS: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::DEVICE_CLASS_SPEC)).zero().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::resource_v1beta1::DEVICE_CLASS_SPEC)).zero().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static DEVICE_CLASS_CONFIGURATION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceClassConfiguration",
     atomic: false,
     fields: &[field("opaque", Object(&super::resource_v1beta1::OPAQUE_DEVICE_CONFIGURATION)).at(&[1, 1])],
+    wire: &[0],
 };
 
 pub(super) static DEVICE_CLASS_SPEC: Type = Type {
@@ -190,6 +208,7 @@ pub(super) static DEVICE_CLASS_SPEC: Type = Type {
         field("extendedResourceName", String).at(&[4]),
         field("selectors", List(&Object(&super::resource_v1beta1::DEVICE_SELECTOR))).at(&[1]),
     ],
+    wire: &[2, 0, 1],
 };
 
 pub(super) static DEVICE_CONSTRAINT: Type = Type {
@@ -200,22 +219,25 @@ pub(super) static DEVICE_CONSTRAINT: Type = Type {
         field("matchAttribute", String).at(&[2]),
         field("requests", List(&String)).at(&[1]),
     ],
+    wire: &[2, 1, 0],
 };
 
 pub(super) static DEVICE_COUNTER_CONSUMPTION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceCounterConsumption",
     atomic: false,
     fields: &[
-        field("compatibilityGroups", List(&String)),
-        field("counterSet", String).zero().required().at(&[1]),
+        field("compatibilityGroups", List(&String)).at(&[3]),
+        field("counterSet", String).zero().required().at(&[1]).always(),
         field("counters", Map(&Object(&super::resource_v1beta1::COUNTER))).required().at(&[2]),
     ],
+    wire: &[1, 2, 0],
 };
 
 pub(super) static DEVICE_DERIVED_ATTRIBUTE: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceDerivedAttribute",
     atomic: false,
     fields: &[field("expression", String).zero().required(), field("name", String).zero().required()],
+    wire: &[],
 };
 
 pub(super) static DEVICE_REQUEST: Type = Type {
@@ -223,16 +245,17 @@ pub(super) static DEVICE_REQUEST: Type = Type {
     atomic: false,
     fields: &[
         field("adminAccess", Boolean).at(&[6]),
-        field("allocationMode", String).omitted().at(&[4]),
+        field("allocationMode", String).omitted().at(&[4]).always(),
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[9]),
-        field("count", Int64).omitted().at(&[5]),
+        field("count", Int64).omitted().at(&[5]).always(),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).zero().at(&[2]),
+        field("deviceClassName", String).zero().at(&[2]).always(),
         field("firstAvailable", List(&Object(&super::resource_v1beta1::DEVICE_SUB_REQUEST))).at(&[7]),
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
         field("selectors", List(&Object(&super::resource_v1beta1::DEVICE_SELECTOR))).at(&[3]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[8]),
     ],
+    wire: &[7, 5, 8, 1, 3, 0, 6, 9, 2],
 };
 
 pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
@@ -243,68 +266,74 @@ pub(super) static DEVICE_REQUEST_ALLOCATION_RESULT: Type = Type {
         field("bindingConditions", List(&String)).at(&[7]),
         field("bindingFailureConditions", List(&String)).at(&[8]),
         field("consumedCapacity", Map(&Quantity)).at(&[10]),
-        field("device", String).zero().required().at(&[4]),
-        field("driver", String).zero().required().at(&[2]),
-        field("pool", String).zero().required().at(&[3]),
-        field("request", String).zero().required().at(&[1]),
+        field("device", String).zero().required().at(&[4]).always(),
+        field("driver", String).zero().required().at(&[2]).always(),
+        field("pool", String).zero().required().at(&[3]).always(),
+        field("request", String).zero().required().at(&[1]).always(),
         field("shareID", String).at(&[9]),
         field("skipNodeOperations", List(&String)).at(&[11]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[6]),
     ],
+    wire: &[7, 5, 6, 4, 0, 10, 1, 2, 8, 3, 9],
 };
 
 pub(super) static DEVICE_SELECTOR: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceSelector",
     atomic: false,
     fields: &[field("cel", Object(&super::resource_v1beta1::CEL_DEVICE_SELECTOR)).at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static DEVICE_SUB_REQUEST: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceSubRequest",
     atomic: false,
     fields: &[
-        field("allocationMode", String).omitted().at(&[4]),
+        field("allocationMode", String).omitted().at(&[4]).always(),
         field("capacity", Object(&super::resource_v1beta1::CAPACITY_REQUIREMENTS)).at(&[8]),
-        field("count", Int64).omitted().at(&[5]),
+        field("count", Int64).omitted().at(&[5]).always(),
         field("derivedAttributes", List(&Object(&super::resource_v1beta1::DEVICE_DERIVED_ATTRIBUTE))),
-        field("deviceClassName", String).zero().required().at(&[2]),
-        field("name", String).zero().required().at(&[1]),
+        field("deviceClassName", String).zero().required().at(&[2]).always(),
+        field("name", String).zero().required().at(&[1]).always(),
         field("selectors", List(&Object(&super::resource_v1beta1::DEVICE_SELECTOR))).at(&[3]),
         field("tolerations", List(&Object(&super::resource_v1beta1::DEVICE_TOLERATION))).at(&[7]),
     ],
+    wire: &[5, 4, 6, 0, 2, 7, 1],
 };
 
 pub(super) static DEVICE_TAINT: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceTaint",
     atomic: false,
     fields: &[
-        field("effect", String).zero().required().at(&[3]),
-        field("key", String).zero().required().at(&[1]),
+        field("effect", String).zero().required().at(&[3]).always(),
+        field("key", String).zero().required().at(&[1]).always(),
         field("timeAdded", Time).at(&[4]),
-        field("value", String).omitted().at(&[2]),
+        field("value", String).omitted().at(&[2]).always(),
     ],
+    wire: &[1, 3, 0, 2],
 };
 
 pub(super) static DEVICE_TOLERATION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.DeviceToleration",
     atomic: false,
     fields: &[
-        field("effect", String).omitted().at(&[4]),
-        field("key", String).omitted().at(&[1]),
-        field("operator", String).or("Equal").at(&[2]),
+        field("effect", String).omitted().at(&[4]).always(),
+        field("key", String).omitted().at(&[1]).always(),
+        field("operator", String).or("Equal").omitted().at(&[2]),
         field("tolerationSeconds", Int64).at(&[5]),
-        field("value", String).omitted().at(&[3]),
+        field("value", String).omitted().at(&[3]).always(),
     ],
+    wire: &[1, 2, 4, 0, 3],
 };
 
 pub(super) static NETWORK_DEVICE_DATA: Type = Type {
     name: "io.k8s.api.resource.v1beta1.NetworkDeviceData",
     atomic: false,
     fields: &[
-        field("hardwareAddress", String).omitted().at(&[3]),
-        field("interfaceName", String).omitted().at(&[1]),
+        field("hardwareAddress", String).omitted().at(&[3]).always(),
+        field("interfaceName", String).omitted().at(&[1]).always(),
         field("ips", List(&String)).at(&[2]),
     ],
+    wire: &[1, 2, 0],
 };
 
 pub(super) static NODE_ALLOCATABLE_MAPPING: Type = Type {
@@ -312,15 +341,17 @@ pub(super) static NODE_ALLOCATABLE_MAPPING: Type = Type {
     atomic: false,
     fields: &[
         field("capacityKey", String).at(&[1]),
-        field("capacityMultiplier", Quantity),
-        field("deviceMultiplier", Quantity),
+        field("capacityMultiplier", Quantity).at(&[2]),
+        field("deviceMultiplier", Quantity).at(&[3]),
     ],
+    wire: &[0, 1, 2],
 };
 
 pub(super) static NODE_ALLOCATABLE_OVERHEAD: Type = Type {
     name: "io.k8s.api.resource.v1beta1.NodeAllocatableOverhead",
     atomic: false,
-    fields: &[field("perContainer", Quantity), field("perPod", Quantity)],
+    fields: &[field("perContainer", Quantity).at(&[2]), field("perPod", Quantity).at(&[1])],
+    wire: &[1, 0],
 };
 
 pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
@@ -330,12 +361,17 @@ pub(super) static NODE_ALLOCATABLE_RESOURCE: Type = Type {
         field("mapping", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_MAPPING)).at(&[3]),
         field("overhead", Object(&super::resource_v1beta1::NODE_ALLOCATABLE_OVERHEAD)).at(&[4]),
     ],
+    wire: &[0, 1],
 };
 
 pub(super) static OPAQUE_DEVICE_CONFIGURATION: Type = Type {
     name: "io.k8s.api.resource.v1beta1.OpaqueDeviceConfiguration",
     atomic: false,
-    fields: &[field("driver", String).zero().required().at(&[1]), field("parameters", Any).required().at(&[2])],
+    fields: &[
+        field("driver", String).zero().required().at(&[1]).always(),
+        field("parameters", Any).required().at(&[2]).always(),
+    ],
+    wire: &[0, 1],
 };
 
 pub(super) static RESOURCE_CLAIM: Type = Type {
@@ -344,27 +380,30 @@ pub(super) static RESOURCE_CLAIM: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
-        field("status", Object(&super::resource_v1beta1::RESOURCE_CLAIM_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]).always(),
+        field("status", Object(&super::resource_v1beta1::RESOURCE_CLAIM_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static RESOURCE_CLAIM_CONSUMER_REFERENCE: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimConsumerReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String).omitted().at(&[1]),
-        field("name", String).zero().required().at(&[4]),
-        field("resource", String).zero().required().at(&[3]),
-        field("uid", String).zero().required().at(&[5]),
+        field("apiGroup", String).omitted().at(&[1]).always(),
+        field("name", String).zero().required().at(&[4]).always(),
+        field("resource", String).zero().required().at(&[3]).always(),
+        field("uid", String).zero().required().at(&[5]).always(),
     ],
+    wire: &[0, 2, 1, 3],
 };
 
 pub(super) static RESOURCE_CLAIM_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimSpec",
     atomic: false,
-    fields: &[field("devices", Object(&super::resource_v1beta1::DEVICE_CLAIM)).zero().at(&[1])],
+    fields: &[field("devices", Object(&super::resource_v1beta1::DEVICE_CLAIM)).zero().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static RESOURCE_CLAIM_STATUS: Type = Type {
@@ -383,6 +422,7 @@ pub(super) static RESOURCE_CLAIM_STATUS: Type = Type {
             .merged(&Merge { apply: ByKeys(&["uid"]), patch: ByKey("uid"), retain_keys: false })
             .at(&[2]),
     ],
+    wire: &[0, 2, 1],
 };
 
 pub(super) static RESOURCE_CLAIM_TEMPLATE: Type = Type {
@@ -391,28 +431,31 @@ pub(super) static RESOURCE_CLAIM_TEMPLATE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_TEMPLATE_SPEC)).zero().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_TEMPLATE_SPEC)).zero().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static RESOURCE_CLAIM_TEMPLATE_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceClaimTemplateSpec",
     atomic: false,
     fields: &[
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().at(&[1]).always(),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_CLAIM_SPEC)).zero().at(&[2]).always(),
     ],
+    wire: &[0, 1],
 };
 
 pub(super) static RESOURCE_POOL: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourcePool",
     atomic: false,
     fields: &[
-        field("generation", Int64).zero().required().at(&[2]),
-        field("name", String).zero().required().at(&[1]),
-        field("resourceSliceCount", Int64).zero().required().at(&[3]),
+        field("generation", Int64).zero().required().at(&[2]).always(),
+        field("name", String).zero().required().at(&[1]).always(),
+        field("resourceSliceCount", Int64).zero().required().at(&[3]).always(),
     ],
+    wire: &[1, 0, 2],
 };
 
 pub(super) static RESOURCE_SLICE: Type = Type {
@@ -421,24 +464,26 @@ pub(super) static RESOURCE_SLICE: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::resource_v1beta1::RESOURCE_SLICE_SPEC)).zero().required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::resource_v1beta1::RESOURCE_SLICE_SPEC)).zero().required().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static RESOURCE_SLICE_SPEC: Type = Type {
     name: "io.k8s.api.resource.v1beta1.ResourceSliceSpec",
     atomic: false,
     fields: &[
-        field("allNodes", Boolean).at(&[5]),
+        field("allNodes", Boolean).at(&[5]).always(),
         field("devices", List(&Object(&super::resource_v1beta1::DEVICE))).at(&[6]),
-        field("driver", String).zero().required().at(&[1]),
-        field("nodeName", String).at(&[3]),
+        field("driver", String).zero().required().at(&[1]).always(),
+        field("nodeName", String).at(&[3]).always(),
         field("nodeSelector", Object(&super::core_v1::NODE_SELECTOR)).at(&[4]),
         field("partitionTypeAttribute", String).at(&[9]),
         field("perDeviceNodeSelection", Boolean).at(&[7]),
-        field("pool", Object(&super::resource_v1beta1::RESOURCE_POOL)).zero().required().at(&[2]),
+        field("pool", Object(&super::resource_v1beta1::RESOURCE_POOL)).zero().required().at(&[2]).always(),
         field("sharedCounters", List(&Object(&super::resource_v1beta1::COUNTER_SET))).at(&[8]),
         field("skipNodeOperations", List(&String)).at(&[10]),
     ],
+    wire: &[2, 7, 3, 4, 0, 1, 6, 8, 5, 9],
 };

@@ -7,11 +7,12 @@ pub(super) static PRIORITY_CLASS: Type = Type {
     atomic: false,
     fields: &[
         field("apiVersion", String),
-        field("description", String).omitted().at(&[4]),
-        field("globalDefault", Boolean).omitted().at(&[3]),
+        field("description", String).omitted().at(&[4]).always(),
+        field("globalDefault", Boolean).omitted().at(&[3]).always(),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
         field("preemptionPolicy", String).at(&[5]),
-        field("value", Int32).zero().at(&[2]),
+        field("value", Int32).zero().at(&[2]).always(),
     ],
+    wire: &[4, 6, 2, 1, 5],
 };

@@ -3,36 +3,43 @@
 use super::build::*;
 
 pub(super) static ALL_COMPOSITE_DISRUPTION_MODE: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.AllCompositeDisruptionMode", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.scheduling.v1beta1.AllCompositeDisruptionMode", atomic: false, fields: &[], wire: &[] };
 
 pub(super) static ALL_DISRUPTION_MODE: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.AllDisruptionMode", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.scheduling.v1beta1.AllDisruptionMode", atomic: false, fields: &[], wire: &[] };
 
 pub(super) static BASIC_SCHEDULING_POLICY: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.BasicSchedulingPolicy", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.scheduling.v1beta1.BasicSchedulingPolicy", atomic: false, fields: &[], wire: &[] };
 
-pub(super) static COMPOSITE_BASIC_SCHEDULING_POLICY: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.CompositeBasicSchedulingPolicy", atomic: false, fields: &[] };
+pub(super) static COMPOSITE_BASIC_SCHEDULING_POLICY: Type = Type {
+    name: "io.k8s.api.scheduling.v1beta1.CompositeBasicSchedulingPolicy",
+    atomic: false,
+    fields: &[],
+    wire: &[],
+};
 
 pub(super) static COMPOSITE_DISRUPTION_MODE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositeDisruptionMode",
     atomic: false,
     fields: &[
-        field("all", Object(&super::scheduling_v1beta1::ALL_COMPOSITE_DISRUPTION_MODE)),
-        field("single", Object(&super::scheduling_v1beta1::SINGLE_COMPOSITE_DISRUPTION_MODE)),
+        field("all", Object(&super::scheduling_v1beta1::ALL_COMPOSITE_DISRUPTION_MODE)).at(&[2]),
+        field("single", Object(&super::scheduling_v1beta1::SINGLE_COMPOSITE_DISRUPTION_MODE)).at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static COMPOSITE_GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositeGangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minGroupCount", Int32).zero().required().at(&[1])],
+    fields: &[field("minGroupCount", Int32).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupSchedulingConstraints",
     atomic: false,
     fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT))).at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
@@ -42,6 +49,7 @@ pub(super) static COMPOSITE_POD_GROUP_SCHEDULING_POLICY: Type = Type {
         field("basic", Object(&super::scheduling_v1beta1::COMPOSITE_BASIC_SCHEDULING_POLICY)).at(&[1]),
         field("gang", Object(&super::scheduling_v1beta1::COMPOSITE_GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
+    wire: &[0, 1],
 };
 
 pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
@@ -50,33 +58,37 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     fields: &[
         field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
         field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)).at(&[4]),
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
         field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))).at(&[8]),
         field("preemptionPolicy", String).at(&[7]),
         field("priority", Int32).at(&[6]),
-        field("priorityClassName", String).omitted().at(&[5]),
+        field("priorityClassName", String).omitted().at(&[5]).always(),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_CONSTRAINTS))
             .at(&[3]),
         field("schedulingPolicy", Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_SCHEDULING_POLICY))
             .zero()
             .required()
-            .at(&[2]),
+            .at(&[2])
+            .always(),
     ],
+    wire: &[2, 8, 7, 1, 6, 5, 4, 3],
 };
 
 pub(super) static DISRUPTION_MODE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.DisruptionMode",
     atomic: false,
     fields: &[
-        field("all", Object(&super::scheduling_v1beta1::ALL_DISRUPTION_MODE)),
-        field("single", Object(&super::scheduling_v1beta1::SINGLE_DISRUPTION_MODE)),
+        field("all", Object(&super::scheduling_v1beta1::ALL_DISRUPTION_MODE)).at(&[2]),
+        field("single", Object(&super::scheduling_v1beta1::SINGLE_DISRUPTION_MODE)).at(&[1]),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static GANG_SCHEDULING_POLICY: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.GangSchedulingPolicy",
     atomic: false,
-    fields: &[field("minCount", Int32).zero().required().at(&[1])],
+    fields: &[field("minCount", Int32).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static POD_GROUP: Type = Type {
@@ -85,32 +97,36 @@ pub(super) static POD_GROUP: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).zero().required().at(&[2]),
-        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)).zero().at(&[3]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::scheduling_v1beta1::POD_GROUP_SPEC)).zero().required().at(&[2]).always(),
+        field("status", Object(&super::scheduling_v1beta1::POD_GROUP_STATUS)).zero().at(&[3]).always(),
     ],
+    wire: &[2, 3, 4],
 };
 
 pub(super) static POD_GROUP_RESOURCE_CLAIM: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaim",
     atomic: false,
     fields: &[
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
         field("resourceClaimName", String).at(&[2]),
         field("resourceClaimTemplateName", String).at(&[3]),
     ],
+    wire: &[0, 1, 2],
 };
 
 pub(super) static POD_GROUP_RESOURCE_CLAIM_STATUS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupResourceClaimStatus",
     atomic: false,
-    fields: &[field("name", String).zero().required().at(&[1]), field("resourceClaimName", String).at(&[2])],
+    fields: &[field("name", String).zero().required().at(&[1]).always(), field("resourceClaimName", String).at(&[2])],
+    wire: &[0, 1],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_CONSTRAINTS: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.PodGroupSchedulingConstraints",
     atomic: false,
     fields: &[field("topology", List(&Object(&super::scheduling_v1beta1::TOPOLOGY_CONSTRAINT))).at(&[1])],
+    wire: &[0],
 };
 
 pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
@@ -120,6 +136,7 @@ pub(super) static POD_GROUP_SCHEDULING_POLICY: Type = Type {
         field("basic", Object(&super::scheduling_v1beta1::BASIC_SCHEDULING_POLICY)).at(&[1]),
         field("gang", Object(&super::scheduling_v1beta1::GANG_SCHEDULING_POLICY)).at(&[2]),
     ],
+    wire: &[0, 1],
 };
 
 pub(super) static POD_GROUP_SPEC: Type = Type {
@@ -130,15 +147,17 @@ pub(super) static POD_GROUP_SPEC: Type = Type {
         field("parentCompositePodGroupName", String).at(&[1]),
         field("preemptionPolicy", String).at(&[9]),
         field("priority", Int32).at(&[8]),
-        field("priorityClassName", String).omitted().at(&[7]),
+        field("priorityClassName", String).omitted().at(&[7]).always(),
         field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))).at(&[5]),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[4]),
         field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY))
             .zero()
             .required()
-            .at(&[3]),
+            .at(&[3])
+            .always(),
         field("workloadRef", Object(&super::scheduling_v1beta1::WORKLOAD_REFERENCE)).at(&[2]),
     ],
+    wire: &[1, 8, 7, 6, 5, 0, 4, 3, 2],
 };
 
 pub(super) static POD_GROUP_STATUS: Type = Type {
@@ -149,6 +168,7 @@ pub(super) static POD_GROUP_STATUS: Type = Type {
         field("resourceClaimStatuses", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM_STATUS)))
             .at(&[2]),
     ],
+    wire: &[0, 1],
 };
 
 pub(super) static POD_GROUP_TEMPLATE: Type = Type {
@@ -156,39 +176,43 @@ pub(super) static POD_GROUP_TEMPLATE: Type = Type {
     atomic: false,
     fields: &[
         field("disruptionMode", Object(&super::scheduling_v1beta1::DISRUPTION_MODE)).at(&[5]),
-        field("name", String).zero().required().at(&[1]),
+        field("name", String).zero().required().at(&[1]).always(),
         field("preemptionPolicy", String).at(&[8]),
         field("priority", Int32).at(&[7]),
-        field("priorityClassName", String).omitted().at(&[6]),
+        field("priorityClassName", String).omitted().at(&[6]).always(),
         field("resourceClaims", List(&Object(&super::scheduling_v1beta1::POD_GROUP_RESOURCE_CLAIM))).at(&[4]),
         field("schedulingConstraints", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_CONSTRAINTS)).at(&[3]),
         field("schedulingPolicy", Object(&super::scheduling_v1beta1::POD_GROUP_SCHEDULING_POLICY))
             .zero()
             .required()
-            .at(&[2]),
+            .at(&[2])
+            .always(),
     ],
+    wire: &[1, 7, 6, 5, 0, 4, 3, 2],
 };
 
 pub(super) static SINGLE_COMPOSITE_DISRUPTION_MODE: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.SingleCompositeDisruptionMode", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.scheduling.v1beta1.SingleCompositeDisruptionMode", atomic: false, fields: &[], wire: &[] };
 
 pub(super) static SINGLE_DISRUPTION_MODE: Type =
-    Type { name: "io.k8s.api.scheduling.v1beta1.SingleDisruptionMode", atomic: false, fields: &[] };
+    Type { name: "io.k8s.api.scheduling.v1beta1.SingleDisruptionMode", atomic: false, fields: &[], wire: &[] };
 
 pub(super) static TOPOLOGY_CONSTRAINT: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TopologyConstraint",
     atomic: false,
-    fields: &[field("key", String).zero().required().at(&[1])],
+    fields: &[field("key", String).zero().required().at(&[1]).always()],
+    wire: &[0],
 };
 
 pub(super) static TYPED_LOCAL_OBJECT_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.TypedLocalObjectReference",
     atomic: false,
     fields: &[
-        field("apiGroup", String).at(&[1]),
-        field("kind", String).zero().required().at(&[2]),
-        field("name", String).zero().required().at(&[3]),
+        field("apiGroup", String).at(&[1]).always(),
+        field("kind", String).zero().required().at(&[2]).always(),
+        field("name", String).zero().required().at(&[3]).always(),
     ],
+    wire: &[0, 1, 2],
 };
 
 pub(super) static WORKLOAD: Type = Type {
@@ -197,18 +221,20 @@ pub(super) static WORKLOAD: Type = Type {
     fields: &[
         field("apiVersion", String),
         field("kind", String),
-        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]),
-        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).zero().required().at(&[2]),
+        field("metadata", Object(&super::meta_v1::OBJECT_META)).zero().required().at(&[1]).always(),
+        field("spec", Object(&super::scheduling_v1beta1::WORKLOAD_SPEC)).zero().required().at(&[2]).always(),
     ],
+    wire: &[2, 3],
 };
 
 pub(super) static WORKLOAD_REFERENCE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.WorkloadReference",
     atomic: false,
     fields: &[
-        field("templateName", String).zero().required().at(&[2]),
-        field("workloadName", String).zero().required().at(&[1]),
+        field("templateName", String).zero().required().at(&[2]).always(),
+        field("workloadName", String).zero().required().at(&[1]).always(),
     ],
+    wire: &[1, 0],
 };
 
 pub(super) static WORKLOAD_SPEC: Type = Type {
@@ -220,4 +246,5 @@ pub(super) static WORKLOAD_SPEC: Type = Type {
         field("controllerRef", Object(&super::scheduling_v1beta1::TYPED_LOCAL_OBJECT_REFERENCE)).at(&[1]),
         field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))).at(&[2]),
     ],
+    wire: &[1, 2, 0],
 };

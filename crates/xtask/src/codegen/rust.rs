@@ -62,7 +62,15 @@ fn write_type(text: &mut String, name: &str, of: &Type) {
     for (field_name, field) in &of.fields {
         let _ = writeln!(text, "        {}{},", row(name, field_name, field), number(name, field_name));
     }
-    text.push_str("    ],\n};\n");
+    let _ = writeln!(text, "    ],\n    wire: &{:?},\n}};", wire(name, of));
+}
+
+/// Which fields have a number, by their place among all, in the order of these numbers.
+fn wire(name: &str, of: &Type) -> Vec<usize> {
+    let numbers = of.fields.keys().enumerate();
+    let mut wire: Vec<_> = numbers.filter_map(|(at, it)| Some((numbers::of(name, it)?.path(), at))).collect();
+    wire.sort();
+    wire.into_iter().map(|it| it.1).collect()
 }
 
 fn row(of: &str, name: &str, field: &Field) -> String {
@@ -91,7 +99,8 @@ fn default(of: &str, name: &str, field: &Field) -> String {
 }
 
 fn number(of: &str, field: &str) -> String {
-    numbers::of(of, field).map(|it| format!(".at(&[{}])", it.replace('.', ", "))).unwrap_or_default()
+    let Some(number) = numbers::of(of, field) else { return String::new() };
+    format!(".at(&{:?}){}", number.path(), if number.always { ".always()" } else { "" })
 }
 
 fn shape(of: &Shape) -> String {

@@ -62,6 +62,8 @@ pub struct Context {
     pub(crate) notes: Notes,
     /// Addresses and ports that the request has taken and not stored yet.
     pub(crate) reservations: ServiceReservations,
+    /// The answer is wanted as protobuf; then the headers ask for JSON.
+    pub(crate) protobuf: bool,
     /// Locked only to be taken; the lock makes the context shareable between threads.
     body: Mutex<Option<Body>>,
     /// What the body that was read takes of the room for all.
@@ -98,6 +100,7 @@ impl Context {
             audit: Trail::default(),
             notes: Notes::default(),
             reservations: ServiceReservations::default(),
+            protobuf: false,
             body: Mutex::new(Some(body)),
             body_room: None,
             extensions: parts.extensions,

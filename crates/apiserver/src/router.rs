@@ -1,7 +1,12 @@
 //! From what a request asks for to who does it: the last link of the chain.
 
 use corten_access::tokens;
-use corten_cacher::{answer, body::Response, codec::yaml, watch_cache};
+use corten_cacher::{
+    answer,
+    body::Response,
+    codec::{protobuf, yaml},
+    watch_cache,
+};
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
 use corten_routes::Route;
@@ -19,6 +24,8 @@ use crate::{
 pub(crate) async fn answer(ctx: &mut Context) -> Response {
     // What is asked of others is not ours to rewrite.
     let as_yaml = if ctx.info.proxied.is_some() { Ok(false) } else { yaml::wanted(&mut ctx.headers, ctx.info.verb) };
+    let as_protobuf = wants_protobuf(ctx);
+    ctx.protobuf = as_protobuf;
     let result = match &as_yaml {
         Ok(_) => dispatch(ctx).await,
         Err(status) => Err(status.clone()),
@@ -28,10 +35,26 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
     if let Ok(true) = as_yaml {
         response = yaml::rewritten(response).await;
     }
+    if as_protobuf {
+        response = protobuf::rewritten(response).await;
+    }
     for warning in ctx.warnings.headers() {
         response.headers_mut().append(http::header::WARNING, warning);
     }
     response
+}
+
+/// Of what protobuf has: objects of Kubernetes's own kinds, metadata of all, and the scale of all.
+fn wants_protobuf(ctx: &mut Context) -> bool {
+    use Subresource as Sub;
+    let objects = match &ctx.info.route {
+        Route::Collection(kind, _) | Route::Object(kind, _) => protobuf::has(kind),
+        Route::Subresource(_, Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward | Sub::Proxy, _) => return false,
+        Route::Subresource(_, Sub::Scale, _) => true,
+        Route::Subresource(kind, ..) => protobuf::has(kind),
+        _ => return false,
+    };
+    ctx.info.proxied.is_none() && protobuf::wanted(&mut ctx.headers, &ctx.info.query, objects)
 }
 
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {

@@ -35,6 +35,7 @@ mod node_repertoire;
 mod numbers;
 mod openapi;
 mod progress;
+mod protobuf;
 mod proxied;
 mod quota;
 mod restart;

@@ -121,6 +121,11 @@ impl Type {
         self.fields.binary_search_by(order).ok()
     }
 
+    /// Are there field numbers? Types that are none of Kubernetes's have none.
+    pub fn has_protobuf(&self) -> bool {
+        !self.wire.is_empty()
+    }
+
     /// As Go prints it: `v1.Container`.
     pub fn go_name(&self) -> String {
         let mut segments = self.name.rsplit('.');

@@ -12,7 +12,7 @@ use corten_meta::Key;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use super::server;
+use super::{protobuf, server};
 use crate::Server;
 
 #[tokio::test(start_paused = true)]
@@ -128,6 +128,8 @@ impl Row<'_> {
         self.keeps(&object, &created)?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         self.read(&name).await?;
+        protobuf::same(self.server, &self.path(&name)).await?;
+        protobuf::same(self.server, &format!("{}?limit=500", self.collection())).await?;
         self.change(&name).await?;
         self.subresources(&name).await?;
         self.delete(&name).await?;

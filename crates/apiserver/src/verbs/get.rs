@@ -1,6 +1,9 @@
 //! GET of one object: its stored bytes with the revision put in.
 
-use corten_cacher::{body::Response, codec::Form};
+use corten_cacher::{
+    body::Response,
+    codec::{Form, protobuf},
+};
 use corten_meta::Status;
 use http::StatusCode;
 
@@ -12,5 +15,8 @@ pub(crate) async fn get(ctx: &Context, target: &Target, form: Form) -> Result<Re
         ctx.state.caches().reach(revision).await?;
     }
     let object = target.current(ctx)?;
+    if ctx.protobuf {
+        return Ok(protobuf::object(&target.asked, &object, form));
+    }
     respond::object(ctx, StatusCode::OK, &target.asked, object.json(), form)
 }

@@ -10,8 +10,9 @@ use corten_cacher::{
     codec::{
         Form, gzip,
         items::{Items, Position},
+        protobuf,
     },
-    watch_cache::{Matcher, ResourceCache, Snapshot, feed},
+    watch_cache::{Matcher, ResourceCache, Snapshot, Stored, feed},
 };
 use corten_meta::Status;
 use corten_store::Revision;
@@ -27,9 +28,20 @@ use super::{
 };
 use crate::context::Context;
 
+/// How many objects are encoded before others get their turn.
+const ENCODED_AT_ONCE: usize = 64;
+
 pub(crate) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
-    let items = items(ctx, target, form).await?;
-    Ok(send(ctx, items))
+    let mut items = items(ctx, target, form).await?;
+    if ctx.protobuf {
+        let mut list = encoded(&items).await;
+        let first = list.next().unwrap_or_default();
+        let is_all = list.is_done();
+        return Ok(send(ctx, protobuf::PROTOBUF, first, is_all, list));
+    }
+    let first = items.next().unwrap_or_default();
+    let is_all = items.place == Position::Done;
+    Ok(send(ctx, "application/json", first, is_all, items))
 }
 
 /// What the request asks for, still to be written.
@@ -191,16 +203,36 @@ fn wrong_token(reason: &dyn std::fmt::Display) -> Status {
     Status::bad_request(format!("continue key is not valid: {reason}"))
 }
 
-/// A short list goes out whole; a long one piece by piece, compressed where the client takes that.
-fn send(ctx: &Context, mut items: Items) -> Response {
-    let first = items.next().unwrap_or_default();
-    let long = items.place != Position::Done || first.len() >= gzip::THRESHOLD_BYTES;
-    let compress = long && gzip::accepted(ctx.header(header::ACCEPT_ENCODING));
-    if items.place == Position::Done && !compress {
-        return answer::json_bytes(StatusCode::OK, first);
+/// The items as protobuf. Others get their turn amid a long list, which may have to be encoded from its beginning.
+async fn encoded(items: &Items) -> protobuf::List {
+    let objects: Vec<Arc<Stored>> = items.objects().cloned().collect();
+    let mut messages = Vec::with_capacity(objects.len());
+    for objects in objects.chunks(ENCODED_AT_ONCE) {
+        for object in objects {
+            let message = object.message(&items.kind);
+            let message = if items.form == Form::Partial { Arc::new(message.metadata()) } else { message };
+            messages.push((message, object.revision.to_string()));
+        }
+        tokio::task::yield_now().await;
     }
-    let pieces = std::iter::once(first).chain(items);
-    let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
+    protobuf::List::new(&items.kind, items.form, &items.metadata(), messages)
+}
+
+/// A short list goes out whole; a long one piece by piece, compressed where the client takes that.
+fn send(
+    ctx: &Context,
+    media_type: &'static str,
+    first: Vec<u8>,
+    is_all: bool,
+    rest: impl Iterator<Item = Vec<u8>> + Send + 'static,
+) -> Response {
+    let long = !is_all || first.len() >= gzip::THRESHOLD_BYTES;
+    let compress = long && gzip::accepted(ctx.header(header::ACCEPT_ENCODING));
+    if is_all && !compress {
+        return answer::with_type(StatusCode::OK, media_type, first);
+    }
+    let pieces = std::iter::once(first).chain(rest);
+    let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
     if compress {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));

@@ -10,8 +10,8 @@ use corten_access::Recheck;
 use corten_cacher::{
     answer,
     body::{BoxError, Response},
-    codec::{Form, partial, table},
-    watch_cache::{EventType, FellBehind, Matcher, Snapshot, Start, Stored, Watcher, versions},
+    codec::{Form, partial, protobuf, table},
+    watch_cache::{EventType, FellBehind, Matcher, Snapshot, Start, Stored, Watcher, protobuf_frame, versions},
 };
 use corten_kinds::KindRef;
 use corten_meta::{Status, Violation};
@@ -59,7 +59,8 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
     if let (Start::State | Start::Now, Some(revision)) = (options.start, options.revision) {
         ctx.state.caches().reach(revision).await?;
     }
-    let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
+    let media_type = if ctx.protobuf { protobuf::STREAM } else { "application/json" };
+    let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
     let applied = ctx.state.caches().applied();
     let frames = match target.cache(ctx).watch(matcher, options.start) {
@@ -77,7 +78,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
         Err(oldest) => {
             let asked = options.revision.unwrap_or_default();
             let status = Status::expired(format!("too old resource version: {asked} ({oldest})"));
-            *response.body_mut() = corten_cacher::body::whole(error_frame(&status));
+            *response.body_mut() = corten_cacher::body::whole(error_frame(ctx.protobuf, &status));
             return Ok(response);
         }
     };
@@ -161,6 +162,7 @@ struct Frames {
     state: State,
     kind: KindRef,
     form: Form,
+    protobuf: bool,
     watcher: Watcher,
     initial: Option<Initial>,
     mark_initial: bool,
@@ -202,6 +204,7 @@ impl Frames {
             state: ctx.state.clone(),
             kind,
             form,
+            protobuf: ctx.protobuf,
             watcher,
             initial,
             mark_initial: options.mark_initial,
@@ -238,7 +241,7 @@ impl Frames {
             match self.watcher.ready() {
                 Err(FellBehind) => {
                     let message = "the watch fell too far behind; list again";
-                    self.queue.push_back(error_frame(&Status::expired(message)));
+                    self.queue.push_back(error_frame(self.protobuf, &Status::expired(message)));
                     self.done = true;
                 }
                 Ok(events) if events.is_empty() && is_closed => self.done = true,
@@ -254,6 +257,7 @@ impl Frames {
                     for (event, seen) in events {
                         self.revision = self.revision.max(event.revision);
                         let frame = match self.form {
+                            form if self.protobuf => event.protobuf_frame(seen, &self.kind, protobuf::extent(form)),
                             Form::Object => event.frame_as(seen, &self.kind),
                             _ => self.transformed(seen, event.subject(seen), event.revision),
                         };
@@ -303,7 +307,7 @@ impl Frames {
         // Read before the question: what changes after it is asked for again.
         self.rights = self.state.rights_changed().count();
         if let Err(status) = self.recheck.ask() {
-            self.queue.push_back(error_frame(&status));
+            self.queue.push_back(error_frame(self.protobuf, &status));
             self.done = true;
             return;
         }
@@ -331,9 +335,13 @@ impl Frames {
             if !self.watcher.matcher.matches(object) {
                 continue;
             }
+            let (added, revision) = (EventType::Added, object.revision);
             match self.form {
-                Form::Object => versions::write_frame(&self.kind, EventType::Added, object, object.revision, &mut out),
-                _ => out.extend_from_slice(&self.transformed(EventType::Added, object, object.revision)),
+                form if self.protobuf => {
+                    out.extend_from_slice(&protobuf_frame(&self.kind, protobuf::extent(form), added, object, revision));
+                }
+                Form::Object => versions::write_frame(&self.kind, added, object, revision, &mut out),
+                _ => out.extend_from_slice(&self.transformed(added, object, revision)),
             }
             if out.len() >= PIECE_BYTES {
                 self.initial = Some(initial);
@@ -364,7 +372,7 @@ impl Frames {
                 table::single(&self.kind, &object, include, self.state.now(), with_columns)
             }
         };
-        line(seen.as_str(), &object)
+        line(false, seen.as_str(), &object)
     }
 
     fn bookmark(&self, initial_events_end: bool) -> Bytes {
@@ -387,7 +395,7 @@ impl Frames {
                         "metadata": { "resourceVersion": self.revision.to_string() } })
             }
         };
-        line("BOOKMARK", &object)
+        line(self.protobuf, "BOOKMARK", &object)
     }
 }
 
@@ -399,10 +407,13 @@ async fn progress_is_due(progress: Option<&Progress>, state: &State) {
     }
 }
 
-fn error_frame(status: &Status) -> Bytes {
-    line("ERROR", &serde_json::to_value(status).expect("a status is plain strings and numbers"))
+fn error_frame(as_protobuf: bool, status: &Status) -> Bytes {
+    line(as_protobuf, "ERROR", &serde_json::to_value(status).expect("a status is plain strings and numbers"))
 }
 
-fn line(event_type: &str, object: &Value) -> Bytes {
+fn line(as_protobuf: bool, event_type: &str, object: &Value) -> Bytes {
+    if as_protobuf {
+        return protobuf::event(event_type, object).into();
+    }
     format!("{{\"type\":\"{event_type}\",\"object\":{object}}}\n").into()
 }

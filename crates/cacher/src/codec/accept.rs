@@ -4,7 +4,7 @@ use corten_meta::Status;
 use corten_routes::Query;
 use http::{HeaderMap, HeaderName, header::ACCEPT};
 
-/// The forms an object or list can be sent in; all are JSON.
+/// The forms an object or list can be sent in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Object,
@@ -21,7 +21,7 @@ pub enum Include {
     Object,
 }
 
-const SUPPORTED: &str = "application/json, application/yaml";
+const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 impl Form {
     /// The first form in the header that is served, in order of its weights.
@@ -48,7 +48,8 @@ impl Form {
         }
     }
 
-    fn of_range(range: &str, query: &Query) -> Option<Result<Self, Status>> {
+    /// What a range asks for; `None` where that is not to be had as JSON.
+    pub(super) fn of_range(range: &str, query: &Query) -> Option<Result<Self, Status>> {
         let mut parts = range.split(';').map(str::trim);
         let media_type = parts.next()?;
         if !matches!(media_type, "application/json" | "application/*" | "*/*") {
@@ -89,8 +90,13 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 /// What a client takes, best first.
 pub fn ranges(accept: &str) -> impl Iterator<Item = &str> {
     let mut ranges: Vec<&str> = accept.split(',').collect();
-    ranges.sort_by_key(|it| -weight(it));
+    ranges.sort_by_key(|it| (-weight(it), wildcards(it)));
     ranges.into_iter()
+}
+
+/// Of two ranges of one weight the one that says more goes first.
+fn wildcards(range: &str) -> usize {
+    media_type(range).split('/').filter(|it| *it == "*").count()
 }
 
 /// A range without its parameters.

@@ -70,13 +70,7 @@ impl Items {
             Form::Table(_) => ("Table".to_owned(), "meta.k8s.io/v1".to_owned()),
             Form::Partial => ("PartialObjectMetadataList".to_owned(), "meta.k8s.io/v1".to_owned()),
         };
-        let mut metadata = serde_json::json!({ "resourceVersion": self.revision.to_string() });
-        if let Some(token) = &self.token {
-            metadata["continue"] = token.clone().into();
-        }
-        if let Some(remaining) = self.remaining {
-            metadata["remainingItemCount"] = remaining.into();
-        }
+        let metadata = self.metadata();
         let start = format!(r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{metadata},"#);
         out.extend_from_slice(start.as_bytes());
         if let Form::Table(_) = self.form {
@@ -85,6 +79,18 @@ impl Items {
         } else {
             out.extend_from_slice(br#""items":["#);
         }
+    }
+
+    /// Of the list itself.
+    pub fn metadata(&self) -> serde_json::Value {
+        let mut metadata = serde_json::json!({ "resourceVersion": self.revision.to_string() });
+        if let Some(token) = &self.token {
+            metadata["continue"] = token.clone().into();
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = remaining.into();
+        }
+        metadata
     }
 
     /// What will be written, before any of it is.

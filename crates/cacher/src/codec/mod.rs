@@ -7,6 +7,7 @@ pub mod gzip;
 pub mod indent;
 pub mod items;
 pub mod partial;
+pub mod protobuf;
 pub mod table;
 pub mod yaml;
 

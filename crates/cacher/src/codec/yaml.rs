@@ -30,7 +30,9 @@ pub fn wanted(headers: &mut HeaderMap, verb: &str) -> Result<bool, Status> {
         accept::ranges(accept).find(|it| matches!(accept::media_type(it), YAML | JSON | "application/*" | "*/*"));
     let Some(range) = first.filter(|it| accept::media_type(it) == YAML) else { return Ok(false) };
     if verb == "watch" {
-        return Err(Status::not_acceptable("application/json;stream=watch"));
+        return Err(Status::not_acceptable(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        ));
     }
     let json = HeaderValue::from_str(&range.replacen(YAML, JSON, 1)).expect("it was in a header before");
     headers.insert(header::ACCEPT, json);

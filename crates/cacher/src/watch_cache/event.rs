@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use corten_kinds::Kind;
 use corten_meta::Resource;
+use corten_schema::proto;
 use corten_store::Revision;
 use parking_lot::Mutex;
 
 use super::{Matcher, Stored, stored::VERSION_BYTES};
-use crate::watch_cache::versions;
+use crate::watch_cache::{Extent, message_body, versions};
 
 #[derive(Debug)]
 pub struct Event {
@@ -25,6 +26,7 @@ pub struct Event {
 struct Frames {
     kept: [Option<Bytes>; 3],
     of_views: Vec<(Resource, EventType, Bytes)>,
+    protobuf: Vec<(Resource, EventType, Extent, Bytes)>,
     is_old: bool,
 }
 
@@ -101,6 +103,20 @@ impl Event {
         frame
     }
 
+    /// As [`Self::frame_as`], as protobuf: the whole object, or its metadata alone.
+    pub fn protobuf_frame(&self, seen: EventType, asked: &Kind, extent: Extent) -> Bytes {
+        let mut frames = self.frames.lock();
+        let known = frames.protobuf.iter().find(|it| it.0 == asked.resource && it.1 == seen && it.2 == extent);
+        if let Some((.., kept)) = known {
+            return kept.clone();
+        }
+        let frame = protobuf_frame(asked, extent, seen, self.subject(seen), self.revision);
+        if !frames.is_old {
+            frames.protobuf.push((asked.resource.clone(), seen, extent, frame.clone()));
+        }
+        frame
+    }
+
     /// From now on few will ask for it: no frame of it is kept.
     pub fn grow_old(&self) {
         *self.frames.lock() = Frames { is_old: true, ..Frames::default() };
@@ -111,6 +127,12 @@ impl Event {
         const OVERHEAD: usize = 512;
         OVERHEAD + self.object.iter().chain(&self.previous).map(|it| it.value.len()).sum::<usize>()
     }
+}
+
+/// An event as protobuf has it.
+pub fn protobuf_frame(asked: &Kind, extent: Extent, seen: EventType, subject: &Stored, revision: Revision) -> Bytes {
+    let body = message_body(asked, &subject.message(asked), extent, &revision.to_string());
+    proto::event(seen.as_str(), &body).into()
 }
 
 /// `{"type":"ADDED","object":{...}}` and a line feed.

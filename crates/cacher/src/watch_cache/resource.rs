@@ -29,6 +29,7 @@ use super::{
     head, key_of,
     log::{Log, WINDOW, Window},
     matcher::Scope,
+    message::Messages,
     prefix_of,
     record::Reader,
     watcher::{Start, Started},
@@ -228,6 +229,7 @@ impl ResourceCache {
                 revision: entry.mod_revision,
                 record,
                 projected: OnceLock::new(),
+                messages: Messages::default(),
             })),
             Err(error) => self.unreadable(key, &error),
         }

@@ -11,7 +11,7 @@ use corten_store::Revision;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::record::Record;
+use super::{message::Messages, record::Record};
 
 /// Shared by the snapshots, the event log and every answer that is being sent.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub struct Stored {
     pub record: Record,
     /// See [`Stored::projection`].
     pub(super) projected: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// See [`Stored::message`].
+    pub(super) messages: Messages,
 }
 
 impl Stored {

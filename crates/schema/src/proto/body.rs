@@ -30,7 +30,7 @@ pub struct Message {
 impl Message {
     /// `None` where protobuf has no such type.
     pub fn of(type_name: &str, object: &Value) -> Option<Self> {
-        let of = crate::find(type_name).filter(|it| !it.wire.is_empty())?;
+        let of = crate::find(type_name).filter(|it| it.has_protobuf())?;
         let mut out = Writer::default();
         encode::message(of, object, &mut out);
         let mut fields = Reader(&out.0);
@@ -130,15 +130,16 @@ pub fn whole(object: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| object[name].as_str();
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
     let mut content = Writer::default();
-    if let Some(of) = type_of(api_version, kind).filter(|it| !it.wire.is_empty()) {
-        encode::message(of, object, &mut content);
-    } else {
+    if put_object(api_version, kind, object, &mut content).is_none() {
         let item = kind.strip_suffix("List")?;
-        let of = item_type(api_version, item)?;
+        // An empty list, too, is of a kind that protobuf has, or none.
+        put_object(api_version, item, &Value::Null, &mut Writer::default())?;
         let list = crate::find("io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta")?;
         content.nested(1, |out| encode::message(list, &object["metadata"], out));
-        for item in object["items"].as_array().into_iter().flatten() {
-            content.nested(2, |out| encode::message(of, item, out));
+        for object in object["items"].as_array().into_iter().flatten() {
+            let mut message = Writer::default();
+            put_object(api_version, item, object, &mut message)?;
+            content.bytes(2, &message.0);
         }
     }
     let mut out = Vec::with_capacity(content.0.len() + 64);
@@ -148,8 +149,15 @@ pub fn whole(object: &Value) -> Option<Vec<u8>> {
     Some(out)
 }
 
-fn item_type(api_version: &str, kind: &str) -> Option<&'static crate::Type> {
-    type_of(api_version, kind).filter(|it| !it.wire.is_empty())
+fn put_object(api_version: &str, kind: &str, object: &Value, out: &mut Writer) -> Option<()> {
+    if (api_version, kind) == ("meta.k8s.io/v1", "PartialObjectMetadata") {
+        let of = crate::find("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")?;
+        out.nested(1, |out| encode::message(of, &object["metadata"], out));
+        return Some(());
+    }
+    let of = type_of(api_version, kind).filter(|it| it.has_protobuf())?;
+    encode::message(of, object, out);
+    Some(())
 }
 
 /// An event of a watch: its length in four bytes, its type, and the body of its object.

@@ -25,7 +25,7 @@ pub(super) fn message(of: &'static Type, value: &Value, out: &mut Writer) {
 }
 
 /// More than any type of the table has.
-pub(super) const FIELDS_MAX: usize = 64;
+const FIELDS_MAX: usize = 64;
 
 /// Those of the fields whose numbers differ from `depth` on. An embedded struct is a message of its own: all whose paths begin
 /// with its number, which lie side by side.
@@ -78,7 +78,7 @@ fn map(of: &'static Type, name: &str, item: &Shape, number: u32, entries: &Map<S
 }
 
 /// A list type with a name of its own that the wire format has a message for: `Verbs`.
-fn is_list_message(of: &Type, field: &str) -> bool {
+pub(super) fn is_list_message(of: &Type, field: &str) -> bool {
     of.short_name() == "APIResource" && field == "verbs"
 }
 
@@ -111,7 +111,7 @@ fn one(of: &'static Type, name: &str, shape: &Shape, number: u32, value: &Value,
 }
 
 /// A struct without fields, which the schemas do not tell from JSON of any form.
-pub(super) fn is_empty_struct(of: &Type, field: &str) -> bool {
+fn is_empty_struct(of: &Type, field: &str) -> bool {
     of.short_name() == "CustomResourceSubresources" && field == "status"
 }
 

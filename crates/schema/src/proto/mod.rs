@@ -143,6 +143,9 @@ fn put(
                 list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
             }
         }
+        (list @ Shape::List(_), Payload::Bytes(bytes)) if encode::is_list_message(of, field.name) => {
+            object.insert(field.name.to_owned(), list_message(bytes, list, of, inside(levels)?)?);
+        }
         (Shape::List(item), payload) => {
             let value = one(item, payload, of, inside(levels)?)?;
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));

@@ -68,6 +68,7 @@ pub(crate) struct Connection {
     /// Moves the bytes; ends with the connection.
     driver: JoinHandle<()>,
     host: String,
+    accept: &'static str,
 }
 
 impl Drop for Connection {
@@ -83,7 +84,12 @@ impl Connection {
             // What breaks shows in the request that it breaks.
             let _ = connection.await;
         });
-        Ok(Self { sender, driver, host: target.host.clone() })
+        Ok(Self { sender, driver, host: target.host.clone(), accept: "application/json" })
+    }
+
+    /// From now on answers are wanted in this form.
+    pub(crate) fn accept(&mut self, media_type: &'static str) {
+        self.accept = media_type;
     }
 
     /// The answer's head, its body still to be read.
@@ -93,7 +99,7 @@ impl Connection {
             .uri(path)
             .header(header::HOST, &self.host)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, self.accept)
             .body(Full::new(body))?;
         self.sender.ready().await?;
         let (head, body) = self.sender.send_request(request).await?.into_parts();

@@ -42,6 +42,24 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let row = Row::new(format!("list {n} Pods"), size / best.as_secs_f64(), Unit::MegabytesPerSecond);
     rows.push(scale.compare(row, 70.0));
 
+    connection.accept("application/vnd.kubernetes.protobuf");
+    let (mut first, mut best_protobuf, mut length) = (Duration::ZERO, Duration::MAX, 0);
+    for attempt in 0..ATTEMPTS {
+        let start = Instant::now();
+        length = connection.drain(PODS).await?.0;
+        let took = start.elapsed();
+        first = if attempt == 0 { took } else { first };
+        best_protobuf = best_protobuf.min(took);
+    }
+    connection.accept("application/json");
+    let row = Row::new(format!("list {n} Pods as protobuf"), best_protobuf.as_secs_f64(), Unit::Seconds);
+    rows.push(row.note(format!(
+        "{:.1} MB, best of {ATTEMPTS}; {:.2} times as long as JSON; {:.3} s for the first",
+        megabytes(length as u64),
+        best_protobuf.as_secs_f64() / best.as_secs_f64(),
+        first.as_secs_f64()
+    )));
+
     let mut best = Duration::MAX;
     for _ in 0..ATTEMPTS {
         let start = Instant::now();

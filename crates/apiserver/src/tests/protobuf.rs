@@ -1,0 +1,228 @@
+//! Answers as Kubernetes's protobuf: what is put together from kept pieces is, byte for byte, the JSON of the same answer
+//! written as a whole. That these bytes are those of Kubernetes, golden objects show in `corten_schema`.
+
+use bytes::Bytes;
+use corten_access::Identity;
+use corten_schema::proto;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use super::server;
+use crate::Server;
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const METADATA: &str = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+struct Answer {
+    code: u16,
+    media_type: String,
+    bytes: Bytes,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.bytes).unwrap_or(Value::Null)
+    }
+}
+
+async fn ask(server: &Server, method: &str, path: &str, accept: &str, body: &Value) -> Answer {
+    let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = http::Request::builder().method(method).uri(path);
+    let request = request.header("Accept", accept).header("Content-Type", content);
+    let response = server.call(who, request.body(Bytes::from(body)).expect("a request")).await;
+    let media_type = response.headers().get("Content-Type").map_or("", |it| it.to_str().expect("text")).to_owned();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+    Answer { code, media_type, bytes }
+}
+
+async fn get(server: &Server, path: &str, accept: &str) -> Answer {
+    ask(server, "GET", path, accept, &Value::Null).await
+}
+
+/// Says the path the same as protobuf as it does as JSON? Three times, since answers are kept from the second on.
+pub(super) async fn same(server: &Server, path: &str) -> Result<(), String> {
+    for form in ["", if path.contains("limit=") { METADATA_LIST } else { METADATA }] {
+        let json = get(server, path, &format!("application/json{form}")).await;
+        let expected = proto::whole(&json.json());
+        for _ in 0..3 {
+            let got = get(server, path, &format!("{PROTOBUF}{form}")).await;
+            match &expected {
+                Some(expected) if got.code == json.code && got.media_type == PROTOBUF && got.bytes == *expected => {}
+                Some(_) => {
+                    let read = proto::decode(&got.bytes);
+                    return Err(format!("{path} {form}: {} {} {read:?}", got.code, got.media_type));
+                }
+                None if got.code == 406 => {}
+                None => return Err(format!("{path} {form}: {}, and protobuf has no such type", got.code)),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_best_of_what_a_client_takes_is_chosen() {
+    let server = server::started().await;
+    let map = json!({ "metadata": { "name": "a" }, "data": { "k": "v" } });
+    assert_eq!(ask(&server, "POST", MAPS, "", &map).await.code, 201);
+    const JSON: &str = "application/json";
+    const TABLE: &str = ";as=Table;g=meta.k8s.io;v=v1";
+    let one = format!("{MAPS}/a");
+    let none = format!("{MAPS}/none");
+    for (path, accept, code, media_type) in [
+        (&*one, PROTOBUF.to_owned(), 200, PROTOBUF),
+        (&*one, format!("{PROTOBUF},{JSON}"), 200, PROTOBUF),
+        (&*one, format!("{JSON},{PROTOBUF}"), 200, JSON),
+        (&*one, format!("{PROTOBUF};q=0.5,{JSON};q=0.9"), 200, JSON),
+        (&*one, format!("{JSON};q=0.1, {PROTOBUF}"), 200, PROTOBUF),
+        (&*one, format!("*/*,{PROTOBUF}"), 200, PROTOBUF),
+        (&*one, format!("{PROTOBUF};q=0.9,*/*"), 200, JSON),
+        (&*one, format!("text/html,{PROTOBUF}"), 200, PROTOBUF),
+        (&*one, format!("application/yaml,{PROTOBUF}"), 200, "application/yaml"),
+        (&*one, format!("application/cbor,{PROTOBUF}"), 200, PROTOBUF),
+        (&*one, "application/cbor".to_owned(), 406, JSON),
+        // Tables are never protobuf.
+        (&*one, format!("{PROTOBUF}{TABLE}"), 406, JSON),
+        (&*one, format!("{PROTOBUF}{TABLE},{JSON}{TABLE}"), 200, JSON),
+        (&*one, format!("{PROTOBUF};as=Status;g=meta.k8s.io;v=v1,{PROTOBUF}"), 200, PROTOBUF),
+        (&*none, format!("{PROTOBUF},{JSON}"), 404, PROTOBUF),
+        (&*one, String::new(), 200, JSON),
+    ] {
+        let got = get(&server, path, &accept).await;
+        assert_eq!((got.code, &*got.media_type), (code, media_type), "{path} {accept}");
+    }
+    let refused = get(&server, &one, "application/cbor").await.json();
+    let accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+    assert_eq!(refused["message"], format!("only the following media types are accepted: {accepted}"));
+    let status = get(&server, &none, PROTOBUF).await;
+    let status = proto::decode(&status.bytes).expect("protobuf");
+    assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!("NotFound")));
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_and_what_is_below_objects_are_answered_as_protobuf() {
+    let server = server::started().await;
+    let map = json!({ "metadata": { "name": "a" }, "data": { "k": "v" } });
+    let set = json!({ "metadata": { "name": "web" }, "spec": {
+        "replicas": 0, "selector": { "matchLabels": { "a": "b" } },
+        "template": { "metadata": { "labels": { "a": "b" } }, "spec": { "containers": [{ "name": "c", "image": "i" }] } } } });
+    let account = json!({ "metadata": { "name": "robot" } });
+    let review = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } } });
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    for (method, path, body, code, kind) in [
+        ("POST", MAPS.to_owned(), map, 201, "ConfigMap"),
+        ("PATCH", format!("{MAPS}/a"), json!({ "data": { "l": "w" } }), 200, "ConfigMap"),
+        ("POST", sets.to_owned(), set, 201, "ReplicaSet"),
+        ("GET", format!("{sets}/web/scale"), Value::Null, 200, "Scale"),
+        ("GET", format!("{sets}/web/status"), Value::Null, 200, "ReplicaSet"),
+        ("POST", accounts.to_owned(), account, 201, "ServiceAccount"),
+        ("POST", format!("{accounts}/robot/token"), json!({ "spec": {} }), 201, "TokenRequest"),
+        (
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned(),
+            review,
+            201,
+            "SelfSubjectAccessReview",
+        ),
+        ("DELETE", format!("{MAPS}/a"), Value::Null, 200, "Status"),
+    ] {
+        let got = ask(&server, method, &path, PROTOBUF, &body).await;
+        assert_eq!((got.code, &*got.media_type), (code, PROTOBUF), "{method} {path}");
+        assert_eq!(proto::decode(&got.bytes).expect("protobuf")["kind"], kind, "{method} {path}");
+    }
+    server.stop().await;
+}
+
+/// Each event is the same as in JSON, whether it was kept, comes from the state at the beginning, or is a bookmark.
+#[tokio::test(start_paused = true)]
+async fn a_watch_sends_the_same_events_as_in_json() {
+    let server = server::started().await;
+    let put = async |name: &str, data: &str| {
+        let map = json!({ "metadata": { "name": name, "labels": { "w": "1" } }, "data": { "k": data } });
+        ask(&server, "POST", MAPS, "", &map).await;
+        ask(&server, "PATCH", &format!("{MAPS}/{name}"), "", &json!({ "data": { "k": data.repeat(2) } })).await;
+    };
+    put("a", "x").await;
+    let before = get(&server, MAPS, "application/json").await.json()["metadata"]["resourceVersion"].clone();
+    put("b", "y").await;
+    ask(&server, "DELETE", &format!("{MAPS}/a"), "", &Value::Null).await;
+    let after = before.as_str().expect("a revision");
+    let beginning = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    for start in [beginning.to_owned(), format!("resourceVersion={after}"), String::new()] {
+        let path = format!("{MAPS}?watch=true&timeoutSeconds=1&labelSelector=w&{start}");
+        for form in ["", METADATA] {
+            let json = get(&server, &path, &format!("application/json{form}")).await;
+            let text = String::from_utf8(json.bytes.to_vec()).expect("JSON");
+            let mut expected = Vec::new();
+            for line in text.lines() {
+                let event: Value = serde_json::from_str(line).expect("an event");
+                let object = proto::whole(&event["object"]).expect("a type of protobuf");
+                expected.extend(proto::event(event["type"].as_str().expect("a type"), &object));
+            }
+            assert!(!expected.is_empty(), "{path}");
+            for _ in 0..2 {
+                let got = get(&server, &path, &format!("{PROTOBUF};stream=watch{form}")).await;
+                assert_eq!((got.code, &*got.media_type), (200, "application/vnd.kubernetes.protobuf;stream=watch"));
+                assert!(got.bytes == expected, "{path} {form}: {} bytes, not {}", got.bytes.len(), expected.len());
+            }
+        }
+    }
+    let all = get(&server, &format!("{MAPS}?watch=true&timeoutSeconds=1&resourceVersion=1"), PROTOBUF).await;
+    let mut rest = &all.bytes[..];
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let length = usize::try_from(u32::from_be_bytes(*length)).expect("a length");
+        rest = after.get(length..).expect("an event is as long as it says");
+    }
+    assert!(rest.is_empty() && !all.bytes.is_empty());
+    server.stop().await;
+}
+
+/// Enough for a list that is sent in pieces; and pages of it.
+#[tokio::test(start_paused = true)]
+async fn a_long_list_and_its_pages_say_the_same() {
+    let server = server::started().await;
+    for n in 0..40 {
+        let map = json!({ "metadata": { "name": format!("m{n}") }, "data": { "a": "b".repeat(n * 1_000) } });
+        assert_eq!(ask(&server, "POST", MAPS, "", &map).await.code, 201);
+    }
+    for path in [MAPS, "/api/v1/configmaps?limit=7", "/api/v1/configmaps?labelSelector=none%3Dhere&limit=5"] {
+        same(&server, path).await.expect("the same");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_resources_are_json_and_their_metadata_protobuf() {
+    let server = server::started().await;
+    let definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "trees.example.com" },
+        "spec": { "group": "example.com", "scope": "Cluster", "names": { "plural": "trees", "kind": "Tree" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = ask(&server, "POST", definitions, PROTOBUF, &definition).await;
+    assert_eq!((made.code, &*made.media_type), (201, PROTOBUF));
+    let trees = "/apis/example.com/v1/trees";
+    while get(&server, trees, "application/json").await.code == 404 {
+        tokio::task::yield_now().await;
+    }
+    let tree = json!({ "apiVersion": "example.com/v1", "kind": "Tree", "metadata": { "name": "oak" }, "rings": 7 });
+    assert_eq!(ask(&server, "POST", trees, "", &tree).await.code, 201);
+    let oak = format!("{trees}/oak");
+    let got = get(&server, &oak, &format!("{PROTOBUF},application/json")).await;
+    assert_eq!((got.code, &*got.media_type, &got.json()["rings"]), (200, "application/json", &json!(7)));
+    for path in [&*oak, "/apis/example.com/v1/trees?limit=3"] {
+        same(&server, path).await.expect("the same");
+        let refused = get(&server, path, PROTOBUF).await;
+        assert_eq!((refused.code, &refused.json()["reason"]), (406, &json!("NotAcceptable")), "{path}");
+    }
+    server.stop().await;
+}

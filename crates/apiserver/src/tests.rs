@@ -58,6 +58,7 @@ use serde_json::Value;
 use crate::Server;
 
 const SCRIPTS: &[(&str, &str)] = &[
+    ("accept", include_str!("../testdata/http/accept.txt")),
     ("access", include_str!("../testdata/http/access.txt")),
     ("admission", include_str!("../testdata/http/admission.txt")),
     ("admission_of_input", include_str!("../testdata/http/bad_input.txt")),

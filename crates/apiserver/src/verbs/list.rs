@@ -12,7 +12,7 @@ use corten_cacher::{
         items::{Items, Position},
         protobuf,
     },
-    watch_cache::{Matcher, ResourceCache, Snapshot, Stored, feed},
+    watch_cache::{Matcher, ResourceCache, Snapshot, feed},
 };
 use corten_meta::Status;
 use corten_store::Revision;
@@ -28,13 +28,10 @@ use super::{
 };
 use crate::context::Context;
 
-/// How many objects are encoded before others get their turn.
-const ENCODED_AT_ONCE: usize = 64;
-
 pub(crate) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
     let mut items = items(ctx, target, form).await?;
     if ctx.protobuf {
-        let mut list = encoded(&items).await;
+        let mut list = protobuf::list(&items).await;
         let first = list.next().unwrap_or_default();
         let is_all = list.is_done();
         return Ok(send(ctx, protobuf::PROTOBUF, first, is_all, list));
@@ -201,21 +198,6 @@ impl Token {
 
 fn wrong_token(reason: &dyn std::fmt::Display) -> Status {
     Status::bad_request(format!("continue key is not valid: {reason}"))
-}
-
-/// The items as protobuf. Others get their turn amid a long list, which may have to be encoded from its beginning.
-async fn encoded(items: &Items) -> protobuf::List {
-    let objects: Vec<Arc<Stored>> = items.objects().cloned().collect();
-    let mut messages = Vec::with_capacity(objects.len());
-    for objects in objects.chunks(ENCODED_AT_ONCE) {
-        for object in objects {
-            let message = object.message(&items.kind);
-            let message = if items.form == Form::Partial { Arc::new(message.metadata()) } else { message };
-            messages.push((message, object.revision.to_string()));
-        }
-        tokio::task::yield_now().await;
-    }
-    protobuf::List::new(&items.kind, items.form, &items.metadata(), messages)
 }
 
 /// A short list goes out whole; a long one piece by piece, compressed where the client takes that.

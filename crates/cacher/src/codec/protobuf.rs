@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::{Form, accept};
+use super::{Form, accept, items::Items};
 use crate::{
     answer,
     body::{self, Response},
@@ -25,6 +25,8 @@ const JSON: &str = "application/json";
 pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub const STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
+/// How many objects are encoded before others get their turn.
+const ENCODED_AT_ONCE: usize = 64;
 /// How large a piece of a list is.
 const PIECE_BYTES: usize = 128 * 1024;
 
@@ -73,6 +75,21 @@ pub fn event(event_type: &str, object: &Value) -> Vec<u8> {
     proto::event(event_type, &proto::whole(object).unwrap_or_default())
 }
 
+/// Encodes a list. Others get their turn amid a long one, which may have to be encoded from its beginning.
+pub async fn list(items: &Items) -> List {
+    let objects: Vec<Arc<Stored>> = items.objects().cloned().collect();
+    let mut messages = Vec::with_capacity(objects.len());
+    for objects in objects.chunks(ENCODED_AT_ONCE) {
+        for object in objects {
+            let message = object.message(&items.kind);
+            let message = if items.form == Form::Partial { Arc::new(message.metadata()) } else { message };
+            messages.push((message, object.revision.to_string()));
+        }
+        tokio::task::yield_now().await;
+    }
+    List::new(&items.kind, items.form, &items.metadata(), messages)
+}
+
 /// A list that is being sent piece by piece. Its items were encoded before: their lengths stand at its beginning.
 pub struct List {
     head: Vec<u8>,
@@ -81,7 +98,7 @@ pub struct List {
 }
 
 impl List {
-    pub fn new(kind: &Kind, form: Form, metadata: &Value, items: Vec<(Arc<Message>, String)>) -> Self {
+    fn new(kind: &Kind, form: Form, metadata: &Value, items: Vec<(Arc<Message>, String)>) -> Self {
         let length = items.iter().map(|(it, revision)| it.item_len(revision)).sum();
         let head = match form {
             Form::Partial => proto::list_head("meta.k8s.io/v1", "PartialObjectMetadataList", metadata, length),

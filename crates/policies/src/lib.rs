@@ -3,6 +3,7 @@
 //!
 //! Admission, eviction and the quota loop ask here; none of it is a rule of the object's own kind.
 
+pub mod admission_policy;
 pub mod eviction;
 pub mod limits;
 pub mod matching;

@@ -9,6 +9,7 @@ mod request;
 mod rule;
 
 pub use bindings::{Bindings, Uses};
+pub(crate) use conditions::evaluate;
 pub use conditions::{Conditions, Verdict};
 pub use criteria::{Criteria, Matched, NoNamespace};
 pub use index::Index;

@@ -2,6 +2,7 @@
 //!
 //! Works on the DOM with the type table. Upstream's structured merge is the model: the same sets, orders and messages.
 
+mod atomic;
 mod compare;
 mod element;
 mod fields;
@@ -13,6 +14,7 @@ mod set;
 mod typed;
 mod update;
 
+pub use atomic::atomics;
 pub use compare::{Comparison, compare};
 pub use fields::fields;
 pub use merge::merged;

@@ -1,0 +1,16 @@
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: compiled once when they change, and what they say of one object.
+//!
+//! Which policies and parameters a request meets is found by whoever has them; here one policy, bound once, looks at one object.
+
+mod binding;
+mod mutating;
+mod policy;
+mod validating;
+
+pub use binding::{Action, Binding, ParamKind, ParamRef};
+pub use mutating::{MutatingPolicy, Target};
+pub use policy::Policy;
+pub use validating::{Annotation, Decision, Evaluation, ValidatingPolicy};
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,10 @@ use corten_kinds::Kind;
 use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
-use crate::{namespace_locks::NamespaceLocks, service_reservations::Ranges, webhook_configurations::Webhooks};
+use crate::{
+    namespace_locks::NamespaceLocks, policy_set::Policies, service_reservations::Ranges,
+    webhook_configurations::Webhooks,
+};
 
 /// Makes UUIDs; random, or the simulator's from a seed.
 pub type Uids = Arc<dyn Fn() -> String + Send + Sync>;
@@ -35,6 +38,8 @@ pub struct Cluster {
     pub ranges: Ranges,
     /// Who else is asked about writes.
     pub webhooks: Webhooks,
+    /// Which expressions are asked about writes.
+    pub policies: Policies,
 }
 
 impl Cluster {

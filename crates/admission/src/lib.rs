@@ -28,6 +28,8 @@ mod persistent_volume_claim_resize;
 mod plugin;
 mod pod_security;
 mod pod_topology_labels;
+mod policies;
+mod policy_set;
 mod priority;
 mod refusal;
 mod reinvocation;
@@ -47,6 +49,7 @@ pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation, RequestForm};
+pub use policy_set::Policies;
 pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
 pub use webhook_configurations::Webhooks;
@@ -73,7 +76,9 @@ pub const PLUGINS: &[&dyn Admission] = &[
     &certificates::CertificateSigning,
     &certificates::ClusterTrustBundleAttest,
     &certificates::CertificateSubjectRestriction,
+    &policies::MutatingPolicies,
     &webhooks::MutatingWebhook,
+    &policies::ValidatingPolicies,
     &webhooks::ValidatingWebhook,
     &escalation::Escalation,
     &resource_quota::ResourceQuota,

@@ -122,6 +122,7 @@ fn metrics(ctx: &Context) -> Response {
     let mut text = ctx.state.metrics().text();
     ctx.state.fairness().write_metrics(&mut text).expect("writing to memory does not fail");
     ctx.state.cluster().webhooks.write_metrics(&mut text).expect("writing to memory does not fail");
+    ctx.state.cluster().policies.write_metrics(&mut text).expect("writing to memory does not fail");
     metrics::objects(&mut text, ctx.state.caches()).expect("writing to memory does not fail");
     if let Some(disk) = ctx.state.config().store.disk_use() {
         metrics::disk(&mut text, &disk).expect("writing to memory does not fail");

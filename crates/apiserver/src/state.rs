@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
-use corten_admission::{Cluster, Machine, NamespaceLocks, Ranges, Uids, Webhooks};
+use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
@@ -102,6 +102,7 @@ impl State {
             namespace_locks: NamespaceLocks::default(),
             ranges,
             webhooks: Webhooks::new(Arc::new(clients)),
+            policies: Policies::default(),
         };
         Self(Arc::new(Held {
             room: Budget::new(config.limits),

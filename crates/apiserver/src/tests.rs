@@ -16,6 +16,7 @@
 //! set rv = .metadata.resourceVersion    for ${rv} later
 //! ```
 
+mod admission_policies;
 mod answers;
 mod attacks;
 mod audit;
@@ -61,6 +62,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("accept", include_str!("../testdata/http/accept.txt")),
     ("access", include_str!("../testdata/http/access.txt")),
     ("admission", include_str!("../testdata/http/admission.txt")),
+    ("admission_policies", include_str!("../testdata/http/admission_policies.txt")),
     ("admission_of_input", include_str!("../testdata/http/bad_input.txt")),
     ("apply", include_str!("../testdata/http/apply.txt")),
     ("apply_in_parts", include_str!("../testdata/http/apply_in_parts.txt")),

@@ -1,9 +1,9 @@
 //! What expressions of webhooks and admission policies may name, and what is said of one that is wrong: checked where it is
 //! written, compiled in the same words where it runs (apiserver, `pkg/admission/plugin/cel`).
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use corten_cel::{DeclType, Env, ListKind, Program, Type};
+use corten_cel::{DeclType, Env, Field, ListKind, ObjectDecl, Program, Shape, Type};
 
 /// Which variables there are beside `object`, `oldObject`, `request` and `namespaceObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub fn env(minor: u16, declares: Declares) -> Env {
 #[must_use]
 pub fn with_variables(env: Env, variables: &[(String, Type)]) -> Env {
     let fields = variables.iter().map(|(name, of)| (&**name, DeclType::of(of.clone()), true));
-    env.variable("variables", DeclType::object("kubernetes.variables", fields))
+    env.variable("variables", object("kubernetes.variables", fields))
 }
 
 /// An expression that evaluates to one of these types; to any where none is named.
@@ -67,14 +67,23 @@ fn shown(of: &Type) -> String {
     }
 }
 
+/// An object whose fields are named as they are: as upstream, `request.namespace` is not escaped here.
+fn object<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, DeclType, bool)>) -> DeclType {
+    let field = |(name, of, is_required): (&str, DeclType, bool)| {
+        (name.to_owned(), Field { property: name.to_owned(), of, is_required })
+    };
+    let fields = fields.into_iter().map(field).collect();
+    DeclType::new(Shape::Object(Arc::new(ObjectDecl { name: name.into(), fields })), 0, 2)
+}
+
 static REQUEST: LazyLock<DeclType> = LazyLock::new(|| {
     let text = || DeclType::string(None);
     let kind = |last: &'static str| {
         let name = if last == "kind" { "kubernetes.GroupVersionKind" } else { "kubernetes.GroupVersionResource" };
-        DeclType::object(name, [("group", text(), true), ("version", text(), true), (last, text(), true)])
+        object(name, [("group", text(), true), ("version", text(), true), (last, text(), true)])
     };
     let texts = || DeclType::list(text(), None, ListKind::Atomic);
-    let user = DeclType::object(
+    let user = object(
         "kubernetes.UserInfo",
         [
             ("username", text(), false),
@@ -83,7 +92,7 @@ static REQUEST: LazyLock<DeclType> = LazyLock::new(|| {
             ("extra", DeclType::map(texts(), None), false),
         ],
     );
-    DeclType::object(
+    object(
         "kubernetes.AdmissionRequest",
         [
             ("kind", kind("kind"), true),
@@ -106,7 +115,7 @@ static REQUEST: LazyLock<DeclType> = LazyLock::new(|| {
 pub static NAMESPACE: LazyLock<DeclType> = LazyLock::new(|| {
     let text = || DeclType::string(None);
     let texts = || DeclType::list(text(), None, ListKind::Atomic);
-    let condition = DeclType::object(
+    let condition = object(
         "kubernetes.NamespaceCondition",
         [
             ("status", text(), true),
@@ -116,7 +125,7 @@ pub static NAMESPACE: LazyLock<DeclType> = LazyLock::new(|| {
             ("reason", text(), true),
         ],
     );
-    let metadata = DeclType::object(
+    let metadata = object(
         "kubernetes.NamespaceMetadata",
         [
             ("name", text(), true),
@@ -134,12 +143,8 @@ pub static NAMESPACE: LazyLock<DeclType> = LazyLock::new(|| {
             ("finalizers", texts(), true),
         ],
     );
-    let spec = DeclType::object("kubernetes.NamespaceSpec", [("finalizers", texts(), true)]);
+    let spec = object("kubernetes.NamespaceSpec", [("finalizers", texts(), true)]);
     let conditions = DeclType::list(condition, None, ListKind::Atomic);
-    let status =
-        DeclType::object("kubernetes.NamespaceStatus", [("conditions", conditions, true), ("phase", text(), true)]);
-    DeclType::object(
-        "kubernetes.Namespace",
-        [("metadata", metadata, true), ("spec", spec, true), ("status", status, true)],
-    )
+    let status = object("kubernetes.NamespaceStatus", [("conditions", conditions, true), ("phase", text(), true)]);
+    object("kubernetes.Namespace", [("metadata", metadata, true), ("spec", spec, true), ("status", status, true)])
 });

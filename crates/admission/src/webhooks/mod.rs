@@ -10,4 +10,5 @@ mod patched;
 mod validating;
 
 pub(crate) use mutating::MutatingWebhook;
+pub(crate) use patched::keep_owners;
 pub(crate) use validating::ValidatingWebhook;

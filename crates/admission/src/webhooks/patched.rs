@@ -75,7 +75,7 @@ impl Hook {
 }
 
 /// Makes the list of owners one text again. One that cannot be read is as if the webhook had left it alone.
-fn keep_owners(new: &mut Value, old: &Value) {
+pub(crate) fn keep_owners(new: &mut Value, old: &Value) {
     let before = old["metadata"]["managedFields"].clone();
     let after = new["metadata"].as_object_mut().and_then(|it| it.shift_remove("managedFields"));
     let same =

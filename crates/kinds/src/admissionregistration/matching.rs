@@ -10,6 +10,8 @@ use corten_validation::{
 };
 use serde_json::Value;
 
+use super::expressions::condition as condition_expression;
+
 const CONDITIONS_MAX: usize = 64;
 
 /// Rules are about resources of any scope unless they say otherwise.
@@ -132,8 +134,8 @@ fn resource_names(list: Cursor<'_>) {
     }
 }
 
-/// `matchConditions`. Their expressions are not compiled: there is no CEL engine yet.
-pub(super) fn conditions(list: Cursor<'_>) {
+/// `matchConditions`.
+pub(super) fn conditions(list: Cursor<'_>, has_params: bool) {
     if list.items().len() > CONDITIONS_MAX {
         list.report(Violation::too_many(list.path(), list.items().len(), CONDITIONS_MAX));
     }
@@ -142,6 +144,8 @@ pub(super) fn conditions(list: Cursor<'_>) {
         let (expression, name) = (condition.at("expression"), condition.at("name"));
         if expression.str().trim().is_empty() {
             expression.missing("");
+        } else {
+            condition_expression(expression, has_params);
         }
         if name.required() {
             name.follows(field::qualified_name);

@@ -2,6 +2,7 @@
 //! admission yet, which their authors are told with a warning.
 
 mod binding;
+mod expressions;
 mod matching;
 pub(crate) mod mutating_admission_policy;
 pub(crate) mod mutating_admission_policy_binding;
@@ -12,12 +13,3 @@ pub(crate) mod validating_admission_policy_binding;
 pub(crate) mod validating_webhook_configuration;
 mod variables;
 mod webhooks;
-
-use serde_json::Value;
-
-/// What the author of any of these objects must know.
-fn not_enforced(object: &Value) -> Vec<String> {
-    let (kind, name) = (object["kind"].as_str(), object["metadata"]["name"].as_str());
-    let (kind, name) = (kind.unwrap_or_default(), name.unwrap_or_default());
-    vec![format!("{kind} {name:?} is stored but not enforced by this release")]
-}

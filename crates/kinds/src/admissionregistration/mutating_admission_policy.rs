@@ -3,12 +3,13 @@
 use corten_api::resources::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICIES_V1ALPHA1, MUTATING_ADMISSION_POLICIES_V1BETA1,
 };
+use corten_cel::Type;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use corten_validation::read::items;
 use serde_json::{Value, json};
 
-use super::{matching, not_enforced, params::param_kind, validating_admission_policy::matched, variables};
+use super::{expressions::Checker, matching, params::param_kind, validating_admission_policy::matched, variables};
 use crate::{
     BuiltIn, Policy, Verb, ViewOf,
     columns::{AGE, column, integer},
@@ -57,12 +58,13 @@ impl Policy for MutatingAdmissionPolicy {
         violations(object, |policy| {
             let spec = policy.at("spec");
             matched(spec);
-            variables::validate(spec.at("variables"));
+            let mut checker = Checker::of_policy(spec, true);
+            variables::validate(spec.at("variables"), &mut checker);
             let mutations = spec.at("mutations");
             if mutations.is_empty() {
                 mutations.missing("mutations must contain at least one item");
             }
-            mutations.each().for_each(mutation);
+            mutations.each().for_each(|it| mutation(it, &checker));
             let reinvocation = spec.at("reinvocationPolicy");
             if reinvocation.required() {
                 reinvocation.one_of(&["IfNeeded", "Never"]);
@@ -70,17 +72,12 @@ impl Policy for MutatingAdmissionPolicy {
         })
     }
 
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
-    }
-
     fn allows_unconditional_update(&self) -> bool {
         false
     }
 }
 
-/// Expressions are not compiled: there is no CEL engine yet.
-fn mutation(mutation: Cursor<'_>) {
+fn mutation(mutation: Cursor<'_>, checker: &Checker) {
     let kind = mutation.at("patchType");
     let fields = [("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")];
     if !kind.required() || !kind.one_of(&fields.map(|it| it.0)) {
@@ -97,6 +94,14 @@ fn mutation(mutation: Cursor<'_>) {
             patch.missing(&format!("must be specified when patchType is {name}"));
         } else if name == kind.str() && patch.at("expression").str().trim().is_empty() {
             patch.at("expression").missing("expression is not specified");
+        } else if name == kind.str() {
+            let returns = if name == "JSONPatch" { patches() } else { Type::Open("Object".into()) };
+            checker.expression(patch.at("expression"), &[returns]);
         }
     }
+}
+
+/// What a JSON patch is made of.
+fn patches() -> Type {
+    Type::list(Type::Open("JSONPatch".into()))
 }

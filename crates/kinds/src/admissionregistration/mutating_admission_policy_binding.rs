@@ -9,7 +9,7 @@ use corten_schema::violations;
 use corten_validation::read::text;
 use serde_json::{Value, json};
 
-use super::{binding, not_enforced, params::param_ref};
+use super::{binding, params::param_ref};
 use crate::{
     BuiltIn, Policy, Verb, ViewOf,
     columns::{AGE, column},
@@ -56,10 +56,6 @@ impl Policy for MutatingAdmissionPolicyBinding {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |it| binding::validate(it.at("spec")))
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
     }
 
     fn allows_unconditional_update(&self) -> bool {

@@ -1,12 +1,13 @@
 //! ValidatingAdmissionPolicy.
 
 use corten_api::resources::VALIDATING_ADMISSION_POLICIES;
+use corten_cel::Type;
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use corten_validation::{read::items, rules};
 use serde_json::{Value, json};
 
-use super::{matching, not_enforced, params, params::param_kind, variables};
+use super::{expressions::Checker, matching, params, params::param_kind, variables};
 use crate::{
     BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column, integer},
@@ -46,7 +47,8 @@ impl Policy for ValidatingAdmissionPolicy {
         violations(object, |policy| {
             let spec = policy.at("spec");
             matched(spec);
-            variables::validate(spec.at("variables"));
+            let mut checker = Checker::of_policy(spec, false);
+            variables::validate(spec.at("variables"), &mut checker);
             let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
             if validations.is_empty() && annotations.is_empty() {
                 for list in [validations, annotations] {
@@ -54,8 +56,8 @@ impl Policy for ValidatingAdmissionPolicy {
                 }
                 return;
             }
-            validations.each().for_each(validation);
-            audit_annotations(annotations, policy.at("metadata").at("name").str());
+            validations.each().for_each(|it| validation(it, &checker));
+            audit_annotations(annotations, policy.at("metadata").at("name").str(), &checker);
         })
     }
 
@@ -68,10 +70,6 @@ impl Policy for ValidatingAdmissionPolicy {
             }
             rules::conditions(status.at("conditions"));
         })
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
     }
 
     fn allows_unconditional_update(&self) -> bool {
@@ -93,18 +91,21 @@ pub(super) fn matched(spec: Cursor<'_>) {
     } else {
         constraints.missing("");
     }
-    matching::conditions(spec.at("matchConditions"));
+    matching::conditions(spec.at("matchConditions"), spec.at("paramKind").exists());
 }
 
-/// Expressions are not compiled: there is no CEL engine yet.
-fn validation(validation: Cursor<'_>) {
+fn validation(validation: Cursor<'_>, checker: &Checker) {
     let expression = validation.at("expression");
     if expression.str().trim().is_empty() {
         expression.missing("expression is not specified");
+    } else {
+        checker.expression(expression, &[Type::Bool]);
     }
     let (message_expression, message) = (validation.at("messageExpression"), validation.at("message"));
     if !message_expression.is_empty() && message_expression.str().trim().is_empty() {
         message_expression.invalid("must be non-empty if specified");
+    } else if !message_expression.is_empty() {
+        checker.message(message_expression);
     }
     let trimmed = message.str().trim();
     if !message.is_empty() && trimmed.is_empty() {
@@ -117,7 +118,7 @@ fn validation(validation: Cursor<'_>) {
     }
 }
 
-fn audit_annotations(annotations: Cursor<'_>, policy: &str) {
+fn audit_annotations(annotations: Cursor<'_>, policy: &str, checker: &Checker) {
     if annotations.items().len() > ANNOTATIONS_MAX {
         annotations.invalid(&format!("must not have more than {ANNOTATIONS_MAX} auditAnnotations"));
     }
@@ -134,6 +135,8 @@ fn audit_annotations(annotations: Cursor<'_>, policy: &str) {
             value.missing("valueExpression is not specified");
         } else if value.str().trim().len() > VALUE_EXPRESSION_BYTES_MAX {
             value.missing(&format!("must not exceed {VALUE_EXPRESSION_BYTES_MAX} bytes in length"));
+        } else {
+            checker.expression(value, &[Type::String, Type::Null]);
         }
         if !keys.insert(key.str()) {
             key.duplicate();

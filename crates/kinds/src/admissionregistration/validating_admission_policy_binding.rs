@@ -8,7 +8,7 @@ use corten_schema::{Cursor, violations};
 use corten_validation::read::text;
 use serde_json::{Value, json};
 
-use super::{binding, not_enforced, params::param_ref};
+use super::{binding, params::param_ref};
 use crate::{
     BuiltIn, Policy, Verb,
     columns::{AGE, column},
@@ -45,10 +45,6 @@ impl Policy for ValidatingAdmissionPolicyBinding {
             binding::validate(spec);
             actions(spec.at("validationActions"));
         })
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        not_enforced(new)
     }
 
     fn allows_unconditional_update(&self) -> bool {

@@ -2,6 +2,8 @@
 
 use corten_schema::Cursor;
 
+use super::expressions::Checker;
+
 /// Words of the expression language that name no variable.
 const RESERVED: &[&str] = &[
     "true",
@@ -27,7 +29,7 @@ const RESERVED: &[&str] = &[
     "while",
 ];
 
-pub(super) fn validate(variables: Cursor<'_>) {
+pub(super) fn validate(variables: Cursor<'_>, checker: &mut Checker) {
     for variable in variables.each() {
         let (name, expression) = (variable.at("name"), variable.at("expression"));
         if name.str().trim().is_empty() {
@@ -37,6 +39,8 @@ pub(super) fn validate(variables: Cursor<'_>) {
         }
         if expression.str().trim().is_empty() {
             expression.missing("expression is not specified");
+        } else {
+            checker.variable(name.str(), expression);
         }
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn validate(configuration: &Value, of_webhook: fn(Cursor<'_>)) -> Vec
             self::webhook(webhook);
             of_webhook(webhook);
             webhook_client::validate(webhook.at("clientConfig"));
-            matching::conditions(webhook.at("matchConditions"));
+            matching::conditions(webhook.at("matchConditions"), false);
             review_versions(webhook.at("admissionReviewVersions"));
             let name = webhook.at("name");
             if !name.is_empty() && !names.insert(name.str()) {

@@ -182,7 +182,7 @@ fn what_configures_admission_is_exempt() {
 #[test]
 fn a_false_condition_wins_over_one_that_fails() {
     let object = json!({ "metadata": { "name": "a" }, "n": 3 });
-    let request = json!({ "userInfo": { "username": "jane" }, "operation": "CREATE" });
+    let request = json!({ "userInfo": { "username": "jane" }, "operation": "CREATE", "namespace": "team" });
     let failed = "expression 'object.x == 1' resulted in error: no such key: x";
     for (expressions, fails, expected) in [
         (&[][..], true, Verdict::Matches),
@@ -202,6 +202,7 @@ fn a_false_condition_wins_over_one_that_fails() {
             true,
             Verdict::Failed("expression 'has(oldObject.x)' resulted in error: no such overload".into()),
         ),
+        (&["request.namespace == 'team'"], true, Verdict::Matches),
         (&["oldObject == null && namespaceObject == null"], true, Verdict::Matches),
     ] {
         let list: Vec<Value> = expressions

@@ -10,8 +10,6 @@ use crate::why::fields::{items, time};
 /// Objects of these kinds are stored, and no loop of this release looks at them.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("horizontalpodautoscaler", "NoAutoscaler", "no loop of this release scales by it: scale its target by hand"),
-    ("mutatingadmissionpolicy", "NotEnforced", "it is stored, and this release does not enforce it"),
-    ("mutatingadmissionpolicybinding", "NotEnforced", "it is stored, and this release does not enforce it"),
     ("mutatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
     (
         "networkpolicy",
@@ -20,8 +18,6 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ),
     ("persistentvolume", "NoVolumeBinder", "no loop of this release binds volumes to claims"),
     ("resourceclaim", "NoDeviceAllocator", "no loop of this release allocates devices"),
-    ("validatingadmissionpolicy", "NotEnforced", "it is stored, and this release does not enforce it"),
-    ("validatingadmissionpolicybinding", "NotEnforced", "it is stored, and this release does not enforce it"),
     ("validatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
 ];
 

@@ -1,0 +1,11 @@
+//! ValidatingAdmissionPolicy and MutatingAdmissionPolicy: expressions in CEL that are asked about a write.
+//!
+//! A request that no policy can be about costs a comparison of four revisions and a lookup by its resource.
+
+mod asked;
+mod mutating;
+mod params;
+mod validating;
+
+pub(crate) use mutating::MutatingPolicies;
+pub(crate) use validating::ValidatingPolicies;

@@ -1,0 +1,217 @@
+//! Policies that may change the object, one after another, each of which sees what those before it made of it.
+
+use corten_cacher::{body::BoxFuture, codec, watch_cache::versions};
+use corten_kinds::Kind;
+use corten_meta::{Cause, Status};
+use corten_policies::{
+    admission_policy::{Binding, MutatingPolicy, Target},
+    matching::Verdict,
+};
+use serde_json::Value;
+
+use super::{
+    asked::{Asked, may_concern},
+    params::{self, Misconfigured, Params},
+};
+use crate::{
+    plugin::{Admission, Attributes, Operation},
+    policy_set::{Bound, BoundPolicy},
+    refusal::forbidden,
+    review_request,
+    webhooks::keep_owners,
+};
+
+pub(crate) struct MutatingPolicies;
+
+const NAME: &str = "MutatingAdmissionPolicy";
+
+impl Admission for MutatingPolicies {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
+        let compiled = request.cluster.policies.compiled(request.cluster.caches());
+        // What is not there cannot be changed, and what a tunnel is opened with is not read from an object.
+        let has_object = matches!(request.operation, Operation::Create | Operation::Update);
+        if !has_object || !may_concern(&compiled.mutating.index, request) {
+            return Box::pin(async { Ok(()) });
+        }
+        Box::pin(async move {
+            request.reinvocation.begin(NAME, object);
+            let mut round = Round { request, errors: Vec::new() };
+            round.run(&compiled.mutating, object).await?;
+            round.settle(object)?;
+            request.reinvocation.end(NAME, object);
+            Ok(())
+        })
+    }
+}
+
+struct Round<'r> {
+    request: &'r Attributes<'r>,
+    /// What refuses the request, in order.
+    errors: Vec<String>,
+}
+
+/// A policy that is about the request, bound once.
+struct Invocation<'c> {
+    policy: &'c MutatingPolicy,
+    binding: &'c Binding,
+    params: Params,
+    /// Version and kind in which the request matched.
+    row: (String, String),
+}
+
+impl<'r> Round<'r> {
+    async fn run(&mut self, policies: &Bound<MutatingPolicy>, object: &mut Value) -> Result<(), Status> {
+        let mut invocations = Vec::new();
+        let asked = Asked::of(self.request);
+        for number in asked.candidates(&policies.index, object) {
+            self.invocations(&asked, &policies.all[number], object, &mut invocations);
+        }
+        for invocation in invocations {
+            let id = format!("{}/{}", invocation.policy.policy.name, invocation.binding.name);
+            if !self.request.reinvocation.is_due(NAME, &id) {
+                continue;
+            }
+            for params in &invocation.params {
+                self.invoke(&invocation, params.as_ref(), object)?;
+                tokio::task::consume_budget().await;
+            }
+            if invocation.policy.is_reinvoked {
+                self.request.reinvocation.called(NAME, &id);
+            }
+        }
+        Ok(())
+    }
+
+    /// As upstream: which policies are asked is found before any of them changes the object.
+    fn invocations<'c>(
+        &mut self,
+        asked: &Asked<'_>,
+        bound: &'c BoundPolicy<MutatingPolicy>,
+        object: &Value,
+        found: &mut Vec<Invocation<'c>>,
+    ) {
+        let policy = &*bound.policy;
+        let row = match asked.row(&policy.policy.criteria, object) {
+            Ok(Some(row)) => (row.resource.api_version(), row.resource.kind.to_string()),
+            Ok(None) => return,
+            Err(error) => return self.misconfigured(policy, None, &error.to_string()),
+        };
+        for binding in &bound.bindings {
+            match asked.row(&binding.criteria, object) {
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                Err(error) => {
+                    self.misconfigured(policy, Some(binding), &error.to_string());
+                    continue;
+                }
+            }
+            let namespace = review_request::namespace(self.request, object);
+            match params::collect(self.request, &policy.policy, binding, namespace) {
+                Ok(params) => found.push(Invocation { policy, binding, params, row: row.clone() }),
+                Err(Misconfigured::Policy(message)) => return self.misconfigured(policy, None, &message),
+                Err(Misconfigured::Binding(message)) => self.misconfigured(policy, Some(binding), &message),
+            }
+        }
+    }
+
+    fn invoke(
+        &mut self,
+        invocation: &Invocation<'_>,
+        params: Option<&std::sync::Arc<Value>>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        let Invocation { policy, binding, .. } = invocation;
+        let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
+        for nth in 0..policy.n_mutations() {
+            let mut shown = review_request::shown(self.request, row, object);
+            review_request::hide_what_is_given_later(self.request, &mut shown);
+            let mutated = {
+                let asked = Asked::of(self.request);
+                let seen = asked.shown(&policy.policy, row, object)?.with_object(&shown);
+                let bindings = asked.bindings(&seen, params);
+                if nth == 0 {
+                    match policy.conditions(&bindings) {
+                        Verdict::Matches => {}
+                        Verdict::Excluded(_) | Verdict::Ignored => return Ok(()),
+                        Verdict::Failed(message) => {
+                            self.refuse(policy, Some(binding), &message);
+                            return Ok(());
+                        }
+                    }
+                }
+                let part = review_request::part_schema(self.request);
+                let fields = match part {
+                    Some(name) => corten_schema::find(name).map(corten_schema::Struct::Table),
+                    None => row.schema.fields(),
+                };
+                let text = |name: &str| shown[name].as_str().unwrap_or_default();
+                let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
+                policy.mutate(nth, &bindings, target)
+            };
+            match mutated.and_then(|new| self.take(row, object, &shown, new)) {
+                Ok(true) => self.request.reinvocation.changed(NAME),
+                Ok(false) => {}
+                Err(message) => self.refuse(policy, Some(binding), &message),
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what a policy made into `object`. Says whether it differs.
+    fn take(&self, row: &Kind, object: &mut Value, shown: &Value, mut new: Value) -> Result<bool, String> {
+        if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
+            return Err("error applying patch: the object's kind or version must not be changed".to_owned());
+        }
+        let part = review_request::part_schema(self.request).map(corten_kinds::Schema::Table);
+        let schema = part.as_ref().unwrap_or(&row.schema);
+        codec::unknown_fields(schema, &new)?;
+        codec::prune(schema, &mut new);
+        if new == *shown {
+            return Ok(false);
+        }
+        if self.request.form.scale(object).is_some() {
+            self.request.form.take_scale(object, &new);
+            return Ok(true);
+        }
+        if !review_request::is_whole(self.request) {
+            *object = new;
+            return Ok(true);
+        }
+        keep_owners(&mut new, object);
+        versions::to_stored(row, &mut new);
+        let policy = if row.is_custom() { &row.policy } else { &self.request.kind.policy };
+        policy.try_default(&mut new).map_err(|it| it.to_string())?;
+        review_request::restore_what_is_given_later(self.request, &mut new, object);
+        *object = new;
+        Ok(true)
+    }
+
+    fn misconfigured(&mut self, policy: &MutatingPolicy, binding: Option<&Binding>, error: &str) {
+        let what = if binding.is_some() { "binding" } else { "policy" };
+        self.refuse(policy, binding, &format!("failed to configure {what}: {error}"));
+    }
+
+    fn refuse(&mut self, policy: &MutatingPolicy, binding: Option<&Binding>, message: &str) {
+        if policy.policy.ignores_errors {
+            return;
+        }
+        let binding = binding.map(|it| format!(" with binding '{}'", it.name)).unwrap_or_default();
+        self.errors.push(format!("policy '{}'{binding} denied request: {message}", policy.policy.name));
+    }
+
+    /// As upstream: the code is that of a refusal, the first message is told, and all are causes.
+    fn settle(self, object: &Value) -> Result<(), Status> {
+        let Some(first) = self.errors.first() else { return Ok(()) };
+        let mut status = forbidden(self.request, object, "");
+        status.message.clone_from(first);
+        status.reason = "Invalid".to_owned();
+        if let Some(details) = &mut status.details {
+            details.causes = self.errors.into_iter().map(|message| Cause { message, ..Cause::default() }).collect();
+        }
+        Err(status)
+    }
+}

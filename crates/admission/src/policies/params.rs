@@ -1,0 +1,68 @@
+//! Finds the objects that parametrize a policy.
+
+use std::sync::Arc;
+
+use corten_cacher::watch_cache::{CacheRef, Stored};
+use corten_kinds::KindRef;
+use corten_policies::admission_policy::{Binding, ParamKind, ParamRef, Policy};
+use serde_json::Value;
+
+use crate::plugin::Attributes;
+
+/// Why a policy or one of its bindings cannot be asked.
+pub(super) enum Misconfigured {
+    Policy(String),
+    Binding(String),
+}
+
+/// Each entry is one evaluation; `None` is one without parameters.
+pub(super) type Params = Vec<Option<Arc<Value>>>;
+
+/// As upstream's `CollectParams`.
+pub(super) fn collect(
+    request: &Attributes<'_>,
+    policy: &Policy,
+    binding: &Binding,
+    namespace: &str,
+) -> Result<Params, Misconfigured> {
+    let Some(kind) = &policy.param_kind else { return Ok(vec![None]) };
+    let row = request.kinds.by_kind(&kind.api_version, &kind.kind).filter(|it| it.stored_row().is_stored());
+    let row = row.ok_or_else(|| Misconfigured::Policy(unknown(kind)))?;
+    let Some(reference) = &binding.param_ref else { return Ok(vec![None]) };
+    let stored = row.stored_row();
+    let cache = match &stored {
+        KindRef::BuiltIn(kind) => Some(CacheRef::BuiltIn(request.cluster.cache(kind))),
+        KindRef::Custom(kind) => request.cluster.caches.custom(kind).map(CacheRef::Custom),
+    };
+    let cache = cache.ok_or_else(|| Misconfigured::Policy(unknown(kind)))?;
+    let namespace = place(reference, &row, namespace).map_err(|it| Misconfigured::Binding(it.to_owned()))?;
+    let found: Vec<Arc<Stored>> = if reference.name.is_empty() {
+        let snapshot = cache.snapshot();
+        snapshot.range(namespace, None).filter(|it| reference.selector.matches(it.labels())).cloned().collect()
+    } else {
+        cache.get(namespace, &reference.name).into_iter().collect()
+    };
+    if found.is_empty() && reference.denies_missing {
+        let message = "no params found for policy binding with `Deny` parameterNotFoundAction";
+        return Err(Misconfigured::Binding(message.to_owned()));
+    }
+    Ok(found.iter().map(|it| Some(request.cluster.policies.params.read(&row, it))).collect())
+}
+
+/// In which namespace they are.
+fn place<'n>(reference: &'n ParamRef, row: &KindRef, of_request: &'n str) -> Result<&'n str, &'static str> {
+    match (row.resource.namespaced, &*reference.namespace) {
+        (true, "") if of_request.is_empty() => {
+            Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+        }
+        (true, "") => Ok(of_request),
+        (true, namespace) => Ok(namespace),
+        (false, "") => Ok(""),
+        (false, _) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"),
+    }
+}
+
+fn unknown(kind: &ParamKind) -> String {
+    let ParamKind { api_version, kind } = kind;
+    format!("failed to find resource referenced by paramKind: '{api_version}, Kind={kind}'")
+}

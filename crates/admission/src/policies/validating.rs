@@ -1,0 +1,217 @@
+//! Policies that may only refuse, warn, or leave a note in the audit record.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use corten_cacher::body::BoxFuture;
+use corten_meta::{Cause, Status};
+use corten_policies::admission_policy::{Action, Binding, Decision, Evaluation, ValidatingPolicy};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{
+    asked::{Asked, may_concern},
+    params::{self, Misconfigured},
+};
+use crate::{
+    plugin::{Admission, Attributes},
+    policy_set::{Bound, BoundPolicy},
+    refusal::forbidden,
+};
+
+pub(crate) struct ValidatingPolicies;
+
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+const ANNOTATION_BYTES_MAX: usize = 10 * 1024;
+
+impl Admission for ValidatingPolicies {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionPolicy"
+    }
+
+    fn validate<'a>(&'a self, request: &'a Attributes<'a>, object: &'a Value) -> BoxFuture<'a, Result<(), Status>> {
+        let compiled = request.cluster.policies.compiled(request.cluster.caches());
+        if !may_concern(&compiled.validating.index, request) {
+            return Box::pin(async { Ok(()) });
+        }
+        Box::pin(async move {
+            let round = Round { asked: Asked::of(request), object, refused: None, noted: false };
+            round.run(&compiled.validating).await
+        })
+    }
+}
+
+struct Round<'r> {
+    asked: Asked<'r>,
+    object: &'r Value,
+    /// The first refusal: what it says, and for which reason.
+    refused: Option<(String, String)>,
+    /// A failed validation stands in the audit record.
+    noted: bool,
+}
+
+impl Round<'_> {
+    async fn run(mut self, policies: &Bound<ValidatingPolicy>) -> Result<(), Status> {
+        for number in self.asked.candidates(&policies.index, self.object) {
+            self.ask(&policies.all[number])?;
+            // Expressions of many policies are much work: others get their turn.
+            tokio::task::consume_budget().await;
+        }
+        let Some((message, reason)) = self.refused else { return Ok(()) };
+        let mut status = forbidden(self.asked.request, self.object, &message);
+        status.code = match &*reason {
+            "Unauthorized" => 401,
+            "Forbidden" => 403,
+            "RequestEntityTooLarge" => 413,
+            _ => 422,
+        };
+        status.reason = if reason.is_empty() { "Invalid".to_owned() } else { reason };
+        if let Some(details) = &mut status.details {
+            details.causes.push(Cause { message, ..Cause::default() });
+        }
+        Err(status)
+    }
+
+    fn ask(&mut self, bound: &BoundPolicy<ValidatingPolicy>) -> Result<(), Status> {
+        let policy = &*bound.policy;
+        let row = match self.asked.row(&policy.policy.criteria, self.object) {
+            Ok(Some(row)) => row.resource.clone(),
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.misconfigured(policy, None, &error.to_string());
+                return Ok(());
+            }
+        };
+        let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for binding in &bound.bindings {
+            match self.asked.row(&binding.criteria, self.object) {
+                Ok(Some(_)) => {}
+                Ok(None) => continue,
+                Err(error) => {
+                    self.misconfigured(policy, Some(binding), &error.to_string());
+                    continue;
+                }
+            }
+            let namespace = self.asked.namespace(self.object);
+            let params = match params::collect(self.asked.request, &policy.policy, binding, namespace) {
+                Ok(params) => params,
+                Err(Misconfigured::Policy(message)) => {
+                    self.misconfigured(policy, None, &message);
+                    break;
+                }
+                Err(Misconfigured::Binding(message)) => {
+                    self.misconfigured(policy, Some(binding), &message);
+                    continue;
+                }
+            };
+            if params.is_empty() {
+                continue;
+            }
+            let place = self.asked.request.kinds.row(&row.api_version(), &row.kind);
+            let shown = self.asked.shown(&policy.policy, place.unwrap_or(self.asked.request.asked), self.object)?;
+            let mut found = Vec::new();
+            for params in &params {
+                let begun = Instant::now();
+                found.push((policy.evaluate(&self.asked.bindings(&shown, params.as_ref())), begun.elapsed()));
+            }
+            drop(shown);
+            for (evaluation, took) in found {
+                self.take(policy, binding, evaluation, took, &mut annotations);
+            }
+        }
+        for (key, values) in annotations {
+            self.asked.request.notes.annotate(&format!("{}/{key}", policy.policy.name), values.join(", "));
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        policy: &ValidatingPolicy,
+        binding: &Binding,
+        evaluation: Evaluation,
+        took: Duration,
+        annotations: &mut BTreeMap<String, Vec<String>>,
+    ) {
+        for decision in evaluation.decisions {
+            let actions = if decision.is_admitted { &[][..] } else { &binding.actions };
+            if decision.is_admitted {
+                self.measure(policy, binding, &decision, "allow", took);
+            }
+            for action in actions {
+                self.enforce(policy, binding, &decision, *action, took);
+            }
+        }
+        for annotation in evaluation.annotations {
+            match annotation.value {
+                Ok(mut value) => {
+                    let end = (0..=ANNOTATION_BYTES_MAX.min(value.len())).rev().find(|it| value.is_char_boundary(*it));
+                    value.truncate(end.unwrap_or_default());
+                    let values = annotations.entry(annotation.key).or_default();
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                Err(message) => self.refuse(policy, Some(binding), &message, ""),
+            }
+        }
+    }
+
+    fn enforce(
+        &mut self,
+        policy: &ValidatingPolicy,
+        binding: &Binding,
+        decision: &Decision,
+        action: Action,
+        took: Duration,
+    ) {
+        let (name, notes) = (&policy.policy.name, self.asked.request.notes);
+        match action {
+            Action::Deny => {
+                self.measure(policy, binding, decision, "deny", took);
+                self.refuse(policy, Some(binding), &decision.message, &decision.reason);
+            }
+            Action::Warn => {
+                self.measure(policy, binding, decision, "warn", took);
+                notes.warn(format!(
+                    "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{}': {}",
+                    binding.name, decision.message
+                ));
+            }
+            Action::Audit => {
+                self.measure(policy, binding, decision, "audit", took);
+                let actions: Vec<&str> = binding.actions.iter().map(|it| it.as_str()).collect();
+                let failure = json!([{
+                    "message": decision.message, "policy": name, "binding": binding.name,
+                    "expressionIndex": decision.nth, "validationActions": actions,
+                }]);
+                // As upstream: an annotation is never written over.
+                if !std::mem::replace(&mut self.noted, true) {
+                    notes.annotate(FAILURE, failure.to_string());
+                }
+            }
+        }
+    }
+
+    fn measure(&self, policy: &ValidatingPolicy, binding: &Binding, of: &Decision, action: &str, took: Duration) {
+        let error = match of {
+            Decision { is_error: false, .. } => "no_error",
+            it if it.message.contains("compilation error") => "compile_error",
+            it if it.message.contains("running out of cost budget") => "out_of_budget",
+            _ => "invalid_error",
+        };
+        self.asked.request.cluster.policies.measures.checked(&policy.policy.name, &binding.name, error, action, took);
+    }
+
+    fn misconfigured(&mut self, policy: &ValidatingPolicy, binding: Option<&Binding>, error: &str) {
+        if !policy.policy.ignores_errors {
+            let what = if binding.is_some() { "binding" } else { "policy" };
+            self.refuse(policy, binding, &format!("failed to configure {what}: {error}"), "");
+        }
+    }
+
+    fn refuse(&mut self, policy: &ValidatingPolicy, binding: Option<&Binding>, message: &str, reason: &str) {
+        let binding = binding.map(|it| format!(" with binding '{}'", it.name)).unwrap_or_default();
+        let message = format!("ValidatingAdmissionPolicy '{}'{binding} denied request: {message}", policy.policy.name);
+        self.refused.get_or_insert_with(|| (message, reason.to_owned()));
+    }
+}

@@ -1,0 +1,9 @@
+//! The cluster's admission policies as they are held between requests: compiled, with the parameters that were read for them, and
+//! what is counted of them.
+
+mod compiled;
+mod measures;
+mod read_params;
+
+pub use compiled::Policies;
+pub(crate) use compiled::{Bound, BoundPolicy};

@@ -1,0 +1,93 @@
+//! Admission policies: what they say beside the answer, what they cost, and what a hostile author can do with them.
+
+use corten_access::Identity;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use super::{
+    quota::call,
+    server::{self},
+};
+use crate::Server;
+
+const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn policy(name: &str, resource: &str, expression: &str) -> Value {
+    let rule = json!({ "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": [resource] });
+    json!({ "metadata": { "name": name }, "spec": {
+        "matchConstraints": { "resourceRules": [rule] },
+        "validations": [{ "expression": expression }],
+    } })
+}
+
+async fn bound(server: &Server, policy: Value, actions: &[&str]) {
+    let name = policy["metadata"]["name"].clone();
+    let binding = json!({ "metadata": { "name": name }, "spec": { "policyName": name, "validationActions": actions } });
+    assert_eq!(call(server, "POST", POLICIES, policy).await.0, 201);
+    assert_eq!(call(server, "POST", BINDINGS, binding).await.0, 201);
+}
+
+#[tokio::test]
+async fn a_warning_is_sent_and_the_object_stored() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    bound(&server, policy("w", "configmaps", "size(object.data) < 1"), &["Warn"]).await;
+    let body = json!({ "metadata": { "name": "a" }, "data": { "k": "v" } }).to_string();
+    let request = http::Request::post(MAPS).header("content-type", "application/json").body(body.into());
+    let admin = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let answer = server.call(admin.clone(), request.expect("a request of constants")).await;
+    assert_eq!(answer.status(), 201);
+    assert_eq!(
+        answer.headers()["warning"],
+        "299 - \"Validation failed for ValidatingAdmissionPolicy 'w' with binding 'w': failed expression: size(object.data) < 1\""
+    );
+    let request = http::Request::get("/metrics").body(Vec::new().into()).expect("a request of constants");
+    let text = server.call(admin, request).await.into_body().collect().await.expect("a body in memory").to_bytes();
+    let line = "apiserver_validating_admission_policy_check_total{enforcement_action=\"warn\",error_type=\"no_error\",policy=\"w\",policy_binding=\"w\"} 1";
+    assert!(String::from_utf8_lossy(&text).contains(line));
+}
+
+/// A bomb costs its budget and no more, and refuses what it was asked about.
+#[tokio::test]
+async fn a_bomb_refuses_and_ends() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let bomb = "object.data.all(a, object.data.all(b, object.data.all(c, object.data.all(d, object.data[a] + object.data[b] != object.data[c] + object.data[d] || true))))";
+    bound(&server, policy("bomb", "configmaps", bomb), &["Deny"]).await;
+    let data: serde_json::Map<String, Value> = (0..500).map(|it| (format!("k{it}"), json!("v"))).collect();
+    let (code, status) = call(&server, "POST", MAPS, json!({ "metadata": { "name": "a" }, "data": data })).await;
+    assert_eq!(code, 422);
+    let message = status["message"].as_str().expect("a message");
+    assert!(message.ends_with("resulted in error: operation cancelled: actual cost limit exceeded"), "{message}");
+}
+
+/// A parameter of megabytes is read once, not for each request.
+#[tokio::test]
+async fn large_parameters_and_thousands_of_policies() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let data: serde_json::Map<String, Value> =
+        (0..10_000).map(|it| (format!("k{it}"), json!("v".repeat(90)))).collect();
+    let (code, _) = call(&server, "POST", MAPS, json!({ "metadata": { "name": "params" }, "data": data })).await;
+    assert_eq!(code, 201);
+    let mut large = policy("large", "configmaps", "params.data.k7.startsWith('v')");
+    large["spec"]["paramKind"] = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
+    let binding = json!({ "metadata": { "name": "large" }, "spec": {
+        "policyName": "large", "validationActions": ["Deny"],
+        "paramRef": { "name": "params", "namespace": "default", "parameterNotFoundAction": "Deny" },
+    } });
+    assert_eq!(call(&server, "POST", POLICIES, large).await.0, 201);
+    assert_eq!(call(&server, "POST", BINDINGS, binding).await.0, 201);
+    for at in 0..1000 {
+        let other = policy(&format!("p{at}"), "secrets", "object.metadata.name != 'refused'");
+        bound(&server, other, &["Deny"]).await;
+    }
+    for (path, name, expected) in [
+        (MAPS, "a", 201),
+        (MAPS, "b", 201),
+        ("/api/v1/namespaces/default/secrets", "a", 201),
+        ("/api/v1/namespaces/default/secrets", "refused", 422),
+    ] {
+        let (code, status) = call(&server, "POST", path, json!({ "metadata": { "name": name } })).await;
+        assert_eq!(code, expected, "{status}");
+    }
+}

@@ -1,16 +1,13 @@
 //! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
 
 mod ambiguous;
-mod busy_poll;
-mod leftover;
 mod multiplexed;
-mod self_wake;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use busy_poll::{BusyPoll, Others, Rhythm};
 use corten_access::Peer;
 use corten_cacher::body::BoxError;
+use corten_connection::{BusyPoll, InOneTurn, Others, Rhythm};
 use corten_stream::{Addresses, Connected};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
@@ -21,7 +18,6 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
-use self_wake::InOneTurn;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},

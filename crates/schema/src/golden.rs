@@ -7,12 +7,8 @@ pub(crate) fn objects() -> Option<Vec<(String, Vec<u8>)>> {
     archive("api-objects.tar.gz")
 }
 
-/// As kube-apiserver of the version before stores them, in which most fields are not set: `pods.core.bin` and `.json`.
-pub(crate) fn stored() -> Option<Vec<(String, Vec<u8>)>> {
-    archive("etcd-stored.tar.gz")
-}
-
-fn archive(name: &str) -> Option<Vec<(String, Vec<u8>)>> {
+/// The files of one archive beside the checkout.
+pub(crate) fn archive(name: &str) -> Option<Vec<(String, Vec<u8>)>> {
     let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden").join(name);
     let Ok(bytes) = std::fs::read(&archive) else {
         eprintln!("skipped: there are no golden objects");

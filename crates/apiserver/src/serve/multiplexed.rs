@@ -12,6 +12,7 @@ use std::{
 };
 
 use corten_cacher::body::{BoxError, Response};
+use corten_connection::{Leftover, Turn};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
@@ -26,8 +27,7 @@ use tokio::{
 };
 
 use super::{
-    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous,
-    leftover::Leftover, peer_of, self_wake::Turn,
+    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous, peer_of,
 };
 
 /// So much is collected before it is written in the middle of a round.

@@ -16,20 +16,20 @@ use std::{
 
 use futures_util::task::AtomicWaker;
 
-use super::busy_poll::BusyPoll;
+use crate::busy_poll::BusyPoll;
 
 /// After so many moves of one turn others are let in.
 const MOVES_MAX: usize = 16;
 
 /// Moves on as long as it wakes itself.
-pub(super) struct InOneTurn<F> {
+pub struct InOneTurn<F> {
     future: Pin<Box<F>>,
     turn: Arc<Turn>,
     busy_poll: BusyPoll,
 }
 
 impl<F> InOneTurn<F> {
-    pub(super) fn new(future: F, busy_poll: BusyPoll) -> Self {
+    pub fn new(future: F, busy_poll: BusyPoll) -> Self {
         // The first poll moves it.
         let turn = Arc::new(Turn { is_woken: AtomicBool::new(true), ..Turn::default() });
         Self { future: Box::pin(future), turn, busy_poll }
@@ -53,7 +53,7 @@ impl<F: Future> Future for InOneTurn<F> {
 
 /// The waker: while the future moves, its own turn takes care of what wakes it.
 #[derive(Default)]
-pub(super) struct Turn {
+pub struct Turn {
     is_moving: AtomicBool,
     is_woken: AtomicBool,
     task: AtomicWaker,
@@ -82,7 +82,7 @@ impl Turn {
     }
 
     /// Moves until it is done, or nothing has woken it meanwhile, or it has moved `n_max` times: then its task is woken.
-    pub(super) fn take<T>(
+    pub fn take<T>(
         self: &Arc<Self>,
         cx: &Context<'_>,
         n_max: usize,
@@ -109,7 +109,7 @@ mod tests {
     use std::{future::poll_fn, sync::atomic::AtomicUsize};
 
     use super::*;
-    use crate::serve::busy_poll::{Others, Rhythm};
+    use crate::busy_poll::{Others, Rhythm};
 
     fn busy_poll() -> BusyPoll {
         BusyPoll::new(Rhythm::new(Others::new()))

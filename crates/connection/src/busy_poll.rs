@@ -22,7 +22,7 @@ use tokio::time::Instant;
 const SHORT: Duration = Duration::from_micros(100);
 
 /// What the connections of one listener know of each other.
-pub(super) struct Others {
+pub struct Others {
     n_in_work: AtomicUsize,
     /// Somebody is awake, or nobody may be.
     is_taken: AtomicBool,
@@ -30,7 +30,7 @@ pub(super) struct Others {
 
 impl Others {
     /// On a single core nobody stays awake: who is awaited could not run.
-    pub(super) fn new() -> Arc<Self> {
+    pub fn new() -> Arc<Self> {
         Arc::new(Self::on(thread::available_parallelism().map_or(1, usize::from)))
     }
 
@@ -40,7 +40,7 @@ impl Others {
 }
 
 /// How fast one connection asks.
-pub(super) struct Rhythm {
+pub struct Rhythm {
     others: Arc<Others>,
     began: Instant,
     /// When the last answer was made, in nanoseconds after it began.
@@ -49,15 +49,15 @@ pub(super) struct Rhythm {
 }
 
 /// A request that is worked on, until this is dropped.
-pub(super) struct InWork(Arc<Rhythm>);
+pub struct InWork(Arc<Rhythm>);
 
 impl Rhythm {
-    pub(super) fn new(others: Arc<Others>) -> Arc<Self> {
+    pub fn new(others: Arc<Others>) -> Arc<Self> {
         let (answered_at, is_fast) = (AtomicU64::new(0), AtomicBool::new(false));
         Arc::new(Self { others, began: Instant::now(), answered_at, is_fast })
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> InWork {
+    pub fn begin(self: &Arc<Self>) -> InWork {
         self.is_fast.store(self.pause() < SHORT, Ordering::Relaxed);
         self.others.n_in_work.fetch_add(1, Ordering::Relaxed);
         InWork(self.clone())
@@ -83,18 +83,18 @@ impl Drop for InWork {
 }
 
 /// The staying awake of one connection.
-pub(super) struct BusyPoll {
+pub struct BusyPoll {
     rhythm: Arc<Rhythm>,
     is_awake: bool,
 }
 
 impl BusyPoll {
-    pub(super) fn new(rhythm: Arc<Rhythm>) -> Self {
+    pub fn new(rhythm: Arc<Rhythm>) -> Self {
         Self { rhythm, is_awake: false }
     }
 
     /// While more is expected, has the task polled again, after all others and a look at what has arrived.
-    pub(super) fn keep(&mut self, cx: &mut Context<'_>) {
+    pub fn keep(&mut self, cx: &mut Context<'_>) {
         if !self.rhythm.expects_more() {
             return self.end();
         }

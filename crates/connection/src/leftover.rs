@@ -21,21 +21,21 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Where a body goes when nobody reads it any more.
 #[derive(Clone, Default)]
-pub(super) struct Leftover(Arc<Mutex<Option<Incoming>>>);
+pub struct Leftover(Arc<Mutex<Option<Incoming>>>);
 
 /// A body that is not lost when it is dropped.
-pub(super) struct Lent {
+pub struct Lent {
     body: Option<Incoming>,
     back: Leftover,
 }
 
 impl Leftover {
-    pub(super) fn lend(&self, body: Incoming) -> Lent {
+    pub fn lend(&self, body: Incoming) -> Lent {
         Lent { body: Some(body), back: self.clone() }
     }
 
     /// Reads the rest, within bounds.
-    pub(super) async fn drain(self) {
+    pub async fn drain(self) {
         let Some(mut body) = self.0.lock().take() else { return };
         let reading = async {
             let mut n_read = 0;

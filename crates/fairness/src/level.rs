@@ -66,6 +66,8 @@ struct Waiting {
     level: Arc<Level>,
     place: Place,
     told: oneshot::Receiver<Ticket>,
+    /// It has taken its ticket, and stands nowhere any more.
+    has_begun: bool,
 }
 
 impl Waiting {
@@ -80,14 +82,22 @@ impl Waiting {
         self.level.wake(begun);
         Some(())
     }
-}
 
-impl Drop for Waiting {
-    fn drop(&mut self) {
+    fn go(&mut self) {
+        // From here on nothing is told: a ticket that came after the last look would be lost, and its seats with it.
+        self.told.close();
         if self.leave().is_none()
             && let Ok(ticket) = self.told.try_recv()
         {
             self.level.give_back(ticket);
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.has_begun {
+            self.go();
         }
     }
 }
@@ -214,7 +224,7 @@ impl Level {
                 }
                 Arrival::Queued(place) => {
                     let told = told.expect("one that waits was made a channel");
-                    Waiting { level: self.clone(), place, told }
+                    Waiting { level: self.clone(), place, told, has_begun: false }
                 }
             }
         };
@@ -229,6 +239,7 @@ impl Level {
         patience: Duration,
     ) -> Result<Seats, Refusal> {
         let told = tokio::time::timeout(patience, &mut waiting.told).await;
+        waiting.has_begun = matches!(told, Ok(Ok(_)));
         let since = self.now();
         let mut going_on = self.going_on.lock();
         let counts = going_on.counts(schema);
@@ -356,4 +367,38 @@ fn write_counts<'a>(out: &mut String, levels: impl Iterator<Item = &'a Level> + 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_flowcontrol::{Limited, Queuing};
+
+    use super::*;
+
+    fn level() -> Arc<Level> {
+        let queuing = Queuing { queues: 1, hand_size: 1, queue_length_limit: 5 };
+        let limited = Limited { borrowing_percent: None, queuing: Some(queuing) };
+        let (name, uid) = (String::from("narrow"), String::new());
+        Arc::new(Level::new(&PriorityLevel { name, uid, shares: 1, lendable_percent: 0, limited: Some(limited) }, 1))
+    }
+
+    fn waiting(level: &Arc<Level>) -> Waiting {
+        let (sender, told) = oneshot::channel();
+        let arrival = level.going_on.lock().set.arrive(1, 1, level.now(), || sender);
+        let Arrival::Queued(place) = arrival else { panic!("the only seat is taken: {arrival:?}") };
+        Waiting { level: level.clone(), place, told, has_begun: false }
+    }
+
+    #[test]
+    fn who_goes_while_it_is_being_told_to_begin_keeps_no_seat() {
+        let level = level();
+        let arrival = level.going_on.lock().set.arrive(1, 1, level.now(), || unreachable!("there is a seat"));
+        let Arrival::Begun(first) = arrival else { panic!("the only seat is free: {arrival:?}") };
+        let mut second = waiting(&level);
+        // Its turn has come, and nobody has told it yet.
+        let begun = level.going_on.lock().set.end(first, level.now());
+        second.go();
+        level.wake(begun);
+        assert_eq!(level.going_on.lock().set.seats_in_use(), 0);
+    }
 }

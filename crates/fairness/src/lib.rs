@@ -103,19 +103,18 @@ impl Fairness {
 
     /// What the objects say now.
     fn configured(&self, caches: &Caches) -> Arc<Configured> {
-        let snapshots = [&SCHEMAS, &LEVELS].map(|it| caches.get(it).map(|it| it.snapshot()));
-        let revisions = snapshots.each_ref().map(|it| it.as_ref().map_or(0, |it| it.revision));
         let newest = self.newest.load_full();
-        if newest.revisions == revisions {
+        if newest.revisions == Objects::now(caches).revisions {
             return newest;
         }
         let _one = self.changing.lock();
+        // Looked at again: who waited for the lock could have seen less than who had it, and would put back what was before.
+        let objects = Objects::now(caches);
         let before = self.newest.load_full();
-        if before.revisions == revisions {
+        if before.revisions == objects.revisions {
             return before;
         }
-        let [schemas, levels] = &snapshots;
-        let next = Arc::new(before.with(self.seats, revisions, schemas.as_deref(), levels.as_deref()));
+        let next = Arc::new(before.with(self.seats, &objects));
         self.newest.store(next.clone());
         // What a level was that is no more, nobody comes to. Who waits there begins.
         let gone = before.levels.iter().filter(|it| !next.levels.contains_key(it.0));
@@ -151,15 +150,31 @@ impl Fairness {
     }
 }
 
+/// The FlowSchemas and PriorityLevelConfigurations, as the caches hold them.
+#[derive(Default)]
+struct Objects {
+    revisions: [u64; 2],
+    schemas: Option<Arc<Snapshot>>,
+    levels: Option<Arc<Snapshot>>,
+}
+
+impl Objects {
+    fn now(caches: &Caches) -> Self {
+        let [schemas, levels] = [&SCHEMAS, &LEVELS].map(|it| caches.get(it).map(|it| it.snapshot()));
+        let revisions = [&schemas, &levels].map(|it| it.as_ref().map_or(0, |it| it.revision));
+        Self { revisions, schemas, levels }
+    }
+}
+
 impl Configured {
     /// What holds before any object is there: the mandatory ones.
     fn built_in(seats: u32) -> Self {
         let nothing = Self { revisions: [0; 2], schemas: Vec::new(), levels: BTreeMap::new() };
-        nothing.with(seats, [0; 2], None, None)
+        nothing.with(seats, &Objects::default())
     }
 
-    fn with(&self, seats: u32, revisions: [u64; 2], schemas: Option<&Snapshot>, levels: Option<&Snapshot>) -> Self {
-        let stored = levels.into_iter().flat_map(Snapshot::iter);
+    fn with(&self, seats: u32, objects: &Objects) -> Self {
+        let stored = objects.levels.iter().map(|it| &**it).flat_map(Snapshot::iter);
         let read = stored.filter_map(|it| PriorityLevel::read(it.value()));
         let mut configured: BTreeMap<String, PriorityLevel> = read.map(|it| (it.name.clone(), it)).collect();
         for name in [EXEMPT, CATCH_ALL] {
@@ -179,7 +194,7 @@ impl Configured {
                 (name, level)
             })
             .collect();
-        let stored = schemas.into_iter().flat_map(Snapshot::iter);
+        let stored = objects.schemas.iter().map(|it| &**it).flat_map(Snapshot::iter);
         let mut read: Vec<FlowSchema> = stored.filter_map(|it| FlowSchema::read(it.value())).collect();
         for name in [EXEMPT, CATCH_ALL] {
             if !read.iter().any(|it| it.name == name) {
@@ -189,7 +204,7 @@ impl Configured {
         read.sort_by(|one, other| one.order().cmp(&other.order()));
         // One without its level is passed over; its status says so.
         let led = read.into_iter().filter_map(|it| levels.get(&it.level).cloned().map(|level| (it, level)));
-        Self { revisions, schemas: led.collect(), levels }
+        Self { revisions: objects.revisions, schemas: led.collect(), levels }
     }
 }
 

@@ -23,7 +23,12 @@ pub(super) fn check(issuer: &CompiledIssuer, token: &Signed<'_>, now: Time) -> R
     if ends < now {
         return Err("oidc: verify token: oidc: token is expired".into());
     }
-    if number("nbf").is_some_and(|it| it > now + NOT_BEFORE_LEEWAY_SECONDS) {
+    // One that cannot be read is not left out: the issuer meant a bound.
+    let begins = match token.claims.get("nbf").unwrap_or(&Value::Null) {
+        Value::Null => None,
+        it => Some(it.as_f64().ok_or("oidc: failed to unmarshal claims: nbf is no number")?),
+    };
+    if begins.is_some_and(|it| it > now + NOT_BEFORE_LEEWAY_SECONDS) {
         return Err("oidc: verify token: oidc: current time before the nbf (not before) time".into());
     }
     let audiences = texts_of(token.claims.get("aud").unwrap_or(&Value::Null)).unwrap_or_default();

@@ -253,6 +253,8 @@ async fn tokens_of_an_issuer_name_users() {
         ("without an end", "exp", json!(null), false),
         ("not yet", "nbf", json!(NOW + 301), false),
         ("nearly", "nbf", json!(NOW + 299), true),
+        ("from a time that is none", "nbf", json!("tomorrow"), false),
+        ("from no time", "nbf", json!(null), true),
         ("another issuer", "iss", json!("https://issuer.example"), false),
         ("another domain", "hd", json!("example.com"), false),
         ("no domain", "hd", json!(null), false),

@@ -6,6 +6,7 @@ use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, Time};
 use corten_routes::RequestInfo;
 use http::HeaderMap;
+use serde_json::Value;
 
 use crate::{
     authorizer::Authorizer,
@@ -14,7 +15,7 @@ use crate::{
     impersonation::{Allowed, ImpersonatedUser},
     question::{Attributes, Decision},
     rights_changed::RightsChanged,
-    tokens::{Authenticator, Look},
+    tokens::{Authenticator, Look, review},
 };
 
 /// Tells the time; real, or the simulator's.
@@ -59,6 +60,15 @@ impl Access {
     pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
         credential::prepare(&self.authenticator, headers).await;
         credential::identify(&self.authenticator, &self.look(), peer, headers, path)
+    }
+
+    /// The `status` of a TokenReview.
+    ///
+    /// # Errors
+    /// 400 where there is no token to ask about.
+    pub async fn review_token(&self, spec: &Value) -> Result<Value, Status> {
+        self.authenticator.issuers().prepare(review::token(spec)).await;
+        review::status(&self.authenticator, &self.look(), spec)
     }
 
     /// Who holds a credential now. `None` where it proves nothing any more.

@@ -9,7 +9,7 @@ pub mod discovery;
 pub mod issue;
 mod jwt;
 pub mod legacy;
-pub mod review;
+pub(crate) mod review;
 mod static_file;
 mod verify;
 

@@ -6,12 +6,17 @@ use serde_json::{Value, json};
 use super::{Authenticator, ISSUER, Look};
 use crate::identity::{AUTHENTICATED, user_info};
 
+/// What is asked about. Empty where nothing is.
+pub(crate) fn token(spec: &Value) -> &str {
+    spec["token"].as_str().unwrap_or_default().trim()
+}
+
 /// The `status` of a review.
 ///
 /// # Errors
 /// 400 where there is no token to ask about.
-pub fn status(authenticator: &Authenticator, at: &Look<'_>, spec: &Value) -> Result<Value, Status> {
-    let token = spec["token"].as_str().unwrap_or_default().trim();
+pub(crate) fn status(authenticator: &Authenticator, at: &Look<'_>, spec: &Value) -> Result<Value, Status> {
+    let token = token(spec);
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));
     }

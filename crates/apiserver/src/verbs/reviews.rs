@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use corten_access::{Attributes, Decision, Identity, Target, identity::user_info, node, tokens};
+use corten_access::{Attributes, Decision, Identity, Target, identity::user_info, node};
 use corten_api::resources::{
     LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
     SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
@@ -24,10 +24,7 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
     let who = ctx.who();
     let resource = &kind.resource;
     let status = if *resource == TOKEN_REVIEWS {
-        {
-            let access = ctx.state.access();
-            tokens::review::status(access.authenticator(), &access.look(), &review["spec"])?
-        }
+        ctx.state.access().review_token(&review["spec"]).await?
     } else if *resource == SELF_SUBJECT_REVIEWS {
         json!({ "userInfo": user_info(&who) })
     } else if *resource == SELF_SUBJECT_RULES_REVIEWS {

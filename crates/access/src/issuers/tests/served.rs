@@ -298,6 +298,19 @@ async fn a_new_key_is_fetched_for_the_first_token_it_signs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_review_waits_for_the_key_of_a_token_as_its_holder_would() {
+    let issuer = Issuer::start().await;
+    let (old, new) = (Signer::curve("old"), Signer::curve("new"));
+    issuer.signs_with(&[&old]);
+    let server = running(&issuer.configuration(MAPPED)).await;
+    assert!(who(&server, &old.token("ES256", &issuer.claims())).await.is_ok());
+    issuer.signs_with(&[&new]);
+    let spec = json!({ "token": new.token("ES256", &issuer.claims()) });
+    let status = server.access.review_token(&spec).await.expect("there is a token");
+    assert_eq!(status["authenticated"], true, "{status}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_issuer_that_hangs_redirects_or_lies_lets_nobody_in_and_holds_nobody_up() {
     let good = Signer::curve("c");
     for what in ["hangs", "redirects", "lies", "floods"] {

@@ -66,6 +66,8 @@ pub struct Context {
     pub(crate) protobuf: bool,
     /// Locked only to be taken; the lock makes the context shareable between threads.
     body: Mutex<Option<Body>>,
+    /// What came of the body, where it was received before anybody has asked for it.
+    received_body: Option<Result<Bytes, Status>>,
     /// What the body that was read takes of the room for all.
     body_room: Option<Held>,
     extensions: Extensions,
@@ -102,6 +104,7 @@ impl Context {
             reservations: ServiceReservations::default(),
             protobuf: false,
             body: Mutex::new(Some(body)),
+            received_body: None,
             body_room: None,
             extensions: parts.extensions,
         }
@@ -138,7 +141,22 @@ impl Context {
     /// # Errors
     /// 413 where it is larger than [`BODY_BYTES_MAX`], 400 where the client broke off.
     pub async fn read_body(&mut self) -> Result<Bytes, Status> {
-        let Some(mut body) = self.body.get_mut().take() else { return Ok(Bytes::new()) };
+        self.receive_body().await;
+        let Some(received) = self.received_body.take() else { return Ok(Bytes::new()) };
+        let body = received?;
+        self.audit.saw_body(&body);
+        Ok(body)
+    }
+
+    /// Waits for the body, and keeps it for who reads it. A body that was taken is not waited for.
+    pub(crate) async fn receive_body(&mut self) {
+        if let Some(body) = self.body.get_mut().take() {
+            let received = self.receive(body).await;
+            self.received_body = Some(received);
+        }
+    }
+
+    async fn receive(&mut self, mut body: Body) -> Result<Bytes, Status> {
         let (mut whole, mut size) = (Vec::new(), 0_usize);
         let (state, asker) = (self.state.clone(), self.asker().to_owned());
         while let Some(frame) = body.frame().await {
@@ -166,7 +184,6 @@ impl Context {
             1 => whole.remove(0),
             _ => whole.concat().into(),
         };
-        self.audit.saw_body(&body);
         Ok(body)
     }
 

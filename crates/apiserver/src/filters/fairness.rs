@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use corten_access::identity::ANONYMOUS;
 use corten_cacher::{answer, body::Response};
 use corten_flowcontrol::{Asked, AskedResource, width_of_list};
 use corten_kinds::Subresource;
@@ -17,6 +18,10 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     if goes_on_long(&ctx.info) {
         return rest.run(ctx).await;
+    }
+    // Who sends slowly holds no seat meanwhile. Nobody's body is received before it is known whether they may send one.
+    if is_write(ctx.info.verb) && ctx.asker_now().user != ANONYMOUS {
+        ctx.receive_body().await;
     }
     let classified = {
         let asked = asked(ctx);
@@ -44,6 +49,10 @@ fn goes_on_long(info: &RequestInfo) -> bool {
     let is_long =
         |it| matches!(it, Subresource::Attach | Subresource::Exec | Subresource::Log | Subresource::PortForward);
     info.proxied.is_some() || info.route.subresource().is_some_and(is_long)
+}
+
+fn is_write(verb: &str) -> bool {
+    matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection")
 }
 
 fn asked(ctx: &Context) -> Asked<'_> {

@@ -5,12 +5,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_cacher::body::BoxError;
+use corten_fairness::Seats;
+use corten_flowcontrol::{Asked, AskedResource};
 use futures_util::{future::join_all, stream};
 use http::{Method, Request};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
 
 use super::server;
 use crate::{Config, Limits, Server};
@@ -135,18 +136,13 @@ async fn what_is_mandatory_comes_back_and_what_leads_nowhere_says_so() {
     server.stop().await;
 }
 
-/// A write of jane's whose body ends only when the sender sends: it holds its seat until then.
-fn slow_write(server: &Server, name: &str) -> (oneshot::Sender<()>, impl Future<Output = u16> + use<>) {
-    let (end, ended) = oneshot::channel();
-    let body = json!({ "metadata": { "name": name } }).to_string();
-    let body = stream::once(async move {
-        drop(ended.await);
-        Ok::<_, BoxError>(Frame::data(Bytes::from(body)))
-    });
-    let request = Request::builder().method(Method::POST).uri(MAPS).header("content-type", "application/json");
-    let request = request.body(StreamBody::new(body).boxed_unsync()).expect("a request");
-    let server = server.clone();
-    (end, async move { server.answer(request, None, Some(jane())).await.status().as_u16() })
+/// The level's only seat, held until it is dropped.
+async fn held(server: &Server) -> Seats {
+    let who = jane();
+    let resource = AskedResource { group: "", plural: "configmaps", subresource: "", namespace: "default" };
+    let asked = Asked { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
+    let classified = server.fairness().classify(server.caches(), &asked);
+    classified.begin(1, Duration::ZERO).await.expect("it is free")
 }
 
 /// Waits until a gauge of the level `narrow` says so.
@@ -168,17 +164,14 @@ async fn write(server: &Server, name: &str) -> (u16, http::HeaderMap, Value) {
 async fn without_queues_who_finds_no_seat_is_refused() {
     let server = few_seats().await;
     narrow(&server, json!({ "type": "Reject" })).await;
-    let (end, slow) = slow_write(&server, "slow");
-    let slow = tokio::spawn(slow);
-    until(&server, "current_executing_requests", 1).await;
+    let seat = held(&server).await;
     let (code, headers, status) = write(&server, "refused").await;
     assert_eq!((code, &status["reason"]), (429, &json!("TooManyRequests")), "{status}");
     assert_eq!(headers["retry-after"], "1");
     assert!(headers.contains_key("x-kubernetes-pf-prioritylevel-uid"));
     assert_eq!(ask(&server, admin(), Method::GET, MAPS, &Value::Null).await.0, 200, "who is exempt waits for nobody");
 
-    end.send(()).expect("it is waited for");
-    assert_eq!(slow.await.expect("no panic"), 201);
+    drop(seat);
     assert_eq!(write(&server, "again").await.0, 201);
     let refused =
         "rejected_requests_total{flow_schema=\"janes\",priority_level=\"narrow\",reason=\"concurrency-limit\"} 1";
@@ -190,9 +183,7 @@ async fn without_queues_who_finds_no_seat_is_refused() {
 async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() {
     let server = few_seats().await;
     narrow(&server, json!({ "type": "Queue", "queuing": { "queues": 1, "handSize": 1, "queueLengthLimit": 5 } })).await;
-    let (end, slow) = slow_write(&server, "slow");
-    let slow = tokio::spawn(slow);
-    until(&server, "current_executing_requests", 1).await;
+    let seat = held(&server).await;
     let waiting: Vec<_> = (0..5)
         .map(|n| {
             let server = server.clone();
@@ -205,8 +196,7 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
     waiting.iter().take(2).for_each(tokio::task::JoinHandle::abort);
     until(&server, "current_inqueue_requests", 3).await;
 
-    end.send(()).expect("it is waited for");
-    assert_eq!(slow.await.expect("no panic"), 201);
+    drop(seat);
     for one in waiting.into_iter().skip(2) {
         assert_eq!(one.await.expect("no panic"), 201);
     }
@@ -220,13 +210,10 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
 async fn who_waits_too_long_is_refused() {
     let server = few_seats().await;
     narrow(&server, json!({ "type": "Queue", "queuing": { "queues": 1, "handSize": 1, "queueLengthLimit": 5 } })).await;
-    let (_end, slow) = slow_write(&server, "slow");
-    let slow = tokio::spawn(slow);
-    until(&server, "current_executing_requests", 1).await;
+    let _seat = held(&server).await;
     assert_eq!(write(&server, "late").await.0, 429);
     let refused = "rejected_requests_total{flow_schema=\"janes\",priority_level=\"narrow\",reason=\"time-out\"} 1";
     assert!(text(&server, "/metrics").await.contains(refused));
-    slow.abort();
     server.stop().await;
 }
 
@@ -234,4 +221,25 @@ async fn text(server: &Server, path: &str) -> String {
     let request = Request::builder().uri(path).body(Bytes::new()).expect("a request");
     let body = server.call(admin(), request).await.into_body().collect().await.expect("a whole body").to_bytes();
     String::from_utf8(body.to_vec()).expect("text")
+}
+
+/// A body that does not come holds up nobody but who sends it.
+#[tokio::test]
+async fn who_sends_slowly_holds_no_seat() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Reject" })).await;
+    let slow: Vec<_> = (0..20)
+        .map(|_| {
+            let body = StreamBody::new(stream::pending::<Result<Frame<Bytes>, BoxError>>()).boxed_unsync();
+            let request = Request::builder().method(Method::POST).uri(MAPS).header("content-type", "application/json");
+            let (server, request) = (server.clone(), request.body(body).expect("a request"));
+            tokio::spawn(async move { server.answer(request, None, Some(jane())).await })
+        })
+        .collect();
+    for n in 0..5 {
+        tokio::task::yield_now().await;
+        assert_eq!(write(&server, &format!("m{n}")).await.0, 201);
+    }
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+    server.stop().await;
 }

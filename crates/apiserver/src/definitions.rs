@@ -157,7 +157,10 @@ impl Definitions {
             let rows = self.0.values().filter_map(Known::rows);
             state.serve_kinds(Kinds::with(rows.flat_map(|it| it.served.iter().cloned())));
         }
-        gone.values().filter_map(Known::rows).for_each(|it| caches.remove(&it.stored.resource));
+        for rows in gone.values().filter_map(Known::rows) {
+            caches.remove(&rows.stored.resource);
+            rows.served.iter().for_each(|it| state.metrics().forget(&it.resource));
+        }
         Ok(())
     }
 }

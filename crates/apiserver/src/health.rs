@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
+use corten_metrics::{TEXT_FORMAT, scraped::gauge};
 use http::{Method, StatusCode};
-use serde_json::json;
 
-use crate::{context::Context, metrics};
+use crate::{context::Context, metrics, version};
 
 /// `None` where the path is none of them.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
@@ -17,8 +17,8 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
         ("livez", only) => health(ctx, root, LIVE, only),
         ("readyz", only) => health(ctx, root, READY, only),
         ("healthz", only) => health(ctx, root, HEALTHY, only),
-        ("version", "") => Ok(version()),
-        ("metrics", "") => Ok(metrics(ctx)),
+        ("version", "") => Ok(version::answer()),
+        ("metrics", "") => Ok(answer::with_type(StatusCode::OK, TEXT_FORMAT, metrics::text(ctx))),
         ("metrics", "slis") => Ok(slis(ctx)),
         _ => return None,
     };
@@ -96,59 +96,16 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     Ok(answer::text(StatusCode::OK, if verbose { format!("{text}{root} check passed\n") } else { "ok".to_owned() }))
 }
 
-const VERSION: &str = concat!("v1.37.0+corten.", env!("CARGO_PKG_VERSION"));
-
-fn version() -> Response {
-    let platform = format!("linux/{}", if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" });
-    answer::json(
-        StatusCode::OK,
-        &json!({
-            "major": "1",
-            "minor": "37",
-            "gitVersion": VERSION,
-            "gitCommit": "",
-            "gitTreeState": "",
-            "buildDate": "",
-            "goVersion": "",
-            "compiler": "rustc",
-            "platform": platform,
-        }),
-    )
-}
-
-const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-fn metrics(ctx: &Context) -> Response {
-    let mut text = ctx.state.metrics().text();
-    ctx.state.fairness().write_metrics(&mut text).expect("writing to memory does not fail");
-    ctx.state.cluster().webhooks.write_metrics(&mut text).expect("writing to memory does not fail");
-    ctx.state.cluster().policies.write_metrics(&mut text).expect("writing to memory does not fail");
-    metrics::objects(&mut text, ctx.state.caches()).expect("writing to memory does not fail");
-    if let Some(disk) = ctx.state.config().store.disk_use() {
-        metrics::disk(&mut text, &disk).expect("writing to memory does not fail");
-    }
-    metrics::queues(&mut text, &ctx.state.config().journals.queues()).expect("writing to memory does not fail");
-    let issuers = ctx.state.access().authenticator().issuers();
-    metrics::reloads(&mut text, issuers.reloads()).expect("writing to memory does not fail");
-    metrics::process(&mut text, ctx.state.started().unix_millis() / 1000, VERSION)
-        .expect("writing to memory does not fail");
-    if let Some(sink) = &ctx.state.config().audit {
-        text += &corten_audit::metrics(&**sink);
-    }
-    answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
-}
-
 /// Every check, as a number.
 fn slis(ctx: &Context) -> Response {
-    let mut text = String::from(
-        "# HELP kubernetes_healthcheck This metric records the result of a single healthcheck.\n# TYPE kubernetes_healthcheck gauge\n",
+    let roots = [("healthz", HEALTHY), ("livez", LIVE), ("readyz", READY)];
+    let checks = roots.iter().flat_map(|(root, checks)| checks.iter().map(|it| ([it.0, *root], it.1)));
+    let found: Vec<_> = checks.map(|(labels, check)| (labels, f64::from(u8::from(check(ctx).is_ok())))).collect();
+    let families = gauge(
+        "kubernetes_healthcheck",
+        "This metric records the result of a single healthcheck.",
+        &["name", "type"],
+        found.iter().map(|(labels, holds)| (&labels[..], *holds)),
     );
-    for (root, checks) in [("healthz", HEALTHY), ("livez", LIVE), ("readyz", READY)] {
-        for (name, check) in checks {
-            let holds = u8::from(check(ctx).is_ok());
-            writeln!(text, "kubernetes_healthcheck{{name=\"{name}\",type=\"{root}\"}} {holds}")
-                .expect("writing to memory does not fail");
-        }
-    }
-    answer::with_type(StatusCode::OK, TEXT_FORMAT, text)
+    answer::with_type(StatusCode::OK, TEXT_FORMAT, corten_metrics::encoded(&families))
 }

@@ -31,6 +31,7 @@ mod state;
 mod tests;
 mod usage;
 mod verbs;
+mod version;
 
 pub use context::Context;
 pub use corten_audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};

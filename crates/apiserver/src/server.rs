@@ -137,7 +137,7 @@ impl Server {
     /// A write that is under way needs the caches until it is answered.
     async fn idle(&self) {
         let mut looks = tokio::time::interval(IDLE_LOOK);
-        while self.metrics().in_flight() > 0 {
+        while self.metrics().requests.in_flight() > 0 {
             looks.tick().await;
         }
     }

@@ -9,6 +9,7 @@ use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
+use corten_metrics::Metrics;
 use corten_openapi::Documents;
 use corten_store::Store;
 use corten_webhook::{Clients, Dial};
@@ -19,7 +20,6 @@ use crate::{
     journals::JournalSource,
     kubelets::{KubeletClient, Tunnels},
     log_filter::LogFilter,
-    metrics::Metrics,
     usage::Usages,
 };
 
@@ -84,6 +84,7 @@ pub(crate) struct Feeding {
 
 impl State {
     pub(crate) fn new(mut config: Config, caches: Arc<Caches>, ranges: Ranges, feeding: Feeding) -> Self {
+        let metrics = Metrics::default();
         let static_tokens = std::mem::take(&mut config.guard.static_tokens);
         let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, config.guard.issuers.clone());
         let access = Arc::new(Access::new(caches.clone(), config.clock.clone(), authenticator));
@@ -101,13 +102,15 @@ impl State {
             advertise: config.advertise,
             namespace_locks: NamespaceLocks::default(),
             ranges,
-            webhooks: Webhooks::new(Arc::new(clients)),
-            policies: Policies::default(),
+            webhooks: Webhooks::new(Arc::new(clients), metrics.registry()),
+            policies: Policies::new(metrics.registry()),
         };
+        // What makes uids is random in the world, and foretold in the simulator.
+        let seed = corten_meta::stable_hash((config.uids)().as_bytes());
         Self(Arc::new(Held {
             room: Budget::new(config.limits),
-            fairness: Arc::new(Fairness::new(config.limits.seats)),
-            metrics: Metrics::default(),
+            fairness: Arc::new(Fairness::new(config.limits.seats, seed, metrics.registry())),
+            metrics,
             usages: Usages::default(),
             tunnels: Tunnels::default(),
             started: (config.clock)(),

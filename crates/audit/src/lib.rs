@@ -19,13 +19,6 @@ pub trait Sink: Send + Sync {
     fn dropped(&self) -> u64;
 }
 
-/// What was lost, as `/metrics` shows it.
-pub fn metrics(sink: &dyn Sink) -> String {
-    let name = "apiserver_audit_error_total";
-    let lost = sink.dropped();
-    format!("# HELP {name} Audit records that were dropped.\n# TYPE {name} counter\n{name}{{plugin=\"log\"}} {lost}\n")
-}
-
 /// What is kept of a request while it is under way.
 #[derive(Default)]
 pub struct Trail {

@@ -1,10 +1,13 @@
-//! One priority level as it is going on: its seats, who waits, and what is counted.
+//! One priority level as it is going on: its seats, and who waits.
 
-use std::{collections::BTreeMap, fmt::Write, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use corten_flowcontrol::{Allotment, Arrival, Begun, Demand, Place, PriorityLevel, QueueSet, Refusal, Ticket};
+use corten_metrics::IntGauge;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
+
+use crate::counters::Counters;
 
 pub(super) struct Level {
     name: String,
@@ -19,45 +22,25 @@ struct GoingOn {
     demand: Demand,
     /// When the demand was noted last.
     noted: Duration,
-    counts: BTreeMap<String, Counts>,
 }
-
-/// What is counted of one flow schema.
-#[derive(Default)]
-struct Counts {
-    dispatched: u64,
-    rejected: BTreeMap<Refusal, u64>,
-    waited_seconds: f64,
-    executed: u64,
-    executed_seconds: f64,
-}
-
-/// More flow schemas than these of one level are counted together, under no name.
-const COUNTED_MAX: usize = 256;
 
 /// The seats of a request that is being answered; they are given back when this is dropped.
-pub struct Seats(Option<Taken>);
-
-struct Taken {
+pub(crate) struct Seats {
     level: Arc<Level>,
-    schema: String,
-    ticket: Ticket,
-    since: Duration,
+    ticket: Option<Ticket>,
+}
+
+impl Seats {
+    fn of(level: &Arc<Level>, ticket: Ticket) -> Self {
+        Self { level: level.clone(), ticket: Some(ticket) }
+    }
 }
 
 impl Drop for Seats {
     fn drop(&mut self) {
-        let Some(Taken { level, schema, ticket, since }) = self.0.take() else { return };
-        let now = level.now();
-        let begun = {
-            let mut going_on = level.going_on.lock();
-            going_on.note(now);
-            let counts = going_on.counts(&schema);
-            counts.executed += 1;
-            counts.executed_seconds += now.saturating_sub(since).as_secs_f64();
-            going_on.set.end(ticket, now)
-        };
-        level.wake(begun);
+        if let Some(ticket) = self.ticket.take() {
+            self.level.give_back(ticket);
+        }
     }
 }
 
@@ -109,16 +92,6 @@ impl GoingOn {
         self.demand.note(self.set.demand(), passed.as_secs_f64());
         self.noted = self.noted.max(now);
     }
-
-    fn counts(&mut self, schema: &str) -> &mut Counts {
-        if self.counts.contains_key(schema) || self.counts.len() < COUNTED_MAX {
-            if !self.counts.contains_key(schema) {
-                self.counts.insert(schema.to_owned(), Counts::default());
-            }
-            return self.counts.get_mut(schema).expect("it is there");
-        }
-        self.counts.entry(String::new()).or_default()
-    }
 }
 
 impl Level {
@@ -130,7 +103,6 @@ impl Level {
             set: QueueSet::new(nominal, queuing),
             demand: Demand::default(),
             noted: Duration::ZERO,
-            counts: BTreeMap::new(),
         };
         Self { name: of.name.clone(), began: Instant::now(), going_on: Mutex::new(going_on) }
     }
@@ -139,16 +111,18 @@ impl Level {
         self.began.elapsed()
     }
 
-    pub(super) fn uid(&self) -> String {
-        self.going_on.lock().of.uid.clone()
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The object's uid, whether nobody waits here, and the seats that are the level's own.
+    pub(super) fn described(&self) -> (String, bool, u32) {
+        let going_on = self.going_on.lock();
+        (going_on.of.uid.clone(), going_on.of.limited.is_none(), going_on.nominal)
     }
 
     pub(super) fn is_exempt(&self) -> bool {
         self.going_on.lock().of.limited.is_none()
-    }
-
-    pub(super) fn nominal(&self) -> u32 {
-        self.going_on.lock().nominal
     }
 
     /// Its object says something else, or others' shares have changed.
@@ -192,20 +166,16 @@ impl Level {
 
     /// Waits for seats.
     pub(super) async fn begin(
-        self: Arc<Self>,
-        schema: &str,
+        self: &Arc<Self>,
         flow: u64,
         width: u32,
         patience: Duration,
+        counters: &Counters,
     ) -> Result<Seats, Refusal> {
         let came = self.now();
         let waiting = {
             let mut going_on = self.going_on.lock();
             going_on.note(came);
-            if going_on.of.limited.is_none() {
-                going_on.counts(schema).dispatched += 1;
-                return Ok(Seats(None));
-            }
             let mut told = None;
             let arrival = going_on.set.arrive(flow, width, came, || {
                 let (sender, receiver) = oneshot::channel();
@@ -213,47 +183,26 @@ impl Level {
                 sender
             });
             match arrival {
-                Arrival::Begun(ticket) => {
-                    going_on.counts(schema).dispatched += 1;
-                    drop(going_on);
-                    return Ok(Seats(Some(Taken { level: self, schema: schema.to_owned(), ticket, since: came })));
-                }
-                Arrival::Refused(refusal) => {
-                    *going_on.counts(schema).rejected.entry(refusal).or_default() += 1;
-                    return Err(refusal);
-                }
+                Arrival::Begun(ticket) => return Ok(Seats::of(self, ticket)),
+                Arrival::Refused(refusal) => return Err(refusal),
                 Arrival::Queued(place) => {
                     let told = told.expect("one that waits was made a channel");
                     Waiting { level: self.clone(), place, told, has_begun: false }
                 }
             }
         };
-        self.wait(schema, came, waiting, patience).await
+        let _in_queue = Queued::begin(&counters.in_queue);
+        let outcome = self.wait(waiting, patience).await;
+        counters.waited(self.now().saturating_sub(came), outcome.is_ok());
+        outcome
     }
 
-    async fn wait(
-        self: Arc<Self>,
-        schema: &str,
-        came: Duration,
-        mut waiting: Waiting,
-        patience: Duration,
-    ) -> Result<Seats, Refusal> {
+    async fn wait(self: &Arc<Self>, mut waiting: Waiting, patience: Duration) -> Result<Seats, Refusal> {
         let told = tokio::time::timeout(patience, &mut waiting.told).await;
         waiting.has_begun = matches!(told, Ok(Ok(_)));
-        let since = self.now();
-        let mut going_on = self.going_on.lock();
-        let counts = going_on.counts(schema);
         match told {
-            Ok(Ok(ticket)) => {
-                counts.dispatched += 1;
-                counts.waited_seconds += since.saturating_sub(came).as_secs_f64();
-                drop(going_on);
-                Ok(Seats(Some(Taken { level: self, schema: schema.to_owned(), ticket, since })))
-            }
-            _ => {
-                *counts.rejected.entry(Refusal::TimeOut).or_default() += 1;
-                Err(Refusal::TimeOut)
-            }
+            Ok(Ok(ticket)) => Ok(Seats::of(self, ticket)),
+            _ => Err(Refusal::TimeOut),
         }
     }
 
@@ -279,94 +228,20 @@ impl Level {
     }
 }
 
-/// Under the names that kube-apiserver uses.
-pub(super) fn write_metrics<'a>(out: &mut String, levels: impl Iterator<Item = &'a Level> + Clone) -> std::fmt::Result {
-    type Gauge = (&'static str, &'static str, fn(&GoingOn) -> u32);
-    const GAUGES: &[Gauge] = &[
-        (
-            "apiserver_flowcontrol_current_executing_requests",
-            "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
-            |it| it.set.executing(),
-        ),
-        (
-            "apiserver_flowcontrol_current_executing_seats",
-            "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
-            |it| it.set.seats_in_use(),
-        ),
-        (
-            "apiserver_flowcontrol_current_inqueue_requests",
-            "Number of requests currently pending in queues of the API Priority and Fairness subsystem",
-            |it| it.set.waiting(),
-        ),
-        (
-            "apiserver_flowcontrol_current_limit_seats",
-            "current derived number of execution seats available to each priority level",
-            |it| it.set.seats(),
-        ),
-        (
-            "apiserver_flowcontrol_nominal_limit_seats",
-            "Nominal number of execution seats configured for each priority level",
-            |it| it.nominal,
-        ),
-    ];
-    for (name, help, value) in GAUGES {
-        writeln!(out, "# HELP {name} {help}\n# TYPE {name} gauge")?;
-        for level in levels.clone() {
-            let value = value(&level.going_on.lock());
-            writeln!(out, "{name}{{priority_level=\"{}\"}} {value}", level.name)?;
-        }
+/// Counted as one that waits until this is dropped.
+struct Queued<'a>(&'a IntGauge);
+
+impl<'a> Queued<'a> {
+    fn begin(gauge: &'a IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge)
     }
-    write_counts(out, levels)
 }
 
-fn write_counts<'a>(out: &mut String, levels: impl Iterator<Item = &'a Level> + Clone) -> std::fmt::Result {
-    type Counter = (&'static str, &'static str, fn(&Counts) -> f64);
-    #[expect(clippy::cast_precision_loss, reason = "a counter of a float's width, as Prometheus has them")]
-    const COUNTERS: &[Counter] = &[
-        (
-            "apiserver_flowcontrol_dispatched_requests_total",
-            "Number of requests executed by API Priority and Fairness subsystem",
-            |it| it.dispatched as f64,
-        ),
-        (
-            "apiserver_flowcontrol_request_wait_duration_seconds_sum",
-            "Length of time a request spent waiting in its queue",
-            |it| it.waited_seconds,
-        ),
-        (
-            "apiserver_flowcontrol_request_execution_seconds_count",
-            "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
-            |it| it.executed as f64,
-        ),
-        (
-            "apiserver_flowcontrol_request_execution_seconds_sum",
-            "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
-            |it| it.executed_seconds,
-        ),
-    ];
-    for (name, help, value) in COUNTERS {
-        writeln!(out, "# HELP {name} {help}\n# TYPE {name} counter")?;
-        for level in levels.clone() {
-            for (schema, counts) in &level.going_on.lock().counts {
-                let labels = format!("flow_schema=\"{schema}\",priority_level=\"{}\"", level.name);
-                writeln!(out, "{name}{{{labels}}} {}", value(counts))?;
-            }
-        }
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
     }
-    let name = "apiserver_flowcontrol_rejected_requests_total";
-    writeln!(
-        out,
-        "# HELP {name} Number of requests rejected by API Priority and Fairness subsystem\n# TYPE {name} counter"
-    )?;
-    for level in levels {
-        for (schema, counts) in &level.going_on.lock().counts {
-            for (refusal, number) in &counts.rejected {
-                let labels = format!("flow_schema=\"{schema}\",priority_level=\"{}\"", level.name);
-                writeln!(out, "{name}{{{labels},reason=\"{}\"}} {number}", refusal.as_str())?;
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

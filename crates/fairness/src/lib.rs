@@ -8,24 +8,31 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
+mod counters;
+mod flow;
 mod level;
 mod limits;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use corten_cacher::watch_cache::{Caches, Snapshot};
-use corten_flowcontrol::{
-    Allotment, Asked, CATCH_ALL, EXEMPT, FlowSchema, PriorityLevel, Refusal, allot, nominal, width_max,
-};
+use corten_flowcontrol::{Allotment, Asked, CATCH_ALL, EXEMPT, FlowSchema, PriorityLevel, allot, nominal};
 use corten_kinds::flow_control;
-use corten_meta::{Resource, Status};
+use corten_meta::Resource;
+use corten_metrics::Registry;
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
+use counters::Measures;
+use flow::Flow;
+pub use flow::{Classified, Underway};
 use level::Level;
-pub use level::Seats;
 pub use limits::{Budget, Held, Limits};
 
 static SCHEMAS: Resource = FLOW_SCHEMAS;
@@ -33,72 +40,37 @@ static LEVELS: Resource = PRIORITY_LEVEL_CONFIGURATIONS;
 
 /// How often the seats are divided anew.
 const DIVIDED_EVERY: Duration = Duration::from_secs(10);
-const RETRY_AFTER_SECONDS: u32 = 1;
 
 pub struct Fairness {
     seats: u32,
+    seed: u64,
     newest: ArcSwap<Configured>,
     changing: Mutex<()>,
+    measures: Measures,
 }
 
 /// What the objects say, and the revisions that they said it at.
 struct Configured {
     revisions: [u64; 2],
     /// In the order they are asked.
-    schemas: Vec<(FlowSchema, Arc<Level>)>,
+    flows: Vec<Arc<Flow>>,
     levels: BTreeMap<String, Arc<Level>>,
 }
 
-/// To which flow a request belongs.
-pub struct Classified {
-    level: Arc<Level>,
-    flow: u64,
-    pub schema: String,
-    pub schema_uid: String,
-}
-
-impl Classified {
-    pub fn level_uid(&self) -> String {
-        self.level.uid()
-    }
-
-    pub fn is_exempt(&self) -> bool {
-        self.level.is_exempt()
-    }
-
-    /// The most that one request of the level takes.
-    pub fn width_max(&self) -> u32 {
-        width_max(self.level.nominal())
-    }
-
-    /// Waits for seats, no longer than `patience`.
-    ///
-    /// # Errors
-    /// 429 where there is no room to wait in, or the time is over.
-    pub async fn begin(self, width: u32, patience: Duration) -> Result<Seats, Status> {
-        let too_many =
-            |_: Refusal| Status::too_many_requests("Too many requests, please try again later.", RETRY_AFTER_SECONDS);
-        Level::begin(self.level, &self.schema, self.flow, width, patience).await.map_err(too_many)
-    }
-}
-
 impl Fairness {
-    /// So many seats are shared by all levels.
-    pub fn new(seats: u32) -> Self {
-        Self { seats, newest: ArcSwap::from_pointee(Configured::built_in(seats)), changing: Mutex::new(()) }
+    /// So many seats are shared by all levels; `seed` is secret, and says which queues a flow has.
+    pub fn new(seats: u32, seed: u64, registry: &Registry) -> Self {
+        let measures = Measures::new(registry);
+        let newest = ArcSwap::from_pointee(Configured::built_in(seats, &measures));
+        Self { seats, seed, newest, changing: Mutex::new(()), measures }
     }
 
     pub fn classify(&self, caches: &Caches, asked: &Asked<'_>) -> Classified {
         let configured = self.configured(caches);
         // What is mandatory matches everything: something is found.
-        let matching = configured.schemas.iter().find(|it| it.0.matches(asked));
-        let (schema, level) = matching.or(configured.schemas.last()).expect("the mandatory ones are always there");
-        Classified {
-            level: level.clone(),
-            flow: schema.flow(asked),
-            schema: schema.name.clone(),
-            schema_uid: schema.uid.clone(),
-        }
+        let matching = configured.flows.iter().find(|it| it.schema.matches(asked));
+        let flow = matching.or(configured.flows.last()).expect("the mandatory ones are always there");
+        Classified::of(flow.clone(), self.seed, asked)
     }
 
     /// What the objects say now.
@@ -114,12 +86,26 @@ impl Fairness {
         if before.revisions == objects.revisions {
             return before;
         }
-        let next = Arc::new(before.with(self.seats, &objects));
+        let next = Arc::new(before.with(self.seats, &objects, &self.measures));
         self.newest.store(next.clone());
         // What a level was that is no more, nobody comes to. Who waits there begins.
         let gone = before.levels.iter().filter(|it| !next.levels.contains_key(it.0));
-        gone.for_each(|it| it.1.open());
+        for (name, level) in gone {
+            level.open();
+            self.measures.forget_level(name);
+        }
+        self.forget_flows(&before, &next);
         next
+    }
+
+    /// Counts no more by the names of what is gone.
+    fn forget_flows(&self, before: &Configured, next: &Configured) {
+        let pairs = |it: &Configured| -> BTreeSet<(String, String)> {
+            it.flows.iter().map(|it| (it.schema.name.clone(), it.level.name().to_owned())).collect()
+        };
+        for (schema, level) in pairs(before).difference(&pairs(next)) {
+            self.measures.forget(schema, level);
+        }
     }
 
     /// Divides the seats again and again until the server ends.
@@ -140,13 +126,8 @@ impl Fairness {
         let wanted: Vec<Allotment> = levels.iter().map(|it| it.turn(self.seats)).collect();
         for (level, seats) in levels.iter().zip(allot(self.seats, &wanted)) {
             level.set_seats(seats);
+            self.measures.set_limit(level.name(), seats);
         }
-    }
-
-    /// The Prometheus text format.
-    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        let configured = self.newest.load_full();
-        level::write_metrics(out, configured.levels.values().map(|it| &**it))
     }
 }
 
@@ -168,12 +149,18 @@ impl Objects {
 
 impl Configured {
     /// What holds before any object is there: the mandatory ones.
-    fn built_in(seats: u32) -> Self {
-        let nothing = Self { revisions: [0; 2], schemas: Vec::new(), levels: BTreeMap::new() };
-        nothing.with(seats, &Objects::default())
+    fn built_in(seats: u32, measures: &Measures) -> Self {
+        let nothing = Self { revisions: [0; 2], flows: Vec::new(), levels: BTreeMap::new() };
+        nothing.with(seats, &Objects::default(), measures)
     }
 
-    fn with(&self, seats: u32, objects: &Objects) -> Self {
+    fn with(&self, seats: u32, objects: &Objects, measures: &Measures) -> Self {
+        let levels = self.levels(seats, objects, measures);
+        let flows = self.flows(objects, &levels, measures);
+        Self { revisions: objects.revisions, flows, levels }
+    }
+
+    fn levels(&self, seats: u32, objects: &Objects, measures: &Measures) -> BTreeMap<String, Arc<Level>> {
         let stored = objects.levels.iter().map(|it| &**it).flat_map(Snapshot::iter);
         let read = stored.filter_map(|it| PriorityLevel::read(it.value()));
         let mut configured: BTreeMap<String, PriorityLevel> = read.map(|it| (it.name.clone(), it)).collect();
@@ -182,29 +169,49 @@ impl Configured {
             configured.entry(name.into()).or_insert_with(built_in);
         }
         let all_shares = configured.values().map(|it| u64::from(it.shares)).sum();
-        let levels: BTreeMap<String, Arc<Level>> = configured
+        configured
             .into_iter()
             .map(|(name, it)| {
                 let nominal = nominal(seats, it.shares, all_shares);
                 let level = match self.levels.get(&name) {
                     Some(level) => level.clone(),
-                    None => Arc::new(Level::new(&it, nominal)),
+                    None => {
+                        measures.set_limit(&name, nominal);
+                        Arc::new(Level::new(&it, nominal))
+                    }
                 };
                 level.configure(it, nominal);
+                measures.set_nominal(&name, nominal);
                 (name, level)
             })
-            .collect();
+            .collect()
+    }
+
+    /// What has not changed stays what it is: of thousands of flow schemas one is read when one has changed.
+    fn flows(&self, objects: &Objects, levels: &BTreeMap<String, Arc<Level>>, measures: &Measures) -> Vec<Arc<Flow>> {
+        let known: HashMap<&str, &Arc<Flow>> = self.flows.iter().map(|it| (&*it.schema.name, it)).collect();
         let stored = objects.schemas.iter().map(|it| &**it).flat_map(Snapshot::iter);
-        let mut read: Vec<FlowSchema> = stored.filter_map(|it| FlowSchema::read(it.value())).collect();
+        let mut schemas: Vec<(FlowSchema, u64)> = stored
+            .filter_map(|it| match known.get(it.name()) {
+                Some(flow) if flow.revision == it.revision() => Some((flow.schema.clone(), flow.revision)),
+                _ => Some((FlowSchema::read(it.value())?, it.revision())),
+            })
+            .collect();
         for name in [EXEMPT, CATCH_ALL] {
-            if !read.iter().any(|it| it.name == name) {
-                read.push(built_in(flow_control::flow_schemas(), name, FlowSchema::read));
+            if !schemas.iter().any(|it| it.0.name == name) {
+                schemas.push((built_in(flow_control::flow_schemas(), name, FlowSchema::read), 0));
             }
         }
-        read.sort_by(|one, other| one.order().cmp(&other.order()));
+        schemas.sort_by(|one, other| one.0.order().cmp(&other.0.order()));
         // One without its level is passed over; its status says so.
-        let led = read.into_iter().filter_map(|it| levels.get(&it.level).cloned().map(|level| (it, level)));
-        Self { revisions: objects.revisions, schemas: led.collect(), levels }
+        let led = schemas.into_iter().filter_map(|(schema, revision)| {
+            let level = levels.get(&schema.level)?;
+            Some(match known.get(&*schema.name) {
+                Some(flow) if flow.is_current(&schema, revision, level) => Arc::clone(flow),
+                _ => Arc::new(Flow::new(schema, revision, level.clone(), measures)),
+            })
+        });
+        led.collect()
     }
 }
 

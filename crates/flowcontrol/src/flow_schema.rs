@@ -1,6 +1,6 @@
 //! Which requests belong to which priority level, and to which flow within it.
 
-use corten_meta::{stable_hash, stable_hash_from};
+use corten_meta::stable_hash_from;
 use serde::Deserialize;
 
 /// What is asked, and by whom, as far as a flow schema looks at it.
@@ -148,14 +148,15 @@ impl FlowSchema {
     }
 
     /// The flow of a request that matches, as a number that is the same for the same flow.
-    pub fn flow(&self, asked: &Asked<'_>) -> u64 {
+    /// `seed` is secret, so that nobody can choose names that share the queues of another flow.
+    pub fn flow(&self, seed: u64, asked: &Asked<'_>) -> u64 {
         let distinguisher = match self.distinguisher {
             Some(Distinguisher::ByUser) => asked.user,
             Some(Distinguisher::ByNamespace) => asked.resource.map_or("", |it| it.namespace),
             None => "",
         };
         // A name holds no zero byte, so that no two pairs read the same.
-        let schema = stable_hash_from(stable_hash(self.name.as_bytes()), &[0]);
+        let schema = stable_hash_from(stable_hash_from(seed, self.name.as_bytes()), &[0]);
         stable_hash_from(schema, distinguisher.as_bytes())
     }
 }
@@ -256,7 +257,8 @@ mod tests {
             assert_eq!(it.matches(&asked(user, verb, resource, "/x")), matches, "{user} {verb} {resource:?}");
         }
         let flows = ["a", "b"].map(|it| of("pods", "", it)).map(|it| asked(robot, "get", it, ""));
-        assert_ne!(it.flow(&flows[0]), it.flow(&flows[1]), "namespaces are flows of their own");
+        assert_ne!(it.flow(7, &flows[0]), it.flow(7, &flows[1]), "namespaces are flows of their own");
+        assert_ne!(it.flow(7, &flows[0]), it.flow(8, &flows[0]), "which queues a flow has cannot be foretold");
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    pub const ALL: [Self; 4] = [Self::ConcurrencyLimit, Self::QueueFull, Self::TimeOut, Self::Cancelled];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConcurrencyLimit => "concurrency-limit",

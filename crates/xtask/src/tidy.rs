@@ -45,6 +45,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-cacher", 3),
     ("corten-connection", 3),
     ("corten-fairness", 3),
+    ("corten-metrics", 3),
     ("corten-access", 3),
     ("corten-audit", 3),
     ("corten-openapi", 3),
@@ -75,6 +76,10 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-apiserver", "corten-webhook"),
     ("corten-audit", "corten-access"),
     ("corten-fairness", "corten-cacher"),
+    ("corten-fairness", "corten-metrics"),
+    ("corten-metrics", "corten-store"),
+    ("corten-admission", "corten-metrics"),
+    ("corten-apiserver", "corten-metrics"),
     ("corten-apiserver", "corten-connection"),
     ("corten-apiserver", "corten-fairness"),
     ("corten-openapi", "corten-cacher"),
@@ -98,8 +103,8 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-host", "corten-stream"),
 ];
 /// Who may name the store: all others speak the API.
-const STORE_USERS: [&str; 6] =
-    ["corten-cacher", "corten-admission", "corten-apiserver", "corten-sim", "corten", "xtask"];
+const STORE_USERS: [&str; 7] =
+    ["corten-cacher", "corten-metrics", "corten-admission", "corten-apiserver", "corten-sim", "corten", "xtask"];
 /// What a mind's manifest may not name.
 const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "tonic", "rustls", "futures-util"];
 

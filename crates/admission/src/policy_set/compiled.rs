@@ -9,6 +9,7 @@ use corten_api::resources::{
 };
 use corten_cacher::watch_cache::{Caches, Snapshot};
 use corten_meta::Resource;
+use corten_metrics::Registry;
 use corten_policies::{
     admission_policy::{Binding, MutatingPolicy, ValidatingPolicy},
     matching::{Criteria, Index},
@@ -27,7 +28,6 @@ static SOURCES: [Resource; 4] = [
 ];
 
 /// All admission policies of the cluster.
-#[derive(Default)]
 pub struct Policies {
     compiled: ArcSwap<Compiled>,
     kept: Mutex<Kept>,
@@ -72,12 +72,10 @@ impl<P> Default for Bound<P> {
 }
 
 impl Policies {
-    /// In the Prometheus text format.
-    ///
-    /// # Errors
-    /// Writing fails.
-    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        self.measures.write(out)
+    /// What is counted of checks is registered.
+    pub fn new(registry: &Registry) -> Self {
+        let measures = Measures::new(registry);
+        Self { compiled: ArcSwap::default(), kept: Mutex::default(), params: ReadParams::default(), measures }
     }
 
     pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use corten_api::resources::{MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS};
 use corten_cacher::watch_cache::{Caches, Snapshot};
 use corten_meta::Resource;
+use corten_metrics::Registry;
 use corten_policies::matching::{Conditions, Criteria, Index};
 use corten_webhook::{Client, ClientConfig, Clients};
 use parking_lot::Mutex;
@@ -57,16 +58,10 @@ pub(crate) struct Hook {
 }
 
 impl Webhooks {
-    pub fn new(clients: Arc<Clients>) -> Self {
-        Self { clients, compiled: ArcSwap::default(), compiling: Mutex::default(), measures: Measures::default() }
-    }
-
-    /// In the Prometheus text format.
-    ///
-    /// # Errors
-    /// Writing fails.
-    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        self.measures.write(out)
+    /// What is counted of calls is registered.
+    pub fn new(clients: Arc<Clients>, registry: &Registry) -> Self {
+        let measures = Measures::new(registry);
+        Self { clients, compiled: ArcSwap::default(), compiling: Mutex::default(), measures }
     }
 
     pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {

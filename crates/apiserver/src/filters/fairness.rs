@@ -27,17 +27,17 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         let asked = asked(ctx);
         ctx.state.fairness().classify(ctx.state.caches(), &asked)
     };
-    let uids = [
-        ("x-kubernetes-pf-flowschema-uid", classified.schema_uid.clone()),
-        ("x-kubernetes-pf-prioritylevel-uid", classified.level_uid()),
-    ];
     let width = if classified.is_exempt() { 1 } else { width(ctx).min(classified.width_max()) };
     let mut response = match classified.begin(width, PATIENCE).await {
-        Ok(_seats) => rest.run(ctx).await,
+        Ok(_underway) => rest.run(ctx).await,
         Err(status) => answer::status(&status),
     };
+    let uids = [
+        ("x-kubernetes-pf-flowschema-uid", classified.schema_uid()),
+        ("x-kubernetes-pf-prioritylevel-uid", classified.level_uid()),
+    ];
     for (name, uid) in uids {
-        if let Ok(uid) = HeaderValue::from_str(&uid) {
+        if let Ok(uid) = HeaderValue::from_str(uid) {
             response.headers_mut().insert(name, uid);
         }
     }

@@ -9,10 +9,10 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let start = tokio::time::Instant::now();
     let mut response = {
         let metrics = ctx.state.clone();
-        let _in_flight = metrics.metrics().begin(ctx.info.verb);
+        let _in_flight = metrics.metrics().requests.begin(ctx.info.verb);
         rest.run(ctx).await
     };
-    ctx.state.metrics().record(
+    ctx.state.metrics().requests.record(
         &ctx.info,
         ctx.header(http::header::CONTENT_TYPE),
         response.status().as_u16(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_cacher::body::BoxError;
-use corten_fairness::Seats;
+use corten_fairness::Underway;
 use corten_flowcontrol::{Asked, AskedResource};
 use futures_util::{future::join_all, stream};
 use http::{Method, Request};
@@ -137,7 +137,7 @@ async fn what_is_mandatory_comes_back_and_what_leads_nowhere_says_so() {
 }
 
 /// The level's only seat, held until it is dropped.
-async fn held(server: &Server) -> Seats {
+async fn held(server: &Server) -> Underway {
     let who = jane();
     let resource = AskedResource { group: "", plural: "configmaps", subresource: "", namespace: "default" };
     let asked = Asked { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
@@ -147,7 +147,7 @@ async fn held(server: &Server) -> Seats {
 
 /// Waits until a gauge of the level `narrow` says so.
 async fn until(server: &Server, gauge: &str, value: u32) {
-    let line = format!("apiserver_flowcontrol_{gauge}{{priority_level=\"narrow\"}} {value}\n");
+    let line = format!("apiserver_flowcontrol_{gauge}{{flow_schema=\"janes\",priority_level=\"narrow\"}} {value}\n");
     let reached = async {
         while !text(server, "/metrics").await.contains(&line) {
             tokio::task::yield_now().await;

@@ -39,8 +39,8 @@ async fn all(ctx: &Context) -> Vec<Value> {
     // A loop that lives always watches something.
     let watching = |n: i64, who: &str| if n > 0 { Ok(()) } else { Err(format!("{who} watches this API server")) };
     vec![
-        component("controller-manager", watching(metrics.controllers_watching(), "no controller")),
-        component("scheduler", watching(metrics.schedulers_watching(), "no scheduler")),
+        component("controller-manager", watching(metrics.watches.of_controllers(), "no controller")),
+        component("scheduler", watching(metrics.watches.of_schedulers(), "no scheduler")),
         component("etcd-0", store(ctx).await),
     ]
 }

@@ -15,6 +15,7 @@ use corten_cacher::{
 };
 use corten_kinds::KindRef;
 use corten_meta::{Status, Violation};
+use corten_metrics::WatchGuard;
 use corten_store::Revision;
 use futures_util::Stream;
 use http::StatusCode;
@@ -28,7 +29,7 @@ use super::{
     options::{self, Match},
     target::Target,
 };
-use crate::{context::Context, metrics::WatchGuard, state::State};
+use crate::{context::Context, state::State};
 use corten_fairness::Held;
 
 /// Time for a bookmark, and to ask whether the watch may go on.
@@ -200,7 +201,7 @@ impl Frames {
             recheck: ctx.recheck(),
             rights,
             is_behind: false,
-            counted: ctx.state.metrics().watching(&kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
+            counted: ctx.state.metrics().watches.begin(&kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
             state: ctx.state.clone(),
             kind,
             form,

@@ -46,9 +46,9 @@ async fn a_refusal_is_told_in_the_webhooks_words() {
     let metrics = ask(&server, "GET", "/metrics", &Value::Null).await.body;
     let metrics = metrics.as_str().expect("text");
     for line in [
-        r#"apiserver_admission_webhook_rejection_count{name="v.example.com",type="validating",operation="CREATE",error_type="no_error",rejection_code="403"} 1"#,
-        r#"apiserver_admission_webhook_request_total{name="v.example.com",type="validating",operation="CREATE",rejected="true",code="403"} 1"#,
-        r#"apiserver_admission_webhook_admission_duration_seconds_count{name="v.example.com",type="validating",operation="CREATE",rejected="true"} 6"#,
+        r#"apiserver_admission_webhook_rejection_count{error_type="no_error",name="v.example.com",operation="CREATE",rejection_code="403",type="validating"} 1"#,
+        r#"apiserver_admission_webhook_request_total{code="403",name="v.example.com",operation="CREATE",rejected="true",type="validating"} 1"#,
+        r#"apiserver_admission_webhook_admission_duration_seconds_count{name="v.example.com",operation="CREATE",rejected="true",type="validating"} 6"#,
     ] {
         assert!(metrics.contains(line), "{line}\n{metrics}");
     }

@@ -1,0 +1,118 @@
+//! A flow schema and the level it leads to, as requests meet them.
+
+use std::{sync::Arc, time::Duration};
+
+use corten_flowcontrol::{Asked, FlowSchema, width_max};
+use corten_meta::Status;
+use tokio::time::Instant;
+
+use crate::{
+    counters::{Counters, Measures},
+    level::{Level, Seats},
+};
+
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// Made when one of its two objects has changed, so that a request copies nothing of them.
+pub(crate) struct Flow {
+    pub(crate) schema: FlowSchema,
+    /// At which the schema was read; 0 for a built-in one.
+    pub(crate) revision: u64,
+    pub(crate) level: Arc<Level>,
+    pub(crate) level_uid: String,
+    pub(crate) is_exempt: bool,
+    pub(crate) nominal: u32,
+    pub(crate) counters: Counters,
+}
+
+impl Flow {
+    pub(crate) fn new(schema: FlowSchema, revision: u64, level: Arc<Level>, measures: &Measures) -> Self {
+        let counters = measures.counters(&schema.name, level.name());
+        let (level_uid, is_exempt, nominal) = level.described();
+        Self { schema, revision, level, level_uid, is_exempt, nominal, counters }
+    }
+
+    /// Would one that is made now be the same?
+    pub(crate) fn is_current(&self, schema: &FlowSchema, revision: u64, level: &Arc<Level>) -> bool {
+        self.revision == revision
+            && self.schema.name == schema.name
+            && Arc::ptr_eq(&self.level, level)
+            && level.described() == (self.level_uid.clone(), self.is_exempt, self.nominal)
+    }
+}
+
+/// To which flow a request belongs.
+pub struct Classified {
+    pub(crate) flow: Arc<Flow>,
+    pub(crate) hash: u64,
+}
+
+impl Classified {
+    pub(crate) fn of(flow: Arc<Flow>, seed: u64, asked: &Asked<'_>) -> Self {
+        let hash = flow.schema.flow(seed, asked);
+        Self { flow, hash }
+    }
+
+    pub fn schema_uid(&self) -> &str {
+        &self.flow.schema.uid
+    }
+
+    pub fn level_uid(&self) -> &str {
+        &self.flow.level_uid
+    }
+
+    pub fn is_exempt(&self) -> bool {
+        self.flow.is_exempt
+    }
+
+    /// The most that one request of the level takes.
+    pub fn width_max(&self) -> u32 {
+        width_max(self.flow.nominal)
+    }
+
+    /// Waits for seats, no longer than `patience`.
+    ///
+    /// # Errors
+    /// 429 where there is no room to wait in, or the time is over.
+    pub async fn begin(&self, width: u32, patience: Duration) -> Result<Underway, Status> {
+        let Self { flow, hash } = self;
+        let seats = if flow.is_exempt {
+            None
+        } else {
+            match flow.level.begin(*hash, width, patience, &flow.counters).await {
+                Ok(seats) => Some(seats),
+                Err(refusal) => {
+                    flow.counters.refused(refusal);
+                    let message = "Too many requests, please try again later.";
+                    return Err(Status::too_many_requests(message, RETRY_AFTER_SECONDS));
+                }
+            }
+        };
+        Ok(Underway::begin(flow.clone(), width, seats))
+    }
+}
+
+/// A request that is being answered. It is counted, and its seats are given back when this is dropped.
+pub struct Underway {
+    flow: Arc<Flow>,
+    width: u32,
+    since: Instant,
+    _seats: Option<Seats>,
+}
+
+impl Underway {
+    fn begin(flow: Arc<Flow>, width: u32, seats: Option<Seats>) -> Self {
+        flow.counters.dispatched.inc();
+        flow.counters.executing.inc();
+        flow.counters.seats.add(width.into());
+        Self { flow, width, since: Instant::now(), _seats: seats }
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.flow.counters.executing.dec();
+        self.flow.counters.seats.sub(self.width.into());
+        self.flow.counters.executed(self.since.elapsed());
+    }
+}

@@ -16,6 +16,7 @@ mod everything;
 mod garbage_collector;
 mod int_or_percent;
 mod job;
+mod leader_election;
 mod load_balancer;
 mod names;
 mod namespace;
@@ -57,6 +58,7 @@ pub use endpoints::EndpointsOfServices;
 pub use event_expiry::EventExpiry;
 pub use garbage_collector::GarbageCollector;
 pub use job::Jobs;
+pub use leader_election::{LeaderElection, LeaseCandidateExpiry};
 pub use load_balancer::LoadBalancers;
 pub use namespace::Namespaces;
 pub use node_lifecycle::NodeLifecycle;
@@ -88,6 +90,8 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(EventExpiry),
     || Arc::new(GarbageCollector),
     || Arc::new(Jobs),
+    || Arc::new(LeaderElection),
+    || Arc::new(LeaseCandidateExpiry),
     || Arc::new(Namespaces),
     || Arc::new(NodeLifecycle),
     || Arc::new(PodGarbageCollector),

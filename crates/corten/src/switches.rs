@@ -146,7 +146,7 @@ mod tests {
         let unnamed: Vec<&str> = CONTROLLERS.iter().map(|make| make().name()).collect();
         let unnamed: Vec<&str> = unnamed.into_iter().filter(|it| !NAMES.iter().any(|row| row.2 == *it)).collect();
         // Upstream's server ends events itself.
-        assert_eq!(unnamed, ["event-expiry"]);
+        assert_eq!(unnamed, ["event-expiry", "leader-election", "lease-candidate-expiry"]);
         for row in NAMES.iter().filter(|it| !it.2.is_empty() && it.2 != SIGNING) {
             assert!(CONTROLLERS.iter().any(|make| make().name() == row.2), "{row:?}");
         }

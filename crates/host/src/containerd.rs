@@ -4,6 +4,7 @@
 
 mod archives;
 mod blobs;
+mod other_runtimes;
 mod records;
 mod synced_images;
 
@@ -516,5 +517,6 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         network = quoted(&layout.cni_config()),
     );
     written.expect("writing to a string never fails");
+    text += &other_runtimes::other_runtimes(cgroups.are_systemds());
     Ok(text)
 }

@@ -3,8 +3,9 @@
 use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
-    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, NodeLifecycle, NodeTtl, PodGarbageCollector,
-    ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction, VolumeProtection,
+    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeLifecycle,
+    NodeTtl, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction,
+    VolumeProtection,
 };
 
 #[test]
@@ -25,6 +26,16 @@ fn endpoint_slice_mirroring() {
 #[test]
 fn node_lifecycle() {
     check(&NodeLifecycle, "node_lifecycle");
+}
+
+#[test]
+fn leader_election() {
+    check(&LeaderElection, "leader_election");
+}
+
+#[test]
+fn candidate_expiry() {
+    check(&LeaseCandidateExpiry, "candidate_expiry");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Who could hold a Lease, and in which version it runs.
 
 use corten_api::resources::{LEASE_CANDIDATES, LEASE_CANDIDATES_V1ALPHA2};
-use corten_meta::Violation;
+use corten_meta::{Violation, release};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
     read::text,
@@ -78,7 +78,7 @@ impl Policy for LeaseCandidate {
 fn versions(spec: Cursor<'_>) {
     let (emulation, binary) = (spec.at("emulationVersion"), spec.at("binaryVersion"));
     let parsed = |version: Cursor<'_>| {
-        let parsed = semantic(version.str());
+        let parsed = release(version.str());
         if parsed.is_none() && !version.is_empty() {
             version.invalid("must be a valid semantic version");
         }
@@ -93,18 +93,5 @@ fn versions(spec: Cursor<'_>) {
     }
     if spec.at("strategy").str() == "OldestEmulationVersion" && emulated.is_none_or(|it| it == (0, 0, 0)) {
         emulation.missing("must be specified when `strategy` is 'OldestEmulationVersion'");
-    }
-}
-
-/// Major, minor, patch; what follows them is not compared.
-fn semantic(text: &str) -> Option<(u64, u64, u64)> {
-    let core = text.split(['-', '+']).next()?;
-    let number = |it: &str| -> Option<u64> {
-        let plain = !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit()) && (it == "0" || !it.starts_with('0'));
-        if plain { it.parse().ok() } else { None }
-    };
-    match core.split('.').collect::<Vec<_>>()[..] {
-        [major, minor, patch] => Some((number(major)?, number(minor)?, number(patch)?)),
-        _ => None,
     }
 }

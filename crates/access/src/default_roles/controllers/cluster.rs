@@ -11,6 +11,8 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "endpoint", role: "endpoint-controller", rules: endpoint },
     Loop { name: "endpointslice", role: "endpointslice-controller", rules: endpoint_slice },
     Loop { name: "endpointslicemirroring", role: "endpointslicemirroring-controller", rules: endpoint_slice_mirroring },
+    Loop { name: "leader-election", role: "leader-election-controller", rules: leader_election },
+    Loop { name: "lease-candidate-expiry", role: "lease-candidate-expiry-controller", rules: candidate_expiry },
     Loop { name: "node", role: "node-controller", rules: node },
     Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
     Loop { name: "pv-protection", role: "pv-protection-controller", rules: volume_protection },
@@ -135,6 +137,18 @@ fn service_cidrs() -> Vec<Value> {
 
 fn account_tokens() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &[""], &["secrets"]), rule(READ, &[""], &["serviceaccounts"])]
+}
+
+fn leader_election() -> Vec<Value> {
+    const GROUP: &[&str] = &["coordination.k8s.io"];
+    vec![
+        rule(&["create", "get", "list", "patch", "watch"], GROUP, &["leases"]),
+        rule(&["get", "list", "patch", "watch"], GROUP, &["leasecandidates"]),
+    ]
+}
+
+fn candidate_expiry() -> Vec<Value> {
+    vec![rule(&["delete", "get", "list", "watch"], &["coordination.k8s.io"], &["leasecandidates"])]
 }
 
 fn node_ttl() -> Vec<Value> {

@@ -328,12 +328,19 @@ impl Record {
         self.ends.iter().rev().find(|it| it.is_failure() && counted.is_none_or(|since| it.at >= since))
     }
 
-    /// The failures of the last hour, and the newest of them.
+    /// The failures of the last hour, and the newest of them. Who began anew has mended something, and did not fail.
     pub(crate) fn recent(&self, now: Time) -> Option<(usize, &End)> {
-        const RECENT: Duration = Duration::from_secs(3600);
-        // One that began anew of itself has mended something, and did not fail.
-        let is_failure = |it: &&End| it.is_failure() && it.how != How::Exited(BEGINS_ANEW);
-        let recent = || self.ends.iter().filter(is_failure).filter(|it| now.since(Time(it.at.0)) < RECENT);
+        self.of_last_hour(now, |it| it.is_failure() && it.how != How::Exited(BEGINS_ANEW))
+    }
+
+    /// How often the node began anew of itself in the last hour, and the last time.
+    pub(crate) fn recently_anew(&self, now: Time) -> Option<(usize, &End)> {
+        self.of_last_hour(now, |it| it.how == How::Exited(BEGINS_ANEW))
+    }
+
+    fn of_last_hour(&self, now: Time, counts: impl Fn(&End) -> bool) -> Option<(usize, &End)> {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let recent = || self.ends.iter().filter(|it| counts(it) && now.since(Time(it.at.0)) < HOUR);
         Some((recent().count(), recent().next_back()?))
     }
 
@@ -516,6 +523,7 @@ mod tests {
             "it is started again"
         );
         assert!(record.recent(at(2)).is_none());
+        assert_eq!(record.recently_anew(at(2)).map(|it| it.0), Some(1));
         let begun = record.note_begin(8, 0, at(3));
         record.note_end_of(begun, How::Exited(1), Vec::new(), at(4));
         assert_eq!(record.recent(at(5)).map(|it| it.0), Some(1));

@@ -102,7 +102,8 @@ impl Life {
 
     /// What is worth knowing of a cluster that runs.
     pub(crate) fn notices(&self, now: Time) -> Vec<String> {
-        notice(&self.record, now).into_iter().chain(self.name_kept()).collect()
+        let noted = [notice(&self.record, now), notice_anew(&self.record, now)];
+        noted.into_iter().flatten().chain(self.name_kept()).collect()
     }
 
     /// The machine has another name by now than the node that was called after it.
@@ -228,15 +229,27 @@ fn times(n: usize) -> String {
 
 fn notice(record: &Record, now: Time) -> Option<String> {
     let (n, end) = record.recent(now)?;
-    let times = times(n);
-    let ago = duration(now.since(Time(end.at.0)));
-    // Lines of the log begin with their time, what a process says when it breaks does not.
-    let last = end.words.last().filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()));
-    let last = last.map(|it| format!(": {}", one_line(it))).unwrap_or_default();
     Some(format!(
-        "corten failed {times} in the last hour and was started again, last {ago} ago: it {}{last}",
-        end.how.words()
+        "corten failed {times} in the last hour and was started again, last {ago} ago: it {how}{last}",
+        times = times(n),
+        ago = duration(now.since(Time(end.at.0))),
+        how = end.how.words(),
+        last = last_word(end).map(|it| format!(": {it}")).unwrap_or_default(),
     ))
+}
+
+/// What it could not mend but by another process, which is running by now: no failure, and yet its answers stopped meanwhile.
+fn notice_anew(record: &Record, now: Time) -> Option<String> {
+    let (n, end) = record.recently_anew(now)?;
+    let (times, ago) = (times(n), duration(now.since(Time(end.at.0))));
+    let why = last_word(end).map(|it| format!(": {}", it.trim_start_matches("error: "))).unwrap_or_default();
+    Some(format!("corten began anew {times} in the last hour, last {ago} ago{why}"))
+}
+
+/// Lines of the log begin with their time, what a process says when it ends does not.
+fn last_word(end: &End) -> Option<String> {
+    let last = end.words.last().filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()))?;
+    Some(one_line(last))
 }
 
 #[cfg(test)]
@@ -423,6 +436,18 @@ run next:      ss -ltunp 'sport = :6443'
         record.ends[0].words.push("2026-11-20T10:00:00.000000Z  INFO corten: the node is up".into());
         let said = notice(&record, at(100)).expect("recent");
         assert!(said.starts_with("corten failed once") && said.ends_with("for want of memory"), "{said}");
+    }
+
+    #[test]
+    fn who_began_anew_says_what_it_mended_by_it() {
+        let mut record = record(&[(40, How::Exited(75)), (60, How::Exited(75))]);
+        record.ends[1].words.push("error: the store's disk takes writes again: Corten begins anew".into());
+        let said = notice_anew(&record, at(100)).expect("recent");
+        assert_eq!(
+            said,
+            "corten began anew 2 times in the last hour, last 40s ago: the store's disk takes writes again: Corten begins anew"
+        );
+        assert_eq!((notice(&record, at(100)), notice_anew(&record, at(4_000))), (None, None), "it did not fail");
     }
 
     #[test]

@@ -65,6 +65,8 @@ const API_WRITES: usize = 32;
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
+/// So long a container that is being started may take until the kubelet begins anew without it.
+const START_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs until `shutdown` is ready. The pods' containers go on; the next run adopts them.
 pub async fn run_node(
@@ -87,8 +89,12 @@ pub async fn run_node(
         if is_shutdown.await {
             break;
         }
-        if running.was_set_back() {
+        if running.is_set_back {
             tracing::warn!("the clock was set back: the node's pods are looked at afresh");
+            tokio::select! {
+                () = shutdown.as_mut() => break,
+                () = running.end_starts(START_PATIENCE) => {}
+            }
             running = running.afresh().await;
         }
         // Other tasks get their turn however much there is to do.
@@ -118,6 +124,7 @@ struct KubeletLoop {
     writes: Lane<ApiEffect>,
     recorder: EventRecorder,
     rewind: Rewind,
+    is_set_back: bool,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
@@ -180,6 +187,7 @@ impl KubeletLoop {
             writes: Lane::new(API_WRITES),
             recorder: EventRecorder::on_node(client.clone(), "kubelet", &name),
             rewind: Rewind::default(),
+            is_set_back: false,
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             counts: journal.queue("kubelet"),
@@ -191,8 +199,12 @@ impl KubeletLoop {
         }
     }
 
-    fn was_set_back(&mut self) -> bool {
-        self.rewind.happened((self.clock)())
+    /// Lets containers and sandboxes that are being started come to their end, for a moment. A container that is left between
+    /// its making and its start would be removed, and started once more.
+    async fn end_starts(&mut self, patience: Duration) {
+        if tokio::time::timeout(patience, starts_end(&mut self.lanes)).await.is_err() {
+            tracing::warn!("containers that are still being started are given up");
+        }
     }
 
     /// As after a start of the process: what is under way is given up, containers go on and are adopted.
@@ -235,6 +247,11 @@ impl KubeletLoop {
             events.push(Event::Tick);
         }
         let is_busy = !events.is_empty();
+        // What was learnt before the clock was set back is no news to whoever compares times with those of after it.
+        self.is_set_back = self.rewind.happened((self.clock)());
+        if self.is_set_back {
+            return Poll::Ready(());
+        }
         for event in events {
             self.step(event);
         }
@@ -311,12 +328,18 @@ impl KubeletLoop {
     async fn finish(mut self) {
         let rest = async {
             while self.writes.running.next().await.is_some() {}
-            while self.lanes[1].running.next().await.is_some() {}
-            while self.lanes[2].running.next().await.is_some() {}
+            starts_end(&mut self.lanes).await;
         };
         if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
             tracing::warn!("work on this node's pods is given up at shutdown");
         }
+    }
+}
+
+/// Until no container and no sandbox is being started; what waits for its turn is not begun.
+async fn starts_end(lanes: &mut [Lane<HostEffect>]) {
+    for lane in lanes.iter_mut().skip(1).take(2) {
+        while lane.running.next().await.is_some() {}
     }
 }
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
 use corten_kubelet::{
-    Config, Failure, Image, NodeFacts, Observed, ObservedContainer, ObservedSandbox, Outcome, Snapshot, VolumeSource,
+    Config, ContainerSpec, Failure, Image, NodeFacts, Observed, ObservedContainer, ObservedSandbox, Outcome, Snapshot,
+    VolumeSource,
 };
 use parking_lot::Mutex;
 use serde_json::json;
@@ -12,9 +13,10 @@ use crate::fake::{FakeApi, Fault, clock};
 
 const POD: &str = "/api/v1/namespaces/default/pods";
 
-/// A machine on which everything works, but for pods called `hang` and `break`.
+/// A machine on which everything works, but for pods called `hang` and `break`; those of `slow` take five seconds to start.
 struct FakeHands {
     clock: Clock,
+    n_starts: Mutex<u32>,
     sandboxes: Mutex<BTreeMap<String, ObservedSandbox>>,
     containers: Mutex<BTreeMap<String, ObservedContainer>>,
     volumes: Mutex<Vec<String>>,
@@ -52,14 +54,8 @@ impl FakeHands {
                 Outcome::Image { container, result: Ok(Some(Image::default())) }
             }
             HostEffect::StartContainer(spec) => {
-                let container = ObservedContainer {
-                    id: format!("container-{}-{}", spec.pod.key.name, spec.name),
-                    sandbox_id: spec.sandbox_id,
-                    pod: spec.pod,
-                    name: spec.name.clone(),
-                    state: Observed::Running { started_at: Some((self.clock)()) },
-                    ..ObservedContainer::default()
-                };
+                let state = Observed::Running { started_at: Some((self.clock)()) };
+                let container = ObservedContainer { state, ..container_of(&spec) };
                 self.containers.lock().insert(container.id.clone(), container.clone());
                 Outcome::Container { container: spec.name, attempt: spec.attempt, result: Ok(container) }
             }
@@ -70,6 +66,10 @@ impl FakeHands {
                 self.news.notify_one();
                 Outcome::Stopped { container, id, result: Ok(()) }
             }
+            HostEffect::RemoveContainer { container, id, .. } => {
+                self.containers.lock().remove(&id);
+                Outcome::Removed { container, id, result: Ok(()) }
+            }
             HostEffect::RemoveSandbox { id, .. } => {
                 self.sandboxes.lock().remove(&id);
                 self.containers.lock().retain(|_, it| it.sandbox_id != id);
@@ -78,6 +78,17 @@ impl FakeHands {
             HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
             other => panic!("no test asks for {other:?}"),
         }
+    }
+}
+
+fn container_of(spec: &ContainerSpec) -> ObservedContainer {
+    ObservedContainer {
+        id: format!("container-{}-{}", spec.pod.key.name, spec.name),
+        sandbox_id: spec.sandbox_id.clone(),
+        pod: spec.pod.clone(),
+        name: spec.name.clone(),
+        attempt: spec.attempt,
+        ..ObservedContainer::default()
     }
 }
 
@@ -93,6 +104,14 @@ impl Hands for FakeHands {
                     _ => {}
                 }
             }
+            if let HostEffect::StartContainer(spec) = &effect {
+                *self.n_starts.lock() += 1;
+                if pod.key.name == "slow" {
+                    let made = ObservedContainer { state: Observed::Created, ..container_of(spec) };
+                    self.containers.lock().insert(made.id.clone(), made);
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+            }
             let outcome = self.do_it(effect);
             vec![Event::Done { pod, outcome }]
         })
@@ -104,6 +123,10 @@ impl Hands for FakeHands {
 
     fn node_news(&self) -> BoxFuture<'_, Vec<Event>> {
         Box::pin(std::future::pending())
+    }
+
+    fn renew(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move { *self.is_told.lock() = false })
     }
 
     fn events(&self) -> BoxFuture<'_, Vec<Event>> {
@@ -129,9 +152,14 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::by(clock())
+    }
+
+    fn by(clock: Clock) -> Self {
         let api = FakeApi::new();
         let hands = Arc::new(FakeHands {
-            clock: clock(),
+            clock,
+            n_starts: Mutex::default(),
             sandboxes: Mutex::default(),
             containers: Mutex::default(),
             volumes: Mutex::default(),
@@ -290,4 +318,18 @@ async fn a_pod_gets_a_token_of_its_account() {
     assert_eq!(world.phase("web"), "Running");
     let token = "\"bot\" [\"vault\"] 3600 \"web\"";
     assert!(world.hands.volumes.lock().iter().all(|it| it.contains(token)), "{:?}", world.hands.volumes.lock());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_being_started_when_the_clock_is_set_back_is_started_once() {
+    let (back, right) = (Arc::new(Mutex::new(Duration::ZERO)), clock());
+    let set = back.clone();
+    let world = World::by(Arc::new(move || Time(right().0 - *set.lock())));
+    world.pod("slow", json!({}));
+    pass(2).await;
+    assert_eq!((world.phase("slow").as_str(), *world.hands.n_starts.lock()), ("Pending", 1));
+    *back.lock() = Duration::from_hours(7 * 24);
+    world.hands.news.notify_one();
+    pass(60).await;
+    assert_eq!((world.phase("slow").as_str(), *world.hands.n_starts.lock()), ("Running", 1));
 }

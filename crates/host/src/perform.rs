@@ -421,6 +421,7 @@ impl Inner {
             let container = self.look_at(&id, spec).await;
             return Err(StartFailure { stage: StartStage::Start, message: error.message, container });
         }
+        self.keep_used(&spec.image_ref).await;
         let found = self.look_at(&id, spec).await;
         // The last words of one that has ended already may still be on their way.
         if let Some(running) = found.as_ref().filter(|it| matches!(it.state, Observed::Running { .. })) {

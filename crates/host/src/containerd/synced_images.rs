@@ -70,9 +70,20 @@ impl SyncedImages {
         Ok(turn)
     }
 
+    /// None where somebody imports, who names everything afterwards.
+    pub(crate) fn free_turn(&self) -> Option<Turn<'_>> {
+        Some(Turn { images: self, _guard: self.turn.try_lock().ok()? })
+    }
+
     /// Is it named?
     pub(crate) fn holds(&self, image: &str) -> Result<bool, MachineError> {
         Ok(Record::load(&self.layout)?.is_some_and(|it| it.images.contains(image)))
+    }
+
+    /// What is there and not named: somebody else loaded it, or is about to.
+    pub(crate) async fn unnamed(&self) -> Result<BTreeSet<String>, MachineError> {
+        let named = Record::load(&self.layout)?.unwrap_or_default().images;
+        Ok(ids(&self.cri).await?.difference(&named).cloned().collect())
     }
 
     /// Of a boot: what is not named in the record goes. True where images went.
@@ -142,9 +153,22 @@ impl SyncedImages {
 impl Turn<'_> {
     /// Makes all images that are there durable: they count from then on.
     pub(crate) async fn keep(&self) -> Result<(), MachineError> {
-        let SyncedImages { layout, cri, .. } = self.images;
-        let images = ids(cri).await?;
-        let (layout, root) = (layout.clone(), layout.containerd_root());
+        let present = ids(&self.images.cri).await?;
+        self.name(present).await
+    }
+
+    /// Makes these durable, as far as they are there: of the others nobody knows whether they have been unpacked.
+    pub(crate) async fn keep_only(&self, wanted: &BTreeSet<String>) -> Result<(), MachineError> {
+        // Where nothing is recorded all counts, until there is a record.
+        let Some(Record { images: named, .. }) = Record::load(&self.images.layout)? else { return self.keep().await };
+        let present = ids(&self.images.cri).await?;
+        self.name(present.into_iter().filter(|it| wanted.contains(it) || named.contains(it)).collect()).await
+    }
+
+    /// Syncs what they lie on before they are named.
+    async fn name(&self, images: BTreeSet<String>) -> Result<(), MachineError> {
+        let layout = self.images.layout.clone();
+        let root = layout.containerd_root();
         let work = tokio::task::spawn_blocking(move || {
             let root = layout.containerd_root();
             rustix::fs::syncfs(File::open(&root).doing("open", &root)?)

@@ -35,13 +35,15 @@ const DISK_PATIENCE: Duration = Duration::from_secs(45);
 pub(super) struct Care {
     signals_at: Instant,
     remains_at: Instant,
+    /// Images that were there at the last look, and are not known to be whole.
+    loaded: BTreeSet<String>,
     shutdown: watch::Receiver<bool>,
 }
 
 impl Care {
     pub(super) fn new(shutdown: watch::Receiver<bool>) -> Self {
         let now = Instant::now();
-        Self { signals_at: now, remains_at: now + FIRST_REMAINS, shutdown }
+        Self { signals_at: now, remains_at: now + FIRST_REMAINS, loaded: BTreeSet::new(), shutdown }
     }
 
     /// Waits for what is due next. Nothing is lost where this is dropped: what was not told is still due.
@@ -59,6 +61,10 @@ impl Care {
             }
             () = tokio::time::sleep_until(self.remains_at) => {
                 let remains = hands.remains().await;
+                match hands.inner.keep_loaded(&self.loaded).await {
+                    Ok(loaded) => self.loaded = loaded,
+                    Err(error) => tracing::debug!(%error, "images that somebody loaded are not looked at"),
+                }
                 self.remains_at = Instant::now() + REMAINS;
                 vec![Event::OfNode(NodeNews::Remains(remains))]
             }

@@ -1,5 +1,7 @@
 //! Images: looked for, brought back from an archive, pulled. One counts as there once a power cut takes nothing of it.
 
+use std::collections::BTreeSet;
+
 use corten_kubelet::{ContainerSpec, Credential, Failure, Image, MountSource};
 use corten_machine::MachineError;
 
@@ -55,6 +57,31 @@ impl Inner {
             self.images.turn().await.map_err(failed)?.keep().await.map_err(failed)?;
         }
         Ok(image_of(there))
+    }
+
+    /// An image that somebody loaded with the runtime's own tools is whole once a container was made of it.
+    pub(super) async fn keep_used(&self, image: &str) {
+        let keep = async {
+            match self.images.free_turn() {
+                Some(turn) if !self.images.holds(image)? => turn.keep_only(&BTreeSet::from([image.to_owned()])).await,
+                _ => Ok(()),
+            }
+        };
+        if let Err(error) = keep.await {
+            tracing::warn!(%error, image, "an image may be lost where the power fails");
+        }
+    }
+
+    /// Images that nobody uses yet and that somebody loaded: what was there at the look before is whole by now. Gives what
+    /// may not be.
+    pub(super) async fn keep_loaded(&self, before: &BTreeSet<String>) -> Result<BTreeSet<String>, MachineError> {
+        let unnamed = self.images.unnamed().await?;
+        let (whole, new): (BTreeSet<_>, BTreeSet<_>) = unnamed.into_iter().partition(|it| before.contains(it));
+        match self.images.free_turn() {
+            Some(turn) if !whole.is_empty() => turn.keep_only(&whole).await?,
+            _ => {}
+        }
+        Ok(new)
     }
 
     async fn present(&self, image: &str) -> Result<Option<cri::Image>, Failure> {

@@ -76,7 +76,7 @@ pub(crate) struct PodTaken {
     /// By container.
     pub(crate) logs: BTreeMap<String, Taken>,
     pub(crate) volumes: Vec<VolumeTaken>,
-    /// Its hosts file.
+    /// Its hosts file, and its containers' termination logs: they may write there as much as they like.
     pub(crate) other: Taken,
     /// There is more than could be counted.
     pub(crate) is_part: bool,
@@ -136,6 +136,9 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
     if let Ok(it) = std::fs::symlink_metadata(folder.join("etc-hosts")) {
         found.other = Taken { bytes: std::os::unix::fs::MetadataExt::blocks(&it) * BLOCK_BYTES, inodes: 1 };
     }
+    let (termination_logs, is_part) = walk(&folder.join("containers"), bound);
+    found.other = found.other.plus(termination_logs);
+    found.is_part |= is_part;
     let disk = device(&folder);
     for plugin in names(&folder.join("volumes")) {
         for name in names(&folder.join("volumes").join(&plugin)) {
@@ -286,10 +289,12 @@ mod tests {
         write(layout.container_log("default", "web", "u1", "main", 0), 8192);
         write(layout.pod("u1").join("volumes/kubernetes.io~empty-dir/scratch/x"), 65536);
         write(layout.pod("u1").join("etc-hosts"), 10);
+        write(layout.pod("u1").join("containers/main/0"), 32768);
         let found = &measure(&layout, &[owner])["u1"];
         assert!(found.logs["main"].bytes >= 8192 && found.logs["main"].inodes == 2, "{found:?}");
         assert_eq!((found.volumes.len(), &*found.volumes[0].name), (1, "scratch"));
         assert!(found.volumes[0].taken.bytes >= 65536 && found.volumes[0].is_ephemeral, "{found:?}");
-        assert_eq!(found.other.inodes, 1);
+        // The hosts file, and the container's last words in their two folders.
+        assert!(found.other.inodes == 4 && found.other.bytes >= 32768, "{found:?}");
     }
 }

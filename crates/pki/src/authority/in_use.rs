@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     path::Path,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use corten_meta::Time;
@@ -16,6 +16,8 @@ use crate::{Error, TokenKey, certificate, files, trust::Trust};
 const FILE: &str = "in-use.json";
 /// So many users are remembered by name, of each kind.
 const USERS_MAX: usize = 100;
+/// Whoever was not seen for so long makes room for others: what is of before may be dropped though they used it.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// See the module's documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +90,9 @@ fn note(users: &mut BTreeMap<String, Time>, user: &str, now: SystemTime) -> bool
         *last = minute;
         return false;
     }
+    if users.len() >= USERS_MAX {
+        users.retain(|_, last| minute.since(*last) < FORGOTTEN_AFTER);
+    }
     let has_room = users.len() < USERS_MAX;
     if has_room {
         users.insert(user.to_owned(), minute);
@@ -138,5 +143,23 @@ impl Authority {
         }
         let text = serde_json::to_string_pretty(&in_use).expect("texts and times") + "\n";
         files::write(&dir.join(FILE), text.as_bytes(), 0o600)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_used_it_long_ago_keeps_nobody_from_being_named() {
+        let at = |seconds| UNIX_EPOCH + Duration::from_secs(seconds);
+        let mut users = BTreeMap::new();
+        for n in 0..USERS_MAX {
+            assert!(note(&mut users, &format!("user-{n}"), at(60)));
+        }
+        assert!(!note(&mut users, "late", at(3600)), "all are recent: that is enough to know");
+        assert!(!note(&mut users, "user-7", at(3600)), "known");
+        assert!(note(&mut users, "late", at(24 * 3600 + 60)));
+        assert_eq!(users.keys().collect::<Vec<_>>(), ["late", "user-7"]);
     }
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{
     plug::Machine,
-    pods::{Restarts, complaints, restarts, waits_for, wrong},
+    pods::{Restarts, complaints, is_rolled_out, restarts, waits_for, wrong},
 };
 use crate::{
     crash::{CONFIG_MAPS, List, NAMESPACE, Oracle},
@@ -140,8 +140,8 @@ impl Cluster {
         let pods = self.items("/api/v1/pods").await?;
         let nodes = self.items("/api/v1/nodes").await?;
         let deployments = self.items("/apis/apps/v1/deployments").await?;
-        let lacks = |it: &&Value| it["status"]["availableReplicas"] != it["spec"]["replicas"];
-        let lacking = deployments.iter().filter(lacks).filter_map(|it| it["metadata"]["name"].as_str());
+        let lacking =
+            deployments.iter().filter(|it| !is_rolled_out(it)).filter_map(|it| it["metadata"]["name"].as_str());
         let nodes_not_ready = nodes.iter().filter_map(|it| not_ready(it, booted));
         let node = nodes.is_empty().then_some("a node");
         let others = nodes_not_ready.chain(lacking).chain(node).map(str::to_owned);

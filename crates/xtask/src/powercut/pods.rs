@@ -34,6 +34,14 @@ pub(super) fn waits_for(pod: &Value, booted: &str) -> Option<String> {
     (phase != wanted).then(|| format!("{name} is {phase} and has to be {wanted}"))
 }
 
+/// As `kubectl rollout status` has it: a rollout that the cut came into goes on after the boot, and has its end, too.
+pub(super) fn is_rolled_out(deployment: &Value) -> bool {
+    let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
+    let has_all = |count: &str| &status[count] == wanted;
+    status["observedGeneration"] == deployment["metadata"]["generation"]
+        && ["updatedReplicas", "replicas", "availableReplicas"].into_iter().all(has_all)
+}
+
 pub(super) fn restarts(pods: &[Value]) -> Restarts {
     let of_pod = |pod: &Value| {
         let uid = text(pod, "/metadata/uid").to_owned();
@@ -139,6 +147,17 @@ mod tests {
         assert_eq!(complaints(why), Some(vec!["pod/failed"]));
         assert_eq!(complaints("the cluster is fine: nothing is waited for\n"), Some(vec![]));
         assert_eq!(complaints("error: not known"), None);
+    }
+
+    #[test]
+    fn a_rollout_is_at_its_end_when_no_other_pods_are_left() {
+        let deployment = |seen: u64, replicas: u64| {
+            json!({"metadata": {"generation": 4}, "spec": {"replicas": 2}, "status": {
+                "observedGeneration": seen, "replicas": replicas, "updatedReplicas": 2, "availableReplicas": 2}})
+        };
+        assert!(is_rolled_out(&deployment(4, 2)));
+        assert!(!is_rolled_out(&deployment(3, 2)), "a change that nobody has looked at");
+        assert!(!is_rolled_out(&deployment(4, 3)), "one of before still ends");
     }
 
     #[test]

@@ -165,14 +165,17 @@ fn commands() -> String {
     );
     let whole = corten_cli::command(&[]);
     for verb in corten_cli::VERBS {
-        let _ = write!(page, "\n## corten {}\n\n{}.\n\n{}\n", verb.name, verb.about, verb.long_about);
+        let _ = write!(
+            page,
+            "\n## corten {}\n\n{}.\n\n{}\n\n```\n{}\n```\n",
+            verb.name, verb.about, verb.long_about, verb.examples
+        );
         let command = whole.find_subcommand(verb.name).expect("each verb is a command");
         page += &options(command);
         for part in command.get_subcommands() {
             let about = part.get_about().map(ToString::to_string).unwrap_or_default();
             let _ = write!(page, "\n### corten {} {}\n\n{about}.\n{}", verb.name, part.get_name(), options(part));
         }
-        let _ = write!(page, "\n```\n{}\n```\n", verb.examples);
     }
     page
 }

@@ -25,7 +25,11 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(info.subresource, subresource.as_str());
             verb
         }
-        Route::NonResource | Route::UnknownResource | Route::NoSuchPath(_) | Route::NoSuchMethod(_) => return,
+        Route::NonResource
+        | Route::UnknownResource
+        | Route::Aggregated { .. }
+        | Route::NoSuchPath(_)
+        | Route::NoSuchMethod(_) => return,
     };
     let kind = info.kind().expect("a route that does something is a kind's");
     let is_of_method = match method {

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
     identity::{Identity, Peer},
+    request_header,
     tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look},
 };
 
@@ -25,6 +26,8 @@ pub enum Credential {
     Inside,
     /// The client certificate of the connection.
     Certificate,
+    /// What a front proxy says, whose certificate the connection has.
+    FrontProxy,
     Token(BearerToken),
 }
 
@@ -33,14 +36,10 @@ pub enum Credential {
 pub struct BearerToken(Arc<str>);
 
 /// Nobody further in needs the secret, and it must not be passed on to a kubelet. Neither must what only a proxy in front
-/// of the server could say: no proxy is trusted, so it says nothing.
+/// of the server can say.
 pub fn forget_secrets(headers: &mut HeaderMap) {
     headers.remove(header::AUTHORIZATION);
-    let remote = |it: &&HeaderName| it.as_str().starts_with("x-remote-");
-    let remote: Vec<HeaderName> = headers.keys().filter(remote).cloned().collect();
-    for name in remote {
-        headers.remove(name);
-    }
+    request_header::forget(headers);
     if let Some(Ok(kept)) = offered(headers).map(|it| HeaderValue::from_str(&without_token(&it))) {
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, kept);
     }
@@ -95,6 +94,11 @@ pub fn identify(
     if let Some(Ok(identity)) = certificate {
         return Ok(Proof { identity, credential: Credential::Certificate, stale: None });
     }
+    if certificate.is_some()
+        && let Some(identity) = request_header::spoken_for(peer, authenticator.pki(), headers)
+    {
+        return Ok(Proof { identity, credential: Credential::FrontProxy, stale: None });
+    }
     if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
         let Accepted { who, stale, .. } = by_token(authenticator, at, &token)?;
         return Ok(Proof { identity: who.authenticated(), credential: Credential::Token(token), stale });
@@ -119,6 +123,7 @@ impl Credential {
         match self {
             Self::Nothing => authenticator.issuers().lets_in_strangers(path).then(Identity::anonymous),
             Self::Inside => Some(before.clone()),
+            Self::FrontProxy => request_header::is_front_proxy(peer, authenticator.pki()).then(|| before.clone()),
             Self::Certificate => by_certificate(peer, authenticator.pki())?.ok(),
             Self::Token(token) => by_token(authenticator, at, token).ok().map(|it| it.who.authenticated()),
         }

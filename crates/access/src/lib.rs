@@ -18,6 +18,7 @@ pub mod node;
 mod question;
 pub mod rbac;
 mod recheck;
+pub mod request_header;
 mod rights_changed;
 mod role_objects;
 pub mod rule;

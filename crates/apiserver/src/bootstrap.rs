@@ -1,17 +1,16 @@
 //! The objects every cluster begins with: namespaces, roles and their bindings, priority classes, flow schemas and priority
-//! levels, APIServices.
+//! levels.
 //!
 //! Each start puts back what is missing and leaves the rest alone; a restart of an unchanged cluster writes nothing.
 
-mod api_services;
 mod root_ca;
 mod services;
 mod token_secrets;
 
 use corten_access::default_roles;
 use corten_api::resources::{
-    API_SERVICES, CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES,
-    PRIORITY_LEVEL_CONFIGURATIONS, ROLE_BINDINGS, ROLES,
+    CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES, PRIORITY_LEVEL_CONFIGURATIONS,
+    ROLE_BINDINGS, ROLES,
 };
 use corten_kinds::flow_control;
 use corten_meta::{Key, Resource, Status};
@@ -43,9 +42,14 @@ pub(crate) async fn run(state: &State) -> Result<(), Status> {
     services::run(state).await
 }
 
+/// Where clients and other API servers look whom to trust, made to say what is trusted now.
+pub(crate) async fn publish_trust(state: &State) -> Result<(), Status> {
+    root_ca::publish(state, &state.config().pki).await
+}
+
 /// What tells clients whom to trust, made to say what is trusted now.
 pub(crate) async fn publish_authority(state: &State) -> Result<(), Status> {
-    root_ca::publish(state, &state.config().pki.ca_pem()).await?;
+    publish_trust(state).await?;
     token_secrets::publish(state).await
 }
 
@@ -65,7 +69,6 @@ fn wanted() -> ClusterObjects {
     }
     objects.extend(priority_classes().map(|it| (&PRIORITY_CLASSES_AT, it)));
     objects.extend(flow_control_objects());
-    objects.extend(api_services::objects().map(|it| (&API_SERVICES_AT, it)));
     objects
 }
 
@@ -96,7 +99,6 @@ static ROLE_BINDINGS_AT: Resource = ROLE_BINDINGS;
 static PRIORITY_CLASSES_AT: Resource = PRIORITY_CLASSES;
 static PRIORITY_LEVELS_AT: Resource = PRIORITY_LEVEL_CONFIGURATIONS;
 static FLOW_SCHEMAS_AT: Resource = FLOW_SCHEMAS;
-static API_SERVICES_AT: Resource = API_SERVICES;
 
 fn priority_classes() -> impl Iterator<Item = Value> {
     let class = |(name, value, description): (&str, i64, &str)| {

@@ -2,6 +2,7 @@
 //!
 //! Kubelets are asked for SPDY on behalf of clients that speak the newest WebSocket protocols; others talk to them themselves.
 
+mod aggregated;
 mod messages;
 mod options;
 mod proxy;
@@ -18,6 +19,7 @@ use corten_stream::{Dialed, Purpose, Refusal, Upgrade};
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body_util::BodyExt;
 
+pub(crate) use aggregated::answer as aggregated;
 pub(crate) use messages::instead as messages;
 pub(crate) use proxy::answer as proxy;
 

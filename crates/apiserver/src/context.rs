@@ -13,7 +13,7 @@ use corten_cacher::{
 };
 use corten_meta::{Status, Time};
 use corten_openapi::Documents;
-use corten_routes::RequestInfo;
+use corten_routes::{RequestInfo, Route};
 use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
@@ -117,6 +117,17 @@ impl Context {
 
     pub(crate) fn asker_now(&self) -> &Identity {
         self.identity.as_ref().unwrap_or(&NOBODY)
+    }
+
+    /// Is it for another API server to answer?
+    pub(crate) fn is_aggregated(&self) -> bool {
+        matches!(self.info.route, Route::Aggregated { .. })
+    }
+
+    /// Is it what another API server answers, as long as the client likes? (`BasicLongRunningRequestCheck`)
+    pub(crate) fn is_aggregated_for_long(&self) -> bool {
+        let is_long = |it: &str| matches!(it, "attach" | "exec" | "log" | "portforward" | "proxy");
+        self.is_aggregated() && is_long(&self.info.subresource)
     }
 
     /// What is asked again while the request's answer goes on.

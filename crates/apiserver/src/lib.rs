@@ -8,6 +8,7 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
+mod aggregation;
 mod bootstrap;
 pub mod chain;
 mod connect;

@@ -22,6 +22,9 @@ use crate::{
 };
 
 pub(crate) async fn answer(ctx: &mut Context) -> Response {
+    if ctx.is_aggregated() {
+        return answer::of(connect::aggregated(ctx).await);
+    }
     // What is asked of others is not ours to rewrite.
     let as_yaml = if ctx.info.proxied.is_some() { Ok(false) } else { yaml::wanted(&mut ctx.headers, ctx.info.verb) };
     let as_protobuf = wants_protobuf(ctx);
@@ -65,7 +68,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
     let response = match route {
         Route::NonResource if ctx.info.path == debug_flags::PATH => return debug_flags::answer(ctx).await,
         Route::NonResource => return elsewhere(ctx),
-        Route::UnknownResource | Route::NoSuchPath(_) => Err(Status::no_such_path()),
+        Route::UnknownResource | Route::NoSuchPath(_) | Route::Aggregated { .. } => Err(Status::no_such_path()),
         Route::NoSuchMethod(_) => Err(not_allowed()),
         Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(&kind.stored_row()) => {
             let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };

@@ -30,6 +30,8 @@ pub enum StartError {
     Store(#[from] corten_store::Error),
     #[error("cannot create the objects every cluster begins with: {0}")]
     Bootstrap(Box<corten_meta::Status>),
+    #[error("cannot prepare the certificate that other API servers are shown: {0}")]
+    FrontProxy(#[from] corten_pki::Error),
 }
 
 /// One API server. Clones are the same server.
@@ -67,13 +69,14 @@ impl Server {
     /// # Errors
     /// Where the store cannot be read or the first objects cannot be written.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        let front_proxy = config.pki.front_proxy_client()?;
         let (caches, changes) = feed::fill(&*config.store).await?;
         let caches = Arc::new(caches);
         let ranges = services::ranges_of(&*config.store).await?;
         let ended = watch::Sender::new(false);
         let feed = Arc::new(Feed::new(changes));
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
-        let state = State::new(config, caches.clone(), ranges, Feeding { feed, task });
+        let state = State::new(config, front_proxy, caches.clone(), ranges, Feeding { feed, task });
         let clients = Arc::new(Clients::new(caches.clone()));
         let issuing = tokio::spawn(state.config().guard.issuers.clone().keep(clients, ended.subscribe()));
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
@@ -85,9 +88,14 @@ impl Server {
         let bootstrap = |it| StartError::Bootstrap(Box::new(it));
         bootstrap::run(&server.state).await.map_err(bootstrap)?;
         flow_control_objects::keep(&server.state).await.map_err(bootstrap)?;
+        let aggregator = server.state.aggregator().clone();
+        aggregator.register(&server.state).await.map_err(bootstrap)?;
+        server.state.serve_aggregated(aggregator.served());
+        let host = Arc::new(server.state.clone());
+        let aggregating = tokio::spawn(aggregator.run(host, server.background.ended.subscribe()));
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
-        server.background.tasks.lock().extend([following, keeping]);
+        server.background.tasks.lock().extend([following, keeping, aggregating]);
         Ok(server)
     }
 

@@ -5,12 +5,14 @@ use std::{net::SocketAddr, sync::Arc};
 use arc_swap::ArcSwap;
 use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
+use corten_aggregation::Aggregator;
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
 use corten_metrics::Metrics;
-use corten_openapi::Documents;
+use corten_openapi::{Aggregated, Documents};
+use corten_pki::Kept;
 use corten_store::Store;
 use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
@@ -71,6 +73,9 @@ struct Held {
     stopping: watch::Sender<bool>,
     /// Which kinds are served, and what is said of them.
     served: ArcSwap<Documents>,
+    served_changed: watch::Sender<()>,
+    /// The ways to other API servers.
+    aggregator: Arc<Aggregator>,
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
@@ -83,7 +88,13 @@ pub(crate) struct Feeding {
 }
 
 impl State {
-    pub(crate) fn new(mut config: Config, caches: Arc<Caches>, ranges: Ranges, feeding: Feeding) -> Self {
+    pub(crate) fn new(
+        mut config: Config,
+        front_proxy: Arc<Kept>,
+        caches: Arc<Caches>,
+        ranges: Ranges,
+        feeding: Feeding,
+    ) -> Self {
         let metrics = Metrics::default();
         let static_tokens = std::mem::take(&mut config.guard.static_tokens);
         let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, config.guard.issuers.clone());
@@ -92,6 +103,8 @@ impl State {
             Some(dial) => Clients::dialling(caches.clone(), dial),
             None => Clients::new(caches.clone()),
         };
+        let clients = Arc::new(clients);
+        let aggregator = Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy);
         let cluster = Cluster {
             caches,
             access,
@@ -102,7 +115,7 @@ impl State {
             advertise: config.advertise,
             namespace_locks: NamespaceLocks::default(),
             ranges,
-            webhooks: Webhooks::new(Arc::new(clients), metrics.registry()),
+            webhooks: Webhooks::new(clients, metrics.registry()),
             policies: Policies::new(metrics.registry()),
         };
         // What makes uids is random in the world, and foretold in the simulator.
@@ -118,6 +131,8 @@ impl State {
             cluster,
             stopping: watch::Sender::new(false),
             served: ArcSwap::default(),
+            served_changed: watch::Sender::new(()),
+            aggregator: Arc::new(aggregator),
             feed: feeding.feed,
             fed: Mutex::new(Some(feeding.task)),
         }))
@@ -146,8 +161,24 @@ impl State {
     }
 
     pub(crate) fn serve_kinds(&self, kinds: Kinds) {
-        let documents = Documents::of(Arc::new(kinds), &self.served());
-        self.0.served.store(Arc::new(documents));
+        let kinds = Arc::new(kinds);
+        self.0.served.rcu(|before| Arc::new(Documents::of(kinds.clone(), before.aggregated().clone(), before)));
+        self.0.served_changed.send_replace(());
+    }
+
+    /// These groups and versions are served by others.
+    pub(crate) fn serve_aggregated(&self, aggregated: Aggregated) {
+        let aggregated = Arc::new(aggregated);
+        self.0.served.rcu(|before| Arc::new(Documents::of(before.kinds().clone(), aggregated.clone(), before)));
+        self.0.served_changed.send_replace(());
+    }
+
+    pub(crate) fn changes_of_served(&self) -> watch::Receiver<()> {
+        self.0.served_changed.subscribe()
+    }
+
+    pub(crate) fn aggregator(&self) -> &Arc<Aggregator> {
+        &self.0.aggregator
     }
 
     /// The newest state of a built-in kind.

@@ -17,6 +17,7 @@
 //! ```
 
 mod admission_policies;
+mod aggregation;
 mod answers;
 mod attacks;
 mod audit;

@@ -3,6 +3,7 @@
 //! `/api` and `/apis` come in two forms: the small list of groups, and everything at once (aggregated discovery).
 
 mod document;
+pub mod priorities;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
+use crate::aggregated::Aggregated;
 pub(crate) use document::Version;
 pub use document::{facts, groups};
 
@@ -43,13 +45,16 @@ impl Document {
 pub struct Discovery(BTreeMap<(String, &'static str), Document>);
 
 impl Discovery {
-    pub fn of(kinds: &Kinds) -> Self {
+    pub fn of(kinds: &Kinds, aggregated: &Aggregated) -> Self {
         let groups = groups(kinds.iter());
+        let groups = document::listed(&groups, aggregated);
         let mut documents = BTreeMap::new();
         for (path, value) in document::plain(&groups) {
             documents.insert((path, JSON), Document::new(&value));
         }
-        let root = document::root(documents.keys().map(|it| &*it.0));
+        let elsewhere: Vec<String> = aggregated.iter().map(|it| format!("/{}", it.path())).collect();
+        let paths = documents.keys().map(|it| &*it.0).chain(elsewhere.iter().map(String::as_str));
+        let root = document::root(paths);
         documents.insert(("/".to_owned(), JSON), Document::new(&root));
         for (path, core) in [("/api", true), ("/apis", false)] {
             for (version, media_type) in AGGREGATED {

@@ -1,6 +1,7 @@
 //! Writes the documents, piece by piece through a compressor, so that none is ever whole in memory.
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     io::{Read, Write},
     sync::{Arc, LazyLock, OnceLock},
@@ -14,11 +15,14 @@ use prost::Message;
 use serde_json::{Value, json};
 
 use super::{
-    gnostic,
+    gnostic, merged,
     paths::{self, Paths},
     schemas::{Dialect, Schemas},
 };
-use crate::discovery::{Discovery, Version, groups};
+use crate::{
+    aggregated::Aggregated,
+    discovery::{Discovery, Version, groups},
+};
 
 /// The group and version that all documents are about.
 const CORE: &[(&str, &str)] = &[("", "v1")];
@@ -38,18 +42,18 @@ impl Document {
 }
 
 /// Compresses and hashes what is written.
-struct Writer {
+pub(super) struct Writer {
     compressor: GzEncoder<Vec<u8>>,
     hash: digest::Context,
 }
 
 impl Writer {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let compressor = GzEncoder::new(Vec::new(), Compression::default());
         Self { compressor, hash: digest::Context::new(&SHA512) }
     }
 
-    fn write(&mut self, piece: &[u8]) {
+    pub(super) fn write(&mut self, piece: &[u8]) {
         self.hash.update(piece);
         self.compressor.write_all(piece).expect("memory takes every write");
     }
@@ -63,7 +67,7 @@ impl Writer {
         self.write(b"}");
     }
 
-    fn finish(self) -> Document {
+    pub(super) fn finish(self) -> Document {
         let mut compressed = self.compressor.finish().expect("memory takes every write");
         compressed.shrink_to_fit();
         let hash = self.hash.finish().as_ref().iter().map(|it| format!("{it:02X}")).collect();
@@ -114,6 +118,7 @@ fn of_version(schemas: &mut Schemas, group: &str, version: &Version) -> Document
 #[derive(Default)]
 pub struct Documents {
     kinds: Arc<Kinds>,
+    aggregated: Arc<Aggregated>,
     discovery: OnceLock<Discovery>,
     /// Of the groups of custom resources, by the path below `/openapi/v3`.
     custom: BTreeMap<String, Arc<CustomDocument>>,
@@ -131,7 +136,7 @@ struct CustomDocument {
 
 impl Documents {
     /// What `before` has made already and is still true is kept.
-    pub fn of(kinds: Arc<Kinds>, before: &Self) -> Self {
+    pub fn of(kinds: Arc<Kinds>, aggregated: Arc<Aggregated>, before: &Self) -> Self {
         let mut custom = BTreeMap::new();
         for group in groups(kinds.custom()) {
             let path = format!("apis/{}", group.name);
@@ -151,26 +156,43 @@ impl Documents {
                 *document = known.clone();
             }
         }
-        Self { kinds, custom, ..Self::default() }
+        Self { kinds, aggregated, custom, ..Self::default() }
     }
 
     pub fn kinds(&self) -> &Arc<Kinds> {
         &self.kinds
     }
 
+    /// What other servers serve.
+    pub fn aggregated(&self) -> &Arc<Aggregated> {
+        &self.aggregated
+    }
+
     pub fn discovery(&self) -> &Discovery {
-        self.discovery.get_or_init(|| Discovery::of(&self.kinds))
+        self.discovery.get_or_init(|| Discovery::of(&self.kinds, &self.aggregated))
     }
 
     pub(super) fn v3(&self, path: &str) -> Option<&Document> {
-        V3.documents.get(path).or_else(|| self.custom.get(path).map(|it| it.document()))
+        self.aggregated
+            .v3(path)
+            .or_else(|| V3.documents.get(path))
+            .or_else(|| self.custom.get(path).map(|it| it.document()))
     }
 
     pub(super) fn index(&self) -> &Document {
         self.index.get_or_init(|| {
             let custom = self.custom.iter().map(|(path, it)| (path, it.document()));
+            let mut documents: BTreeMap<String, &Document> =
+                V3.documents.iter().chain(custom).map(|(path, it)| (path.clone(), it)).collect();
+            for version in self.aggregated.iter() {
+                let path = version.path();
+                match self.aggregated.v3(&path) {
+                    Some(document) => documents.insert(path, document),
+                    None => documents.remove(&path),
+                };
+            }
             let mut index = BTreeMap::new();
-            for (path, document) in V3.documents.iter().chain(custom) {
+            for (path, document) in documents {
                 let url = format!("/openapi/v3/{path}?hash={}", document.hash);
                 index.insert(path, json!({ "serverRelativeURL": url }));
             }
@@ -181,11 +203,11 @@ impl Documents {
     }
 
     pub(super) fn v2_json(&self) -> &Document {
-        self.v2_json.get_or_init(|| v2_json(&self.kinds))
+        self.v2_json.get_or_init(|| v2_json(&self.kinds, &self.aggregated))
     }
 
     pub(super) fn v2_protobuf(&self) -> &Document {
-        self.v2_protobuf.get_or_init(|| v2_protobuf(&self.kinds))
+        self.v2_protobuf.get_or_init(|| v2_protobuf(&self.kinds, &self.aggregated))
     }
 }
 
@@ -264,32 +286,39 @@ fn v2(kinds: &Kinds) -> V2 {
     V2 { schemas, paths: all, definitions }
 }
 
-fn v2_json(kinds: &Kinds) -> Document {
+fn v2_json(kinds: &Kinds, aggregated: &Aggregated) -> Document {
     let V2 { schemas, paths, definitions } = v2(kinds);
+    let others = merged::Others::of(aggregated, &definitions);
     let mut writer = Writer::new();
     writer.write(format!("{{\"swagger\":\"2.0\",\"info\":{},\"paths\":", info()).as_bytes());
-    writer.write_members(items(&schemas, Dialect::V2, &paths));
+    let own = paths.iter().filter(|it| !others.have(it.0));
+    let own = own.map(|(path, it)| (path.clone(), paths::item(&schemas, Dialect::V2, it).to_string()));
+    writer.write_members(own.chain(others.paths.iter().map(|(path, it)| (path.clone(), it.to_string()))));
     writer.write(b",\"definitions\":");
-    writer.write_members(definitions);
+    let named = others.definitions.iter().map(|(name, it)| (name.clone(), it.to_string()));
+    writer.write_members(definitions.into_iter().chain(named));
     let security = json!({ "BearerToken": bearer_token() });
     writer.write(format!(",\"securityDefinitions\":{security},\"security\":[{{\"BearerToken\":[]}}]}}").as_bytes());
     writer.finish()
 }
 
 /// Protobuf lets one message come in parts that are merged, so each path and definition is written by itself.
-fn v2_protobuf(kinds: &Kinds) -> Document {
+fn v2_protobuf(kinds: &Kinds, aggregated: &Aggregated) -> Document {
     let V2 { schemas, paths, definitions } = v2(kinds);
+    let others = merged::Others::of(aggregated, &definitions);
     let mut writer = Writer::new();
     let info = gnostic::Info { title: "Kubernetes".into(), version: "v1.37.0".into() };
     let head = gnostic::Document { swagger: "2.0".into(), info: Some(info), ..gnostic::Document::default() };
     writer.write(&head.encode_to_vec());
-    for (name, operations) in &paths {
-        let item = paths::item(&schemas, Dialect::V2, operations);
+    let own = paths.iter().filter(|it| !others.have(it.0));
+    let own = own.map(|(name, it)| (name, Cow::Owned(paths::item(&schemas, Dialect::V2, it))));
+    for (name, item) in own.chain(others.paths.iter().map(|(name, it)| (name, Cow::Borrowed(it)))) {
         let paths = gnostic::Paths { path: vec![gnostic::path(name, &item)] };
         writer.write(&gnostic::Document { paths: Some(paths), ..gnostic::Document::default() }.encode_to_vec());
     }
-    for (name, text) in &definitions {
-        let schema: Value = serde_json::from_str(text).expect("we wrote it as JSON");
+    let own = definitions.iter();
+    let own = own.map(|(name, it)| (name, serde_json::from_str::<Value>(it).expect("we wrote it as JSON")));
+    for (name, schema) in own.chain(others.definitions.iter().map(|(name, it)| (name, it.clone()))) {
         let definitions = Some(gnostic::named_schemas([(name, &schema)]));
         writer.write(&gnostic::Document { definitions, ..gnostic::Document::default() }.encode_to_vec());
     }

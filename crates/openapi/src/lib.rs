@@ -7,9 +7,11 @@
     reason = "a Status is made once for each refused request; a box would burden every signature"
 )]
 
+mod aggregated;
 pub mod discovery;
 mod document;
 mod gnostic;
+mod merged;
 mod notes;
 mod operations;
 mod parameters;
@@ -26,6 +28,7 @@ use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
+pub use aggregated::{Aggregated, AggregatedVersion, Description, Resources, Swagger};
 use document::Document;
 pub use document::Documents;
 

@@ -8,31 +8,58 @@ use std::{
 
 use crate::{Error, TokenKey, files};
 
-pub(crate) const NEXT: &str = "ca-next";
-pub(crate) const OLD: &str = "ca-old.crt";
-pub(crate) const BRIDGE: &str = "ca-bridge.crt";
+/// The authority that signs what the cluster's own clients and servers show.
+pub(crate) const CLUSTER: Names = Names("ca");
+/// The authority of those who may say on whose behalf they ask (kubeadm's name).
+pub(crate) const FRONT_PROXY: Names = Names("front-proxy-ca");
+/// Both authorities of a folder.
+pub(crate) const AUTHORITIES: [Names; 2] = [CLUSTER, FRONT_PROXY];
+
+/// What an authority's files are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Names(pub(crate) &'static str);
+
+impl Names {
+    pub(crate) fn next(self) -> String {
+        format!("{}-next", self.0)
+    }
+
+    pub(crate) fn old(self) -> String {
+        format!("{}-old.crt", self.0)
+    }
+
+    pub(crate) fn bridge(self) -> String {
+        format!("{}-bridge.crt", self.0)
+    }
+
+    /// In the subject of its certificates.
+    pub(crate) fn common_name(self) -> String {
+        format!("corten-{}", self.0)
+    }
+}
+
 pub(crate) const OLD_TOKEN_KEY: &str = "sa-old.pub";
 
 /// What was decided is done. Others may do so at the same time.
-pub(super) fn finish(dir: &Path) -> Result<(), Error> {
-    let next = |extension: &str| dir.join(format!("{NEXT}.{extension}"));
+pub(super) fn finish(dir: &Path, names: Names) -> Result<(), Error> {
+    let next = |extension: &str| dir.join(format!("{}.{extension}", names.next()));
     if !next("crt").exists() {
         return Ok(());
     }
-    replace(&next("key"), &dir.join("ca.key"))?;
-    replace(&next("crt"), &dir.join("ca.crt"))?;
+    replace(&next("key"), &dir.join(format!("{}.key", names.0)))?;
+    replace(&next("crt"), &dir.join(format!("{}.crt", names.0)))?;
     sync(dir)
 }
 
-pub(super) fn forget_authority(dir: &Path) -> Result<(), Error> {
-    remove(&dir.join(OLD))?;
-    remove(&dir.join(BRIDGE))?;
+pub(super) fn forget_authority(dir: &Path, names: Names) -> Result<(), Error> {
+    remove(&dir.join(names.old()))?;
+    remove(&dir.join(names.bridge()))?;
     sync(dir)
 }
 
 /// The certificate of the authority of before, and its bridge to the one of now.
-pub(super) fn old_authority(dir: &Path) -> Result<Option<(String, String)>, Error> {
-    let (old, bridge) = (files::read(&dir.join(OLD))?, files::read(&dir.join(BRIDGE))?);
+pub(super) fn old_authority(dir: &Path, names: Names) -> Result<Option<(String, String)>, Error> {
+    let (old, bridge) = (files::read(&dir.join(names.old()))?, files::read(&dir.join(names.bridge()))?);
     Ok(old.zip(bridge))
 }
 

@@ -14,7 +14,7 @@ use rustls_pki_types::CertificateDer;
 use crate::{
     Credential, Error, TokenKey, certificate,
     files::{self, TOKEN_KEY},
-    folder,
+    folder::{self, Names},
     issue::{self, Subject},
 };
 
@@ -56,34 +56,34 @@ impl TokenKeys {
 
 impl Trust {
     /// Reads the folder, and makes what is not there; says whether the authority is new.
-    pub(super) fn load_or_create(dir: &Path, now: SystemTime) -> Result<(Self, bool), Error> {
-        folder::finish(dir)?;
-        let stored = files::load_authority(dir, "ca")?;
+    pub(super) fn load_or_create(dir: &Path, names: Names, now: SystemTime) -> Result<(Self, bool), Error> {
+        folder::finish(dir, names)?;
+        let stored = files::load_authority(dir, names.0)?;
         let is_new = stored.is_none();
         let credential = match stored {
             Some(credential) => credential,
-            None => issue::authority("corten-ca", now)?,
+            None => issue::authority(&names.common_name(), now)?,
         };
         if files::load_key(dir, TOKEN_KEY)?.is_none() {
             files::store_key(dir, TOKEN_KEY, &TokenKey::generate()?.1)?;
         }
-        let this = Self::of(&credential, token_keys(dir)?, &dir.join("ca.crt"))?;
+        let this = Self::of(&credential, token_keys(dir)?, &dir.join(format!("{}.crt", names.0)))?;
         if is_new {
-            files::store(dir, "ca", &credential)?;
-            folder::forget_authority(dir)?;
+            files::store(dir, names.0, &credential)?;
+            folder::forget_authority(dir, names)?;
             return Ok((this, true));
         }
-        Ok((Self { old: old(dir, &this)?, ..this }, false))
+        Ok((Self { old: old(dir, names, &this)?, ..this }, false))
     }
 
     /// Reads the folder of a cluster that is there.
-    pub(super) fn load(dir: &Path) -> Result<Self, Error> {
-        folder::finish(dir)?;
-        let path = dir.join("ca.crt");
+    pub(super) fn load(dir: &Path, names: Names) -> Result<Self, Error> {
+        folder::finish(dir, names)?;
+        let path = dir.join(format!("{}.crt", names.0));
         let missing = || Error::Malformed { path: path.clone(), why: format!("it is not there; {NEW_AUTHORITY}") };
-        let credential = files::load_authority(dir, "ca")?.ok_or_else(missing)?;
+        let credential = files::load_authority(dir, names.0)?.ok_or_else(missing)?;
         let this = Self::of(&credential, token_keys(dir)?, &path)?;
-        Ok(Self { old: old(dir, &this)?, ..this })
+        Ok(Self { old: old(dir, names, &this)?, ..this })
     }
 
     pub(super) fn of(credential: &Credential, token_keys: TokenKeys, path: &Path) -> Result<Self, Error> {
@@ -153,11 +153,11 @@ fn token_keys(dir: &Path) -> Result<TokenKeys, Error> {
 }
 
 /// The authority of before, where the one of now follows it: what an interrupted beginning left is none.
-fn old(dir: &Path, now: &Trust) -> Result<Option<Old>, Error> {
-    let Some((pem, bridge)) = folder::old_authority(dir)? else { return Ok(None) };
+fn old(dir: &Path, names: Names, now: &Trust) -> Result<Option<Old>, Error> {
+    let Some((pem, bridge)) = folder::old_authority(dir, names)? else { return Ok(None) };
     let of = |pem: &str| certificate::certificate_of(&Credential { certificate: pem.to_owned(), key: String::new() });
     let malformed = |why| Error::Malformed {
-        path: dir.join("ca-old.crt"),
+        path: dir.join(names.old()),
         why: format!("{why}; remove it to trust the authority of before no more"),
     };
     let (certificate, bridged) = (of(&pem).map_err(malformed)?, of(&bridge).map_err(malformed)?);

@@ -22,6 +22,9 @@ pub enum Route {
     NonResource,
     /// A path below `/api` or `/apis` whose resource is in no row of the table: 404 for those who may ask.
     UnknownResource,
+    /// A path of a group and version that another server serves: passed on to it. It is authorized as a resource, but for the
+    /// path of the group and version itself.
+    Aggregated { is_resource: bool },
     /// The kind has no such path: another scope, no such subresource. 404 for everybody.
     NoSuchPath(KindRef),
     /// The path exists, the method means nothing there: 405 for those who may ask.
@@ -38,7 +41,7 @@ pub enum Route {
 impl Route {
     pub fn kind(&self) -> Option<&KindRef> {
         match self {
-            Self::NonResource | Self::UnknownResource => None,
+            Self::NonResource | Self::UnknownResource | Self::Aggregated { .. } => None,
             Self::NoSuchPath(kind)
             | Self::NoSuchMethod(kind)
             | Self::Collection(kind, _)

@@ -82,6 +82,14 @@ impl<'a> Segments<'a> {
     }
 }
 
+/// The words of a resource's path, from the plural on.
+struct Words<'p> {
+    is_watched: bool,
+    /// Does the path lead through a namespace?
+    is_within: bool,
+    parts: &'p [&'p str],
+}
+
 /// Behind `/proxy`, a path is somebody else's to read.
 fn leads_to_proxy(names: &[Cow<'_, str>]) -> bool {
     // Most paths have other lengths: nothing is compared then.
@@ -99,6 +107,20 @@ impl RequestInfo {
     /// # Errors
     /// Where the path cannot be read.
     pub fn read(kinds: &Kinds, method: &str, path: &str, query: Option<&str>) -> Result<Self, BadPath> {
+        Self::read_beside(kinds, &|_, _| false, method, path, query)
+    }
+
+    /// As [`RequestInfo::read`], where other servers serve the groups and versions of which `is_aggregated` says so.
+    ///
+    /// # Errors
+    /// Where the path cannot be read.
+    pub fn read_beside(
+        kinds: &Kinds,
+        is_aggregated: &dyn Fn(&str, &str) -> bool,
+        method: &str,
+        path: &str,
+        query: Option<&str>,
+    ) -> Result<Self, BadPath> {
         let Segments { names, proxied } = Segments::of(path)?;
         let names: Vec<&str> = names.iter().map(|it| &**it).collect();
         let mut info = Self { proxied: proxied.map(str::to_owned), query: Query::parse(query), ..Self::default() };
@@ -114,6 +136,14 @@ impl RequestInfo {
                 version.clone_into(&mut info.version);
                 rest
             }
+            ["apis", group, version] if is_resource && is_aggregated(group, version) => {
+                group.clone_into(&mut info.group);
+                version.clone_into(&mut info.version);
+                info.path = format!("/{}", names.join("/"));
+                info.verb = method_verb(method);
+                info.route = Route::Aggregated { is_resource: false };
+                return Ok(info);
+            }
             _ => {
                 info.path = if path.starts_with('/') { format!("/{}", names.join("/")) } else { path.to_owned() };
                 info.proxied = None;
@@ -121,13 +151,17 @@ impl RequestInfo {
                 return Ok(info);
             }
         };
-        info.read_resource(kinds, method, rest);
+        if is_aggregated(&info.group, &info.version) {
+            info.read_aggregated(method, rest);
+        } else {
+            info.read_resource(kinds, method, rest);
+        }
         Ok(info)
     }
 
     /// Is it one of a kind's paths, or would it be if there were such a kind?
     pub fn is_resource(&self) -> bool {
-        !matches!(self.route, Route::NonResource)
+        !matches!(self.route, Route::NonResource | Route::Aggregated { is_resource: false })
     }
 
     pub fn kind(&self) -> Option<&KindRef> {
@@ -135,6 +169,27 @@ impl RequestInfo {
     }
 
     fn read_resource(&mut self, kinds: &Kinds, method: &str, parts: &[&str]) {
+        let Words { is_watched, is_within, parts } = self.read_words(method, parts);
+        self.route = match kinds.by_path(&self.group, &self.version, &self.plural) {
+            None => Route::UnknownResource,
+            Some(kind) if parts.len() > 3 || kind.resource.namespaced != is_within && !self.is_of_all(&kind) => {
+                Route::NoSuchPath(kind)
+            }
+            Some(kind) => self.route_of(kind, method, is_watched),
+        };
+        self.read_selected_name();
+    }
+
+    /// What another server's path asks for, of whose resources nothing is known here.
+    fn read_aggregated(&mut self, method: &str, parts: &[&str]) {
+        // The other server might take them out of the path, and would then do something else than was authorized.
+        let is_clear = !parts.iter().any(|it| matches!(*it, "." | ".."));
+        self.read_words(method, parts);
+        self.route = if is_clear { Route::Aggregated { is_resource: true } } else { Route::UnknownResource };
+        self.read_selected_name();
+    }
+
+    fn read_words<'p>(&mut self, method: &str, parts: &'p [&'p str]) -> Words<'p> {
         let (is_watched, parts) = match parts {
             ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
             _ => (false, parts),
@@ -144,13 +199,10 @@ impl RequestInfo {
         self.name = parts.get(1).copied().unwrap_or_default().to_owned();
         self.subresource = parts.get(2).copied().unwrap_or_default().to_owned();
         self.verb = if is_watched { "watch" } else { self.resource_verb(method) };
-        self.route = match kinds.by_path(&self.group, &self.version, &self.plural) {
-            None => Route::UnknownResource,
-            Some(kind) if parts.len() > 3 || kind.resource.namespaced != is_within && !self.is_of_all(&kind) => {
-                Route::NoSuchPath(kind)
-            }
-            Some(kind) => self.route_of(kind, method, is_watched),
-        };
+        Words { is_watched, is_within, parts }
+    }
+
+    fn read_selected_name(&mut self) {
         if self.name.is_empty() && matches!(self.verb, "list" | "watch") {
             // A list of one name is authorized as that name (RequestInfoFactory.NewRequestInfo).
             let selector = FieldSelector::parse(self.query.get("fieldSelector").unwrap_or_default());

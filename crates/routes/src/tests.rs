@@ -16,6 +16,8 @@ fn outcome(info: &RequestInfo) -> &'static str {
     match info.route {
         Route::NonResource => "path",
         Route::UnknownResource => "unknown",
+        Route::Aggregated { is_resource: true } => "aggregated",
+        Route::Aggregated { is_resource: false } => "aggregated path",
         Route::NoSuchPath(_) => "404",
         Route::NoSuchMethod(_) => "405",
         Route::Collection(..) => "collection",
@@ -103,6 +105,35 @@ fn reads_paths() {
         ("OPTIONS", "/api/v1/namespaces/a/pods/b/proxy/x", "subresource - pods a b proxy"),
     ] {
         let info = read(method, address);
+        assert_eq!(format!("{} {}", outcome(&info), words(&info)), expected, "{method} {address}");
+    }
+}
+
+#[test]
+fn paths_of_other_servers_are_read_without_their_table() {
+    for (method, address, expected) in [
+        ("GET", "/apis/a.example/v1", "aggregated path get - - - -"),
+        ("GET", "/apis/a.example/v1/", "aggregated path get - - - -"),
+        ("GET", "/apis/a.example", "path get - - - -"),
+        ("GET", "/apis/a.example/v2", "path get - - - -"),
+        ("GET", "/apis/a.example/v2/foos", "unknown list foos - - -"),
+        ("GET", "/apis/a.example/v1/foos", "aggregated list foos - - -"),
+        ("GET", "/apis/a.example/v1/foos?watch=1&fieldSelector=metadata.name%3Db", "aggregated watch foos - b -"),
+        ("GET", "/apis/a.example/v1/watch/namespaces/n/foos", "aggregated watch foos n - -"),
+        ("POST", "/apis/a.example/v1/namespaces/n/foos", "aggregated create foos n - -"),
+        ("DELETE", "/apis/a.example/v1/namespaces/n/foos", "aggregated deletecollection foos n - -"),
+        ("DELETE", "/apis/a.example/v1/namespaces/n/foos/b", "aggregated delete foos n b -"),
+        ("PATCH", "/apis/a.example/v1/namespaces/n/foos/b/status", "aggregated patch foos n b status"),
+        ("GET", "/apis/a.example/v1/namespaces/n/foos/b/metric/c/d", "aggregated get foos n b metric"),
+        ("GET", "/apis/a.example/v1/foos//b", "path get - - - -"),
+        ("GET", "/apis/a.example/v1//foos", "path get - - - -"),
+        ("GET", "/apis/a.example/v1/foos/../secrets", "unknown get foos - .. secrets"),
+        ("GET", "/apis/a.example/v1/foos/%2e%2e/secrets", "unknown get foos - .. secrets"),
+    ] {
+        let (path, query) = address.split_once('?').map_or((address, None), |(path, query)| (path, Some(query)));
+        let is_aggregated = |group: &str, version: &str| (group, version) == ("a.example", "v1");
+        let info = RequestInfo::read_beside(&Kinds::default(), &is_aggregated, method, path, query);
+        let info = info.expect("a path that can be read");
         assert_eq!(format!("{} {}", outcome(&info), words(&info)), expected, "{method} {address}");
     }
 }

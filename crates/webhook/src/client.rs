@@ -192,7 +192,7 @@ impl Client {
     /// At least one.
     async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
         if let Location::Service { namespace, name, port, .. } = &self.location {
-            return service::endpoints(&self.caches, namespace, name, *port);
+            return service::endpoints(&self.caches, namespace, name, *port).map_err(|it| it.to_string());
         }
         let host = self.host.trim_matches(['[', ']']);
         let found = tokio::net::lookup_host((host, self.port)).await;

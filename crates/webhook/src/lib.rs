@@ -20,3 +20,4 @@ pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
 pub use connection::{Dial, Stream};
 pub use error::Error;
+pub use service::{NoEndpoint, endpoints};

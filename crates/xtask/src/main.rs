@@ -13,6 +13,7 @@ mod machine;
 mod machines;
 mod powercut;
 mod real;
+mod sample_apiserver;
 mod sim;
 mod tidy;
 
@@ -48,6 +49,8 @@ enum Task {
     E2e(e2e::Args),
     /// Play the scripts of e2e/machine/ on whole machines, which can be rebooted and cut off
     Machines(machines::Args),
+    /// Serve Flunders as an API server of its own, behind an APIService
+    SampleApiserver(sample_apiserver::Args),
     /// Whole machines to try things on: make, start, run, cut, boot, rm
     Guest(machine::ByHand),
 }
@@ -64,6 +67,7 @@ fn main() -> Result<()> {
         Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Machines(args) => machines::run(&args),
+        Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::Guest(args) => machine::by_hand(&args),
     }
 }

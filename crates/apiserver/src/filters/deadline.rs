@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     // As in `WithRequestDeadline`: what is asked of others takes as long as they take, and the query is theirs.
-    if ctx.info.proxied.is_some() {
+    if ctx.info.proxied.is_some() || ctx.is_aggregated_for_long() {
         return rest.run(ctx).await;
     }
     let Ok(asked) = ctx.info.query.get("timeout").map(nanos).transpose() else {

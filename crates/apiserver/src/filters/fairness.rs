@@ -6,7 +6,7 @@ use corten_access::identity::ANONYMOUS;
 use corten_cacher::{answer, body::Response};
 use corten_flowcontrol::{Asked, AskedResource, width_of_list};
 use corten_kinds::Subresource;
-use corten_routes::{RequestInfo, Route};
+use corten_routes::RequestInfo;
 use http::HeaderValue;
 
 use super::next::Rest;
@@ -16,7 +16,7 @@ use crate::context::Context;
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    if goes_on_long(&ctx.info) {
+    if goes_on_long(&ctx.info) || ctx.is_aggregated_for_long() {
         return rest.run(ctx).await;
     }
     // Who sends slowly holds no seat meanwhile. Nobody's body is received before it is known whether they may send one.
@@ -58,7 +58,7 @@ fn is_write(verb: &str) -> bool {
 fn asked(ctx: &Context) -> Asked<'_> {
     let who = ctx.asker_now();
     let info = &ctx.info;
-    let resource = (!matches!(info.route, Route::NonResource)).then_some(AskedResource {
+    let resource = info.is_resource().then_some(AskedResource {
         group: &info.group,
         plural: &info.plural,
         subresource: &info.subresource,

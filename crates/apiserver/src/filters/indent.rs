@@ -47,7 +47,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
 
 fn is_wanted(ctx: &Context) -> bool {
     // What is asked of others is not ours to rewrite, and the events of a watch are a line each.
-    if ctx.info.proxied.is_some() || ctx.info.verb == "watch" {
+    if ctx.is_aggregated() || ctx.info.proxied.is_some() || ctx.info.verb == "watch" {
         return false;
     }
     match ctx.info.query.get("pretty").filter(|it| !it.is_empty()) {

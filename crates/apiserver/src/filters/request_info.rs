@@ -7,7 +7,10 @@ use corten_routes::RequestInfo;
 use crate::{context::Context, filters::next::Rest};
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    match RequestInfo::read(ctx.served.kinds(), ctx.method.as_str(), ctx.uri.path(), ctx.uri.query()) {
+    let served = &ctx.served;
+    let is_aggregated = |group: &str, version: &str| served.aggregated().serves(group, version);
+    let (method, path) = (ctx.method.as_str(), ctx.uri.path());
+    match RequestInfo::read_beside(served.kinds(), &is_aggregated, method, path, ctx.uri.query()) {
         Ok(info) => {
             ctx.info = info;
             rest.run(ctx).await

@@ -97,6 +97,31 @@ impl Running {
         sender.send_request(request).await.expect("an answer")
     }
 
+    /// With another certificate than the administrator's.
+    pub(super) async fn showing(
+        &self,
+        credential: &corten_pki::Credential,
+        request: Request<Full<Bytes>>,
+    ) -> Response<Incoming> {
+        let pki = &self.server.config().pki;
+        let config = pki.client_config(&credential.fixed().expect("a credential")).expect("a TLS client");
+        let stream = TcpStream::connect(self.address).await.expect("the server listens");
+        let name = ServerName::try_from("localhost").expect("a name");
+        let stream = TlsConnector::from(config).connect(name, stream).await.expect("a handshake");
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1");
+        tokio::spawn(connection);
+        sender.send_request(request).await.expect("an answer")
+    }
+
+    /// As an administrator; the answer may switch protocols.
+    pub(super) async fn upgraded(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
+        let io = TokioIo::new(self.connect(b"http/1.1").await);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("HTTP/1.1");
+        tokio::spawn(connection.with_upgrades());
+        sender.send_request(request).await.expect("an answer")
+    }
+
     pub(super) async fn http1(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
         self.over(TcpStream::connect(self.address).await.expect("the server listens"), request).await
     }

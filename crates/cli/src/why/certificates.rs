@@ -70,7 +70,7 @@ pub(super) fn of_cluster(layout: &Layout, log: &Path, now: Time) -> Vec<Group> {
     // Nothing that an authority signed is believed where that is not.
     files.sort_by_key(|it| (it.file_stem().is_none_or(|it| it != "ca"), it.clone()));
     let group = |file: &PathBuf| {
-        let is_authority = file.file_stem().is_some_and(|it| it == "ca");
+        let is_authority = file.file_stem().is_some_and(|it| it == "ca" || it == "front-proxy-ca");
         let late = if is_authority { LATE_FOR_AUTHORITY } else { LATE };
         let (reason, said) = Validity::of(&fs::read(file).ok()?)?.complaint(late, now)?;
         let hint = match (reason, is_authority) {

@@ -1,4 +1,4 @@
-//! One group and version of the API, and who serves it. Only this server does: others are stored and said to be unavailable.
+//! One group and version of the API, and who serves it: this server, or another behind a Service.
 
 use corten_api::resources::API_SERVICES;
 use corten_meta::{Violation, field};
@@ -10,7 +10,7 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    BuiltIn, Policy, Subresource, Verb,
+    BuiltIn, KINDS, Policy, Subresource, Verb,
     columns::{AGE, column},
     keep,
 };
@@ -68,13 +68,14 @@ impl Policy for APIService {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        object["status"] = status(object);
+        object["status"] = if object["spec"]["service"].is_null() { local(object) } else { json!({}) };
     }
 
+    /// Whether another server answers is found out by who asks it.
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         keep(new, old, "status");
-        if new["spec"]["service"].is_null() != old["spec"]["service"].is_null() {
-            new["status"] = status(new);
+        if new["spec"]["service"].is_null() && !old["spec"]["service"].is_null() {
+            new["status"] = local(new);
         }
     }
 
@@ -91,17 +92,10 @@ impl Policy for APIService {
             }
             version(spec);
             server(spec);
+            if spec.at("service").exists() && served_here_alone(spec.at("group").str(), spec.at("version").str()) {
+                spec.at("service").forbidden("the group and version is built into this server");
+            }
         })
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        if new["spec"]["service"].is_null() {
-            return Vec::new();
-        }
-        vec![format!(
-            "APIService {:?} is stored, but this release does not pass requests on to other API servers",
-            text(new, "/metadata/name")
-        )]
     }
 
     fn has_generation(&self) -> bool {
@@ -113,15 +107,16 @@ impl Policy for APIService {
     }
 }
 
+/// Is the group and version built in, and no other server may serve it? Upstream has no `metrics.k8s.io` of its own: there it is always
+/// another's, so here it may become one's.
+pub fn served_here_alone(group: &str, version: &str) -> bool {
+    group != "metrics.k8s.io" && KINDS.iter().any(|it| it.resource.group == group && it.resource.version == version)
+}
+
 /// Upstream's controller finds it out; here it depends on the spec alone.
-fn status(service: &Value) -> Value {
-    let (status, reason, message) = if service["spec"]["service"].is_null() {
-        ("True", "Local", "Local APIServices are always available")
-    } else {
-        ("False", "NotServed", "this release does not pass requests on to other API servers")
-    };
+fn local(service: &Value) -> Value {
     json!({ "conditions": [{
-        "type": "Available", "status": status, "reason": reason, "message": message,
+        "type": "Available", "status": "True", "reason": "Local", "message": "Local APIServices are always available",
         "lastTransitionTime": service["metadata"]["creationTimestamp"],
     }] })
 }

@@ -1,9 +1,14 @@
 //! Makes the discovery documents out of the table of kinds.
 
+use std::{cmp::Reverse, collections::BTreeMap};
+
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use serde_json::{Value, json};
+
+use super::priorities;
+use crate::aggregated::{Aggregated, AggregatedVersion};
 
 /// What discovery and OpenAPI say of a subresource, beside its verbs.
 pub struct Facts<'k> {
@@ -77,33 +82,6 @@ pub struct Version {
     pub kinds: Vec<KindRef>,
 }
 
-/// `apiVersionPriorities`: the order in which clients look for a kind of which several groups have one. Others come after,
-/// by name.
-const ORDER: [&str; 22] = [
-    "",
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "internal.apiserver.k8s.io",
-    "resource.k8s.io",
-];
-
 /// The groups and their versions, each with its kinds, in the order in which clients should try them.
 pub fn groups(kinds: impl Iterator<Item = KindRef>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
@@ -120,11 +98,81 @@ pub fn groups(kinds: impl Iterator<Item = KindRef>) -> Vec<Group> {
         versions[at].kinds.push(kind);
     }
     for group in &mut groups {
-        group.versions.sort_by_key(|it| std::cmp::Reverse(precedence(&it.name)));
+        group.versions.sort_by_key(|it| Reverse(precedence(&it.name)));
     }
-    let rank = |it: &Group| ORDER.iter().position(|name| *name == it.name).unwrap_or(ORDER.len());
-    groups.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(&b.name)));
+    groups.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
     groups
+}
+
+/// The server's own group comes first of those that have a name (`apisHandler`), then the highest priority.
+fn rank(group: &str) -> (bool, bool, Reverse<i64>) {
+    (!group.is_empty(), group != "apiregistration.k8s.io", Reverse(priorities::of_group(group)))
+}
+
+/// One version of a group, and who says what is in it.
+#[derive(Clone, Copy)]
+enum Served<'a> {
+    Here(&'a Version),
+    Elsewhere(&'a AggregatedVersion),
+}
+
+impl Served<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Here(it) => &it.name,
+            Self::Elsewhere(it) => &it.version,
+        }
+    }
+
+    fn priority(&self, group: &str) -> i64 {
+        match self {
+            Self::Here(it) if it.kinds.iter().all(|it| matches!(it, KindRef::Custom(_))) => {
+                priorities::OF_CUSTOM_VERSIONS
+            }
+            Self::Here(it) => priorities::of_version(group, &it.name),
+            Self::Elsewhere(it) => it.version_priority,
+        }
+    }
+}
+
+/// One group with all who serve it.
+pub(super) struct Listed<'a> {
+    name: &'a str,
+    versions: Vec<Served<'a>>,
+}
+
+/// What is served here and elsewhere together, in the order in which clients should try it: the highest priority of a group's
+/// APIServices counts, and within the group that of the version (`SortedByGroupAndVersion`).
+pub(super) fn listed<'a>(groups: &'a [Group], aggregated: &'a Aggregated) -> Vec<Listed<'a>> {
+    let mut all: Vec<Listed<'a>> = Vec::new();
+    for group in groups {
+        let here = group.versions.iter().filter(|it| !aggregated.serves(&group.name, &it.name));
+        all.push(Listed { name: &group.name, versions: here.map(Served::Here).collect() });
+    }
+    let mut raised: BTreeMap<&str, i64> = BTreeMap::new();
+    for version in aggregated.iter() {
+        let at = all.iter().position(|it| it.name == version.group).unwrap_or_else(|| {
+            all.push(Listed { name: &version.group, versions: Vec::new() });
+            all.len() - 1
+        });
+        all[at].versions.push(Served::Elsewhere(version));
+        let priority = raised.entry(&*version.group).or_default();
+        *priority = version.group_priority.max(*priority);
+    }
+    all.retain(|it| !it.versions.is_empty());
+    let is_mixed = |it: &Listed<'_>| it.versions.iter().any(|it| matches!(it, Served::Elsewhere(_)));
+    for group in all.iter_mut().filter(|it| is_mixed(it)) {
+        let name = group.name;
+        group.versions.sort_by_key(|it| Reverse((it.priority(name), precedence(it.name()))));
+    }
+    let rank = |it: &Listed<'_>| {
+        let (is_named, is_other, Reverse(own)) = rank(it.name);
+        let is_here = groups.iter().any(|group| group.name == it.name);
+        let own = if is_here { own } else { 0 };
+        (is_named, is_other, Reverse(raised.get(it.name).map_or(own, |it| own.max(*it))))
+    };
+    all.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.name.cmp(b.name)));
+    all
 }
 
 /// Which of two versions clients should prefer: stable ones before beta before alpha, of each the newest; `v2beta1` is
@@ -145,21 +193,23 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// The documents of the form every client knows, by path.
-pub(super) fn plain(groups: &[Group]) -> Vec<(String, Value)> {
+pub(super) fn plain(groups: &[Listed<'_>]) -> Vec<(String, Value)> {
     let mut documents = Vec::new();
     let mut named = Vec::new();
-    for Group { name: group, versions } in groups {
-        for Version { name, kinds } in versions {
+    for Listed { name: group, versions } in groups {
+        for version in versions {
+            // Elsewhere, they are asked there.
+            let Served::Here(Version { name, kinds }) = version else { continue };
             let path = kinds[0].resource.group_path();
             documents.push((path, resource_list(&group_version(group, name), kinds)));
         }
         if group.is_empty() {
-            let versions: Vec<&str> = versions.iter().map(|it| &*it.name).collect();
+            let versions: Vec<&str> = versions.iter().map(Served::name).collect();
             let document = json!({ "kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [] });
             documents.push(("/api".into(), document));
             continue;
         }
-        let one = |it: &Version| json!({ "groupVersion": group_version(group, &it.name), "version": it.name });
+        let one = |it: &Served<'_>| json!({ "groupVersion": group_version(group, it.name()), "version": it.name() });
         let versions: Vec<Value> = versions.iter().map(one).collect();
         let body = json!({ "name": group, "versions": versions, "preferredVersion": versions[0] });
         let mut document = json!({ "kind": "APIGroup", "apiVersion": "v1" });
@@ -239,16 +289,22 @@ fn storage_version_hash(kind: &Kind) -> String {
 }
 
 /// Everything of the chosen groups in one document.
-pub(super) fn aggregated(groups: &[Group], version: &str, chosen: impl Fn(&str) -> bool) -> Value {
-    let of_version = |Version { name, kinds }: &Version| {
-        let resources: Vec<Value> = kinds.iter().map(|it| aggregated_resource(it)).collect();
-        json!({ "version": name, "resources": resources, "freshness": "Current" })
+pub(super) fn aggregated(groups: &[Listed<'_>], version: &str, chosen: impl Fn(&str) -> bool) -> Value {
+    let of_version = |served: &Served<'_>| match served {
+        Served::Here(Version { name, kinds }) => {
+            let resources: Vec<Value> = kinds.iter().map(|it| aggregated_resource(it)).collect();
+            json!({ "version": name, "resources": resources, "freshness": "Current" })
+        }
+        Served::Elsewhere(it) => {
+            let freshness = if it.is_current { "Current" } else { "Stale" };
+            json!({ "version": it.version, "resources": it.resources.0, "freshness": freshness })
+        }
     };
-    let of_group = |Group { name, versions }: &Group| {
+    let of_group = |Listed { name, versions }: &Listed<'_>| {
         let versions: Vec<Value> = versions.iter().map(of_version).collect();
         json!({ "metadata": { "name": name, "creationTimestamp": null }, "versions": versions })
     };
-    let items: Vec<Value> = groups.iter().filter(|it| chosen(&it.name)).map(of_group).collect();
+    let items: Vec<Value> = groups.iter().filter(|it| chosen(it.name)).map(of_group).collect();
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),

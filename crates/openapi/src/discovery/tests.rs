@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn get(path: &str, media_type: &'static str) -> Value {
-    let found = Discovery::of(&corten_kinds::Kinds::default())
+    let found = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
         .0
         .remove(&(path.to_owned(), media_type))
         .unwrap_or_else(|| panic!("{path} is served"));
@@ -86,7 +86,7 @@ fn the_client_chooses_the_form() {
         ("application/vnd.kubernetes.protobuf", "/api", None),
         ("application/vnd.kubernetes.protobuf,application/json;q=0.5", "/api", Some(JSON)),
     ] {
-        let answered = Discovery::of(&corten_kinds::Kinds::default())
+        let answered = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
             .document(path, accept, "")
             .map(|it| it.headers()[header::CONTENT_TYPE].clone());
         match expected {
@@ -98,18 +98,19 @@ fn the_client_chooses_the_form() {
 
 #[test]
 fn what_the_client_has_is_not_sent_again() {
-    let first =
-        Discovery::of(&corten_kinds::Kinds::default()).document("/apis", AGGREGATED[0].1, "").expect("acceptable");
+    let first = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
+        .document("/apis", AGGREGATED[0].1, "")
+        .expect("acceptable");
     let tag = first.headers()[header::ETAG].to_str().expect("plain text").to_owned();
     assert_eq!(
-        Discovery::of(&corten_kinds::Kinds::default())
+        Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
             .document("/apis", AGGREGATED[0].1, &tag)
             .expect("acceptable")
             .status(),
         304
     );
     assert_eq!(
-        Discovery::of(&corten_kinds::Kinds::default())
+        Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
             .document("/apis", AGGREGATED[0].1, "\"other\"")
             .expect("acceptable")
             .status(),
@@ -178,7 +179,8 @@ fn every_resource_of_kubernetes_is_listed_in_both_forms() {
 
 fn plain_entry(group: &str, version: &str, plural: &str) -> Value {
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    let Some(document) = Discovery::of(&corten_kinds::Kinds::default()).0.remove(&(path, JSON)) else {
+    let Some(document) = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default()).0.remove(&(path, JSON))
+    else {
         return Value::Null;
     };
     let document: Value = serde_json::from_slice(&document.bytes).expect("documents are JSON");
@@ -225,4 +227,43 @@ fn stored_forms_have_the_hashes_of_kubernetes() {
     assert_eq!(hash("/api/v1", "pods"), "xPOwRZ+Yhw8=");
     assert_eq!(hash("/api/v1", "events"), hash("/apis/events.k8s.io/v1", "events"));
     assert_eq!(hash("/api/v1", "bindings"), Value::Null);
+}
+
+fn elsewhere(group: &str, version: &str, group_priority: i64, is_current: bool) -> crate::AggregatedVersion {
+    let (group, version) = (group.to_owned(), version.to_owned());
+    crate::AggregatedVersion { group, version, group_priority, version_priority: 5, is_current, ..Default::default() }
+}
+
+#[test]
+fn what_others_serve_is_listed_among_what_is_served_here() {
+    let others = [
+        elsewhere("early.example", "v1", 20_000, true),
+        elsewhere("late.example", "v2", 1, false),
+        elsewhere("late.example", "v1", 1, true),
+    ];
+    let mut found = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::of(others)).0;
+    let mut get = |path: &str, media_type| {
+        let document = found.remove(&(path.to_owned(), media_type)).expect("it is served");
+        serde_json::from_slice::<Value>(&document.bytes).expect("documents are JSON")
+    };
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().expect("a list").iter().map(|it| it["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let groups = names(&get("/apis", JSON)["groups"]);
+    assert_eq!(groups[..3], ["apiregistration.k8s.io", "early.example", "apps"]);
+    assert_eq!(groups.last().map(String::as_str), Some("late.example"));
+    assert_eq!(get("/apis/late.example", JSON)["preferredVersion"]["version"], "v2");
+    let items = get("/apis", AGGREGATED[0].1)["items"].clone();
+    let late = items.as_array().and_then(|it| it.last()).expect("groups");
+    let said: Vec<_> =
+        [0, 1].map(|it| (late["versions"][it]["version"].clone(), late["versions"][it]["freshness"].clone())).into();
+    assert_eq!(said, [(json!("v2"), json!("Stale")), (json!("v1"), json!("Current"))]);
+}
+
+#[test]
+fn another_server_takes_the_place_of_what_is_here() {
+    let others = Aggregated::of([elsewhere("metrics.k8s.io", "v1beta1", 100, true)]);
+    let found = Discovery::of(&corten_kinds::Kinds::default(), &others).0;
+    assert!(!found.contains_key(&("/apis/metrics.k8s.io/v1beta1".to_owned(), JSON)));
+    assert!(found.contains_key(&("/apis/metrics.k8s.io".to_owned(), JSON)));
 }

@@ -11,7 +11,7 @@ use corten_meta::Time;
 use serde::{Deserialize, Serialize};
 
 use super::Authority;
-use crate::{Error, TokenKey, certificate, files, trust::Trust};
+use crate::{Error, TokenKey, certificate, files, folder::CLUSTER, trust::Trust};
 
 const FILE: &str = "in-use.json";
 /// So many users are remembered by name, of each kind.
@@ -41,7 +41,7 @@ impl InUse {
     /// # Errors
     /// The folder cannot be read, or does not hold an authority.
     pub fn wanted(dir: &Path) -> Result<Self, Error> {
-        Ok(Self::of(&Trust::load(dir)?))
+        Ok(Self::of(&Trust::load(dir, CLUSTER)?))
     }
 
     /// What who serves the folder says. `None` where nobody did.

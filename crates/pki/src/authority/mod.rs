@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     Credential, Error, TokenKey, TokenKeys, certificate, files,
+    folder::{CLUSTER, FRONT_PROXY, Names},
     issue::{self, LEAF_LIFETIME, Subject},
     trust::Trust,
 };
@@ -30,10 +31,16 @@ pub use sign::{SIGNERS, SigningRequest};
 pub use tls::unverified_client_config;
 
 /// Tells the time by which certificates begin and end.
-type Now = Box<dyn Fn() -> SystemTime + Send + Sync>;
+type Now = Arc<dyn Fn() -> SystemTime + Send + Sync>;
+
+/// The name in the certificate of who may say on whose behalf they ask, and of its files (kubeadm's).
+pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
 
 /// The cluster's certificate authority, and the key that signs tokens.
 pub struct Authority {
+    names: Names,
+    /// The authority of those who say on whose behalf they ask; `None` for that one itself.
+    front_proxy: Option<Box<Self>>,
     trust: ArcSwap<Trust>,
     /// Where credentials are kept; `None` for an authority that lives in memory only.
     dir: Option<PathBuf>,
@@ -56,14 +63,19 @@ impl Authority {
     pub fn load_or_create(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let dir = dir.as_ref();
         files::create_dir(dir)?;
+        let cluster = Self::load_one(dir, CLUSTER)?;
+        let this = Self { front_proxy: Some(Box::new(Self::load_one(dir, FRONT_PROXY)?)), ..cluster };
+        this.begin_in_use()?;
+        Ok(this)
+    }
+
+    fn load_one(dir: &Path, names: Names) -> Result<Self, Error> {
         let now = SystemTime::now();
-        let (trust, is_new) = Trust::load_or_create(dir, now)?;
+        let (trust, is_new) = Trust::load_or_create(dir, names, now)?;
         if !is_new && !certificate::valid_at(&trust.certificate, now) {
             return Err(Error::Expired(dir.to_owned()));
         }
-        let this = Self { dir: Some(dir.to_owned()), ..Self::of(trust)? };
-        this.begin_in_use()?;
-        Ok(this)
+        Ok(Self { dir: Some(dir.to_owned()), ..Self::of(trust, names)? })
     }
 
     /// An authority that is never written anywhere, for tests and simulation.
@@ -71,13 +83,18 @@ impl Authority {
     /// # Errors
     /// The system gives no randomness.
     pub fn in_memory() -> Result<Self, Error> {
-        let credential = issue::authority("corten-ca", SystemTime::now())?;
         let token_keys = TokenKeys { signing: Arc::new(TokenKey::generate()?.0), old: None };
-        Self::of(Trust::of(&credential, token_keys, Path::new("memory"))?)
+        let made = |names: Names| {
+            let credential = issue::authority(&names.common_name(), SystemTime::now())?;
+            Self::of(Trust::of(&credential, token_keys.clone(), Path::new("memory"))?, names)
+        };
+        Ok(Self { front_proxy: Some(Box::new(made(FRONT_PROXY)?)), ..made(CLUSTER)? })
     }
 
-    fn of(trust: Trust) -> Result<Self, Error> {
+    fn of(trust: Trust, names: Names) -> Result<Self, Error> {
         Ok(Self {
+            names,
+            front_proxy: None,
             servers: tls::Servers::new(&trust)?,
             trust: ArcSwap::from_pointee(trust),
             dir: None,
@@ -86,7 +103,7 @@ impl Authority {
             in_use: Mutex::default(),
             sighted: Notify::new(),
             changes: watch::Sender::new(()),
-            now: Box::new(SystemTime::now),
+            now: Arc::new(SystemTime::now),
             leaf_lifetime: LEAF_LIFETIME,
         })
     }
@@ -97,20 +114,42 @@ impl Authority {
     /// # Errors
     /// The folder cannot be read or written, or does not hold an authority.
     pub fn reload(&self) -> Result<bool, Error> {
-        let Some(dir) = &self.dir else { return Ok(false) };
-        let trust = Trust::load(dir)?;
-        let is_other = !trust.is_as(&self.trust());
-        if is_other {
-            self.servers.trust(&trust)?;
-            self.trust.store(Arc::new(trust));
-            self.known.clear();
+        let mut is_other = self.front_proxy.as_ref().map_or(Ok(false), |it| it.reload_one())?;
+        if self.reload_one()? {
             self.begin_in_use()?;
+            is_other = true;
         }
         self.renew()?;
         if is_other {
             self.changes.send_replace(());
         }
         Ok(is_other)
+    }
+
+    fn reload_one(&self) -> Result<bool, Error> {
+        let Some(dir) = &self.dir else { return Ok(false) };
+        let trust = Trust::load(dir, self.names)?;
+        let is_other = !trust.is_as(&self.trust());
+        if is_other {
+            self.servers.trust(&trust)?;
+            self.trust.store(Arc::new(trust));
+            self.known.clear();
+        }
+        Ok(is_other)
+    }
+
+    /// The authority of those who say on whose behalf they ask (the front proxy). What it signs is nobody's identity; for itself,
+    /// itself.
+    pub fn front_proxy(&self) -> &Self {
+        self.front_proxy.as_deref().unwrap_or(self)
+    }
+
+    /// What the API server shows to servers that it passes requests on to: they believe its headers for it.
+    ///
+    /// # Errors
+    /// As of issuing and of writing files.
+    pub fn front_proxy_client(&self) -> Result<Arc<Kept>, Error> {
+        self.front_proxy().keep(Some(FRONT_PROXY_CLIENT), &Subject::client(FRONT_PROXY_CLIENT, &[])?)
     }
 
     /// Has everybody look again who asked for [`Authority::changes`].
@@ -125,7 +164,10 @@ impl Authority {
 
     /// Where the authority reads the time, instead of the machine's clock.
     pub fn tell_time(&mut self, now: impl Fn() -> SystemTime + Send + Sync + 'static) {
-        self.now = Box::new(now);
+        self.now = Arc::new(now);
+        if let Some(front_proxy) = &mut self.front_proxy {
+            front_proxy.now = self.now.clone();
+        }
     }
 
     fn now(&self) -> SystemTime {

@@ -109,8 +109,8 @@ impl Authority {
         if is_due(&authority, self.now()) {
             tracing::warn!("the cluster's certificate authority ends soon, and nothing it signed outlasts it");
         }
+        let mut replaced = self.front_proxy.as_ref().map_or(Ok(0), |it| it.renew())?;
         let all: Vec<Arc<Kept>> = self.kept.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
-        let mut replaced = 0;
         for kept in all {
             let shown = kept.credential();
             let wanted = match (&self.dir, &kept.file) {

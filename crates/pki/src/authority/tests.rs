@@ -582,6 +582,41 @@ fn a_rotation_that_is_cut_off_leaves_one_authority_or_the_other() {
 }
 
 #[test]
+fn the_front_proxys_authority_is_another_and_both_are_replaced_together() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(dir.path()).expect("a new authority");
+    let kept = authority.front_proxy_client().expect("a credential");
+    let before = chain(&kept.credential());
+    assert!(authority.verify_client(&before).is_err(), "it is nobody's identity");
+    assert_eq!(authority.front_proxy().verify_client(&before).expect("it is its own").user, FRONT_PROXY_CLIENT);
+    let admin = authority.issue_client("admin", &["system:masters"]).expect("a credential");
+    assert!(authority.front_proxy().verify_client(&chain(&admin)).is_err());
+
+    let first = authority.front_proxy().ca_pem();
+    assert!(rotation::begin_authority(dir.path(), SystemTime::now()).expect("begun"));
+    assert!(authority.reload().expect("taken up"));
+    let both = authority.front_proxy().ca_pem();
+    assert!(both.ends_with(&first) && both.len() > first.len(), "both are trusted");
+    let after = chain(&kept.credential());
+    assert_ne!(after, before);
+    for shown in [&before, &after] {
+        assert!(authority.front_proxy().verify_client(shown).is_ok());
+        assert!(authority.verify_client(shown).is_err());
+    }
+    let listed = rotation::list(dir.path(), Path::new("")).expect("a list");
+    let client = listed.iter().find(|it| it.name == FRONT_PROXY_CLIENT).expect("it is listed");
+    assert_eq!((client.is_authority, &*client.signer), (false, "front-proxy-ca"));
+    assert!(rotation::renew(dir.path(), FRONT_PROXY_CLIENT, SystemTime::now()).expect("renewed"));
+    authority.reload().expect("taken up");
+    assert!(authority.front_proxy().verify_client(&chain(&kept.credential())).is_ok());
+
+    assert!(rotation::drop_authority(dir.path()).expect("dropped"));
+    assert!(authority.reload().expect("taken up"));
+    assert!(authority.front_proxy().verify_client(&before).is_err());
+    assert!(!dir.path().join("front-proxy-ca-old.crt").exists());
+}
+
+#[test]
 fn an_authority_that_is_not_valid_now_is_not_kept() {
     let long_ago: fn(SystemTime) -> SystemTime = |now| now - CA_LIFETIME - DAY;
     let later: fn(SystemTime) -> SystemTime = |now| now + 400 * DAY;
@@ -624,20 +659,21 @@ fn certificates_are_renewed_and_listed() {
     let server = authority.serving("host", &[]).expect("a credential");
     let first = server.credential().certificate;
     let absent = dir.path().join("absent.pem");
-    let listed = || -> Vec<(String, &str)> {
+    let listed = || -> Vec<(String, String)> {
         let all = rotation::list(dir.path(), &absent).expect("listed");
         all.into_iter().map(|it| (it.name, it.signer)).collect()
     };
-    assert_eq!(listed(), [("apiserver".to_owned(), "ca"), ("ca".to_owned(), "")]);
+    let words = |name: &str, signer: &str| (name.to_owned(), signer.to_owned());
+    assert_eq!(listed(), [words("apiserver", "ca"), words("ca", ""), words("front-proxy-ca", "")]);
     assert!(rotation::renew(dir.path(), "apiserver", SystemTime::now()).expect("renewed"));
     assert!(!rotation::renew(dir.path(), "absent", SystemTime::now()).expect("read"));
     authority.reload().expect("taken up");
     let second = server.credential().certificate;
     assert!(second != first && second == read(dir.path(), "apiserver.crt"), "what is on disk is shown");
     rotation::begin_authority(dir.path(), SystemTime::now()).expect("begun");
-    assert_eq!(listed()[0], ("apiserver".to_owned(), "ca-old"));
+    assert_eq!(listed()[0], words("apiserver", "ca-old"));
     authority.reload().expect("taken up");
-    assert_eq!(listed()[0], ("apiserver".to_owned(), "ca"));
+    assert_eq!(listed()[0], words("apiserver", "ca"));
 }
 
 #[test]

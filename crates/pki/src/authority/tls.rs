@@ -64,7 +64,9 @@ impl Authority {
     }
 
     fn hints(&self) -> Result<Vec<DistinguishedName>, Error> {
-        Ok(self.trust().roots()?.subjects())
+        // Who comes with a certificate of the front proxy's authority must be told that it is looked at, too.
+        let front_proxy = self.front_proxy.as_ref().map(|it| it.hints()).transpose()?.unwrap_or_default();
+        Ok(self.trust().roots()?.subjects().into_iter().chain(front_proxy).collect())
     }
 
     /// TLS to servers of this authority, as it is at each handshake, showing what is kept. HTTP/1.1 only: upgrades need it.

@@ -211,6 +211,7 @@ impl Cluster {
             .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
             .env("CORTEN_UP_FLAGS", self.up_flags().join(" "))
             .env("CORTEN_PORT", self.port.to_string())
+            .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
             // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.
             .env("CORTEN_USER_HOME", env::var_os("HOME").unwrap_or_default())
             .env("HOME", &self.dir)

@@ -40,7 +40,7 @@ struct Row {
     residual_seconds: i64,
     /// `ca`, `ca-old`, `unknown`.
     #[serde(skip_serializing_if = "str::is_empty")]
-    certificate_authority: &'static str,
+    certificate_authority: String,
     /// `Valid`, `Expired`, `NotYetValid`.
     state: &'static str,
 }
@@ -119,7 +119,7 @@ fn text(report: &Report) -> String {
 fn table(title: &str, rows: &[Row]) -> String {
     let mut lines = vec![[title.to_owned(), "EXPIRES".into(), "RESIDUAL TIME".into(), "SIGNED BY".into()]];
     lines.extend(rows.iter().map(|it| {
-        [it.name.clone(), it.expires.whole_seconds().to_string(), it.left(), it.certificate_authority.to_owned()]
+        [it.name.clone(), it.expires.whole_seconds().to_string(), it.left(), it.certificate_authority.clone()]
     }));
     let mut widths = [0; 4];
     for line in &lines {

@@ -1,0 +1,103 @@
+//! One server behind an APIService, and what was heard of it last.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use corten_cacher::watch_cache::Caches;
+use corten_openapi::AggregatedVersion;
+use corten_webhook::{Client, Clients, NoEndpoint, Proof, Stream};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{availability::Condition, discovery::Known, spec::Spec};
+
+/// From the first packet to the end of the TLS handshake.
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Backend {
+    pub(crate) spec: Spec,
+    /// What it is shown to prove who asks, as PEM.
+    pub(crate) certificate: String,
+    client: Result<Arc<Client>, String>,
+    condition: Mutex<Option<Condition>>,
+    pub(crate) heard: ArcSwap<AggregatedVersion>,
+    pub(crate) known: Mutex<Known>,
+    /// The APIService was written: its condition may be gone.
+    pub(crate) written: Notify,
+}
+
+impl Backend {
+    pub(crate) fn new(spec: Spec, clients: &Clients, credential: &corten_pki::Credential) -> Self {
+        let proof = Proof::Certificate {
+            chain: credential.certificate.clone().into_bytes(),
+            key: credential.key.clone().into_bytes(),
+        };
+        let client = spec.config.clone().and_then(|mut config| {
+            config.proof = Some(proof);
+            clients.client(&config).map_err(|it| it.0)
+        });
+        Self {
+            certificate: credential.certificate.clone(),
+            client,
+            condition: Mutex::new(None),
+            heard: ArcSwap::from_pointee(spec.unheard()),
+            known: Mutex::default(),
+            written: Notify::new(),
+            spec,
+        }
+    }
+
+    /// What the one of before has found out stays, where only the certificate or a priority is another.
+    pub(crate) fn inherit(&self, before: &Self) {
+        if before.spec.config != self.spec.config {
+            return;
+        }
+        *self.condition.lock() = before.condition.lock().clone();
+        let heard = AggregatedVersion {
+            group_priority: self.spec.group_priority,
+            version_priority: self.spec.version_priority,
+            ..(**before.heard.load()).clone()
+        };
+        self.heard.store(Arc::new(heard));
+        *self.known.lock() = before.known.lock().clone();
+    }
+
+    pub(crate) fn endpoints(&self, caches: &Caches) -> Result<Vec<SocketAddr>, NoEndpoint> {
+        corten_webhook::endpoints(caches, &self.spec.namespace, &self.spec.service, self.spec.port)
+    }
+
+    pub(crate) fn condition(&self) -> Option<Condition> {
+        self.condition.lock().clone()
+    }
+
+    pub(crate) fn is_available(&self) -> bool {
+        self.condition.lock().as_ref().is_some_and(|it| it.is_available)
+    }
+
+    /// What was found before.
+    pub(crate) fn found(&self, condition: Condition) -> Option<Condition> {
+        let is_current = condition.is_available;
+        let before = self.condition.lock().replace(condition);
+        let heard = self.heard.load_full();
+        if heard.is_current && !is_current {
+            self.heard.store(Arc::new(AggregatedVersion { is_current, ..(*heard).clone() }));
+        }
+        before
+    }
+
+    /// The name it is asked under.
+    pub(crate) fn authority(&self) -> String {
+        format!("{}.{}.svc", self.spec.service, self.spec.namespace)
+    }
+
+    /// A connection to one of its endpoints, over which it was proved who is there.
+    pub(crate) async fn connected(&self) -> Result<Stream, String> {
+        let client = self.client.as_ref().map_err(String::clone)?;
+        let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect()).await;
+        let connected = connecting.map_err(|_| "i/o timeout".to_owned())?;
+        connected.map_err(|it| match it {
+            corten_webhook::Error::Unanswered { reason, .. } => reason.to_string(),
+            other => other.to_string(),
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The way of a request to another API server (`proxyHandler` of kube-aggregator).
+
+use std::time::Duration;
+
+use corten_access::{Identity, request_header};
+use corten_cacher::{answer, body::Response};
+use corten_forwarding::headers;
+use corten_stream::{Answer, Dialed, dial};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+
+use crate::aggregator::Aggregator;
+
+/// Until the answer begins. Who does not want to wait as long has a deadline of their own.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
+
+/// A request that is passed on.
+pub struct Forwarded<'a, B> {
+    pub group: &'a str,
+    pub version: &'a str,
+    /// Whom it is made for.
+    pub who: &'a Identity,
+    pub method: &'a Method,
+    /// As it came: its path is what was authorized.
+    pub uri: &'a Uri,
+    /// As they came, without credentials.
+    pub headers: &'a HeaderMap,
+    pub client: Option<std::net::IpAddr>,
+    pub body: B,
+}
+
+/// A request that was not passed on, with the answer that is given instead.
+pub struct Refused(pub Box<Response>);
+
+fn refused(code: StatusCode, text: &str) -> Refused {
+    let mut response = answer::text(code, format!("{text}\n"));
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    Refused(Box::new(response))
+}
+
+impl Aggregator {
+    /// What the other server makes of the request: an answer that is still to be read, or another protocol where the request asks
+    /// for one.
+    ///
+    /// # Errors
+    /// Nobody is there, or the answer is none that may be passed on.
+    pub async fn forward<B>(&self, forwarded: Forwarded<'_, B>) -> Result<Dialed, Refused>
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<corten_cacher::body::BoxError>,
+    {
+        let unavailable = || refused(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
+        let backend = self.backend(forwarded.group, forwarded.version).ok_or_else(unavailable)?;
+        if !backend.is_available() || backend.endpoints(self.caches()).is_err() {
+            return Err(unavailable());
+        }
+        let upgrade = headers::wants_upgrade(forwarded.headers);
+        let host = backend.authority();
+        let request =
+            request(forwarded, &host, upgrade).map_err(|it| refused(StatusCode::INTERNAL_SERVER_ERROR, &it))?;
+        let unreached = |error: String| {
+            refused(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {error}"))
+        };
+        let stream = backend.connected().await.map_err(unreached)?;
+        let dialed = dial(stream, request, ANSWER_DEADLINE).await.map_err(|it| unreached(it.to_string()))?;
+        match dialed {
+            Dialed::Answered(response) => answered(response, upgrade).map(Dialed::Answered),
+            // What follows would be read as answers to the client's next requests.
+            Dialed::Switched(..) if !upgrade => {
+                Err(unreached("it switches protocols without being asked to".to_owned()))
+            }
+            switched @ Dialed::Switched(..) => Ok(switched),
+        }
+    }
+}
+
+fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<Request<B>, String> {
+    let mut request = Request::new(forwarded.body);
+    *request.method_mut() = forwarded.method.clone();
+    let target = forwarded.uri.path_and_query().map_or("/", |it| it.as_str());
+    *request.uri_mut() = target.parse().map_err(|it| format!("{target}: {it}"))?;
+    let mut sent = headers::onward(forwarded.headers, None, forwarded.client, upgrade);
+    // Said by the body itself: what was announced may be another's.
+    sent.remove(header::CONTENT_LENGTH);
+    sent.insert(header::HOST, HeaderValue::from_str(host).map_err(|it| format!("{host}: {it}"))?);
+    // After all else: no header of the client's can take them away.
+    request_header::say(&mut sent, forwarded.who)?;
+    *request.headers_mut() = sent;
+    Ok(request)
+}
+
+fn answered(mut response: http::Response<Answer>, upgrade: bool) -> Result<http::Response<Answer>, Refused> {
+    let code = response.status();
+    if code.is_redirection() && response.headers().contains_key(header::LOCATION) {
+        let text = "the backend attempted to redirect this request, which is not permitted";
+        return Err(refused(StatusCode::BAD_GATEWAY, text));
+    }
+    if upgrade && code.as_u16() < 400 {
+        let text = format!("invalid upgrade response: status code {}", code.as_u16());
+        return Err(refused(StatusCode::INTERNAL_SERVER_ERROR, &text));
+    }
+    headers::homeward(response.headers_mut());
+    Ok(response)
+}

@@ -1,0 +1,45 @@
+//! A request for what another API server serves: sent there, and its answer sent back as it comes.
+
+use corten_aggregation::{Forwarded, Refused};
+use corten_cacher::body::{BoxError, Response, whole};
+use corten_meta::Status;
+use corten_stream::{Accepted, Dialed};
+use http::StatusCode;
+use http_body_util::BodyExt;
+
+use crate::context::Context;
+
+pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
+    let recheck = ctx.recheck();
+    // What is received already is sent on from memory; a body that nobody has waited for goes on as it comes.
+    let body = match ctx.take_body() {
+        Some(body) => body,
+        None => whole(ctx.read_body().await?),
+    };
+    let who = ctx.who();
+    let forwarded = Forwarded {
+        group: &ctx.info.group,
+        version: &ctx.info.version,
+        who: &who,
+        method: &ctx.method,
+        uri: &ctx.uri,
+        headers: &ctx.headers,
+        client: ctx.peer.as_ref().map(|it| it.address.ip()),
+        body,
+    };
+    match ctx.state.aggregator().forward(forwarded).await {
+        Err(Refused(response)) => Ok(*response),
+        Ok(Dialed::Answered(response)) => {
+            let (parts, body) = response.into_parts();
+            Ok(http::Response::from_parts(parts, recheck.guard(body.map_err(BoxError::from))))
+        }
+        Ok(Dialed::Switched(head, other)) => {
+            let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
+            ctx.state.tunnels().keep(ctx.state.stopping(), recheck, Accepted::plain(connection), other);
+            let mut response = http::Response::new(whole(""));
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            *response.headers_mut() = head.headers.clone();
+            Ok(response)
+        }
+    }
+}

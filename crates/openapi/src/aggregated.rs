@@ -1,0 +1,310 @@
+//! What other API servers say they serve, as far as it was heard: read into known fields, so that nothing else of it gets into
+//! this server's own documents.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::document::{Document, Writer};
+
+/// Which groups and versions other servers serve, in the place of what is here.
+#[derive(Default)]
+pub struct Aggregated(BTreeMap<(String, String), AggregatedVersion>);
+
+/// One group and version.
+#[derive(Clone, Default)]
+pub struct AggregatedVersion {
+    pub group: String,
+    pub version: String,
+    /// `groupPriorityMinimum` and `versionPriority` of the APIService.
+    pub group_priority: i64,
+    pub version_priority: i64,
+    /// Does it answer now? Else what is here was heard before (`freshness: Stale`).
+    pub is_current: bool,
+    pub resources: Arc<Resources>,
+    pub v3: Option<Arc<Description>>,
+    pub v2: Option<Arc<Swagger>>,
+}
+
+impl Aggregated {
+    pub fn of(versions: impl IntoIterator<Item = AggregatedVersion>) -> Self {
+        Self(versions.into_iter().map(|it| ((it.group.clone(), it.version.clone()), it)).collect())
+    }
+
+    pub fn serves(&self, group: &str, version: &str) -> bool {
+        // Most clusters have none, and each request asks.
+        !self.0.is_empty() && self.0.contains_key(&(group.to_owned(), version.to_owned()))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &AggregatedVersion> {
+        self.0.values()
+    }
+
+    pub(crate) fn v3(&self, path: &str) -> Option<&Document> {
+        let (group, version) = path.strip_prefix("apis/")?.split_once('/')?;
+        self.0.get(&(group.to_owned(), version.to_owned()))?.v3.as_ref().map(|it| &it.0)
+    }
+}
+
+impl AggregatedVersion {
+    /// `apis/GROUP/VERSION`.
+    pub fn path(&self) -> String {
+        format!("apis/{}/{}", self.group, self.version)
+    }
+}
+
+/// The resources of a group and version, as aggregated discovery writes them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Resources(pub(crate) Vec<Value>);
+
+#[derive(Deserialize)]
+struct GroupList {
+    items: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    metadata: Name,
+    #[serde(default)]
+    versions: Vec<Version>,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    #[serde(default)]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: String,
+    #[serde(default)]
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    resource: String,
+    response_kind: Option<ResponseKind>,
+    #[serde(default)]
+    scope: String,
+    #[serde(default)]
+    singular_resource: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    #[serde(default)]
+    subresources: Vec<Subresource>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Subresource {
+    subresource: String,
+    response_kind: Option<ResponseKind>,
+    #[serde(default)]
+    verbs: Vec<String>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct ResponseKind {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+/// The older form.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceList {
+    group_version: String,
+    #[serde(default)]
+    resources: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    name: String,
+    #[serde(default)]
+    singular_name: String,
+    #[serde(default)]
+    namespaced: bool,
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    verbs: Vec<String>,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+}
+
+impl ResponseKind {
+    fn written(&self) -> Value {
+        json!({ "group": self.group, "version": self.version, "kind": self.kind })
+    }
+}
+
+impl Resource {
+    fn written(&self) -> Value {
+        let mut entry = json!({
+            "resource": self.resource,
+            "responseKind": self.response_kind.clone().unwrap_or_default().written(),
+            "scope": if self.scope == "Cluster" { "Cluster" } else { "Namespaced" },
+            "singularResource": self.singular_resource,
+            "verbs": self.verbs,
+        });
+        for (field, list) in [("shortNames", &self.short_names), ("categories", &self.categories)] {
+            if !list.is_empty() {
+                entry[field] = json!(list);
+            }
+        }
+        let below = |it: &Subresource| {
+            let kind = it.response_kind.clone().unwrap_or_default().written();
+            json!({ "subresource": it.subresource, "responseKind": kind, "verbs": it.verbs })
+        };
+        if !self.subresources.is_empty() {
+            entry["subresources"] = self.subresources.iter().map(below).collect();
+        }
+        entry
+    }
+}
+
+impl Resources {
+    /// From an `APIGroupDiscoveryList`. `None` where the group and version is not in it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_discovery(json: &[u8], group: &str, version: &str) -> Result<Option<Self>, serde_json::Error> {
+        let list: GroupList = serde_json::from_slice(json)?;
+        let found = list.items.into_iter().filter(|it| it.metadata.name == group).flat_map(|it| it.versions);
+        let found = found.into_iter().find(|it| it.version == version);
+        Ok(found.map(|it| Self(it.resources.iter().map(Resource::written).collect())))
+    }
+
+    /// From an `APIResourceList`, which other servers answer at `/apis/GROUP/VERSION`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn of_list(json: &[u8]) -> Result<Self, serde_json::Error> {
+        let list: ResourceList = serde_json::from_slice(json)?;
+        let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
+        let kind = |it: &Listed| {
+            let or = |own: &str, outer: &str| if own.is_empty() { outer.to_owned() } else { own.to_owned() };
+            ResponseKind { group: or(&it.group, group), version: or(&it.version, version), kind: it.kind.clone() }
+        };
+        let mut resources: Vec<Resource> = Vec::new();
+        for listed in list.resources.iter().filter(|it| !it.name.contains('/')) {
+            resources.push(Resource {
+                resource: listed.name.clone(),
+                response_kind: Some(kind(listed)),
+                scope: if listed.namespaced { "Namespaced" } else { "Cluster" }.into(),
+                singular_resource: listed.singular_name.clone(),
+                verbs: listed.verbs.clone(),
+                short_names: listed.short_names.clone(),
+                categories: listed.categories.clone(),
+                subresources: Vec::new(),
+            });
+        }
+        for listed in &list.resources {
+            let Some((parent, name)) = listed.name.split_once('/') else { continue };
+            let parent = resources.iter_mut().find(|it| it.resource == parent);
+            let below = || Subresource {
+                subresource: name.to_owned(),
+                response_kind: Some(kind(listed)),
+                verbs: listed.verbs.clone(),
+            };
+            if let Some(parent) = parent {
+                parent.subresources.push(below());
+            }
+        }
+        Ok(Self(resources.iter().map(Resource::written).collect()))
+    }
+}
+
+/// A document of OpenAPI v3, kept compressed.
+pub struct Description(Document);
+
+impl Description {
+    /// # Errors
+    /// It is no such document.
+    pub fn of(json: &[u8]) -> Result<Self, String> {
+        let read: BTreeMap<String, &serde_json::value::RawValue> =
+            serde_json::from_slice(json).map_err(|it| it.to_string())?;
+        if !read.contains_key("openapi") {
+            return Err("it has no field `openapi`".into());
+        }
+        let mut writer = Writer::new();
+        writer.write(json);
+        Ok(Self(writer.finish()))
+    }
+}
+
+/// What a document of OpenAPI v2 says of one group and version, by path and by name.
+#[derive(Default)]
+pub struct Swagger {
+    pub(crate) paths: BTreeMap<String, Value>,
+    pub(crate) definitions: BTreeMap<String, Value>,
+}
+
+const DEFINITIONS: &str = "#/definitions/";
+
+impl Swagger {
+    /// The paths below `prefix` (`/apis/GROUP/VERSION/`), and the definitions that they lead to.
+    ///
+    /// # Errors
+    /// It is no such document.
+    pub fn of(json: &[u8], prefix: &str) -> Result<Self, String> {
+        let read = corten_meta::depth::read_answer(json).map_err(|it| it.to_string())?;
+        if !read.is_whole || read.value["swagger"] != "2.0" {
+            return Err("it is no document of OpenAPI 2.0".into());
+        }
+        let mut read = read.value;
+        let mut taken = |field: &str| match read[field].take() {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let (paths, mut all) = (taken("paths"), taken("definitions"));
+        let paths: BTreeMap<String, Value> = paths.into_iter().filter(|it| it.0.starts_with(prefix)).collect();
+        let mut open = BTreeSet::new();
+        paths.values().for_each(|it| references(it, &mut open));
+        let mut definitions = BTreeMap::new();
+        while let Some(name) = open.pop_first() {
+            if let Some(definition) = all.shift_remove(&name) {
+                references(&definition, &mut open);
+                definitions.insert(name, definition);
+            }
+        }
+        Ok(Self { paths, definitions })
+    }
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            if let Some(name) = map.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix(DEFINITIONS)) {
+                found.insert(name.to_owned());
+            }
+            map.values().for_each(|it| references(it, found));
+        }
+        Value::Array(items) => items.iter().for_each(|it| references(it, found)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use super::*;
+
+#[test]
+fn both_forms_of_discovery_say_the_same() {
+    let newer = json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": [
+            { "metadata": { "name": "other" }, "versions": [{ "version": "v1", "resources": [{ "resource": "x" }] }] },
+            { "metadata": { "name": "a.example" }, "versions": [{ "version": "v1", "freshness": "Current", "resources": [{
+                "resource": "flunders", "responseKind": { "group": "a.example", "version": "v1", "kind": "Flunder" },
+                "scope": "Namespaced", "singularResource": "flunder", "verbs": ["get", "list"], "shortNames": ["fl"],
+                "subresources": [{ "subresource": "status", "verbs": ["get"], "forged": 1,
+                    "responseKind": { "group": "a.example", "version": "v1", "kind": "Flunder" } }],
+                "forged": "field",
+            }] }] },
+        ],
+    });
+    let older = json!({
+        "kind": "APIResourceList", "groupVersion": "a.example/v1", "resources": [
+            { "name": "flunders/status", "namespaced": true, "kind": "Flunder", "verbs": ["get"] },
+            { "name": "flunders", "singularName": "flunder", "namespaced": true, "kind": "Flunder",
+              "verbs": ["get", "list"], "shortNames": ["fl"] },
+            { "name": "nothing/scale", "namespaced": true, "kind": "Scale", "verbs": ["get"] },
+        ],
+    });
+    let newer = Resources::of_discovery(newer.to_string().as_bytes(), "a.example", "v1").expect("it can be read");
+    let older = Resources::of_list(older.to_string().as_bytes()).expect("it can be read");
+    assert!(!newer.as_ref().is_some_and(|it| format!("{it:?}").contains("forged")));
+    assert_eq!(newer, Some(older));
+}
+
+#[test]
+fn of_a_swagger_only_what_the_group_and_version_leads_to_is_taken() {
+    let document = json!({
+        "swagger": "2.0",
+        "paths": {
+            "/apis/a.example/v1/foos": { "get": { "responses": { "200": { "schema": { "$ref": "#/definitions/Foo" } } } } },
+            "/apis/a.example/v10/foos": {},
+            "/api/v1/secrets": {},
+        },
+        "definitions": {
+            "Foo": { "properties": { "bar": { "$ref": "#/definitions/Bar" }, "self": { "$ref": "#/definitions/Foo" } } },
+            "Bar": {}, "Secret": {},
+        },
+    });
+    let swagger = Swagger::of(document.to_string().as_bytes(), "/apis/a.example/v1/").expect("it can be read");
+    assert_eq!(swagger.paths.keys().collect::<Vec<_>>(), ["/apis/a.example/v1/foos"]);
+    assert_eq!(swagger.definitions.keys().collect::<Vec<_>>(), ["Bar", "Foo"]);
+}
+
+#[test]
+fn what_is_no_document_is_refused() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    for text in ["", "[]", "null", "\"x\"", "{\"swagger\":\"3\"}", &*deep] {
+        assert!(Swagger::of(text.as_bytes(), "/apis/a/v1/").is_err(), "{}", &text[..text.len().min(20)]);
+        assert!(Description::of(text.as_bytes()).is_err());
+        assert!(Resources::of_list(text.as_bytes()).is_err());
+        assert!(Resources::of_discovery(text.as_bytes(), "a", "v1").is_err());
+    }
+}

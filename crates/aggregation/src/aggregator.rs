@@ -4,29 +4,20 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use corten_api::resources::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
-use corten_cacher::{
-    body::BoxFuture,
-    watch_cache::{Caches, Events},
-};
-use corten_kinds::Kinds;
-use corten_meta::{Key, Resource, Status, Time};
+use corten_cacher::watch_cache::{Caches, Events};
+use corten_meta::{Key, Resource, Status};
 use corten_openapi::{Aggregated, AggregatedVersion};
 use corten_pki::{Authority, Kept};
 use corten_webhook::Clients;
 use futures_util::future::select_all;
 use http::Method;
-use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
     task::{AbortHandle, JoinSet},
     time::Instant,
 };
 
-use crate::{
-    availability::{self, Condition},
-    backend::Backend,
-    discovery, registration,
-};
+use crate::{availability, backend::Backend, condition::Condition, discovery, host::Host, registration};
 
 static API_SERVICES_AT: Resource = API_SERVICES;
 
@@ -42,21 +33,6 @@ const TRUST_INTERVAL: Duration = Duration::from_secs(60);
 const REGISTRATION_RETRY: Duration = Duration::from_secs(5);
 /// Changes of endpoints that come closer together than this are looked at once.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What the aggregator has the API server do.
-pub trait Host: Send + Sync + 'static {
-    fn now(&self) -> Time;
-    /// Sends a request with this body through the whole request chain.
-    fn send(&self, method: Method, path: String, object: Value) -> BoxFuture<'_, Result<(), Status>>;
-    /// Makes what tells other servers whom to believe say so again, where it does not.
-    fn publish_trust(&self) -> BoxFuture<'_, Result<(), Status>>;
-    /// What this server itself serves.
-    fn kinds(&self) -> Arc<Kinds>;
-    /// Tells when that is something else.
-    fn served_changes(&self) -> watch::Receiver<()>;
-    /// From now on, these groups and versions are served by others.
-    fn serve(&self, aggregated: Aggregated);
-}
 
 /// By group and version.
 type Table = BTreeMap<(String, String), Arc<Backend>>;

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use corten_cacher::watch_cache::Caches;
-use corten_meta::Time;
 use corten_webhook::NoEndpoint;
-use serde_json::{Value, json};
 
 use crate::{
     backend::Backend,
+    condition::Condition,
     fetch::{Wanted, fetch},
 };
 
@@ -17,14 +16,6 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Another endpoint may do better.
 const ATTEMPTS: usize = 2;
-
-/// Of the type `Available`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Condition {
-    pub(crate) is_available: bool,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-}
 
 fn unavailable(reason: &'static str, message: String) -> Condition {
     Condition { is_available: false, reason, message }
@@ -81,49 +72,4 @@ async fn probe(backend: &Backend, url: &str) -> Result<(), String> {
         Wanted { path: &path, accept: "application/json, */*", tag: "", deadline: DEADLINE, bytes_max: BYTES_MAX };
     let fetched = fetch(backend, &wanted).await.map_err(|it| format!("Get {url:?}: {it}"))?;
     if fetched.code.is_success() { Ok(()) } else { Err(format!("bad status from {url}: {}", fetched.code.as_u16())) }
-}
-
-impl Condition {
-    /// The APIService with the condition; `None` where it says so already (`SetAPIServiceCondition`).
-    pub(crate) fn put_into(&self, object: &Value, now: Time) -> Option<Value> {
-        let status = if self.is_available { "True" } else { "False" };
-        let mut new = object.clone();
-        let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let at = conditions.iter().position(|it| it["type"] == "Available");
-        let before = at.map(|it| conditions[it].clone()).unwrap_or_default();
-        if before["status"] == status && before["reason"] == self.reason && before["message"] == *self.message {
-            return None;
-        }
-        let since = if before["status"] == status { before["lastTransitionTime"].clone() } else { json!(now) };
-        let condition = json!({
-            "type": "Available", "status": status, "lastTransitionTime": since,
-            "reason": self.reason, "message": self.message,
-        });
-        match at {
-            Some(at) => conditions[at] = condition,
-            None => conditions.push(condition),
-        }
-        new["status"]["conditions"] = conditions.into();
-        Some(new)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_condition_is_written_once_and_keeps_its_time_while_its_status_stays() {
-        let at = Time::from_unix_seconds;
-        let failed = |message: &str| unavailable("FailedDiscoveryCheck", message.to_owned());
-        let first = failed("a").put_into(&json!({}), at(1_800_000_000)).expect("a change");
-        assert_eq!(failed("a").put_into(&first, at(1_800_000_060)), None);
-        let second = failed("b").put_into(&first, at(1_800_000_060)).expect("a change");
-        let times = |it: &Value| it["status"]["conditions"][0]["lastTransitionTime"].clone();
-        assert_eq!(times(&first), times(&second));
-        let passed = Condition { is_available: true, reason: "Passed", message: "all checks passed".into() };
-        let third = passed.put_into(&second, at(1_800_000_120)).expect("a change");
-        assert_ne!(times(&second), times(&third));
-        assert_eq!(third["status"]["conditions"].as_array().map(Vec::len), Some(1));
-    }
 }

@@ -9,7 +9,7 @@ use corten_webhook::{Client, Clients, NoEndpoint, Proof, Stream};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{availability::Condition, discovery::Known, spec::Spec};
+use crate::{condition::Condition, spec::Spec};
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -24,6 +24,14 @@ pub(crate) struct Backend {
     pub(crate) known: Mutex<Known>,
     /// The APIService was written: its condition may be gone.
     pub(crate) written: Notify,
+}
+
+/// By what it is told that a document has not changed.
+#[derive(Clone, Default)]
+pub(crate) struct Known {
+    /// The address of the document of OpenAPI v3, with its hash.
+    pub(crate) v3_url: String,
+    pub(crate) v2_tag: String,
 }
 
 impl Backend {

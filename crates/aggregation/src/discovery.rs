@@ -8,7 +8,7 @@ use http::{StatusCode, header};
 use serde_json::Value;
 
 use crate::{
-    backend::Backend,
+    backend::{Backend, Known},
     fetch::{Fetched, Wanted, fetch},
 };
 
@@ -17,14 +17,6 @@ const DISCOVERY_BYTES_MAX: usize = 2 * 1024 * 1024;
 const DOCUMENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;q=0.9";
 const JSON: &str = "application/json";
-
-/// By what it is told that a document has not changed.
-#[derive(Clone, Default)]
-pub(crate) struct Known {
-    /// The address of the document of OpenAPI v3, with its hash.
-    v3_url: String,
-    v2_tag: String,
-}
 
 /// Takes up what the server says now. What it does not say any more, or not in time, stays as it was.
 pub(crate) async fn hear(backend: &Backend) {

@@ -7,11 +7,14 @@
 mod aggregator;
 mod availability;
 mod backend;
+mod condition;
 mod discovery;
 mod fetch;
 mod forward;
+mod host;
 mod registration;
 mod spec;
 
-pub use aggregator::{Aggregator, Host};
+pub use aggregator::Aggregator;
 pub use forward::{Forwarded, Refused};
+pub use host::Host;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use corten_cacher::watch_cache::Caches;
 
-use crate::aggregator::Host;
+use crate::host::Host;
 
 static API_SERVICES_AT: Resource = API_SERVICES;
 const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";

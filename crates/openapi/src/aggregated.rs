@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::document::{Document, Writer};
+use crate::written::{Document, Writer};
 
 /// Which groups and versions other servers serve, in the place of what is here.
 #[derive(Default)]

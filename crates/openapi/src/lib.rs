@@ -17,6 +17,7 @@ mod operations;
 mod parameters;
 mod paths;
 mod schemas;
+mod written;
 
 use bytes::Bytes;
 use corten_cacher::{
@@ -29,8 +30,8 @@ use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 pub use aggregated::{Aggregated, AggregatedVersion, Description, Resources, Swagger};
-use document::Document;
 pub use document::Documents;
+use written::Document;
 
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";

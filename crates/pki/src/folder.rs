@@ -12,6 +12,8 @@ use crate::{Error, TokenKey, files};
 pub(crate) const CLUSTER: Names = Names("ca");
 /// The authority of those who may say on whose behalf they ask (kubeadm's name).
 pub(crate) const FRONT_PROXY: Names = Names("front-proxy-ca");
+/// The name in the certificate of who may say on whose behalf they ask, and of its files (kubeadm's).
+pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
 /// Both authorities of a folder.
 pub(crate) const AUTHORITIES: [Names; 2] = [CLUSTER, FRONT_PROXY];
 

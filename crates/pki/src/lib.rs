@@ -15,12 +15,11 @@ pub mod rotation;
 mod token_key;
 mod trust;
 
-pub use authority::{
-    Authority, FRONT_PROXY_CLIENT, InUse, Kept, RENEWAL_INTERVAL, SIGNERS, SigningRequest, unverified_client_config,
-};
+pub use authority::{Authority, InUse, Kept, RENEWAL_INTERVAL, SIGNERS, SigningRequest, unverified_client_config};
 pub use certificate::Proven;
 pub use credential::Credential;
 pub use error::Error;
+pub use folder::FRONT_PROXY_CLIENT;
 pub use issue::Subject;
 pub use token_key::TokenKey;
 pub use trust::TokenKeys;

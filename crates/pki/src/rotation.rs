@@ -23,11 +23,12 @@ use std::{
 use rustls_pki_types::CertificateDer;
 
 use crate::{
-    Credential, Error, TokenKey,
-    authority::FRONT_PROXY_CLIENT,
-    certificate,
+    Credential, Error, TokenKey, certificate,
     files::{self, TOKEN_KEY},
-    folder::{AUTHORITIES, CLUSTER, FRONT_PROXY, Names, OLD_TOKEN_KEY, finish, forget_authority, remove, sync},
+    folder::{
+        AUTHORITIES, CLUSTER, FRONT_PROXY, FRONT_PROXY_CLIENT, Names, OLD_TOKEN_KEY, finish, forget_authority, remove,
+        sync,
+    },
     issue::{self, LEAF_LIFETIME},
     trust::Trust,
 };

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::{
     Credential, Error, TokenKey, TokenKeys, certificate, files,
-    folder::{CLUSTER, FRONT_PROXY, Names},
+    folder::{CLUSTER, FRONT_PROXY, FRONT_PROXY_CLIENT, Names},
     issue::{self, LEAF_LIFETIME, Subject},
     trust::Trust,
 };
@@ -32,9 +32,6 @@ pub use tls::unverified_client_config;
 
 /// Tells the time by which certificates begin and end.
 type Now = Arc<dyn Fn() -> SystemTime + Send + Sync>;
-
-/// The name in the certificate of who may say on whose behalf they ask, and of its files (kubeadm's).
-pub const FRONT_PROXY_CLIENT: &str = "front-proxy-client";
 
 /// The cluster's certificate authority, and the key that signs tokens.
 pub struct Authority {

@@ -24,7 +24,7 @@ impl Spec {
         let text = |it: &Value| it.as_str().unwrap_or_default().to_owned();
         let spec = &object["spec"];
         let (group, version) = (text(&spec["group"]), text(&spec["version"]));
-        if !spec["service"].is_object() || group.is_empty() || served_here_alone(&group, &version) {
+        if !spec["service"].is_object() || served_here_alone(&group) {
             return None;
         }
         let config = ClientConfig::of_json(spec).map_err(|it| it.0);

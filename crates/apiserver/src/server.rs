@@ -30,7 +30,7 @@ pub enum StartError {
     Store(#[from] corten_store::Error),
     #[error("cannot create the objects every cluster begins with: {0}")]
     Bootstrap(Box<corten_meta::Status>),
-    #[error("cannot prepare the certificate that other API servers are shown: {0}")]
+    #[error("cannot prepare the certificate that other API servers are shown")]
     FrontProxy(#[from] corten_pki::Error),
 }
 

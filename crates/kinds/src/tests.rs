@@ -47,6 +47,14 @@ fn names_are_unique() {
 }
 
 #[test]
+fn every_built_in_group_is_served_here_alone_but_that_of_metrics() {
+    for kind in KINDS.iter() {
+        let group = &*kind.resource.group;
+        assert_eq!(served_here_alone(group), group != "metrics.k8s.io", "{group}");
+    }
+}
+
+#[test]
 fn every_row_has_a_type() {
     for kind in KINDS.iter() {
         assert!(corten_schema::find(kind.schema.name()).is_some(), "{}", kind.schema.name());

@@ -10,7 +10,7 @@ use corten_validation::{
 use serde_json::{Value, json};
 
 use crate::{
-    BuiltIn, KINDS, Policy, Subresource, Verb,
+    BuiltIn, Policy, Subresource, Verb,
     columns::{AGE, column},
     keep,
 };
@@ -92,8 +92,8 @@ impl Policy for APIService {
             }
             version(spec);
             server(spec);
-            if spec.at("service").exists() && served_here_alone(spec.at("group").str(), spec.at("version").str()) {
-                spec.at("service").forbidden("the group and version is built into this server");
+            if spec.at("service").exists() && served_here_alone(spec.at("group").str()) {
+                spec.at("service").forbidden("the group is built into this server");
             }
         })
     }
@@ -107,10 +107,37 @@ impl Policy for APIService {
     }
 }
 
-/// Is the group and version built in, and no other server may serve it? Upstream has no `metrics.k8s.io` of its own: there it is always
+/// The groups that are built in; the one without a name, too, is. Upstream has no `metrics.k8s.io` of its own: there it is always
 /// another's, so here it may become one's.
-pub fn served_here_alone(group: &str, version: &str) -> bool {
-    group != "metrics.k8s.io" && KINDS.iter().any(|it| it.resource.group == group && it.resource.version == version)
+const SERVED_HERE_ALONE: &[&str] = &[
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "coordination.k8s.io",
+    "corten.dev",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "internal.apiserver.k8s.io",
+    "networking.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "resource.k8s.io",
+    "scheduling.k8s.io",
+    "storage.k8s.io",
+    "storagemigration.k8s.io",
+];
+
+/// Is the group built in, and no other server may serve any version of it?
+pub fn served_here_alone(group: &str) -> bool {
+    group.is_empty() || SERVED_HERE_ALONE.contains(&group)
 }
 
 /// Upstream's controller finds it out; here it depends on the spec alone.

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use corten_access::{Access, Authorizer, Clock};
 use corten_cacher::watch_cache::{Caches, ResourceCache};
+use corten_conversion::Conversion;
 use corten_kinds::Kind;
 use corten_meta::{Resource, Time};
 use corten_pki::Authority;
@@ -38,6 +39,8 @@ pub struct Cluster {
     pub ranges: Ranges,
     /// Who else is asked about writes.
     pub webhooks: Webhooks,
+    /// Who else makes custom resources of one version out of those of another.
+    pub conversion: Conversion,
     /// Which expressions are asked about writes.
     pub policies: Policies,
 }

@@ -6,6 +6,7 @@ use corten_access::identity::user_info;
 use corten_api::resources::NAMESPACES;
 use corten_cacher::watch_cache::versions;
 use corten_kinds::{Kind, KindRef, Subresource};
+use corten_meta::Status;
 use corten_policies::matching::{self, Place};
 use serde_json::{Value, json};
 
@@ -30,8 +31,8 @@ pub(crate) fn place(kind: &Kind) -> Place<'_> {
 
 /// All rows that show the same objects: what `matchPolicy: Equivalent` may match in place of the request's.
 pub(crate) fn equivalents(request: &Attributes<'_>) -> Vec<KindRef> {
-    let stored = &request.kind.resource;
-    request.kinds.iter().filter(|it| it.stored_row().resource == *stored).collect()
+    let stored = request.kind.storage_resource();
+    request.kinds.iter().filter(|it| it.storage_resource() == stored).collect()
 }
 
 /// As in the generic handlers: a Namespace is in itself.
@@ -105,17 +106,32 @@ pub(crate) fn request(request: &Attributes<'_>, row: &Kind, object: &Value, uid:
     out
 }
 
-/// An object of the request as it is shown in the version of `row`.
-pub(crate) fn shown(request: &Attributes<'_>, row: &Kind, object: &Value) -> Value {
+/// An object of the request as it is shown in the version of `row`; null where there is none.
+///
+/// # Errors
+/// 500 where a webhook must convert it, and does not.
+pub(crate) async fn shown(request: &Attributes<'_>, row: &Kind, object: &Value) -> Result<Value, Status> {
+    if object.is_null() {
+        return Ok(Value::Null);
+    }
     if let Some(scale) = request.form.scale(object) {
-        return scale;
+        return Ok(scale);
     }
     let mut shown = object.clone();
     if is_whole(request) {
         spell_out_owners(&mut shown);
-        versions::from_stored(row, &mut shown);
+        return request.cluster.conversion.object(row, shown).await;
     }
-    shown
+    Ok(shown)
+}
+
+/// What others made of an object that they were shown in the version of `row`, as the request's own version has it.
+///
+/// # Errors
+/// 500 where a webhook must convert it, and does not.
+pub(crate) async fn taken(request: &Attributes<'_>, row: &Kind, mut object: Value) -> Result<Value, Status> {
+    versions::to_stored(row, &mut object);
+    if row.is_custom() { request.cluster.conversion.object(request.kind, object).await } else { Ok(object) }
 }
 
 /// Is the request about the object itself, or a part that has its form?

@@ -149,7 +149,7 @@ async fn below_object(
     let form = ctx.form();
     match (subresource, verb) {
         (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => connect::answer(ctx, subresource).await,
-        (Sub::Scale, Verb::Get) => scale::get(ctx, &target),
+        (Sub::Scale, Verb::Get) => scale::get(ctx, &target).await,
         (Sub::Scale, _) => scale::change_scale(ctx, &target).await,
         (Sub::Binding, _) => binding::bind(ctx, &target).await,
         (Sub::Token, _) => token::request(ctx, &target).await,

@@ -7,6 +7,7 @@ use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
+use corten_conversion::Conversion;
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
@@ -105,7 +106,10 @@ impl State {
         };
         let clients = Arc::new(clients);
         let aggregator = Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy);
+        let conversion =
+            Conversion::new(clients.clone(), config.uids.clone(), config.clock.clone(), metrics.registry());
         let cluster = Cluster {
+            conversion,
             caches,
             access,
             pki: config.pki.clone(),
@@ -189,6 +193,11 @@ impl State {
     /// What admission sees.
     pub fn cluster(&self) -> &Cluster {
         &self.0.cluster
+    }
+
+    /// Who makes custom resources of one version out of those of another.
+    pub(crate) fn conversion(&self) -> &Conversion {
+        &self.0.cluster.conversion
     }
 
     /// Who asks, and whether they may.

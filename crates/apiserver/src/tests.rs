@@ -22,6 +22,7 @@ mod answers;
 mod attacks;
 mod audit;
 mod browsers;
+mod conversion;
 mod custom_resources;
 mod depth;
 mod every_kind;

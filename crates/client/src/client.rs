@@ -228,6 +228,17 @@ impl Client {
         Ok(Watch::new(response.into_body()))
     }
 
+    /// As [`Client::watch`], of what [`Client::list_metadata`] lists.
+    ///
+    /// # Errors
+    /// As [`Client::watch`].
+    pub async fn watch_metadata(&self, resource: &Resource, params: &WatchParams) -> Result<Watch, Error> {
+        let url = params.url(resource.collection_path(&params.namespace));
+        let mut request = request(Method::GET, &url, "", Bytes::new())?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(METADATA_OF_ONE));
+        Ok(Watch::new(self.send(request).await?.into_body()))
+    }
+
     /// A path whose answer is a stream of events, as a watch's is.
     ///
     /// # Errors
@@ -277,6 +288,7 @@ async fn whole(mut body: Body) -> Result<Bytes, String> {
 
 const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 
 fn path(resource: &Resource, key: &Key, subresource: &str) -> String {
     let path = resource.path(key);

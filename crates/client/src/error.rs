@@ -60,6 +60,20 @@ impl Error {
         }
     }
 
+    /// Will the same request fail the same way another time? An error of no kind that the server has a name for is one that it did
+    /// not expect to go away (`isRetriableError` of the storage version migrator).
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Status(status) => match status.code {
+                404 | 409 | 410 | 429 | 503 | 504 => false,
+                500 => status.reason != "InternalError",
+                _ => true,
+            },
+            Self::Transport(_) => false,
+            Self::Decode(_) => true,
+        }
+    }
+
     /// Is it open whether the request was carried out? 429 and 503 are refusals before the work; a lost answer, a 500 and
     /// a 504 leave it open.
     pub fn may_have_been_done(&self) -> bool {

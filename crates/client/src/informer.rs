@@ -71,6 +71,8 @@ pub struct InformerParams {
     pub field_selector: String,
     /// Say soon after every change in the cluster that everything up to it has been delivered: see [`WatchParams::progress`].
     pub progress: bool,
+    /// What is in the objects is not wanted. Of custom resources that is to be had without their conversion webhook.
+    pub metadata_only: bool,
     /// Of the jitter in back-offs and watch lengths.
     pub seed: u64,
 }
@@ -79,7 +81,7 @@ impl InformerParams {
     pub fn all(resource: Resource) -> Self {
         let seed = seed_of(&resource.qualified());
         let (namespace, label_selector, field_selector) = (String::new(), String::new(), String::new());
-        Self { resource, namespace, label_selector, field_selector, progress: false, seed }
+        Self { resource, namespace, label_selector, field_selector, progress: false, metadata_only: false, seed }
     }
 }
 
@@ -366,6 +368,9 @@ impl<T> Informer<T> {
             progress: self.params.progress,
             timeout_seconds: WATCH_SECONDS + jitter,
         };
+        if self.params.metadata_only {
+            return State::Connecting(Box::pin(async move { client.watch_metadata(&resource, &params).await }));
+        }
         State::Connecting(Box::pin(async move { client.watch(&resource, &params).await }))
     }
 
@@ -479,7 +484,7 @@ impl Listing {
     }
 
     fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
-        let (client, resource) = (client.clone(), params.resource.clone());
+        let (client, resource, metadata_only) = (client.clone(), params.resource.clone(), params.metadata_only);
         let params = ListParams {
             namespace: params.namespace.clone(),
             label_selector: params.label_selector.clone(),
@@ -488,6 +493,9 @@ impl Listing {
             limit: PAGE,
             continue_token,
         };
+        if metadata_only {
+            return Self { page: Box::pin(async move { client.list_metadata(&resource, &params).await }), seen };
+        }
         Self { page: Box::pin(async move { client.list(&resource, &params).await }), seen }
     }
 }

@@ -34,6 +34,7 @@ mod service_account;
 mod service_cidr;
 mod stateful_set;
 mod status;
+mod storage_version_migration;
 mod taint_eviction;
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,7 @@ pub use root_ca::RootCaPublisher;
 pub use service_account::ServiceAccounts;
 pub use service_cidr::ServiceCidrs;
 pub use stateful_set::StatefulSets;
+pub use storage_version_migration::StorageVersionMigrations;
 pub use taint_eviction::TaintEviction;
 pub use token_secrets::{BootstrapTokens, ServiceAccountTokens};
 pub use ttl_after_finished::TtlAfterFinished;
@@ -106,6 +108,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(ServiceCidrs),
     || Arc::new(ServiceAccountTokens),
     || Arc::new(StatefulSets),
+    || Arc::new(StorageVersionMigrations),
     || Arc::new(TaintEviction),
     || Arc::new(BootstrapTokens),
     || Arc::new(NodeTtl),

@@ -89,7 +89,12 @@ pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
     if *resource == resources::CUSTOM_RESOURCE_DEFINITIONS {
         return Watch::of::<Definition>(resource.clone(), wake);
     }
-    Watch::of::<Bare>(resource.clone(), wake)
+    let watch = Watch::of::<Bare>(resource.clone(), wake);
+    // A conversion webhook that fails holds up nobody who looks at metadata.
+    if corten_kinds::by_path(&resource.group, &resource.version, &resource.plural).is_some() {
+        return watch;
+    }
+    watch.of_metadata()
 }
 
 /// A definition, as far as it says which resource its objects are.

@@ -52,7 +52,7 @@ const NAMES: &[Row] = &[
     ("serviceaccount-controller", "serviceaccount", "service-account"),
     ("serviceaccount-token-controller", "serviceaccount-token", "serviceaccount-token"),
     ("statefulset-controller", "statefulset", "statefulset"),
-    ("storage-version-migrator-controller", "", ""),
+    ("storage-version-migrator-controller", "", "storage-version-migrator"),
     ("storageversion-garbage-collector-controller", "storage-version-gc", ""),
     ("taint-eviction-controller", "", "taint-eviction"),
     ("token-cleaner-controller", "tokencleaner", "token-cleaner"),

@@ -47,6 +47,7 @@ impl BuiltIn {
             columns: Columns::Constant(columns),
             policy: PolicyRef::Constant(policy),
             list_kind: std::borrow::Cow::Borrowed(""),
+            versions: None,
         }
     }
 

@@ -6,7 +6,10 @@ use corten_meta::Resource;
 use corten_schema::{Struct, structural::Structural};
 use serde_json::Value;
 
-use crate::{Columns, Policy, Scale, Subresource, Verb};
+use crate::{
+    Columns, Policy, Scale, Subresource, Verb,
+    custom::{ConversionWebhook, Versions},
+};
 
 /// Everything the server knows of one resource.
 pub struct Kind {
@@ -23,6 +26,8 @@ pub struct Kind {
     pub selectable_fields: Names,
     pub columns: Columns,
     pub policy: PolicyRef,
+    /// Of a custom resource.
+    pub versions: Option<Arc<Versions>>,
     /// Empty: the kind with `List` behind it.
     pub(crate) list_kind: Cow<'static, str>,
 }
@@ -105,6 +110,20 @@ impl Kind {
         matches!(self.schema, Schema::Structural(_))
     }
 
+    /// Who converts objects of other versions into this row's, where somebody does.
+    pub fn conversion_webhook(&self) -> Option<&ConversionWebhook> {
+        self.versions.as_ref()?.webhook.as_ref()
+    }
+
+    /// In which form objects are written.
+    pub fn storage_resource(&self) -> &Resource {
+        match (&self.versions, &self.view_of) {
+            (Some(versions), _) => &versions.storage().resource,
+            (None, Some(view)) => &view.stored,
+            (None, None) => &self.resource,
+        }
+    }
+
     /// What the documents call the list of its objects.
     pub fn list_kind(&self) -> Cow<'_, str> {
         if self.list_kind.is_empty() { format!("{}List", self.resource.kind).into() } else { (&*self.list_kind).into() }
@@ -112,7 +131,8 @@ impl Kind {
 }
 
 impl CustomSchema {
-    /// Without what the schema does not know, and with its defaults. Whose defaults would be too large stays without them.
+    /// As an object is read that was stored in this version: without what the schema does not know, and with its defaults. Whose
+    /// defaults would be too large stays without them.
     pub fn coerce(&self, object: &mut Value) {
         self.structural.prune(object);
         let mut whole = object.clone();
@@ -139,11 +159,12 @@ impl Schema {
         }
     }
 
-    /// Makes the object what it is for whoever reads it: with the fields that Go always writes, or in the form of its own schema.
+    /// Makes the object what it is for whoever reads it: with the fields that Go always writes. A custom resource has all it gets
+    /// since it was read and defaulted.
     pub fn complete(&self, object: &mut Value) {
         match self {
             Self::Table(name) => corten_schema::complete(name, object),
-            Self::Structural(it) => it.coerce(object),
+            Self::Structural(_) => {}
         }
     }
 }

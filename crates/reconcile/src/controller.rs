@@ -69,6 +69,8 @@ pub struct Watch {
     /// What else is watched because of the objects of this resource: definitions say which resources there are. It is asked
     /// after every change of them.
     pub leads_to: Option<fn(&View) -> Vec<Watch>>,
+    /// The projection reads metadata alone: no more is asked for.
+    pub metadata_only: bool,
     projection: TypeId,
     decode: Decode,
     same: Option<fn(&Object, &Object) -> bool>,
@@ -107,6 +109,7 @@ impl Watch {
             wake,
             needed: None,
             leads_to: None,
+            metadata_only: false,
             projection: TypeId::of::<T>(),
             decode: decode::<T>,
             same: None,
@@ -116,6 +119,11 @@ impl Watch {
     #[must_use]
     pub fn once(self, needed: fn(&View) -> bool) -> Self {
         Self { needed: Some(needed), ..self }
+    }
+
+    #[must_use]
+    pub fn of_metadata(self) -> Self {
+        Self { metadata_only: true, ..self }
     }
 
     #[must_use]

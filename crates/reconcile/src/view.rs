@@ -43,6 +43,8 @@ pub enum Answer {
 pub struct Failure {
     pub effect: Effect,
     pub message: String,
+    /// The same stands no chance another time.
+    pub is_final: bool,
 }
 
 /// A projection as the view keeps it: once, with the metadata that the indexes read.

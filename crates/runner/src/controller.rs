@@ -438,7 +438,11 @@ impl LoopState {
                 let delay = self.queue.failed(&key);
                 not_before = now + delay.max(failure.error.retry_after().unwrap_or_default()).max(rest);
                 self.record_failure(&key, subject.as_ref(), &failure);
-                let seen = reconcile::Failure { message: failure.error.to_string(), effect: failure.effect };
+                let seen = reconcile::Failure {
+                    message: failure.error.to_string(),
+                    is_final: failure.error.is_final(),
+                    effect: failure.effect,
+                };
                 self.feeds.view_mut().record_failure(&key, Some(seen));
                 self.queue.wake(key.clone());
             }

@@ -372,6 +372,7 @@ fn informer(client: Client, watch: Watch) -> Informer<Object> {
     let params = InformerParams {
         field_selector: watch.field_selector.clone(),
         progress: !watch.field_selector.is_empty(),
+        metadata_only: watch.metadata_only,
         ..InformerParams::all(watch.resource.clone())
     };
     Informer::decoding(client, params.seeded_by("sight"), move |bytes| {

@@ -48,8 +48,8 @@ pub(super) struct Shown<'r> {
 
 impl<'r> Asked<'r> {
     pub(super) fn of(request: &'r Attributes<'r>) -> Self {
-        let stored = &request.kind.resource;
-        let shows = |it: &KindRef| it.resource.plural == stored.plural && it.stored_row().resource == *stored;
+        let stored = request.kind.storage_resource();
+        let shows = |it: &KindRef| it.resource.plural == stored.plural && it.storage_resource() == stored;
         let authorizer = ExpressionAuthorizer { access: &request.cluster.access, who: request.who };
         Self { request, rows: request.kinds.iter().filter(shows).collect(), authorizer }
     }
@@ -94,19 +94,22 @@ impl<'r> Asked<'r> {
     /// What the policy's expressions name.
     ///
     /// # Errors
-    /// 404 where they name the namespace, and there is none.
-    pub(super) fn shown(&self, policy: &Policy, row: &Kind, object: &'r Value) -> Result<Shown<'r>, Status> {
+    /// 404 where they name the namespace, and there is none; 500 where an object cannot be shown in the version.
+    pub(super) async fn shown(&self, policy: &Policy, row: &Kind, object: &'r Value) -> Result<Shown<'r>, Status> {
         let (request, uses) = (self.request, policy.uses);
-        let show = |it: &'r Value| self.show(policy, row, it);
         let namespace = if uses.namespace && !request.namespace.is_empty() {
             let stored = request.cluster.cache_of(&NAMESPACES).get("", request.namespace);
             Some(stored.ok_or_else(|| Status::not_found(&NAMESPACES, request.namespace))?.parse())
         } else {
             None
         };
+        let old = match request.old {
+            Some(old) => Some(self.show(policy, row, old).await?),
+            None => None,
+        };
         Ok(Shown {
-            object: (!object.is_null()).then(|| show(object)),
-            old: request.old.map(show),
+            object: if object.is_null() { None } else { Some(self.show(policy, row, object).await?) },
+            old,
             request: uses.request.then(|| review_request::request(request, row, object, "")),
             namespace,
             question: uses.authorizer.then(|| self.question(object)),
@@ -114,12 +117,15 @@ impl<'r> Asked<'r> {
     }
 
     /// As it is, where that is how the version shows it.
-    fn show<'v>(&self, policy: &Policy, row: &Kind, object: &'v Value) -> Cow<'v, Value> {
-        let is_stored_form = row.view_of.is_none() && !policy.names_owners;
-        if is_stored_form && self.request.subresource != Some(Subresource::Scale) {
-            return Cow::Borrowed(object);
+    async fn show<'v>(&self, policy: &Policy, row: &Kind, object: &'v Value) -> Result<Cow<'v, Value>, Status> {
+        let is_in_version = match row.is_custom() {
+            true => object["apiVersion"] == row.resource.api_version(),
+            false => row.view_of.is_none(),
+        };
+        if is_in_version && !policy.names_owners && self.request.subresource != Some(Subresource::Scale) {
+            return Ok(Cow::Borrowed(object));
         }
-        Cow::Owned(review_request::shown(self.request, row, object))
+        review_request::shown(self.request, row, object).await.map(Cow::Owned)
     }
 
     /// What `authorizer.requestResource` asks about.

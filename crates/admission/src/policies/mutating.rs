@@ -1,6 +1,6 @@
 //! Policies that may change the object, one after another, each of which sees what those before it made of it.
 
-use corten_cacher::{body::BoxFuture, codec, watch_cache::versions};
+use corten_cacher::{body::BoxFuture, codec};
 use corten_kinds::Kind;
 use corten_meta::{Cause, Status};
 use corten_policies::{
@@ -68,7 +68,7 @@ impl<'r> Round<'r> {
         let mut invocations = Vec::new();
         let asked = Asked::of(self.request);
         for number in asked.candidates(&policies.index, object) {
-            self.invocations(&asked, &policies.all[number], object, &mut invocations);
+            self.invocations(&asked, &policies.all[number], object, &mut invocations).await;
         }
         for invocation in invocations {
             let id = format!("{}/{}", invocation.policy.policy.name, invocation.binding.name);
@@ -76,7 +76,7 @@ impl<'r> Round<'r> {
                 continue;
             }
             for params in &invocation.params {
-                self.invoke(&invocation, params.as_ref(), object)?;
+                self.invoke(&invocation, params.as_ref(), object).await?;
                 tokio::task::consume_budget().await;
             }
             if invocation.policy.is_reinvoked {
@@ -87,7 +87,7 @@ impl<'r> Round<'r> {
     }
 
     /// As upstream: which policies are asked is found before any of them changes the object.
-    fn invocations<'c>(
+    async fn invocations<'c>(
         &mut self,
         asked: &Asked<'_>,
         bound: &'c BoundPolicy<MutatingPolicy>,
@@ -110,7 +110,7 @@ impl<'r> Round<'r> {
                 }
             }
             let namespace = review_request::namespace(self.request, object);
-            match params::collect(self.request, &policy.policy, binding, namespace) {
+            match params::collect(self.request, &policy.policy, binding, namespace).await {
                 Ok(params) => found.push(Invocation { policy, binding, params, row: row.clone() }),
                 Err(Misconfigured::Policy(message)) => return self.misconfigured(policy, None, &message),
                 Err(Misconfigured::Binding(message)) => self.misconfigured(policy, Some(binding), &message),
@@ -118,7 +118,7 @@ impl<'r> Round<'r> {
         }
     }
 
-    fn invoke(
+    async fn invoke(
         &mut self,
         invocation: &Invocation<'_>,
         params: Option<&std::sync::Arc<Value>>,
@@ -127,11 +127,11 @@ impl<'r> Round<'r> {
         let Invocation { policy, binding, .. } = invocation;
         let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
         for nth in 0..policy.n_mutations() {
-            let mut shown = review_request::shown(self.request, row, object);
+            let mut shown = review_request::shown(self.request, row, object).await?;
             review_request::hide_what_is_given_later(self.request, &mut shown);
             let mutated = {
                 let asked = Asked::of(self.request);
-                let seen = asked.shown(&policy.policy, row, object)?.with_object(&shown);
+                let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
                     match policy.conditions(&bindings) {
@@ -152,7 +152,11 @@ impl<'r> Round<'r> {
                 let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
                 policy.mutate(nth, &bindings, target)
             };
-            match mutated.and_then(|new| self.take(row, object, &shown, new)) {
+            let taken = match mutated {
+                Ok(new) => self.take(row, object, &shown, new).await,
+                Err(message) => Err(message),
+            };
+            match taken {
                 Ok(true) => self.request.reinvocation.changed(NAME),
                 Ok(false) => {}
                 Err(message) => self.refuse(policy, Some(binding), &message),
@@ -162,7 +166,7 @@ impl<'r> Round<'r> {
     }
 
     /// Puts what a policy made into `object`. Says whether it differs.
-    fn take(&self, row: &Kind, object: &mut Value, shown: &Value, mut new: Value) -> Result<bool, String> {
+    async fn take(&self, row: &Kind, object: &mut Value, shown: &Value, mut new: Value) -> Result<bool, String> {
         if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
             return Err("error applying patch: the object's kind or version must not be changed".to_owned());
         }
@@ -182,9 +186,15 @@ impl<'r> Round<'r> {
             return Ok(true);
         }
         keep_owners(&mut new, object);
-        versions::to_stored(row, &mut new);
         let policy = if row.is_custom() { &row.policy } else { &self.request.kind.policy };
-        policy.try_default(&mut new).map_err(|it| it.to_string())?;
+        let is_custom = row.is_custom();
+        if is_custom {
+            policy.try_default(&mut new).map_err(|it| it.to_string())?;
+        }
+        let mut new = review_request::taken(self.request, row, new).await.map_err(|it| it.message)?;
+        if !is_custom {
+            policy.try_default(&mut new).map_err(|it| it.to_string())?;
+        }
         review_request::restore_what_is_given_later(self.request, &mut new, object);
         *object = new;
         Ok(true)

@@ -19,7 +19,7 @@ pub(super) enum Misconfigured {
 pub(super) type Params = Vec<Option<Arc<Value>>>;
 
 /// As upstream's `CollectParams`.
-pub(super) fn collect(
+pub(super) async fn collect(
     request: &Attributes<'_>,
     policy: &Policy,
     binding: &Binding,
@@ -46,7 +46,17 @@ pub(super) fn collect(
         let message = "no params found for policy binding with `Deny` parameterNotFoundAction";
         return Err(Misconfigured::Binding(message.to_owned()));
     }
-    Ok(found.iter().map(|it| Some(request.cluster.policies.params.read(&row, it))).collect())
+    let mut params = Vec::with_capacity(found.len());
+    for stored in found {
+        // As upstream, where the params cannot be read.
+        let stored = match &cache {
+            CacheRef::Custom(cache) => request.cluster.conversion.stored(&row, cache, &stored).await,
+            CacheRef::BuiltIn(_) => Ok(stored),
+        };
+        let stored = stored.map_err(|it| Misconfigured::Binding(it.message))?;
+        params.push(Some(request.cluster.policies.params.read(&row, &stored)));
+    }
+    Ok(params)
 }
 
 /// In which namespace they are.

@@ -52,7 +52,7 @@ struct Round<'r> {
 impl Round<'_> {
     async fn run(mut self, policies: &Bound<ValidatingPolicy>) -> Result<(), Status> {
         for number in self.asked.candidates(&policies.index, self.object) {
-            self.ask(&policies.all[number])?;
+            self.ask(&policies.all[number]).await?;
             // Expressions of many policies are much work: others get their turn.
             tokio::task::consume_budget().await;
         }
@@ -71,7 +71,7 @@ impl Round<'_> {
         Err(status)
     }
 
-    fn ask(&mut self, bound: &BoundPolicy<ValidatingPolicy>) -> Result<(), Status> {
+    async fn ask(&mut self, bound: &BoundPolicy<ValidatingPolicy>) -> Result<(), Status> {
         let policy = &*bound.policy;
         let row = match self.asked.row(&policy.policy.criteria, self.object) {
             Ok(Some(row)) => row.resource.clone(),
@@ -92,7 +92,7 @@ impl Round<'_> {
                 }
             }
             let namespace = self.asked.namespace(self.object);
-            let params = match params::collect(self.asked.request, &policy.policy, binding, namespace) {
+            let params = match params::collect(self.asked.request, &policy.policy, binding, namespace).await {
                 Ok(params) => params,
                 Err(Misconfigured::Policy(message)) => {
                     self.misconfigured(policy, None, &message);
@@ -107,7 +107,8 @@ impl Round<'_> {
                 continue;
             }
             let place = self.asked.request.kinds.row(&row.api_version(), &row.kind);
-            let shown = self.asked.shown(&policy.policy, place.unwrap_or(self.asked.request.asked), self.object)?;
+            let row = place.unwrap_or(self.asked.request.asked);
+            let shown = self.asked.shown(&policy.policy, row, self.object).await?;
             let mut found = Vec::new();
             for params in &params {
                 let begun = Instant::now();

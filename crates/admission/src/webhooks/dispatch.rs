@@ -49,7 +49,7 @@ impl<'r> Round<'r> {
     ///
     /// # Errors
     /// As the request is to be answered where that cannot be found out.
-    pub(super) fn row(&self, hook: &Hook, object: &Value) -> Result<Option<&Kind>, Status> {
+    pub(super) async fn row(&self, hook: &Hook, object: &Value) -> Result<Option<&Kind>, Status> {
         let namespaces = self.request.cluster.cache_of(&NAMESPACES);
         let labels = |name: &str| namespaces.get("", name).map(|it| it.labels().clone());
         let found = self.with(object, |request| {
@@ -58,7 +58,7 @@ impl<'r> Round<'r> {
         });
         let found = found.map_err(|it| Status::not_found(&NAMESPACES, &it.0))?;
         let Some(row) = found.map(|it| &*self.rows[it]) else { return Ok(None) };
-        Ok(self.meets_conditions(hook, row, object)?.then_some(row))
+        Ok(self.meets_conditions(hook, row, object).await?.then_some(row))
     }
 
     /// The request as rules see it.
@@ -80,13 +80,16 @@ impl<'r> Round<'r> {
     }
 
     /// Asks expressions. What they do not name is not made.
-    fn meets_conditions(&self, hook: &Hook, row: &Kind, object: &Value) -> Result<bool, Status> {
+    async fn meets_conditions(&self, hook: &Hook, row: &Kind, object: &Value) -> Result<bool, Status> {
         if hook.conditions.is_empty() {
             return Ok(true);
         }
         let (request, uses) = (self.request, hook.conditions.uses());
-        let object_shown = (!object.is_null()).then(|| review_request::shown(request, row, object));
-        let old = request.old.map(|it| review_request::shown(request, row, it));
+        let shown = review_request::shown(request, row, object).await?;
+        let old = match request.old {
+            Some(old) => Some(review_request::shown(request, row, old).await?),
+            None => None,
+        };
         let described = uses.request.then(|| review_request::request(request, row, object, ""));
         let namespace_name = review_request::namespace(request, object);
         let namespaces = request.cluster.cache_of(&NAMESPACES);
@@ -94,7 +97,7 @@ impl<'r> Round<'r> {
         let authorizer = ExpressionAuthorizer { access: &request.cluster.access, who: request.who };
         let question = question(request, object);
         let bindings = Bindings {
-            object: object_shown.as_ref(),
+            object: (!shown.is_null()).then_some(&shown),
             old: old.as_ref(),
             request: described.as_ref(),
             namespace: namespace.as_ref(),

@@ -44,13 +44,13 @@ impl Admission for MutatingWebhook {
 
 async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, object: &mut Value) -> Result<(), Status> {
     let (request, reinvocation) = (round.request, &round.request.reinvocation);
-    let Some(row) = round.row(hook, object)? else { return Ok(()) };
+    let Some(row) = round.row(hook, object).await? else { return Ok(()) };
     if !reinvocation.is_due(NAME, &hook.id) {
         return Ok(());
     }
-    let mut new = if object.is_null() { Value::Null } else { review_request::shown(request, row, object) };
+    let mut new = review_request::shown(request, row, object).await?;
     review_request::hide_what_is_given_later(request, &mut new);
-    let old = request.old.map_or(Value::Null, |it| review_request::shown(request, row, it));
+    let old = review_request::shown(request, row, request.old.unwrap_or(&Value::Null)).await?;
     let objects = Objects { new, old };
     let begun = Instant::now();
     let mut patch = Vec::new();
@@ -60,7 +60,7 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
             return Ok(false);
         }
         patch = answer.patch;
-        hook.patch(request, row, object, &objects.new, &patch)
+        hook.patch(request, row, object, &objects.new, &patch).await
     }
     .await;
     let has_changed = matches!(outcome, Ok(true));

@@ -1,6 +1,6 @@
 //! What a webhook's patch makes of an object: read as the API would read it, defaulted, and brought back into the stored form.
 
-use corten_cacher::{codec, watch_cache::versions};
+use corten_cacher::codec;
 use corten_kinds::{Kind, Schema};
 use corten_meta::Status;
 use corten_schema::{apply::Owners, patch};
@@ -18,7 +18,7 @@ impl Hook {
     ///
     /// # Errors
     /// The patch cannot be applied, or what it makes is no object of the kind.
-    pub(super) fn patch(
+    pub(super) async fn patch(
         &self,
         request: &Attributes<'_>,
         row: &Kind,
@@ -49,11 +49,17 @@ impl Hook {
         if new == *shown {
             return Ok(false);
         }
-        self.take(request, row, object, new)?;
+        self.take(request, row, object, new).await?;
         Ok(true)
     }
 
-    fn take(&self, request: &Attributes<'_>, row: &Kind, object: &mut Value, mut new: Value) -> Result<(), Failure> {
+    async fn take(
+        &self,
+        request: &Attributes<'_>,
+        row: &Kind,
+        object: &mut Value,
+        mut new: Value,
+    ) -> Result<(), Failure> {
         if request.form.scale(object).is_some() {
             request.form.take_scale(object, &new);
             return Ok(());
@@ -63,11 +69,16 @@ impl Hook {
             return Ok(());
         }
         keep_owners(&mut new, object);
-        versions::to_stored(row, &mut new);
-        let policy = if row.is_custom() { &row.policy } else { &request.kind.policy };
-        policy
-            .try_default(&mut new)
-            .map_err(|it| Failure::Internal(Box::new(Status::invalid(&request.asked.resource, request.name, &[it]))))?;
+        let internal = |status| Failure::Internal(Box::new(status));
+        let invalid = |it| internal(Status::invalid(&request.asked.resource, request.name, &[it]));
+        // The defaults of a custom resource are those of the version that the webhook saw.
+        if row.is_custom() {
+            row.policy.try_default(&mut new).map_err(invalid)?;
+        }
+        let mut new = review_request::taken(request, row, new).await.map_err(internal)?;
+        if !row.is_custom() {
+            request.kind.policy.try_default(&mut new).map_err(invalid)?;
+        }
         review_request::restore_what_is_given_later(request, &mut new, object);
         *object = new;
         Ok(())

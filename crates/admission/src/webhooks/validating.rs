@@ -34,7 +34,7 @@ impl Admission for ValidatingWebhook {
             let round = Round::of(request);
             let mut relevant = Vec::new();
             for (_, hook) in round.candidates(&compiled.validating, object) {
-                relevant.extend(round.row(hook, object)?.map(|row| (hook, row)));
+                relevant.extend(round.row(hook, object).await?.map(|row| (hook, row)));
             }
             let asking =
                 relevant.iter().enumerate().map(|(at, (hook, row))| one(webhooks, request, at, hook, row, object));
@@ -52,8 +52,11 @@ async fn one(
     row: &Kind,
     object: &Value,
 ) -> Result<(), Status> {
-    let shown = |it: &Value| if it.is_null() { Value::Null } else { review_request::shown(request, row, it) };
-    let objects = Objects { new: shown(object), old: request.old.map_or(Value::Null, shown) };
+    let old = request.old.unwrap_or(&Value::Null);
+    let objects = Objects {
+        new: review_request::shown(request, row, object).await?,
+        old: review_request::shown(request, row, old).await?,
+    };
     let begun = Instant::now();
     let asked = hook.ask(request, row, object, &objects, Phase::Validating).await.map(drop);
     if hook.settle(webhooks, request, Phase::Validating, begun, &asked)? == Settled::FailedOpen {

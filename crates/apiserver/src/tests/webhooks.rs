@@ -1,7 +1,7 @@
 //! Admission webhooks: what they are asked, what becomes of their answers, and what a bad one cannot do.
 
 mod answers;
-mod hook;
+pub(super) mod hook;
 mod mutating;
 mod selection;
 
@@ -18,11 +18,11 @@ use super::server;
 use crate::Server;
 
 const MUTATING: &str = "mutatingwebhookconfigurations";
-const VALIDATING: &str = "validatingwebhookconfigurations";
+pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
 const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server for which every Pod's address is this machine.
-async fn started() -> Server {
+pub(super) async fn started() -> Server {
     let mut config = server::config();
     config.webhook_dial = Some(Arc::new(|mut address| {
         address.set_ip([127, 0, 0, 1].into());
@@ -31,23 +31,23 @@ async fn started() -> Server {
     Server::start(config).await.expect("a server")
 }
 
-struct Answered {
-    code: u16,
-    headers: HeaderMap,
-    body: Value,
+pub(super) struct Answered {
+    pub(super) code: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Value,
 }
 
 impl Answered {
-    fn message(&self) -> &str {
+    pub(super) fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
 }
 
-async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Answered {
+pub(super) async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Answered {
     ask_as(server, method, path, "application/json", body).await
 }
 
-async fn ask_as(server: &Server, method: &str, path: &str, media_type: &str, body: &Value) -> Answered {
+pub(super) async fn ask_as(server: &Server, method: &str, path: &str, media_type: &str, body: &Value) -> Answered {
     let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
     let request = Request::builder().method(method).uri(path).header("content-type", media_type);
     let request = request.header("user-agent", "tester/1");
@@ -72,7 +72,7 @@ fn webhook(name: &str, client_config: &Value, fields: &Value) -> Value {
 }
 
 /// Puts a configuration in place, in place of what was.
-async fn configure(server: &Server, plural: &str, name: &str, webhooks: &[Value]) {
+pub(super) async fn configure(server: &Server, plural: &str, name: &str, webhooks: &[Value]) {
     let collection = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
     ask(server, "DELETE", &format!("{collection}/{name}"), &Value::Null).await;
     let object = json!({ "metadata": { "name": name }, "webhooks": webhooks });

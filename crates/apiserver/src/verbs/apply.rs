@@ -60,6 +60,7 @@ async fn created(
     form: Form,
 ) -> Result<Option<Response>, Status> {
     may_create(ctx)?;
+    // There is no object yet that anybody could own in another version.
     let (mut object, tracked) = merge(ctx, target, &configuration.value, None)?;
     strict(ctx, configuration)?;
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -75,11 +76,11 @@ async fn created(
     let object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
     write::warn(ctx, target, &object, None);
     let json = if ctx.dry_run() {
-        write::pretend(ctx, target, &object, None)?
+        write::pretend(ctx, target, &object, None).await?
     } else {
         let asked = WriteRequest::create(ctx, target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json) => json,
+            Written::Done(json) => write::shown(ctx, target, json).await?,
             Written::Conflict => return Ok(None),
         }
     };
@@ -137,7 +138,7 @@ fn merge(
     let (author, kinds) = (managed::author(ctx), ctx.served.kinds().clone());
     let by = Author { name: &author, operation: Operation::Apply };
     let (version, now) = (asked.resource.api_version(), ctx.state.now().to_string());
-    let (reset, views) = (managed::reset_by_apply(target, of), OfKind { kinds: &kinds, kind: asked });
+    let (reset, views) = (managed::reset_by_apply(target, of), OfKind { kinds: &kinds, target });
     let write = Write { of, by: by.owner(target, &version), now: &now, reset: &reset, views: &views };
     let text = old.map(managed::text_of).unwrap_or_default();
     let Applied { object, owned } =

@@ -34,7 +34,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         write::warn(ctx, target, &object, None);
         let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
         if ctx.dry_run() {
-            return dry_run(ctx, &target, &object, form);
+            return dry_run(ctx, &target, &object, form).await;
         }
         // As upstream: it is the store that refuses it.
         if revision > 0 {
@@ -42,7 +42,10 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         }
         let asked = WriteRequest::create(ctx, &target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json) => return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form),
+            Written::Done(json) => {
+                let json = write::shown(ctx, &target, json).await?;
+                return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form);
+            }
             Written::Conflict if generated && tries < NAMES_MAX => {}
             Written::Conflict if allocated && tries < NAMES_MAX && target.current(ctx).is_err() => {}
             Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
@@ -64,7 +67,10 @@ pub(crate) async fn prepared(
     metadata::begin(ctx, kind, &mut object);
     defaulted(target, policy, &mut object)?;
     // As upstream: what the server itself adds from here on nobody owns.
-    let owners = owners.map_or_else(|| managed::after_create(ctx, target, &object, &sent), str::to_owned);
+    let owners = match owners {
+        Some(owners) => owners.to_owned(),
+        None => managed::after_create(ctx, target, &object, &sent).await,
+    };
     policy.prepare_create(&mut object);
     kind.schema.complete(&mut object);
     managed::put(&mut object, &owners);
@@ -98,9 +104,10 @@ pub(super) fn defaulted(target: &Target, policy: &dyn Policy, object: &mut Value
     policy.try_default(object).map_err(refused)
 }
 
-fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result<Response, Status> {
+async fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result<Response, Status> {
     if target.cache(ctx).get(&target.namespace, &target.name).is_some() {
         return Err(Status::already_exists(target.resource(), &target.name));
     }
-    respond::object(ctx, StatusCode::CREATED, &target.asked, write::pretend(ctx, target, object, None)?, form)
+    let json = write::pretend(ctx, target, object, None).await?;
+    respond::object(ctx, StatusCode::CREATED, &target.asked, json, form)
 }

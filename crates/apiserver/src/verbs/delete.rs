@@ -20,7 +20,10 @@ use crate::context::Context;
 pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     match remove(ctx, target, &options).await? {
-        Removed::Waiting(json) => respond::object(ctx, StatusCode::OK, &target.asked, json, form),
+        Removed::Waiting(json) => {
+            let json = if form == Form::Partial { json } else { write::shown(ctx, target, json).await? };
+            respond::object(ctx, StatusCode::OK, &target.asked, json, form)
+        }
         Removed::Gone(object) if corten_kinds::returns_deleted_object(target.resource()) => {
             respond::object(ctx, StatusCode::OK, &target.asked, object.json(), form)
         }
@@ -43,7 +46,7 @@ fn gone(target: &Target, uid: &str) -> Status {
 }
 
 pub(crate) enum Removed {
-    /// It stays until its grace period or its finalizers end; as it is now.
+    /// It stays until its grace period or its finalizers end; as it is stored now.
     Waiting(Bytes),
     /// The object as it last was.
     Gone(std::sync::Arc<Stored>),
@@ -67,10 +70,12 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
         match step(ctx, target, options, &old) {
             Step::Keep => return Ok(Removed::Waiting(current.json())),
             Step::Mark(new) if options.dry_run => {
-                return Ok(Removed::Waiting(write::pretend(ctx, target, &new, Some(current.revision))?));
+                let json = write::pretend_as_it_is(ctx, target, &new, current.revision)?;
+                return Ok(Removed::Waiting(json));
             }
             Step::Mark(new) => {
-                if let Written::Done(json) = write::put(&asked, &new, current.revision).await? {
+                // Only metadata changes: nobody need convert an object so that it can go.
+                if let Written::Done(json) = write::put_as_it_is(&asked, &new, &new, current.revision).await? {
                     return Ok(Removed::Waiting(json));
                 }
             }

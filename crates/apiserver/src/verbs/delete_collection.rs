@@ -6,7 +6,7 @@ use corten_cacher::{
     answer,
     body::{BoxFuture, Response},
     codec::Form,
-    watch_cache::Stored,
+    watch_cache::{Snapshot, Stored},
 };
 use corten_meta::Status;
 use futures_util::future::join_all;
@@ -31,7 +31,10 @@ fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> 
 /// ends the list and what goes.
 pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
-    let items = list::items(ctx, target, form).await?;
+    let matcher = list::matcher(ctx, target)?;
+    // What is to go is known without its webhook, unless a selector asks for what only that can tell.
+    let seen = if matcher.is_selective() { form } else { Form::Partial };
+    let mut items = list::items(ctx, target, seen).await?;
     let doomed: Vec<Arc<Stored>> = items.objects().cloned().collect();
     for batch in doomed.chunks(BATCH) {
         let ctx = &*ctx;
@@ -47,6 +50,11 @@ pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: 
                 other => drop(other?),
             }
         }
+    }
+    items.form = form;
+    if let Some(cache) = target.converter(form, &matcher).filter(|_| seen != form) {
+        let shown = ctx.state.conversion().all_stored(&target.asked, cache, &doomed).await?;
+        items.snapshot = Arc::new(Snapshot::of(items.snapshot.revision, shown));
     }
     let mut body = Vec::new();
     items.for_each(|it| body.extend_from_slice(&it));

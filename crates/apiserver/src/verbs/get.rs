@@ -3,6 +3,7 @@
 use corten_cacher::{
     body::Response,
     codec::{Form, protobuf},
+    watch_cache::versions,
 };
 use corten_meta::Status;
 use http::StatusCode;
@@ -14,9 +15,17 @@ pub(crate) async fn get(ctx: &Context, target: &Target, form: Form) -> Result<Re
     if let Some(revision) = options::resource_version(ctx)? {
         ctx.state.caches().reach(revision).await?;
     }
-    let object = target.current(ctx)?;
+    let mut object = target.current(ctx)?;
+    if form != Form::Partial {
+        object = target.converted(ctx, object).await?;
+    }
     if ctx.protobuf {
         return Ok(protobuf::object(&target.asked, &object, form));
     }
-    respond::object(ctx, StatusCode::OK, &target.asked, object.json(), form)
+    let json = if target.asked.is_custom() && form != Form::Partial {
+        versions::json(&target.asked, &object)
+    } else {
+        object.json()
+    };
+    respond::object(ctx, StatusCode::OK, &target.asked, json, form)
 }

@@ -6,7 +6,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Attributes, Decision as Access, Identity, Target};
-use corten_api::resources::{NAMESPACES, PODS};
+use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
@@ -26,11 +26,20 @@ pub(crate) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let who = ctx.who();
     let reader = Reader { ctx, who: &who, kind, key: Key::new(namespace, object) };
     reader.confirm()?;
-    let decisions = ctx.state.config().journals.decisions(&kind.resource, &reader.key);
+    let decisions = decisions(ctx, &kind.resource, &reader.key);
     if decisions.is_empty() && ctx.state.cache(kind).get(namespace, object).is_none() {
         return Err(missing());
     }
     Ok(answer::json(StatusCode::OK, &reader.journal(journals, &ctx.info.namespace, decisions)))
+}
+
+/// What the loops decided, and what the server itself knows of an object.
+fn decisions(ctx: &Context, resource: &Resource, key: &Key) -> Vec<Decision> {
+    let mut decisions = ctx.state.config().journals.decisions(resource, key);
+    if *resource == CUSTOM_RESOURCE_DEFINITIONS {
+        decisions.extend(ctx.state.conversion().failing(&key.name).map(|it| it.decision()));
+    }
+    decisions
 }
 
 /// Where journals of objects that belong to no namespace are.
@@ -69,6 +78,10 @@ pub(crate) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, S
                 || (waits(decisions).next().is_none() && has("", "")))
     };
     let mut waiting = ctx.state.config().journals.waiting(&is_wanted);
+    let failing = ctx.state.conversion().all_failing().into_iter();
+    let failing = failing.map(|(name, it)| (CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name), [it.decision()]));
+    waiting.extend(failing.filter(|it| is_wanted(&it.0, &it.1, &it.2)).map(|it| (it.0, it.1)));
+    waiting.dedup();
     waiting.retain(|_| labels.matches(&Default::default()));
     if let Some(token) = &options.token {
         let after = continued(token)?;
@@ -89,7 +102,7 @@ pub(crate) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, S
         metadata["continue"] = URL_SAFE_NO_PAD.encode(last).into();
     }
     let shown = |it: Reader<'_>| {
-        let decisions = ctx.state.config().journals.decisions(&it.kind.resource, &it.key);
+        let decisions = decisions(ctx, &it.kind.resource, &it.key);
         let namespace = if it.key.namespace.is_empty() { NO_NAMESPACE } else { &it.key.namespace };
         let journal = it.journal(&journals.resource, namespace, decisions);
         serde_json::to_value(journal).expect("a journal is text and numbers")

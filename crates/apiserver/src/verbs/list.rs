@@ -14,6 +14,7 @@ use corten_cacher::{
     },
     watch_cache::{Matcher, ResourceCache, Snapshot, feed},
 };
+use corten_conversion::Wanted;
 use corten_meta::Status;
 use corten_store::Revision;
 use futures_util::stream;
@@ -47,7 +48,19 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
     let start = start(ctx, cache, &options).await?;
-    let page = page(&start, &matcher, options.limit);
+    let converter = target.converter(form, &matcher);
+    let (page, shown) = match converter {
+        // Who matches is known only then.
+        Some(cache) if matcher.is_selective() => {
+            let shown = converted(ctx, target, cache, &start, &matcher, options.limit).await?;
+            (page(&shown, &start, &matcher, options.limit), shown)
+        }
+        Some(cache) => {
+            let page = page(&start.snapshot, &start, &matcher, options.limit);
+            (page, converted(ctx, target, cache, &start, &matcher, options.limit).await?)
+        }
+        None => (page(&start.snapshot, &start, &matcher, options.limit), start.snapshot.clone()),
+    };
     let token = page.last.as_ref().filter(|_| page.more).map(|last| {
         cache.keep(&start.snapshot, start.revision);
         Token::after(start.token_revision(), last).encode()
@@ -62,14 +75,28 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
         last: page.last,
         token,
         remaining: page.remaining,
-        snapshot: start.snapshot,
+        snapshot: shown,
         place: Position::Head,
     })
 }
 
+async fn converted(
+    ctx: &Context,
+    target: &Target,
+    cache: &Arc<ResourceCache>,
+    start: &Start,
+    matcher: &Matcher,
+    limit: Option<usize>,
+) -> Result<Arc<Snapshot>, Status> {
+    let wanted = Wanted { snapshot: &start.snapshot, matcher, after: start.after.as_deref(), limit };
+    ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await.map(Arc::new)
+}
+
 pub(crate) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
-    Matcher::new(&target.asked, &target.namespace, selector("labelSelector"), selector("fieldSelector"))
+    let (labels, fields) = (selector("labelSelector"), selector("fieldSelector"));
+    let recorded = &target.cache(ctx).kind().selectable_fields;
+    Matcher::reading(&target.asked, recorded, &target.namespace, labels, fields)
 }
 
 /// The state a page is read from, and where in it the page begins.
@@ -149,9 +176,9 @@ struct Page {
 }
 
 /// Finds where a page of `limit` objects ends.
-fn page(start: &Start, matcher: &Matcher, limit: Option<usize>) -> Page {
+fn page(snapshot: &Snapshot, start: &Start, matcher: &Matcher, limit: Option<usize>) -> Page {
     let Some(limit) = limit else { return Page { last: None, more: false, remaining: None } };
-    let range = start.snapshot.range(&matcher.namespace, start.after.as_deref());
+    let range = snapshot.range(&matcher.namespace, start.after.as_deref());
     let mut matching = range.filter(|it| matcher.matches(it));
     let last = matching.by_ref().take(limit).last().map(|it| it.key.clone());
     // As in etcd3's `GetList`: what remains is told only where no selector makes it a guess.

@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use corten_cacher::watch_cache::versions;
+use corten_conversion::ROUNDS_MAX;
 use corten_kinds::{KindRef, Kinds, Subresource};
 use corten_meta::{Resource, Status, Time, Violation, Violations};
 use corten_schema::{
@@ -83,15 +84,29 @@ pub(super) fn without_text<T>(draft: &mut Value, work: impl FnOnce(&mut Value) -
 }
 
 /// After a create. `object` is defaulted, but nothing of it is the server's own yet.
-pub(super) fn after_create(ctx: &Context, target: &Target, object: &Value, sent: &Sent) -> String {
+pub(super) async fn after_create(ctx: &Context, target: &Target, object: &Value, sent: &Sent) -> String {
     let list = if let Sent::List(list) = sent { list } else { "" };
-    let owners = Owners::read_whole(list).unwrap_or_default();
-    track(ctx, target, None, object, owners, reset(target)).owners
+    let read = || Owners::read_whole(list).unwrap_or_default();
+    settled(ctx, target, || track(ctx, target, None, object, read(), reset(target))).await.owners
+}
+
+/// Computes again until all is known that was asked of objects in other versions. Who owns something in a version that the webhook
+/// does not convert to owns it no longer, as upstream, where then nobody owns anything.
+async fn settled<T>(ctx: &Context, target: &Target, compute: impl Fn() -> T) -> T {
+    let Some(memo) = &target.memo else { return compute() };
+    for _ in 0..ROUNDS_MAX {
+        let computed = compute();
+        if !memo.is_wanting() {
+            return computed;
+        }
+        ctx.state.conversion().answer_what_can_be(memo, ctx.served.kinds()).await;
+    }
+    compute()
 }
 
 /// After an update or patch of `old`, a draft. For a subresource `new` is what its part makes of the object, so that nothing
 /// else can be gained.
-pub(super) fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Value, sent: &Sent) -> Tracked {
+pub(super) async fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Value, sent: &Sent) -> Tracked {
     let stored = text_of(old);
     let list = match sent {
         _ if target.subresource.is_some() => stored,
@@ -99,14 +114,20 @@ pub(super) fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Va
         Sent::Reset => "",
         Sent::List(list) => list,
     };
-    let owners = if list == stored { Owners::read(list) } else { Owners::read_whole(list) };
     // As in `DecodeManagedFields`: a list that cannot be read counts as none.
-    let (owners, list) = match owners {
-        Ok(owners) if !owners.0.is_empty() || *sent == Sent::Reset => (owners, list),
-        _ => (Owners::read(stored).unwrap_or_default(), stored),
+    let read = || {
+        let owners = if list == stored { Owners::read(list) } else { Owners::read_whole(list) };
+        match owners {
+            Ok(owners) if !owners.0.is_empty() || *sent == Sent::Reset => (owners, list),
+            _ => (Owners::read(stored).unwrap_or_default(), stored),
+        }
     };
     let reset = if target.subresource.is_some() { &NOTHING } else { reset(target) };
-    let tracked = track(ctx, target, Some(old), new, owners, reset);
+    let (tracked, list) = settled(ctx, target, || {
+        let (owners, list) = read();
+        (track(ctx, target, Some(old), new, owners, reset), list)
+    })
+    .await;
     Tracked { same: tracked.same && list == stored, text: tracked.owners }
 }
 
@@ -130,9 +151,9 @@ fn track(
     let author = author(ctx);
     let by = Author { name: &author, operation: Operation::Update };
     let (version, now) = (target.asked.resource.api_version(), ctx.state.now().to_string());
-    let views = OfKind { kinds: ctx.served.kinds(), kind: &target.asked };
+    let views = OfKind { kinds: ctx.served.kinds(), target };
     let (mut old_shown, mut new_shown);
-    let (old, new) = if target.asked.view_of.is_some() {
+    let (old, new) = if target.asked.view_of.is_some() && !target.asked.is_custom() {
         (old_shown, new_shown) = (old.cloned(), new.clone());
         old_shown.iter_mut().for_each(|it| versions::from_stored(&target.asked, it));
         versions::from_stored(&target.asked, &mut new_shown);
@@ -186,19 +207,22 @@ pub(super) fn reset_by_apply<'t>(target: &Target, of: Struct<'t>) -> Set<'t> {
 /// The versions of one kind.
 pub(super) struct OfKind<'a> {
     pub(super) kinds: &'a Kinds,
-    pub(super) kind: &'a KindRef,
+    pub(super) target: &'a Target,
 }
 
 impl OfKind<'_> {
     fn row(&self, version: &str) -> Option<KindRef> {
-        let row = self.kinds.by_kind(version, &self.kind.resource.kind)?;
-        (row.stored_row().resource == self.kind.stored_row().resource).then_some(row)
+        let row = self.kinds.by_kind(version, &self.target.asked.resource.kind)?;
+        (row.storage_resource() == self.target.asked.storage_resource()).then_some(row)
     }
 }
 
 impl Views for OfKind<'_> {
     fn view(&self, object: &Value, from: &str, to: &str) -> Option<Value> {
         let (from, to) = (self.row(from)?, self.row(to)?);
+        if let Some(memo) = &self.target.memo {
+            return memo.look(object, &to.resource.api_version());
+        }
         let mut object = object.clone();
         versions::to_stored(&from, &mut object);
         versions::from_stored(&to, &mut object);
@@ -206,7 +230,7 @@ impl Views for OfKind<'_> {
     }
 
     fn type_of(&self, version: &str) -> Option<Struct<'_>> {
-        let place = self.kinds.row(version, &self.kind.resource.kind)?;
+        let place = self.kinds.row(version, &self.target.asked.resource.kind)?;
         place.schema.fields()
     }
 }

@@ -1,7 +1,7 @@
 //! `scale`: the one number autoscalers and `kubectl scale` write, as `autoscaling/v1 Scale`, over any kind with replicas.
 
 use bytes::Bytes;
-use corten_cacher::{answer, body::Response};
+use corten_cacher::{answer, body::Response, watch_cache::versions};
 use corten_kinds::Schema;
 use corten_meta::{Resource, Status, Violation, depth};
 use http::StatusCode;
@@ -20,8 +20,12 @@ use crate::context::Context;
 pub(crate) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
 pub(crate) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-pub(crate) fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
-    let object = target.current(ctx)?.draft();
+pub(crate) async fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
+    let stored = target.current(ctx)?;
+    let mut object = target.converted(ctx, stored).await?.draft();
+    if target.kind.is_custom() {
+        versions::from_stored(&target.kind, &mut object);
+    }
     let at = place_of(target);
     // Of the built-in kinds, all have it or its default.
     if target.kind.is_custom() && walked(&object, &at).is_none() {

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use corten_cacher::watch_cache::{ResourceCache, Stored};
+use corten_cacher::{
+    codec::Form,
+    watch_cache::{Matcher, ResourceCache, Stored},
+};
+use corten_conversion::Memo;
 use corten_kinds::{Kind, KindRef, Policy, Subresource};
 use corten_meta::{Resource, Status};
 
@@ -10,7 +14,8 @@ use crate::context::Context;
 
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// The row in whose form the object is stored: what defaults, admits, validates and stores it.
+    /// The row in whose form an object is while it is written: what defaults, admits and validates it. Of a built-in kind that in
+    /// which it is stored, of a custom resource that which was asked for, as upstream.
     pub(crate) kind: KindRef,
     /// The row the request names. Bodies come and answers go in its form.
     pub(crate) asked: KindRef,
@@ -21,21 +26,26 @@ pub(crate) struct Target {
     pub(crate) subresource: Option<Subresource>,
     /// Of a custom resource: as it was when the request came.
     pub(crate) custom: Option<Arc<ResourceCache>>,
+    /// What the request has learnt of its object in other versions, where a webhook converts it.
+    pub(crate) memo: Option<Arc<Memo>>,
 }
 
 impl Target {
     /// # Errors
     /// 404 where the kind's definition has just gone.
     pub(crate) fn of(ctx: &Context, asked: KindRef) -> Result<Self, Status> {
-        let (info, kind) = (&ctx.info, asked.stored_row());
-        let custom = if kind.is_custom() {
-            Some(ctx.state.caches().custom(&kind).ok_or_else(Status::no_such_path)?)
+        let info = &ctx.info;
+        let (kind, custom) = if asked.is_custom() {
+            let cache = ctx.state.caches().custom(&asked).ok_or_else(Status::no_such_path)?;
+            (asked.clone(), Some(cache))
         } else {
-            None
+            (asked.stored_row(), None)
         };
+        let memo = asked.conversion_webhook().map(|_| Arc::default());
         // A Namespace is asked for in itself, and is in none.
         let namespace = if kind.resource.namespaced { info.namespace.clone() } else { String::new() };
-        Ok(Self { kind, asked, namespace, name: info.name.clone(), subresource: info.route.subresource(), custom })
+        let (name, subresource) = (info.name.clone(), info.route.subresource());
+        Ok(Self { kind, asked, namespace, name, subresource, custom, memo })
     }
 
     /// One object of a built-in kind.
@@ -46,12 +56,12 @@ impl Target {
         subresource: Option<Subresource>,
     ) -> Self {
         let kind = KindRef::BuiltIn(kind);
-        Self { asked: kind.clone(), kind, namespace, name, subresource, custom: None }
+        Self { asked: kind.clone(), kind, namespace, name, subresource, custom: None, memo: None }
     }
 
-    /// Whose rules the object is held to: versions of a custom resource have the same form, and each its own schema.
+    /// Whose rules the object is held to.
     pub(crate) fn policy(&self) -> &dyn Policy {
-        if self.kind.is_custom() { &*self.asked.policy } else { &*self.kind.policy }
+        &*self.kind.policy
     }
 
     /// As messages name it.
@@ -69,6 +79,24 @@ impl Target {
     /// 404 where there is none.
     pub(crate) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
         self.cache(ctx).get(&self.namespace, &self.name).ok_or_else(|| self.not_found())
+    }
+
+    /// The stored object in the form that was asked for, where a webhook must make it; else as it is.
+    ///
+    /// # Errors
+    /// 500 where the webhook does not.
+    pub(crate) async fn converted(&self, ctx: &Context, object: Arc<Stored>) -> Result<Arc<Stored>, Status> {
+        match &self.custom {
+            Some(cache) => ctx.state.conversion().stored(&self.asked, cache, &object).await,
+            None => Ok(object),
+        }
+    }
+
+    /// What converts the objects, where they can be sent in this form only after a webhook has. Metadata alone is sent as it is
+    /// stored: whoever cleans up does not depend on others.
+    pub(crate) fn converter(&self, form: Form, matcher: &Matcher) -> Option<&Arc<ResourceCache>> {
+        let reads_all = form != Form::Partial || matcher.reads_fields();
+        self.custom.as_ref().filter(|_| reads_all && self.asked.conversion_webhook().is_some())
     }
 
     pub(crate) fn not_found(&self) -> Status {

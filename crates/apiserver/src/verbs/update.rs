@@ -6,6 +6,7 @@ use corten_cacher::{
     codec::Form,
     watch_cache::{Stored, versions},
 };
+use corten_conversion::ROUNDS_MAX;
 use corten_kinds::{Kind, MetadataChecks, Policy, Subresource, UpdateRules};
 use corten_meta::{Status, Violation, depth::Read, number};
 use http::StatusCode;
@@ -80,24 +81,30 @@ pub(super) async fn change_owned(
 ) -> Result<Bytes, Status> {
     for _ in 0..ATTEMPTS {
         let current = target.current(ctx)?;
-        let Read { value: old, is_whole } = current.draft_as_far_as_it_goes();
+        let seen = target.converted(ctx, current.clone()).await?;
+        let Read { value: mut old, is_whole } = seen.draft_as_far_as_it_goes();
+        if target.kind.is_custom() {
+            versions::from_stored(&target.kind, &mut old);
+        }
         if !is_whole && !replaces(ctx, target) {
             return Err(write::too_deep(target, "it was stored too deeply nested: it can be replaced or deleted"));
         }
-        let (asked, tracked) = make(ctx, &old)?;
+        let (asked, tracked) = made(ctx, target, make, &old).await?;
         preconditions(ctx, target, &asked, &current)?;
         let (mut new, owners) = prepared(ctx, target, part, asked, tracked, &old).await?;
         if part == Part::Main {
             write::warn(ctx, target, &new, Some(&old));
         }
-        if new == old && is_whole {
-            return Ok(current.json());
+        // As upstream: what is stored in another version than it is written in is stored again (a migration).
+        let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
+        if new == old && is_whole && is_written_so {
+            return Ok(versions::json(&target.kind, &seen));
         }
         if let Some(owners) = owners {
             managed::put(&mut new, &owners);
         }
         if ctx.dry_run() {
-            return write::pretend(ctx, target, &new, Some(current.revision));
+            return write::pretend(ctx, target, &new, Some(current.revision)).await;
         }
         let asked = WriteRequest::update(ctx, target, &old);
         if is_over(&target.kind, &new) {
@@ -107,10 +114,30 @@ pub(super) async fn change_owned(
             continue;
         }
         if let Written::Done(json) = write::put(&asked, &new, current.revision).await? {
-            return Ok(json);
+            return write::shown(ctx, target, json).await;
         }
     }
     Err(Status::stale(target.resource(), &target.name))
+}
+
+/// Makes the new object, once more where it asked for an object in a version that nobody had made yet.
+async fn made(
+    ctx: &mut Context,
+    target: &Target,
+    make: MakeOwned<'_>,
+    old: &Value,
+) -> Result<(Value, Option<Tracked>), Status> {
+    let Some(memo) = &target.memo else { return make(ctx, old) };
+    let warnings = ctx.warnings.clone();
+    for _ in 0..ROUNDS_MAX {
+        ctx.warnings.clone_from(&warnings);
+        let made = make(ctx, old);
+        if !memo.is_wanting() {
+            return made;
+        }
+        ctx.state.conversion().answer(memo, ctx.served.kinds()).await?;
+    }
+    Err(Status::internal("the versions of the object do not come to an end"))
 }
 
 /// Does the request bring the whole object? All else would lose the part of the stored one that is too deep to be read.
@@ -168,16 +195,16 @@ async fn prepared(
         return Ok((asked, None));
     }
     let sent = managed::sent(&mut asked);
-    let track = |new: &Value| managed::after_update(ctx, target, old, new, &sent);
-    let (mut new, tracked) = if part == Part::Main {
+    if part == Part::Main {
         create::defaulted(target, policy, &mut asked)?;
-        let tracked = tracked.unwrap_or_else(|| track(&asked));
-        (merged(kind, policy, part, asked, old), tracked)
     } else {
-        let new = merged(kind, policy, part, asked, old);
-        let tracked = tracked.unwrap_or_else(|| track(&new));
-        (new, tracked)
+        asked = merged(kind, policy, part, asked, old);
+    }
+    let tracked = match tracked {
+        Some(tracked) => tracked,
+        None => managed::after_update(ctx, target, old, &asked, &sent).await,
     };
+    let mut new = if part == Part::Main { merged(kind, policy, part, asked, old) } else { asked };
     kind.schema.complete(&mut new);
     let mut changes = metadata::carry_over(&mut new, old);
     let owners = if tracked.same {

@@ -11,8 +11,12 @@ use corten_cacher::{
     answer,
     body::{BoxError, Response},
     codec::{Form, partial, protobuf, table},
-    watch_cache::{EventType, FellBehind, Matcher, Snapshot, Start, Stored, Watcher, protobuf_frame, versions},
+    watch_cache::{
+        Event, EventType, FellBehind, Few, Matcher, ResourceCache, Snapshot, Start, Stored, Watcher, protobuf_frame,
+        versions,
+    },
 };
+use corten_conversion::Wanted;
 use corten_kinds::KindRef;
 use corten_meta::{Status, Violation};
 use corten_metrics::WatchGuard;
@@ -52,6 +56,12 @@ pub(crate) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Res
     begin(ctx, target, form, matcher).await
 }
 
+/// What is watched in a version that a webhook makes: selectors look at what it made.
+struct Converter {
+    cache: Arc<ResourceCache>,
+    matcher: Matcher,
+}
+
 async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
@@ -64,6 +74,9 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
     let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
     let applied = ctx.state.caches().applied();
+    let converter =
+        target.converter(form, &matcher).map(|it| Converter { cache: it.clone(), matcher: matcher.clone() });
+    let matcher = if converter.is_some() { matcher.before_conversion() } else { matcher };
     let frames = match target.cache(ctx).watch(matcher, options.start) {
         Ok(started) => {
             // What lies between an older revision and now is still to be sent.
@@ -71,9 +84,13 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
                 Start::After(revision) => revision,
                 Start::State | Start::Now => applied.max(started.snapshot.revision),
             };
-            let initial =
-                (options.start == Start::State).then_some(Initial { snapshot: started.snapshot, after: None });
-            Frames::new(ctx, target.asked.clone(), form, &options, started.watcher, initial, revision)
+            let initial = (options.start == Start::State).then_some(Initial {
+                snapshot: started.snapshot,
+                after: None,
+                is_converted: false,
+            });
+            let frames = Frames::new(ctx, target.asked.clone(), form, &options, started.watcher, initial, revision);
+            Frames { converter, ..frames }
         }
         // As in the cacher's `newErrWatcher`: a revision that is gone is told by an event, not by the response's code.
         Err(oldest) => {
@@ -142,6 +159,8 @@ impl WatchOptions {
 struct Initial {
     snapshot: Arc<Snapshot>,
     after: Option<Arc<str>>,
+    /// Its objects are in the version that is watched.
+    is_converted: bool,
 }
 
 /// What a watch that wants to know has been told.
@@ -165,6 +184,7 @@ struct Frames {
     form: Form,
     protobuf: bool,
     watcher: Watcher,
+    converter: Option<Converter>,
     initial: Option<Initial>,
     mark_initial: bool,
     bookmarks: bool,
@@ -207,6 +227,7 @@ impl Frames {
             form,
             protobuf: ctx.protobuf,
             watcher,
+            converter: None,
             initial,
             mark_initial: options.mark_initial,
             bookmarks: options.bookmarks,
@@ -233,6 +254,10 @@ impl Frames {
                 continue;
             }
             if self.initial.is_some() {
+                if let Err(status) = self.convert_initial().await {
+                    self.fail(&status);
+                    continue;
+                }
                 self.send_initial();
                 continue;
             }
@@ -254,7 +279,16 @@ impl Frames {
                 }
                 Ok(events) => {
                     self.is_behind = true;
+                    let last = events.last().map_or(0, |it| it.0.revision);
+                    let events = match self.converted(events).await {
+                        Ok(events) => events,
+                        Err(status) => {
+                            self.fail(&status);
+                            continue;
+                        }
+                    };
                     self.counted.sent(events.len());
+                    self.revision = self.revision.max(last);
                     for (event, seen) in events {
                         self.revision = self.revision.max(event.revision);
                         let frame = match self.form {
@@ -271,6 +305,33 @@ impl Frames {
                 }
             }
         }
+    }
+
+    /// As upstream, where an object cannot be shown: the watch says so and ends.
+    fn fail(&mut self, status: &Status) {
+        self.queue.push_back(error_frame(self.protobuf, status));
+        self.done = true;
+    }
+
+    /// The events as they are in the watched version, and what they are in it.
+    async fn converted(&self, events: Few<(Arc<Event>, EventType)>) -> Result<Few<(Arc<Event>, EventType)>, Status> {
+        let Some(Converter { cache, matcher }) = &self.converter else { return Ok(events) };
+        let events: Vec<Arc<Event>> = events.into_iter().map(|it| it.0).collect();
+        let converted = self.state.conversion().events(&self.kind, cache, &events).await?;
+        let seen = converted.into_iter().filter_map(|it| it.seen_by(matcher).map(|seen| (it, seen)));
+        Ok(seen.collect())
+    }
+
+    /// The state that the watch begins with, before the first of it is sent.
+    async fn convert_initial(&mut self) -> Result<(), Status> {
+        let (Some(converter), Some(initial)) = (&self.converter, &mut self.initial) else { return Ok(()) };
+        if initial.is_converted {
+            return Ok(());
+        }
+        let wanted = Wanted { snapshot: &initial.snapshot, matcher: &converter.matcher, after: None, limit: None };
+        let shown = self.state.conversion().snapshot(&self.kind, &converter.cache, &wanted).await?;
+        (initial.snapshot, initial.is_converted) = (Arc::new(shown), true);
+        Ok(())
     }
 
     /// Until there may be events, or it is time to look.
@@ -330,10 +391,11 @@ impl Frames {
         let snapshot = initial.snapshot.clone();
         let mut out = Vec::new();
         let after = initial.after.take();
-        let namespace = self.watcher.matcher.namespace.clone();
+        let matcher = self.converter.as_ref().map_or(&self.watcher.matcher, |it| &it.matcher).clone();
+        let namespace = matcher.namespace.clone();
         for object in snapshot.range(&namespace, after.as_deref()) {
             initial.after = Some(object.key.clone());
-            if !self.watcher.matcher.matches(object) {
+            if !matcher.matches(object) {
                 continue;
             }
             let (added, revision) = (EventType::Added, object.revision);
@@ -362,11 +424,12 @@ impl Frames {
     fn transformed(&mut self, seen: EventType, subject: &Stored, revision: Revision) -> Bytes {
         let mut object = subject.parse();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
+        // Cells of a built-in kind are read from what is stored.
+        if self.form == Form::Object || self.kind.is_custom() && self.form != Form::Partial {
+            versions::from_stored(&self.kind, &mut object);
+        }
         let object = match self.form {
-            Form::Object => {
-                versions::from_stored(&self.kind, &mut object);
-                object
-            }
+            Form::Object => object,
             Form::Partial => partial::of(&object),
             Form::Table(include) => {
                 let with_columns = std::mem::take(&mut self.with_columns);

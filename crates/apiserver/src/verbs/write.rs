@@ -1,13 +1,15 @@
 //! The last step of every write: one conditional commit, answered when the caches hold it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use corten_admission::commit::{Commit, Write};
 use corten_cacher::{
     body::BODY_BYTES_MAX,
-    watch_cache::{encode, head, owners_fit, spliced},
+    watch_cache::{encode, head, owners_fit, spliced, versions},
 };
 use corten_meta::{
-    Status,
+    Resource, Status,
     depth::{self, EXCEEDED, LEVELS_MAX},
 };
 use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
@@ -20,7 +22,7 @@ use crate::context::Context;
 pub(super) const ATTEMPTS: usize = 6;
 
 pub(super) enum Written {
-    /// The object with its new `resourceVersion`.
+    /// The object as it is stored, with its new `resourceVersion`: see [`shown`].
     Done(Bytes),
     /// Another write came first; the caches hold it now.
     Conflict,
@@ -28,12 +30,23 @@ pub(super) enum Written {
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
 pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
-    let value = bounded(asked.ctx, asked.target, object)?;
+    let stored = storage_form(asked.ctx, asked.target, object).await?;
+    put_as_it_is(asked, object, &stored, expected).await
+}
+
+/// As [`put`], in the version that `stored` is in.
+pub(super) async fn put_as_it_is(
+    asked: &WriteRequest<'_>,
+    object: &Value,
+    stored: &Value,
+    expected: Revision,
+) -> Result<Written, Status> {
+    let value = bounded(asked.ctx, asked.target, stored)?;
     let attributes = asked.attributes();
     let write = Write { request: &attributes, reservations: &asked.ctx.reservations, new: Some(object) };
     let commit = Commit::begin(&write).await;
     let attempted = {
-        let _announcement = asked.target.cache(asked.ctx).announce(&value, object);
+        let _announcement = asked.target.cache(asked.ctx).announce(&value, stored);
         Put { asked, value, expected }.attempt(&commit).await?
     };
     let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
@@ -42,6 +55,31 @@ pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revi
         Attempted::Written(written) => Ok(written),
         Attempted::Refused(status) => Err(*status),
     }
+}
+
+/// The object in the version that it is written in.
+async fn storage_form<'v>(ctx: &Context, target: &Target, object: &'v Value) -> Result<Cow<'v, Value>, Status> {
+    let is_written_so = !target.kind.is_custom() || target.kind.resource == *target.kind.storage_resource();
+    if is_written_so {
+        return Ok(Cow::Borrowed(object));
+    }
+    ctx.state.conversion().to_storage(&target.kind, object.clone()).await.map(Cow::Owned)
+}
+
+/// What was stored, or would have been, as it is answered. As upstream: read from what was stored, and not what was sent.
+pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result<Bytes, Status> {
+    if !target.kind.is_custom() || json.starts_with(head(&target.kind.resource).as_bytes()) {
+        return Ok(json);
+    }
+    // The watchers of this version want the same.
+    let stored = target.current(ctx).ok().filter(|it| it.json() == json);
+    if let Some(stored) = stored {
+        let object = target.converted(ctx, stored).await?;
+        return Ok(versions::json(&target.asked, &object));
+    }
+    let object = depth::read(&json).map_err(Status::internal)?.value;
+    let object = ctx.state.conversion().object(&target.asked, object).await?;
+    Ok(object.to_string().into())
 }
 
 struct Put<'a> {
@@ -136,22 +174,34 @@ async fn finish(ctx: &Context, hooks: Commit<'_>, is_committed: bool) -> Result<
 ///
 /// # Errors
 /// As the write itself would answer where the object goes beyond a bound.
-pub(super) fn pretend(
+pub(super) async fn pretend(
     ctx: &Context,
     target: &Target,
     object: &Value,
     revision: Option<Revision>,
 ) -> Result<Bytes, Status> {
-    let value = bounded(ctx, target, object)?;
-    Ok(match revision {
+    let stored = storage_form(ctx, target, object).await?;
+    let value = bounded(ctx, target, &stored)?;
+    let json = match revision {
         Some(revision) => with_version(target, &value, revision),
         None => value,
-    })
+    };
+    shown(ctx, target, json).await
+}
+
+/// As [`pretend`], in the version that the object is in.
+pub(super) fn pretend_as_it_is(
+    ctx: &Context,
+    target: &Target,
+    object: &Value,
+    revision: Revision,
+) -> Result<Bytes, Status> {
+    Ok(with_version(target, &bounded(ctx, target, object)?, revision))
 }
 
 /// What the last write of an object answers, which was never stored.
 pub(super) fn last(target: &Target, object: &Value, revision: Revision) -> Bytes {
-    with_version(target, &encode(&target.kind.resource, object), revision)
+    with_version(target, &encode(form_of(target, object), object), revision)
 }
 
 /// What the marks of a deletion take, and who set them.
@@ -165,7 +215,7 @@ fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Stat
     if !depth::fits(object, LEVELS_MAX) || !owners_fit(owners) {
         return Err(too_deep(target, EXCEEDED));
     }
-    let value = encode(&target.kind.resource, object);
+    let value = encode(form_of(target, object), object);
     let marks = if metadata["deletionTimestamp"].is_null() { 0 } else { MARKS_BYTES };
     let before = || target.current(ctx).map_or(0, |it| it.value().len());
     if value.len() > BODY_BYTES_MAX && value.len() > BODY_BYTES_MAX.max(before()) + marks {
@@ -179,9 +229,19 @@ pub(super) fn too_deep(target: &Target, reason: &str) -> Status {
     Status::failure(422, "Invalid", format!("{} {name:?} is invalid: {reason}", resource.kind)).about(resource, name)
 }
 
+/// The version an object is in: of a custom resource it says so itself.
+fn form_of<'t>(target: &'t Target, object: &Value) -> &'t Resource {
+    let version = object["apiVersion"].as_str().and_then(|it| it.rsplit('/').next());
+    let known = target.kind.versions.as_ref().zip(version).and_then(|(versions, it)| versions.by_name(it));
+    known.map_or(&target.kind.resource, |it| &it.resource)
+}
+
 fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
     let mut json = Vec::with_capacity(value.len() + 64);
-    spliced(value, head(&target.kind.resource).len(), revision, &mut json);
+    let is_in = |resource: &Resource| value.starts_with(head(resource).as_bytes());
+    let versions = target.kind.versions.iter().flat_map(|it| it.iter()).map(|it| &it.resource);
+    let resource = versions.into_iter().find(|it| is_in(it)).unwrap_or(&target.kind.resource);
+    spliced(value, head(resource).len(), revision, &mut json);
     json.into()
 }
 

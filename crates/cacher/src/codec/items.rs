@@ -129,7 +129,11 @@ impl Items {
         match self.form {
             Form::Object => versions::write_item(&self.kind, object, out),
             Form::Table(include) => {
-                let row = table::row(&self.kind, &object.parse(), include, self.now);
+                let mut value = object.parse();
+                if self.kind.is_custom() {
+                    versions::from_stored(&self.kind, &mut value);
+                }
+                let row = table::row(&self.kind, &value, include, self.now);
                 out.extend_from_slice(row.to_string().as_bytes());
             }
             Form::Partial => out.extend_from_slice(partial::of(&object.parse()).to_string().as_bytes()),

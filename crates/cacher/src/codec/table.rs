@@ -28,7 +28,8 @@ pub fn columns(kind: &Kind) -> Value {
     begins_with_name(kind).then_some(name).into_iter().chain(others).collect()
 }
 
-/// `object` is as it is stored, whatever version `kind` shows: cells are read from that form.
+/// `object` is as it is stored, whatever version `kind` shows: cells are read from that form. A custom resource is in the version
+/// of `kind`.
 pub fn row(kind: &Kind, object: &Value, include: Include, now: Time) -> Value {
     let name = object["metadata"]["name"].clone();
     let name = begins_with_name(kind).then_some(name);

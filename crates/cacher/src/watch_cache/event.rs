@@ -19,6 +19,8 @@ pub struct Event {
     pub object: Option<Arc<Stored>>,
     pub previous: Option<Arc<Stored>>,
     frames: Mutex<Frames>,
+    /// The event in other versions, where a webhook converts its objects.
+    converted: Mutex<Vec<(Box<str>, Arc<Self>)>>,
 }
 
 /// What is sent of an event, one for each [`EventType`]: kept while many watchers are likely to ask.
@@ -50,7 +52,7 @@ impl EventType {
 
 impl Event {
     pub fn new(revision: Revision, object: Option<Arc<Stored>>, previous: Option<Arc<Stored>>) -> Self {
-        Self { revision, object, previous, frames: Mutex::default() }
+        Self { revision, object, previous, frames: Mutex::default(), converted: Mutex::default() }
     }
 
     /// What it is for a watcher with these selectors; `None` where it never saw the object.
@@ -86,7 +88,7 @@ impl Event {
 
     /// As [`Self::frame`], in the form of `asked`: the stored one, or a view of it.
     pub fn frame_as(&self, seen: EventType, asked: &Kind) -> Bytes {
-        if asked.view_of.is_none() {
+        if asked.view_of.is_none() && asked.versions.is_none() || self.is_in(asked, seen) {
             return self.frame(seen);
         }
         let mut frames = self.frames.lock();
@@ -117,9 +119,32 @@ impl Event {
         frame
     }
 
+    /// Is its object a custom resource's, stored in the asked version?
+    fn is_in(&self, asked: &Kind, seen: EventType) -> bool {
+        asked.versions.is_some() && *self.subject(seen).version() == *asked.resource.version
+    }
+
+    /// The event in another version, if it was converted to that before.
+    pub fn in_version(&self, version: &str) -> Option<Arc<Self>> {
+        self.converted.lock().iter().find(|it| *it.0 == *version).map(|it| it.1.clone())
+    }
+
+    /// Keeps the event in another version; gives the one that is kept, so that all who watch share its frames.
+    pub fn keep_version(&self, version: &str, converted: Arc<Self>) -> Arc<Self> {
+        let mut kept = self.converted.lock();
+        if let Some((_, known)) = kept.iter().find(|it| *it.0 == *version) {
+            return known.clone();
+        }
+        if !self.frames.lock().is_old {
+            kept.push((version.into(), converted.clone()));
+        }
+        converted
+    }
+
     /// From now on few will ask for it: no frame of it is kept.
     pub fn grow_old(&self) {
         *self.frames.lock() = Frames { is_old: true, ..Frames::default() };
+        self.converted.lock().clear();
     }
 
     /// What it keeps in memory, roughly.

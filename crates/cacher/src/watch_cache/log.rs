@@ -31,7 +31,7 @@ pub(crate) const WINDOW: Window = Window { events: 16 * 1024, bytes: 64 * 1024 *
 const FRAMES: usize = 256;
 
 /// A watcher that keeps up is told of one or two at a time.
-pub(crate) type Few<T> = SmallVec<[T; 2]>;
+pub type Few<T> = SmallVec<[T; 2]>;
 
 /// Locked for pushes and for copying out references, never longer.
 pub(crate) struct Log {

@@ -1,6 +1,6 @@
 //! Which objects a list or watch wants, and the narrowest lane of events that holds all of them.
 
-use corten_kinds::Kind;
+use corten_kinds::{Kind, Names};
 use corten_meta::{FieldSelector, Selector, Status};
 
 use super::{Stored, key_of};
@@ -45,12 +45,20 @@ impl Matcher {
     /// # Errors
     /// 400 where one cannot be read or names a field the kind does not offer.
     pub fn new(kind: &Kind, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
+        Self::reading(kind, &kind.selectable_fields, namespace, labels, fields)
+    }
+
+    /// As [`Self::new`], where `recorded` are the fields that are known of each object: those of all versions of its kind.
+    ///
+    /// # Errors
+    /// See [`Self::new`].
+    pub fn reading(kind: &Kind, recorded: &Names, namespace: &str, labels: &str, fields: &str) -> Result<Self, Status> {
         let labels =
             Selector::parse(labels).map_err(|it| Status::bad_request(format!("unable to parse requirement: {it}")))?;
         let selector = FieldSelector::parse(fields).map_err(Status::bad_request)?;
         let mut matcher = Self { namespace: namespace.to_owned(), labels, ..Self::default() };
         for it in &selector.0 {
-            let field = field_of(kind, &it.path)?;
+            let field = field_of(kind, recorded, &it.path)?;
             matcher.fields.push(FieldRequirement { field, value: it.value.clone(), negated: it.negated });
         }
         matcher.narrow(kind.resource.namespaced);
@@ -89,6 +97,22 @@ impl Matcher {
             Some(key) => *key == *object.key,
             None => self.namespace.is_empty() || object.namespace() == self.namespace,
         }
+    }
+
+    /// What holds whatever converts the objects, of whose labels and fields nothing is known before.
+    #[must_use]
+    pub fn before_conversion(&self) -> Self {
+        Self { namespace: self.namespace.clone(), key: self.key.clone(), ..Self::default() }
+    }
+
+    /// May what it leaves out be known only after a conversion?
+    pub fn is_selective(&self) -> bool {
+        !self.labels.is_empty() || !self.fields.is_empty()
+    }
+
+    /// Does it look at more than metadata?
+    pub fn reads_fields(&self) -> bool {
+        self.fields.iter().any(|it| matches!(it.field, Field::Selectable(_)))
     }
 
     /// Everything in its namespace: no selector leaves objects out.
@@ -130,11 +154,15 @@ impl Scope {
     }
 }
 
-fn field_of(kind: &Kind, path: &str) -> Result<Field, Status> {
+fn field_of(kind: &Kind, recorded: &Names, path: &str) -> Result<Field, Status> {
     match path {
         "metadata.name" => Ok(Field::Name),
         "metadata.namespace" if kind.resource.namespaced => Ok(Field::Namespace),
+        // A view of a built-in kind names its fields in the order of those that are recorded.
         _ => match kind.selectable_fields.iter().position(|it| it == path) {
+            Some(at) if kind.is_custom() => {
+                Ok(Field::Selectable(recorded.iter().position(|it| it == path).unwrap_or(at)))
+            }
             Some(at) => Ok(Field::Selectable(at)),
             None => Err(Status::bad_request(format!("field label not supported: {path}"))),
         },

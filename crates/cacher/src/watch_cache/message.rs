@@ -42,7 +42,8 @@ impl Stored {
 
 /// Versions with the same fields have them under the same numbers.
 fn is_as_stored(asked: &Kind) -> bool {
-    matches!(&asked.view_of, None | Some(ViewOf { same_fields: true, .. }))
+    // Protobuf has but the metadata of a custom resource.
+    asked.versions.is_some() || matches!(&asked.view_of, None | Some(ViewOf { same_fields: true, .. }))
 }
 
 /// How much of an object is sent.

@@ -4,6 +4,7 @@
 //! recent events. A watcher is a cursor into that log, or into a lane of it that holds only what its exact match can see.
 
 mod announced;
+mod converted;
 mod custom;
 mod encode;
 mod event;
@@ -43,11 +44,13 @@ use tokio::sync::Notify;
 use custom::CustomCaches;
 
 pub use announced::Announcement;
+pub use converted::{Conversion, Converted, Slot};
 pub use custom::CacheRef;
 pub use encode::{encode, encode_text};
-pub use event::{EventType, protobuf_frame};
+pub use event::{Event, EventType, protobuf_frame};
 pub use feed::Feed;
 pub use layout::{head, key_of, prefix_of};
+pub use log::Few;
 pub use matcher::Matcher;
 pub use message::{Extent, message_body};
 pub use resource::Events;

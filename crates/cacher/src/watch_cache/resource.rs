@@ -5,7 +5,7 @@ use std::{
     ops::Bound,
     pin::pin,
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicBool, Ordering::Release},
     },
     time::Duration,
@@ -13,11 +13,12 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use corten_kinds::{KindRef, Schema};
-use corten_meta::depth;
+use corten_kinds::{CustomSchema, Kind, KindRef};
+use corten_meta::{Resource, depth};
 use corten_store::{Entry, Revision};
 use imbl::OrdMap;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -29,7 +30,6 @@ use super::{
     head, key_of,
     log::{Log, WINDOW, Window},
     matcher::Scope,
-    message::Messages,
     prefix_of,
     record::Reader,
     watcher::{Start, Started},
@@ -42,7 +42,8 @@ const PAGED_MAX: usize = 64;
 pub struct ResourceCache {
     kind: KindRef,
     prefix: String,
-    head: String,
+    /// What stored values may begin with: that in which objects are written comes first. A custom resource has one for each version.
+    forms: Vec<Form>,
     reader: Reader,
     announced: Announced,
     current: ArcSwap<Snapshot>,
@@ -55,6 +56,33 @@ pub struct ResourceCache {
     waiting: Mutex<Option<Waiting>>,
     /// Its definition has gone, or another cache has taken its place.
     is_closed: Arc<AtomicBool>,
+}
+
+/// A version that objects are stored in.
+struct Form {
+    resource: Resource,
+    head: String,
+    schema: Option<Arc<CustomSchema>>,
+}
+
+impl Form {
+    /// Those of a kind.
+    fn of(kind: &Kind) -> Vec<Self> {
+        let form = |resource: &Resource, schema| Self { resource: resource.clone(), head: head(resource), schema };
+        match &kind.versions {
+            Some(versions) => versions.iter().map(|it| form(&it.resource, Some(it.schema.clone()))).collect(),
+            None => vec![form(&kind.resource, None)],
+        }
+    }
+
+    /// As an object of this version is read: it may have been stored when its schema was another.
+    fn coerced(&self, value: Bytes) -> Bytes {
+        let Some(schema) = &self.schema else { return value };
+        let Ok(read) = depth::read(&value) else { return value };
+        let mut object = read.value.clone();
+        schema.coerce(&mut object);
+        if !read.is_whole || object == read.value { value } else { super::encode(&self.resource, &object) }
+    }
 }
 
 struct Paged {
@@ -87,6 +115,11 @@ impl Snapshot {
 
     pub fn by_key(&self, key: &str) -> Option<&Arc<Stored>> {
         self.objects.get(key)
+    }
+
+    /// These objects, each under its key, at one revision.
+    pub fn of(revision: Revision, objects: impl IntoIterator<Item = Arc<Stored>>) -> Self {
+        Self { revision, objects: objects.into_iter().map(|it| (it.key.clone(), it)).collect() }
     }
 
     pub fn len(&self) -> usize {
@@ -128,7 +161,7 @@ impl ResourceCache {
     pub(super) fn with_window(kind: KindRef, revision: Revision, window: Window) -> Self {
         Self {
             prefix: if kind.is_custom() { custom::prefix_of(&kind.resource) } else { prefix_of(&kind.resource) },
-            head: head(&kind.resource),
+            forms: Form::of(&kind),
             reader: Reader::new(&kind),
             kind,
             announced: Announced::default(),
@@ -206,42 +239,53 @@ impl ResourceCache {
     /// A store entry as the cache keeps it. `None`, and a line in the log, where the value is no object.
     pub(super) fn stored(&self, entry: &Entry) -> Option<Arc<Stored>> {
         let key = std::str::from_utf8(&entry.key).ok()?.strip_prefix(&self.prefix)?;
-        let value = if entry.value.starts_with(self.head.as_bytes()) {
-            entry.value.clone()
-        } else {
+        let (form, value) = match self.forms.iter().find(|it| entry.value.starts_with(it.head.as_bytes())) {
+            Some(form) => (form, entry.value.clone()),
             // Written by somebody else, such as a restored backup.
-            match super::encode_text(&self.kind.resource, &entry.value) {
-                Ok(value) => value,
+            None => match self.rewritten(&entry.value) {
+                Ok(found) => found,
                 Err(error) => return self.unreadable(key, &error),
-            }
+            },
         };
         let announced = self.announced.take(&value);
-        let value = if announced.is_some() { value } else { self.coerced(value) };
+        let value = if announced.is_some() { value } else { form.coerced(value) };
         debug_assert!(
             announced.as_ref().is_none_or(|it| self.reader.read(&value).is_ok_and(|read| read == *it)),
             "what is announced of {key} is what its bytes say"
         );
         match announced.map_or_else(|| self.reader.read(&value), Ok) {
-            Ok(record) => Some(Arc::new(Stored {
-                key: key.into(),
-                value,
-                splice: self.head.len(),
-                revision: entry.mod_revision,
-                record,
-                projected: OnceLock::new(),
-                messages: Messages::default(),
-            })),
+            Ok(record) => {
+                let splice = form.head.len();
+                Some(Arc::new(Stored::new(key.into(), value, splice, entry.mod_revision, record)))
+            }
             Err(error) => self.unreadable(key, &error),
         }
     }
 
-    /// A custom resource in the form of its schema as that is now: it may have been stored under another.
-    fn coerced(&self, value: Bytes) -> Bytes {
-        let Schema::Structural(schema) = &self.kind.schema else { return value };
-        let Ok(read) = depth::read(&value) else { return value };
-        let mut object = read.value.clone();
-        schema.coerce(&mut object);
-        if !read.is_whole || object == read.value { value } else { super::encode(&self.kind.resource, &object) }
+    /// The value as this server would have written it, and in which version that is: its own, where that is known.
+    fn rewritten(&self, value: &[u8]) -> Result<(&Form, Bytes), serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Head {
+            #[serde(default)]
+            api_version: String,
+        }
+        let written = &self.forms[0];
+        let form = match &self.forms[..] {
+            [_] => written,
+            forms => {
+                let head: Head = serde_json::from_slice(value)?;
+                forms.iter().find(|it| it.resource.api_version() == head.api_version).unwrap_or(written)
+            }
+        };
+        Ok((form, super::encode_text(&form.resource, value)?))
+    }
+
+    /// An object in another of its versions, as whoever converts it made it of what is stored. `None` where that cannot be read.
+    pub fn in_other_version(&self, of: &Stored, resource: &Resource, object: &Value) -> Option<Arc<Stored>> {
+        let (value, splice) = (super::encode(resource, object), head(resource).len());
+        let record = self.reader.read(&value).ok()?;
+        Some(Arc::new(Stored::new(of.key.clone(), value, splice, of.revision, record)))
     }
 
     /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them.

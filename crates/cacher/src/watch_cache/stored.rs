@@ -11,7 +11,7 @@ use corten_store::Revision;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{message::Messages, record::Record};
+use super::{converted::Converted, message::Messages, record::Record};
 
 /// Shared by the snapshots, the event log and every answer that is being sent.
 #[derive(Debug)]
@@ -27,9 +27,32 @@ pub struct Stored {
     pub(super) projected: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// See [`Stored::message`].
     pub(super) messages: Messages,
+    /// The object in other versions, where a webhook converts it.
+    pub converted: Converted,
 }
 
 impl Stored {
+    pub(super) fn new(key: Arc<str>, value: Bytes, splice: usize, revision: Revision, record: Record) -> Self {
+        Self {
+            key,
+            value,
+            splice,
+            revision,
+            record,
+            projected: OnceLock::new(),
+            messages: Messages::default(),
+            converted: Converted::default(),
+        }
+    }
+
+    /// The version it is stored in, without its group.
+    pub fn version(&self) -> &str {
+        const BETWEEN: &[u8] = br#"","metadata":{"#;
+        let head = &self.value[..self.splice.saturating_sub(BETWEEN.len())];
+        let start = head.iter().rposition(|it| matches!(it, b'/' | b'"')).map_or(0, |it| it + 1);
+        std::str::from_utf8(&head[start..]).unwrap_or_default()
+    }
+
     pub fn namespace(&self) -> &str {
         self.key.split_once('/').map_or("", |(namespace, _)| namespace)
     }

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use corten_api::resources::EVENTS;
+use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, EVENTS};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
@@ -54,7 +54,14 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { decisions, off, .. } = reader.journal(kind, &key).await;
+        let Journal { mut decisions, off, .. } = reader.journal(kind, &key).await;
+        // What is wrong with all objects of a definition stands in its own journal.
+        if let Some(definitions) =
+            corten_kinds::by_qualified(&CUSTOM_RESOURCE_DEFINITIONS.qualified()).filter(|_| kind.is_custom())
+        {
+            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+            decisions.extend(reader.journal(definitions, &Key::cluster(name)).await.decisions);
+        }
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
         let Findings { waits: found, verdict, explains, mut notices } = findings::of(reader, kind, &object).await;

@@ -4,8 +4,8 @@ use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
     EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeLifecycle,
-    NodeTtl, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs, TaintEviction,
-    VolumeProtection,
+    NodeTtl, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs,
+    StorageVersionMigrations, TaintEviction, VolumeProtection,
 };
 
 #[test]
@@ -66,6 +66,11 @@ fn resource_quota() {
 #[test]
 fn root_ca() {
     check(&RootCaPublisher, "root_ca");
+}
+
+#[test]
+fn storage_version_migration() {
+    check(&StorageVersionMigrations, "storage_version_migration");
 }
 
 #[test]

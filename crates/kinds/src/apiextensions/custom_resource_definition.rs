@@ -12,12 +12,7 @@ use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
 use super::{names, served_version};
-use crate::{
-    BuiltIn, Policy, Subresource, Verb,
-    columns::CREATED_AT,
-    custom::{CLEANUP_FINALIZER, converts_by_webhook},
-    keep, webhook_client,
-};
+use crate::{BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, keep, webhook_client};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CUSTOM_RESOURCE_DEFINITIONS,
@@ -67,6 +62,9 @@ impl Policy for CustomResourceDefinition {
         if !new["status"].is_object() {
             return;
         }
+        if !new["status"]["storedVersions"].is_array() {
+            new["status"]["storedVersions"] = json!([]);
+        }
         if let Some(storage) = storage_version(new).map(str::to_owned)
             && let Some(stored) = new["status"]["storedVersions"].as_array_mut()
             && !stored.iter().any(|it| *it == *storage)
@@ -104,27 +102,11 @@ impl Policy for CustomResourceDefinition {
             let spec = definition.at("spec");
             rules::immutable(spec.at("group"), &old["spec"]["group"]);
             rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
-            let known: BTreeSet<&str> = spec.list("versions").map(|it| it.at("name").str()).collect();
-            if converts_by_webhook(new) && storage_version(new) != storage_version(old) {
-                spec.at("versions")
-                    .forbidden("no conversion webhook is called by this release: the stored version stays");
-            }
             if new["spec"]["versions"] != old["spec"]["versions"] {
                 spec.list("versions").for_each(super::rules::validate);
             }
-            for stored in definition.at("status").list("storedVersions").filter(|it| !known.contains(it.str())) {
-                stored.invalid("must appear in spec.versions");
-            }
+            stored_versions(definition.at("status").at("storedVersions"), spec);
         })
-    }
-
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        let n_versions = new["spec"]["versions"].as_array().map_or(0, Vec::len);
-        if !converts_by_webhook(new) || n_versions < 2 {
-            return Vec::new();
-        }
-        let version = storage_version(new).unwrap_or_default();
-        vec![format!("no conversion webhook is called by this release: only the stored version {version:?} is served")]
     }
 
     fn takes_short_finalizers(&self) -> bool {
@@ -143,6 +125,27 @@ impl Policy for CustomResourceDefinition {
 fn storage_version(definition: &Value) -> Option<&str> {
     let versions = definition["spec"]["versions"].as_array()?;
     versions.iter().find(|it| it["storage"] == true)?["name"].as_str()
+}
+
+/// `ValidateCustomResourceDefinitionStoredVersions`: who has seen to it that nothing is stored in a version any more says so in
+/// the status, and only then the version may go.
+fn stored_versions(stored: Cursor<'_>, spec: Cursor<'_>) {
+    if stored.items().is_empty() {
+        return stored.invalid("must have at least one stored version");
+    }
+    for version in spec.list("versions").filter(|it| it.at("storage").bool()) {
+        let name = version.at("name").str();
+        if !stored.each().any(|it| it.str() == name) {
+            stored.invalid(&format!("must have the storage version {name}"));
+        }
+    }
+    let known: BTreeSet<&str> = spec.list("versions").map(|it| it.at("name").str()).collect();
+    for gone in stored.each().filter(|it| !known.contains(it.str())) {
+        let name = gone.str();
+        gone.invalid(&format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+        ));
+    }
 }
 
 fn group(group: Cursor<'_>) {

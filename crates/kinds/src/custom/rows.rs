@@ -1,16 +1,17 @@
 //! The rows that a definition makes: one for each version that is served, and that of the stored version.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use corten_meta::Resource;
 use corten_schema::structural::Structural;
 use serde_json::Value;
 
-use super::policy::CustomResource;
+use super::{policy::CustomResource, versions::Versions};
 use crate::{Columns, CustomSchema, Kind, Names, PathColumn, PolicyRef, Scale, Schema, Subresource, Verb, ViewOf};
 
 pub struct Rows {
-    /// The version that objects are stored in, served or not.
+    /// What a cache of the objects goes by: the version that objects are written in, served or not, with the selectable fields
+    /// of all versions.
     pub stored: Arc<Kind>,
     /// In the order of the definition.
     pub served: Vec<Arc<Kind>>,
@@ -18,56 +19,57 @@ pub struct Rows {
 
 /// Of a definition whose names were accepted. `None` where it is none: it has no version that is stored.
 pub fn rows(definition: &Value) -> Option<Rows> {
-    let spec = &definition["spec"];
-    let versions = spec["versions"].as_array()?;
-    let stored_version = versions.iter().find(|it| it["storage"] == true)?;
-    let stored = Arc::new(row(definition, stored_version, None));
+    let versions = definition["spec"]["versions"].as_array()?;
+    let storage = versions.iter().position(|it| it["storage"] == true)?;
+    let schemas = versions.iter().map(|it| {
+        let resource = resource(definition, it);
+        let schema = schema(&resource, it);
+        (resource, Arc::new(schema))
+    });
+    let all = Arc::new(Versions::new(definition, schemas.collect(), storage));
     let is_leaving = definition["metadata"]["deletionTimestamp"].is_string();
-    // No webhook is called: other versions would show what their author did not mean. That in which the objects are stored is
-    // there, served before or not, for as long as they are to be deleted.
-    let is_shown = |it: &&Value| match it["storage"] == true {
-        true => it["served"] == true || is_leaving,
-        false => it["served"] == true && !converts_by_webhook(definition),
-    };
+    let mut stored = row(definition, &versions[storage], &all, None);
+    let fields: BTreeSet<String> = versions.iter().flat_map(|it| selectable(&it["selectableFields"])).collect();
+    stored.selectable_fields = Names::Owned(fields.into_iter().collect());
+    let stored = Arc::new(stored);
+    // That in which the objects are written is there, served before or not, for as long as they are to be deleted.
+    let is_shown = |it: &&Value| it["served"] == true || it["storage"] == true && is_leaving;
     let served = versions.iter().filter(is_shown).map(|version| {
-        if version["storage"] == true {
-            stored.clone()
-        } else {
-            let same_fields = version["schema"] == stored_version["schema"];
-            Arc::new(row(definition, version, Some(view(&stored, same_fields))))
-        }
+        let is_view = version["storage"] != true;
+        let view = is_view.then(|| ViewOf { row: Some(stored.clone()), ..ViewOf::same(stored.resource.clone()) });
+        Arc::new(row(definition, version, &all, view))
     });
     let served = served.collect();
     Some(Rows { stored, served })
 }
 
-pub(crate) fn converts_by_webhook(definition: &Value) -> bool {
-    definition["spec"]["conversion"]["strategy"] == "Webhook"
-}
-
-/// Conversion by `None` changes the head alone; what the version shown does not know is left out.
-fn view(stored: &Arc<Kind>, same_fields: bool) -> ViewOf {
-    let of = ViewOf { row: Some(stored.clone()), ..ViewOf::same(stored.resource.clone()) };
-    ViewOf { same_fields, ..of }
-}
-
-fn row(definition: &Value, version: &Value, view_of: Option<ViewOf>) -> Kind {
-    let (spec, subresources) = (&definition["spec"], &version["subresources"]);
-    let names = super::names_of(definition);
-    let resource = Resource {
+fn resource(definition: &Value, version: &Value) -> Resource {
+    let (spec, names) = (&definition["spec"], super::names_of(definition));
+    Resource {
         group: text(spec, "group").into(),
         version: text(version, "name").into(),
-        kind: names.kind.clone().into(),
-        plural: names.plural.clone().into(),
+        kind: names.kind.into(),
+        plural: names.plural.into(),
         namespaced: spec["scope"] == "Namespaced",
-    };
+    }
+}
+
+fn schema(resource: &Resource, version: &Value) -> CustomSchema {
+    let schema = &version["schema"]["openAPIV3Schema"];
+    CustomSchema {
+        name: schema_name(resource),
+        structural: Structural::read(schema),
+        open_api: schema.to_string().into(),
+        scale: Scale::read(&version["subresources"]["scale"]),
+    }
+}
+
+fn row(definition: &Value, version: &Value, all: &Arc<Versions>, view_of: Option<ViewOf>) -> Kind {
+    let subresources = &version["subresources"];
+    let names = super::names_of(definition);
+    let resource = resource(definition, version);
     let has_status = subresources["status"].is_object();
-    let schema = Arc::new(CustomSchema {
-        name: schema_name(&resource),
-        structural: Structural::read(&version["schema"]["openAPIV3Schema"]),
-        open_api: version["schema"]["openAPIV3Schema"].to_string().into(),
-        scale: Scale::read(&subresources["scale"]),
-    });
+    let schema = all.by_name(&resource.version).expect("it is one of all").schema.clone();
     Kind {
         resource,
         singular: names.singular.into(),
@@ -86,6 +88,7 @@ fn row(definition: &Value, version: &Value, view_of: Option<ViewOf>) -> Kind {
         columns: Columns::Paths(columns(&version["additionalPrinterColumns"])),
         policy: PolicyRef::Owned(Box::new(CustomResource { schema, has_status })),
         list_kind: names.list_kind.into(),
+        versions: Some(all.clone()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Asks for all objects of a resource to be stored again. Stored; no loop migrates yet.
+//! Asks for all objects of a resource to be stored again.
 
 use corten_api::resources::{STORAGE_VERSION_MIGRATIONS, STORAGE_VERSION_MIGRATIONS_V1BETA1};
 use corten_meta::Violation;

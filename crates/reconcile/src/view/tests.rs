@@ -159,7 +159,7 @@ fn answers_last_until_the_object_changes_and_failures_until_success() {
         propagation: Propagation::Background,
         grace_seconds: None,
     };
-    let failure = Failure { effect, message: "busy".into() };
+    let failure = Failure { effect, message: "busy".into(), is_final: false };
     view.record_failure(&key, Some(failure.clone()));
     assert_eq!(view.failure(&key), Some(&failure));
     view.record_failure(&key, None);

@@ -1,5 +1,7 @@
 //! A schema in YAML's JSON, an object, and what becomes of it.
 
+mod differential;
+
 use serde_json::{Value, json};
 
 use super::Structural;

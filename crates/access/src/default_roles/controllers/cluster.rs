@@ -22,10 +22,18 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "service", role: "service-controller", rules: service },
     Loop { name: "service-cidrs", role: "service-cidrs-controller", rules: service_cidrs },
     Loop { name: "serviceaccount-token", role: "serviceaccount-token-controller", rules: account_tokens },
+    Loop { name: "storage-version-migrator", role: "storage-version-migrator-controller", rules: migrator },
     Loop { name: "taint-eviction", role: "taint-eviction-controller", rules: taint_eviction },
     Loop { name: "token-cleaner", role: "token-cleaner", rules: bootstrap_tokens },
     Loop { name: "ttl", role: "ttl-controller", rules: node_ttl },
 ];
+
+fn migrator() -> Vec<Value> {
+    vec![
+        rule(&["list", "patch", "watch"], &["*"], &["*"]),
+        rule(UPDATE, &["storagemigration.k8s.io"], &["storageversionmigrations/status"]),
+    ]
+}
 
 /// Only this loop may give roles rules that it does not have itself.
 fn role_aggregation() -> Vec<Value> {

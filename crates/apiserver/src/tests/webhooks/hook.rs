@@ -21,19 +21,19 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-pub(super) enum Reply {
+pub(in crate::tests) enum Reply {
     Json(Value),
     Raw(u16, Vec<u8>),
     To(&'static str),
     Hang,
 }
 
-pub(super) type Answerer = Arc<dyn Fn(Value) -> BoxFuture<'static, Reply> + Send + Sync>;
+pub(in crate::tests) type Answerer = Arc<dyn Fn(Value) -> BoxFuture<'static, Reply> + Send + Sync>;
 
-pub(super) struct Hook {
-    pub(super) address: SocketAddr,
+pub(in crate::tests) struct Hook {
+    pub(in crate::tests) address: SocketAddr,
     /// As base64 of PEM, which is what a `caBundle` is.
-    pub(super) bundle: String,
+    pub(in crate::tests) bundle: String,
     seen: Arc<Mutex<Vec<Value>>>,
     connections: Arc<AtomicUsize>,
     _running: JoinSet<()>,
@@ -41,7 +41,7 @@ pub(super) struct Hook {
 
 impl Hook {
     /// It makes its own certificate, one of an authority, as kopf does.
-    pub(super) async fn start(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+    pub(in crate::tests) async fn start(answer: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_with(Arc::new(move |review| {
             let reply = answer(&review);
             Box::pin(async move { reply })
@@ -49,7 +49,7 @@ impl Hook {
         .await
     }
 
-    pub(super) async fn start_with(answer: Answerer) -> Self {
+    pub(in crate::tests) async fn start_with(answer: Answerer) -> Self {
         let names = ["hook.default.svc", "localhost", "127.0.0.1"].map(str::to_owned);
         let mut parameters = rcgen::CertificateParams::new(names).expect("names");
         parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -73,15 +73,15 @@ impl Hook {
     }
 
     /// Its `clientConfig`.
-    pub(super) fn client_config(&self) -> Value {
+    pub(in crate::tests) fn client_config(&self) -> Value {
         json!({ "url": format!("https://localhost:{}/hook", self.address.port()), "caBundle": self.bundle })
     }
 
-    pub(super) fn take_seen(&self) -> Vec<Value> {
+    pub(in crate::tests) fn take_seen(&self) -> Vec<Value> {
         std::mem::take(&mut *self.seen.lock())
     }
 
-    pub(super) fn connections(&self) -> usize {
+    pub(in crate::tests) fn connections(&self) -> usize {
         self.connections.load(Relaxed)
     }
 }
@@ -126,18 +126,18 @@ async fn respond(
 }
 
 /// The review with a response, which is of the question unless it says otherwise.
-pub(super) fn review(of: &Value, mut response: Value) -> Reply {
+pub(in crate::tests) fn review(of: &Value, mut response: Value) -> Reply {
     if response.get("uid").is_none() {
         response["uid"] = of["request"]["uid"].clone();
     }
     Reply::Json(json!({ "kind": "AdmissionReview", "apiVersion": of["apiVersion"], "response": response }))
 }
 
-pub(super) fn allowed(of: &Value) -> Reply {
+pub(in crate::tests) fn allowed(of: &Value) -> Reply {
     review(of, json!({ "allowed": true }))
 }
 
-pub(super) fn patched(of: &Value, patch: &Value) -> Reply {
+pub(in crate::tests) fn patched(of: &Value, patch: &Value) -> Reply {
     let patch = BASE64_STANDARD.encode(patch.to_string());
     review(of, json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch }))
 }

@@ -179,7 +179,7 @@ fn without_nulls(schema: &Value, value: &Value) -> Value {
 #[test]
 fn both_readings_of_the_rules_agree() {
     for seed in 1..4000 {
-        let mut random = Random(seed * 0x9e37_79b9_7f4a_7c15);
+        let mut random = Random(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
         let mut schema = random.object_schema(4);
         if schema["additionalProperties"].is_boolean() || schema["additionalProperties"].is_object() {
             schema = json!({ "type": "object", "properties": { "a": schema } });

@@ -76,6 +76,12 @@ impl Barrier {
         if self.needs.is_empty() { self.not_before } else { self.deadline }
     }
 
+    /// Only the caches are waited for now.
+    pub(crate) fn end_rest(&mut self, now: Instant) {
+        self.not_before = self.not_before.min(now);
+        self.deadline = self.deadline.min(now + if self.has_relisted { LIST_PATIENCE } else { PATIENCE });
+    }
+
     /// May the key go on? Lists again where a cache has taken too long.
     pub(crate) fn is_open(&mut self, feeds: &Feeds, now: Instant) -> bool {
         self.needs.retain(|it| !it.is_met(feeds));

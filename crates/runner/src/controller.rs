@@ -284,10 +284,15 @@ impl LoopState {
         for key in happened.news.woken {
             self.queue.wake(key);
         }
-        // Whoever speaks of objects of many kinds may have spoken of any of them.
-        let is_spoken_of = |it: &Resource| self.about.as_ref().is_none_or(|about| about == it);
-        for (resource, key) in happened.news.gone.iter().filter(|it| is_spoken_of(&it.0)) {
-            self.journal.forget(resource, key);
+        for (resource, key) in &happened.news.gone {
+            let is_its_own = self.about.as_ref() == Some(resource);
+            // Whoever speaks of objects of many kinds may have spoken of any of them.
+            if is_its_own || self.about.is_none() {
+                self.journal.forget(resource, key);
+            }
+            if is_its_own {
+                self.forget_failures(key);
+            }
         }
         for done in happened.done {
             self.done(done);
@@ -465,6 +470,14 @@ impl LoopState {
         // Most have never failed: nobody's view is another for that.
         if self.feeds.view.failure(key).is_some() {
             self.feeds.view_mut().record_failure(key, None);
+        }
+    }
+
+    /// Another object of the same name has not failed yet, and does not wait for what this one failed with.
+    fn forget_failures(&mut self, key: &Key) {
+        self.succeeded(key);
+        if let Some(barrier) = self.parked.get_mut(key) {
+            barrier.end_rest(Instant::now());
         }
     }
 

@@ -16,7 +16,7 @@ use super::{
     Account, State,
     account::Cause,
     fields::{items, one_line, text},
-    findings::{self, found::Findings, refusal},
+    findings::{self, found::Findings, refusal, refusers},
     pod_steps,
     reader::{Answer, Reader},
 };
@@ -82,7 +82,11 @@ fn below<'a>(
         let in_steps = |wait: &Wait| steps.iter().filter_map(|it| it.wait.as_ref()).any(|it| it.reason == wait.reason);
         // A step that waits for another object is followed like any other wait.
         let told = told.filter(|(_, wait)| wait.on.is_some() || !in_steps(wait));
-        let waits: Vec<(String, Wait)> = told.flat_map(|(by, wait)| refusal::refine(by, wait)).chain(found).collect();
+        let mut waits: Vec<(String, Wait)> =
+            told.flat_map(|(by, wait)| refusal::refine(by, wait)).chain(found).collect();
+        for (_, wait) in &mut waits {
+            refusers::place_webhook(reader, wait).await;
+        }
 
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let mut causes: Vec<Cause> = Vec::new();

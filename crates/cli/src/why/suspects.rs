@@ -205,8 +205,8 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
                     && object["spec"]["suspend"] != true)
         }
         "cronjob" => jobs::missed_at(now, object).is_some(),
-        // Who serves it may be there or not: that is read from more than the Ingress itself.
-        "ingress" => true,
+        // Who serves it may be there or not: that is read from more than the object itself.
+        "ingress" | "mutatingwebhookconfiguration" | "validatingwebhookconfiguration" => true,
         "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
         "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
         // Who denied one has done what was to be done.

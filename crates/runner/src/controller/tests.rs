@@ -300,6 +300,24 @@ async fn failures_back_off_and_stand_in_the_journal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn another_object_of_the_name_does_not_wait_for_the_failures_of_the_first() {
+    let world = World::begin(FakeApi::new());
+    for _ in 0..12 {
+        world.api.fault(Fault::Refused("POST", 403, "Forbidden"));
+    }
+    world.wish("a", json!({"pods": "1"}));
+    // The twelfth failure is followed by a rest of ten seconds.
+    pass(11).await;
+    assert_eq!(world.decision("a").expect("journalled").retries, 12);
+    world.api.remove(&format!("{CONFIG}/a"));
+    world.wish("a", json!({"pods": "1"}));
+    pass(1).await;
+    assert_eq!(world.n_pods(), 1);
+    let decision = world.decision("a").expect("journalled");
+    assert_eq!((decision.error, decision.retries), (None, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn questions_are_answered_and_asked_again_only_after_a_resync() {
     let world = World::begin(FakeApi::new());
     world.wish("a", json!({"ask": "s"}));

@@ -1,13 +1,14 @@
 //! What the API server refused: raise, ask for less, or change the namespace's rule.
 
 use corten_api::resources::SERVICE_ACCOUNTS;
-use corten_meta::Quantity;
+use corten_meta::{Key, Quantity};
 use serde_json::{Map, json};
 
 use super::case::{Advice, Case};
 use crate::why::{
     command::{kubectl, merge},
     fields::text,
+    findings::refusers,
     nearest::nearest,
 };
 
@@ -117,9 +118,37 @@ pub(super) async fn service_account(case: &Case<'_>) -> Advice {
         .hints(near.map(|it| format!("there is one called {it:?}")))
 }
 
-pub(super) fn webhook(case: &Case<'_>) -> Advice {
-    let name = case.wait.message.split("webhook \"").nth(1).and_then(|it| it.split('"').next()).unwrap_or_default();
-    Advice::run(kubectl("", &["get", "validatingwebhookconfigurations,mutatingwebhookconfigurations"]))
-        .headline(case.wait.message.clone())
-        .who(format!("whoever runs the webhook {name:?}; or {} must keep to what it asks", case.author))
+pub(super) async fn webhook(case: &Case<'_>) -> Advice {
+    let name = refusers::webhook_of(case.wait).unwrap_or_default();
+    let who = match &*case.wait.reason {
+        refusers::WEBHOOK_FAILED => {
+            format!("whoever runs the webhook {name}: until it answers, what it is about is refused")
+        }
+        _ => format!("whoever runs the webhook {name}; or {} must keep to what it asks", case.author),
+    };
+    let Some(found) = refusers::configuration(case.reader, name).await else {
+        return Advice::run(kubectl("", &["get", "validatingwebhookconfigurations,mutatingwebhookconfigurations"]))
+            .who(who)
+            .hint("no configuration has this webhook now: it is not asked any more");
+    };
+    let owner = refusers::owner(&found.object).map(|it| format!(", {it}")).unwrap_or_default();
+    Advice::run(kubectl("", &["describe", &found.subject]))
+        .who(who)
+        .hint(format!("it is in {}{owner}", found.subject))
+        .hint(format!("it is asked at {}", found.place))
+}
+
+pub(super) async fn policy(case: &Case<'_>) -> Advice {
+    let on = case.wait.on.as_deref().unwrap_or_default();
+    let (kind, name) = on.split_once('/').unwrap_or_default();
+    let object = match corten_kinds::by_name(kind) {
+        Some(kind) => case.reader.get(&kind.resource, &Key::new("", name)).await,
+        None => None,
+    };
+    let owner = object.and_then(|it| refusers::owner(&it)).map(|it| format!("it is {it}"));
+    let who = match &*case.wait.reason {
+        "PolicyFailed" => format!("whoever wrote {on}"),
+        _ => format!("whoever wrote {}; or whoever wrote {on}: relax it", case.author),
+    };
+    Advice::run(kubectl("", &["describe", on])).who(who).hints(owner)
 }

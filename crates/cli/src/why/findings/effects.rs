@@ -10,7 +10,6 @@ use crate::why::fields::{items, time};
 /// Objects of these kinds are stored, and no loop of this release looks at them.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ("horizontalpodautoscaler", "NoAutoscaler", "no loop of this release scales by it: scale its target by hand"),
-    ("mutatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
     (
         "networkpolicy",
         "NotEnforced",
@@ -18,7 +17,6 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
     ),
     ("persistentvolume", "NoVolumeBinder", "no loop of this release binds volumes to claims"),
     ("resourceclaim", "NoDeviceAllocator", "no loop of this release allocates devices"),
-    ("validatingwebhookconfiguration", "NotEnforced", "it is stored, and this release does not call it"),
 ];
 
 /// Is it of a kind that nothing here acts on?

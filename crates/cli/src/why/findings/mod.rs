@@ -14,6 +14,7 @@ pub(super) mod jobs;
 mod nodes;
 mod pods;
 pub(super) mod refusal;
+pub(super) mod refusers;
 pub(super) mod selectors;
 pub(super) mod services;
 pub(super) mod traffic;

@@ -4,6 +4,7 @@
 
 use corten_reconcile::{Actor, Wait};
 
+use super::refusers;
 use crate::why::fields::one_line;
 
 /// One resource of a quota that is exceeded, in the quota's own words.
@@ -26,6 +27,10 @@ pub(crate) fn refine(by: String, wait: Wait) -> Vec<(String, Wait)> {
 }
 
 fn read(message: &str) -> Option<Wait> {
+    // Their words are free, and may hold those of any other refusal.
+    if let Some(wait) = refusers::read(message) {
+        return Some(wait);
+    }
     let after = |mark: &str| message.split_once(mark).map(|it| it.1);
     if let Some(rest) = after("exceeded quota: ") {
         let (quota, _) = rest.split_once(", ")?;
@@ -53,9 +58,6 @@ fn read(message: &str) -> Option<Wait> {
         let message = format!("there is no runtime class {name:?}");
         return Some(Wait::new("RuntimeClassNotFound", message, Actor::Author).on("RuntimeClass", name));
     }
-    if message.contains("admission webhook \"") || message.contains("failed calling webhook") {
-        return Some(Wait::new("WebhookRefused", one_line(message), Actor::External));
-    }
     if message.contains(" usage per ") || message.contains("request ratio per ") {
         let (_, what) = message.split_once(" is forbidden: ")?;
         return Some(Wait::new("LimitRangeViolated", what, Actor::Author));
@@ -69,7 +71,7 @@ fn read(message: &str) -> Option<Wait> {
     None
 }
 
-fn between<'a>(message: &'a str, before: &str, after: &str) -> Option<&'a str> {
+pub(super) fn between<'a>(message: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = message.split_once(before)?;
     Some(rest.split_once(after)?.0)
 }

@@ -1,0 +1,210 @@
+//! Which webhook or policy of others refused a write, read off the server's words; and whose that is.
+//!
+//! The words are upstream's, and name the webhook but not its configuration: that is looked for.
+
+use corten_api::resources::{MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS};
+use corten_meta::Resource;
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::refusal::between;
+use crate::why::{
+    fields::{items, one_line, text},
+    reader::Reader,
+};
+
+pub(crate) const WEBHOOK_FAILED: &str = "WebhookFailed";
+const DENIED: &str = " denied the request";
+
+/// A wait of its own for each refusal by others.
+pub(super) fn read(message: &str) -> Option<Wait> {
+    policy(message).or_else(|| webhook(message))
+}
+
+fn webhook(message: &str) -> Option<Wait> {
+    if let Some((_, rest)) = message.split_once("failed calling webhook \"") {
+        let (name, why) = rest.split_once("\": ")?;
+        let why = one_line(why.strip_prefix("failed to call webhook: ").unwrap_or(why));
+        let message = format!("webhook {name} gives no valid answer: {why}");
+        return Some(Wait::new(WEBHOOK_FAILED, message, Actor::External));
+    }
+    let (_, rest) = message.split_once("admission webhook \"")?;
+    let (name, rest) = rest.split_once('"')?;
+    let says = match rest.split_once(DENIED) {
+        Some(("", why)) => why.strip_prefix(": ").map(|it| format!("denies it: {}", one_line(it))),
+        _ => Some(one_line(rest)),
+    };
+    let says = says.unwrap_or_else(|| "denies it, and does not say why".into());
+    Some(Wait::new("WebhookRefused", format!("webhook {name} {says}"), Actor::External))
+}
+
+/// `ValidatingAdmissionPolicy 'P' with binding 'B' denied request: …`, and the same of one that changes objects.
+fn policy(message: &str) -> Option<Wait> {
+    let (kind, mark) =
+        [("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy '"), ("MutatingAdmissionPolicy", "policy '")]
+            .into_iter()
+            .find(|(_, mark)| message.contains(mark))?;
+    let (_, rest) = message.split_once(mark)?;
+    let (name, rest) = rest.split_once('\'')?;
+    let (binding, why) = rest.split_once(" denied request: ")?;
+    let binding = between(binding, "with binding '", "'").map(|it| format!(", bound by {it},")).unwrap_or_default();
+    let why = one_line(why);
+    let is_broken =
+        ["failed to configure ", "compilation error: ", "resulted in error: "].iter().any(|it| why.contains(it));
+    let wait = if is_broken {
+        Wait::new("PolicyFailed", format!("policy {name}{binding} cannot be asked: {why}"), Actor::Operator)
+    } else {
+        Wait::new("PolicyRefused", format!("policy {name}{binding} denies it: {why}"), Actor::Author)
+    };
+    Some(wait.on(kind, name))
+}
+
+/// The webhook that a wait names.
+pub(crate) fn webhook_of(wait: &Wait) -> Option<&str> {
+    wait.message.strip_prefix("webhook ")?.split(' ').next()
+}
+
+/// Where a webhook is configured.
+pub(crate) struct Configured {
+    /// `validatingwebhookconfiguration/guard`.
+    pub(crate) subject: String,
+    pub(crate) object: Value,
+    /// Where it is asked: `service/guard in guards`, or a URL.
+    pub(crate) place: String,
+}
+
+/// The first configuration that has a webhook of this name.
+pub(crate) async fn configuration(reader: &Reader<'_>, webhook: &str) -> Option<Configured> {
+    const KINDS: [(&str, &Resource); 2] = [
+        ("validatingwebhookconfiguration", &VALIDATING_WEBHOOK_CONFIGURATIONS),
+        ("mutatingwebhookconfiguration", &MUTATING_WEBHOOK_CONFIGURATIONS),
+    ];
+    for (kind, resource) in KINDS {
+        for object in reader.list(resource, "").await.iter() {
+            let Some(found) = items(object, "/webhooks").iter().find(|it| it["name"] == webhook) else { continue };
+            let subject = format!("{kind}/{}", text(object, "/metadata/name"));
+            return Some(Configured { subject, object: object.clone(), place: place(&found["clientConfig"]) });
+        }
+    }
+    None
+}
+
+fn place(client: &Value) -> String {
+    match client["url"].as_str() {
+        Some(url) => url.to_owned(),
+        None => format!("service/{} in {}", text(client, "/service/name"), text(client, "/service/namespace")),
+    }
+}
+
+/// A webhook that does not answer waits for what keeps it: its configuration says where to look.
+pub(crate) async fn place_webhook(reader: &Reader<'_>, wait: &mut Wait) {
+    if wait.reason != WEBHOOK_FAILED {
+        return;
+    }
+    let Some(webhook) = webhook_of(wait) else { return };
+    wait.on = configuration(reader, webhook).await.map(|it| it.subject);
+}
+
+/// Whose an object is, as those who install things say of it.
+pub(crate) fn owner(object: &Value) -> Option<String> {
+    let metadata = &object["metadata"];
+    let note = |name: &str| metadata["annotations"][name].as_str().filter(|it| !it.is_empty());
+    let label =
+        |name: &str| metadata["labels"][format!("app.kubernetes.io/{name}")].as_str().filter(|it| !it.is_empty());
+    if let Some(release) = note("meta.helm.sh/release-name") {
+        let place = note("meta.helm.sh/release-namespace").map(|it| format!(" of {it}")).unwrap_or_default();
+        return Some(format!("installed by the Helm release {release}{place}"));
+    }
+    let part = ["instance", "part-of", "name"].into_iter().find_map(label);
+    if let Some(manager) = label("managed-by") {
+        return Some(format!("managed by {manager}{}", part.map(|it| format!(" as part of {it}")).unwrap_or_default()));
+    }
+    if let Some(owner) = items(metadata, "/ownerReferences").iter().find(|it| it["controller"] == true) {
+        return Some(format!("owned by {}/{}", text(owner, "/kind").to_lowercase(), text(owner, "/name")));
+    }
+    part.map(|it| format!("part of {it}")).or_else(|| Some(format!("last written by {}", writer(metadata)?)))
+}
+
+/// Whoever wrote it last, a status aside.
+fn writer(metadata: &Value) -> Option<&str> {
+    let entries = items(metadata, "/managedFields").iter().filter(|it| text(it, "/subresource").is_empty());
+    // Of several with the same time the later one in the list.
+    entries.max_by_key(|it| text(it, "/time")).map(|it| text(it, "/manager")).filter(|it| !it.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_refusal_names_who_refused() {
+        for (message, reason, says, on) in [
+            (
+                r#"admission webhook "a.example.com" denied the request: no latest tags"#,
+                "WebhookRefused",
+                "webhook a.example.com denies it: no latest tags",
+                None,
+            ),
+            (
+                r#"admission webhook "a.example.com" denied the request without explanation"#,
+                "WebhookRefused",
+                "webhook a.example.com denies it, and does not say why",
+                None,
+            ),
+            (
+                r#"Internal error occurred: failed calling webhook "a.example.com": failed to call webhook: Post "https://x/?timeout=10s": EOF"#,
+                "WebhookFailed",
+                r#"webhook a.example.com gives no valid answer: Post "https://x/?timeout=10s": EOF"#,
+                None,
+            ),
+            (
+                "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+                "PolicyRefused",
+                "policy p, bound by b, denies it: no",
+                Some("validatingadmissionpolicy/p"),
+            ),
+            (
+                "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: x",
+                "PolicyFailed",
+                "policy p cannot be asked: failed to configure policy: x",
+                Some("validatingadmissionpolicy/p"),
+            ),
+            (
+                "pods \"x\" is forbidden: policy 'p' with binding 'b' denied request: expression 'q' resulted in error: no such key: r",
+                "PolicyFailed",
+                "policy p, bound by b, cannot be asked: expression 'q' resulted in error: no such key: r",
+                Some("mutatingadmissionpolicy/p"),
+            ),
+        ] {
+            let wait = read(message).expect(message);
+            assert_eq!((&*wait.reason, &*wait.message, wait.on.as_deref()), (reason, says, on));
+        }
+        assert_eq!(read("admission webhook \"half").map(|it| it.message), None);
+        assert_eq!(read("ValidatingAdmissionPolicy 'half").map(|it| it.message), None);
+    }
+
+    #[test]
+    fn who_installed_it_owns_it() {
+        let helm = json!({"meta.helm.sh/release-name": "guard", "meta.helm.sh/release-namespace": "ops"});
+        let fields = json!([{"manager": "b", "time": "2026-01-02T00:00:00Z"}, {"manager": "a", "time": "2026-01-01T00:00:00Z"},
+            {"manager": "c", "time": "2026-01-03T00:00:00Z", "subresource": "status"}]);
+        for (metadata, owned) in [
+            (
+                json!({"annotations": helm, "labels": {"app.kubernetes.io/managed-by": "Helm"}}),
+                "installed by the Helm release guard of ops",
+            ),
+            (
+                json!({"labels": {"app.kubernetes.io/managed-by": "olm", "app.kubernetes.io/part-of": "x"}}),
+                "managed by olm as part of x",
+            ),
+            (json!({"ownerReferences": [{"kind": "Guard", "name": "g", "controller": true}]}), "owned by guard/g"),
+            (json!({"labels": {"app.kubernetes.io/name": "x"}, "managedFields": fields}), "part of x"),
+            (json!({"managedFields": fields}), "last written by b"),
+        ] {
+            assert_eq!(owner(&json!({"metadata": metadata})).as_deref(), Some(owned));
+        }
+        assert_eq!(owner(&json!({})), None);
+    }
+}

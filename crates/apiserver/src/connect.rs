@@ -14,6 +14,7 @@ use corten_cacher::{
     body::{Response, whole},
 };
 use corten_kinds::Subresource;
+use corten_kubelets::{KubeletClient, Node, complaint, status_in, words};
 use corten_meta::Status;
 use corten_stream::{Dialed, Purpose, Refusal, Upgrade};
 use http::{HeaderValue, Method, StatusCode, header};
@@ -23,15 +24,12 @@ pub(crate) use aggregated::answer as aggregated;
 pub(crate) use messages::instead as messages;
 pub(crate) use proxy::answer as proxy;
 
-use crate::{
-    context::Context,
-    kubelets::{self, KubeletClient, Node, complaint, status_in, words},
-};
+use crate::context::Context;
 use target::Target;
 
 pub(crate) async fn answer(ctx: &mut Context, subresource: Subresource) -> Result<Response, Status> {
     let kubelet = ctx.state.config().kubelet_dial.clone();
-    let kubelet = kubelet.ok_or_else(kubelets::no_way)?;
+    let kubelet = kubelet.ok_or_else(corten_kubelets::no_way)?;
     let target = Target::find(ctx)?;
     match subresource {
         Subresource::Log => log(ctx, &kubelet, &target).await,

@@ -19,7 +19,6 @@ mod filters;
 mod flow_control_objects;
 mod health;
 mod journals;
-mod kubelets;
 mod log_filter;
 mod metrics;
 mod own_requests;
@@ -30,15 +29,14 @@ mod server;
 mod state;
 #[cfg(test)]
 mod tests;
-mod usage;
 mod verbs;
 mod version;
 
 pub use context::Context;
 pub use corten_audit::{FileLog, Policy as AuditPolicy, PolicyError as AuditPolicyError, Rotation, Sink};
 pub use corten_fairness::Limits;
+pub use corten_kubelets::KubeletClient;
 pub use journals::{JournalSource, LoopQueue};
-pub use kubelets::KubeletClient;
 pub use log_filter::LogFilter;
 pub use serve::ServeError;
 pub use server::{Server, StartError};

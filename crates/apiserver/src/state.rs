@@ -1,5 +1,6 @@
 //! What the server holds: the caches, who may what, what is counted and bounded. It knows no request, and starts nothing.
 
+use corten_kubelets::{KubeletClient, Tunnels, Usages};
 use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
@@ -19,12 +20,7 @@ use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{
-    journals::JournalSource,
-    kubelets::{KubeletClient, Tunnels},
-    log_filter::LogFilter,
-    usage::Usages,
-};
+use crate::{journals::JournalSource, log_filter::LogFilter};
 
 pub struct Config {
     pub store: Arc<dyn Store>,

@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use corten_cacher::watch_cache::versions;
-use corten_kinds::{
-    Kind,
-    custom::{ConversionWebhook, Version, Versions},
-};
+use corten_kinds::{ConversionWebhook, Kind, Version, Versions};
 use corten_meta::Status;
 use corten_webhook::{Client, ClientConfig, Question};
 use serde_json::Value;

@@ -6,7 +6,7 @@ use corten_cacher::{
     body::BoxFuture,
     watch_cache::{Conversion as UnderWay, Event, ResourceCache, Slot, Stored, versions},
 };
-use corten_kinds::{KindRef, custom::Versions};
+use corten_kinds::{KindRef, Versions};
 use corten_meta::Status;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::Value;

@@ -58,7 +58,10 @@ pub use flowcontrol::bootstrap as flow_control;
 pub use json_path::JsonPath;
 pub use path_column::PathColumn;
 pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
-pub use row::{CustomSchema, Kind, KindRef, Names, PolicyRef, Schema, ViewOf, place_instead_of, place_of};
+pub use row::{
+    ConversionWebhook, CustomSchema, Kind, KindRef, Names, PolicyRef, Schema, Version, Versions, ViewOf,
+    place_instead_of, place_of,
+};
 pub use scale::Scale;
 pub use subresource::Subresource;
 pub use table::Kinds;

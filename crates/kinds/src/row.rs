@@ -1,15 +1,15 @@
 //! The shape of one row of the table.
 
+mod versions;
+
 use std::{borrow::Cow, ops::Deref, sync::Arc};
 
 use corten_meta::Resource;
 use corten_schema::{Struct, structural::Structural};
 use serde_json::Value;
 
-use crate::{
-    Columns, Policy, Scale, Subresource, Verb,
-    custom::{ConversionWebhook, Versions},
-};
+use crate::{Columns, Policy, Scale, Subresource, Verb};
+pub use versions::{ConversionWebhook, Version, Versions};
 
 /// Everything the server knows of one resource.
 pub struct Kind {

@@ -6,6 +6,7 @@
 
 mod location;
 
+use corten_kubelets::KubeletClient;
 use std::time::Duration;
 
 use corten_cacher::{
@@ -20,16 +21,13 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
 use self::location::Location;
-use crate::{
-    context::Context,
-    kubelets::{self, KubeletClient},
-};
+use crate::context::Context;
 
 /// As long as kube-apiserver lets a connection to a kubelet be quiet.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
-    let client = ctx.state.config().kubelet_dial.clone().ok_or_else(kubelets::no_way)?;
+    let client = ctx.state.config().kubelet_dial.clone().ok_or_else(corten_kubelets::no_way)?;
     let location = Location::of(ctx)?;
     let upgrade = headers::wants_upgrade(&ctx.headers);
     // What a kubelet switches protocols for does something in a container, and it sees only that the API server asks.
@@ -70,7 +68,11 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     }
 }
 
-async fn send(client: &KubeletClient, location: &Location, request: Request<Body>) -> Result<Dialed, kubelets::Error> {
+async fn send(
+    client: &KubeletClient,
+    location: &Location,
+    request: Request<Body>,
+) -> Result<Dialed, corten_kubelets::Error> {
     match location {
         Location::Kubelet(node) => client.ask(node, request, ANSWER_DEADLINE).await,
         Location::Stranger { authority, is_https } => {

@@ -1,13 +1,11 @@
 //! Which Pod, and which container: read from the caches.
 
 use corten_api::resources::PODS;
+use corten_kubelets::{Node, cached};
 use corten_meta::Status;
 use serde::Deserialize;
 
-use crate::{
-    context::Context,
-    kubelets::{Node, cached},
-};
+use crate::context::Context;
 
 #[derive(Deserialize)]
 struct Pod {

@@ -1,6 +1,7 @@
 //! The metrics API: GET and LIST of what nodes and Pods use. As metrics-server has it, an object is named and labelled as
 //! what it is of.
 
+use corten_kubelets::{Pair, Source, Use, Window};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_api::resources::{NODES, PODS};
@@ -14,10 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::unstored;
-use crate::{
-    context::Context,
-    usage::{Pair, Source, Use, Window},
-};
+use crate::context::Context;
 
 type Pairs = BTreeMap<String, Pair>;
 

@@ -13,19 +13,22 @@ use super::Stored;
 use crate::body::BoxFuture;
 
 /// What becomes of several objects that are converted together.
-pub type Conversion = Shared<BoxFuture<'static, Result<Arc<[Arc<Stored>]>, Status>>>;
+pub type Conversion = Shared<Converting>;
+type Converting = BoxFuture<'static, Result<Arc<[Arc<Stored>]>, Status>>;
 
 /// One object in one other version.
 #[derive(Clone)]
 pub enum Slot {
     /// Somebody waits for it. Held weakly: a conversion that nobody waits for any more ends.
-    UnderWay(WeakShared<BoxFuture<'static, Result<Arc<[Arc<Stored>]>, Status>>>, usize),
+    UnderWay(WeakShared<Converting>, usize),
     Done(Arc<Stored>),
 }
 
 /// By version. Most objects are never asked for in another one.
 #[derive(Default)]
-pub struct Converted(OnceLock<Box<Mutex<Vec<(Box<str>, Slot)>>>>);
+pub struct Converted(OnceLock<Box<Slots>>);
+
+type Slots = Mutex<Vec<(Box<str>, Slot)>>;
 
 impl Converted {
     pub fn get(&self, version: &str) -> Option<Slot> {

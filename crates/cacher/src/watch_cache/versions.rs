@@ -3,7 +3,7 @@
 //! Where both versions have the same fields, only the head of the stored bytes is another one: nothing is read or built.
 
 use bytes::Bytes;
-use corten_kinds::{Kind, Schema, ViewOf, custom::Versions};
+use corten_kinds::{Kind, Schema, Versions, ViewOf};
 use corten_meta::depth;
 use corten_store::Revision;
 use serde_json::Value;

@@ -6,9 +6,7 @@ mod rows;
 mod status;
 #[cfg(test)]
 mod tests;
-mod versions;
 
 pub use accepted_names::{Names as DefinedNames, names_of};
 pub use rows::{Rows, rows};
 pub use status::{CLEANUP_FINALIZER, Condition, has_condition, with_condition, with_names};
-pub use versions::{ConversionWebhook, Version, Versions};

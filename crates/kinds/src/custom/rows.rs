@@ -6,8 +6,10 @@ use corten_meta::Resource;
 use corten_schema::structural::Structural;
 use serde_json::Value;
 
-use super::{policy::CustomResource, versions::Versions};
-use crate::{Columns, CustomSchema, Kind, Names, PathColumn, PolicyRef, Scale, Schema, Subresource, Verb, ViewOf};
+use super::policy::CustomResource;
+use crate::{
+    Columns, CustomSchema, Kind, Names, PathColumn, PolicyRef, Scale, Schema, Subresource, Verb, Versions, ViewOf,
+};
 
 pub struct Rows {
     /// What a cache of the objects goes by: the version that objects are written in, served or not, with the selectable fields

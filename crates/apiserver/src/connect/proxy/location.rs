@@ -3,6 +3,7 @@
 //! A Pod's status is written by its node, a slice's addresses by whoever may: an address that is not a Pod's own, or leads
 //! into this machine itself, is not asked.
 
+use corten_kubelets::{Node, cached};
 use std::{
     net::IpAddr,
     sync::atomic::{AtomicUsize, Ordering},
@@ -13,10 +14,7 @@ use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, address::is_reachable};
 use serde::Deserialize;
 
-use crate::{
-    context::Context,
-    kubelets::{Node, cached},
-};
+use crate::context::Context;
 
 pub(super) enum Location {
     /// One of the cluster's own, which is shown who asks.

@@ -1,15 +1,15 @@
 //! Reads Prometheus' text format: a sample a line.
 
 /// One line: `name{label="value"} number milliseconds`.
-pub(super) struct Sample<'t> {
-    pub(super) name: &'t str,
+pub(crate) struct Sample<'t> {
+    pub(crate) name: &'t str,
     labels: &'t str,
-    pub(super) value: f64,
-    pub(super) unix_millis: Option<i64>,
+    pub(crate) value: f64,
+    pub(crate) unix_millis: Option<i64>,
 }
 
 /// All samples; what cannot be read is left out, as what is no number.
-pub(super) fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
+pub(crate) fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
     text.lines().map(str::trim).filter(|it| !it.is_empty() && !it.starts_with('#')).filter_map(sample)
 }
 
@@ -57,7 +57,7 @@ fn end_of_value(text: &str) -> Option<usize> {
 
 impl<'t> Sample<'t> {
     /// A label's value. Names of Kubernetes need no escapes, so none is undone.
-    pub(super) fn label(&self, name: &str) -> &'t str {
+    pub(crate) fn label(&self, name: &str) -> &'t str {
         let mut rest = self.labels;
         while let Some((label, after)) = rest.split_once("=\"") {
             let Some(end) = end_of_value(after) else { break };

@@ -6,18 +6,18 @@ use http_body_util::{BodyExt, Limited};
 /// How much of it is passed on.
 const COMPLAINT_BYTES_MAX: usize = 64 * 1024;
 
-pub(crate) async fn words(response: http::Response<corten_stream::Answer>) -> Result<String, String> {
+pub async fn words(response: http::Response<corten_stream::Answer>) -> Result<String, String> {
     let body = Limited::new(response.into_body(), COMPLAINT_BYTES_MAX).collect().await;
     let body = body.map_err(|it| format!("cannot read the kubelet's answer: {it}"))?.to_bytes();
     Ok(String::from_utf8_lossy(&body).trim_end().to_owned())
 }
 
-pub(crate) fn status_in(text: &str) -> Option<Status> {
+pub fn status_in(text: &str) -> Option<Status> {
     serde_json::from_str::<Status>(text).ok().filter(|it| it.kind == "Status" && it.code >= 400)
 }
 
 /// What a kubelet says when it does not do what was asked: a Status, or text that becomes one.
-pub(crate) async fn complaint(response: http::Response<corten_stream::Answer>) -> Status {
+pub async fn complaint(response: http::Response<corten_stream::Answer>) -> Status {
     let code = response.status();
     let text = match words(response).await {
         Ok(text) => text,

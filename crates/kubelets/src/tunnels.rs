@@ -18,19 +18,19 @@ type Stopping = watch::Receiver<bool>;
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(crate) struct Tunnels {
+pub struct Tunnels {
     limits: Limits,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl Tunnels {
     /// Until both sides have ended, or nobody may have the tunnel any more.
-    pub(crate) fn keep(&self, stopping: Stopping, recheck: Recheck, client: Accepted, other: Upgraded) {
+    pub fn keep(&self, stopping: Stopping, recheck: Recheck, client: Accepted, other: Upgraded) {
         self.own(stopping, recheck.refused(), client.tunnel(other, self.limits));
     }
 
     /// As [`Tunnels::keep`], as soon as the other side is there; the client hears why it is not.
-    pub(crate) fn keep_when(
+    pub fn keep_when(
         &self,
         stopping: Stopping,
         recheck: Recheck,
@@ -50,7 +50,7 @@ impl Tunnels {
     }
 
     /// Sends an answer as messages. Such bodies end by themselves where they may not be read any more.
-    pub(crate) fn send<B>(&self, stopping: Stopping, client: Messages, body: B)
+    pub fn send<B>(&self, stopping: Stopping, client: Messages, body: B)
     where
         B: Body<Data = Bytes, Error = BoxError> + Send + 'static,
     {
@@ -80,7 +80,7 @@ impl Tunnels {
     }
 
     /// Waits for all of them, which end by themselves once the server stops.
-    pub(crate) async fn stop(&self) {
+    pub async fn stop(&self) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock());
         let all = async { while tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_DEADLINE, all).await.is_err() {

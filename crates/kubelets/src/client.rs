@@ -12,7 +12,7 @@ use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::node::Node;
+use crate::node::Node;
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
@@ -27,13 +27,12 @@ pub struct KubeletClient {
     unverified: TlsConnector,
     /// To anybody, who is shown nothing.
     strangers: TlsConnector,
-    /// Where a test listens in place of all others.
-    #[cfg(test)]
+    /// Who is dialled in the place of all others.
     detour: Option<std::net::SocketAddr>,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
+pub enum Error {
     #[error("dial tcp {address}: {}", in_gos_words(cause))]
     Connect { address: String, cause: io::Error },
     #[error("node {0:?} has a name that no certificate can have")]
@@ -68,20 +67,18 @@ impl KubeletClient {
             tls: authority.client_config(&own)?.into(),
             unverified: corten_pki::unverified_client_config(Some(&own))?.into(),
             strangers: corten_pki::unverified_client_config(None)?.into(),
-            #[cfg(test)]
             detour: None,
         })
     }
 
-    #[cfg(test)]
-    pub(crate) fn detoured(self, to: std::net::SocketAddr) -> Self {
+    /// Dials this address, whoever is asked: for a network whose nodes and Pods have no addresses of their own.
+    #[must_use]
+    pub fn detoured(self, to: std::net::SocketAddr) -> Self {
         Self { detour: Some(to), ..self }
     }
 
     async fn connected(&self, authority: &str) -> io::Result<TcpStream> {
-        #[cfg(test)]
         let detour = self.detour.map(|it| it.to_string());
-        #[cfg(test)]
         let authority = detour.as_deref().unwrap_or(authority);
         let stream = TcpStream::connect(authority).await?;
         // Keystrokes must not wait for the answers to earlier ones.
@@ -89,7 +86,7 @@ impl KubeletClient {
         Ok(stream)
     }
 
-    pub(crate) async fn dial(
+    pub async fn dial(
         &self,
         node: &Node,
         method: &Method,
@@ -106,7 +103,7 @@ impl KubeletClient {
     }
 
     /// Sends a request as it is.
-    pub(crate) async fn ask<B>(&self, node: &Node, request: Request<B>, deadline: Duration) -> Result<Dialed, Error>
+    pub async fn ask<B>(&self, node: &Node, request: Request<B>, deadline: Duration) -> Result<Dialed, Error>
     where
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -119,7 +116,7 @@ impl KubeletClient {
     }
 
     /// Sends a request to what is no kubelet, over TLS where `is_https`.
-    pub(crate) async fn ask_stranger<B>(
+    pub async fn ask_stranger<B>(
         &self,
         authority: &str,
         is_https: bool,

@@ -8,9 +8,9 @@ use super::{Pair, SHORTEST, exposition};
 
 /// What a kubelet measured at one moment.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// By this server's clock.
-    pub(crate) taken: Time,
+    pub taken: Time,
     node: Point,
     /// By namespace and name; their containers by name.
     pods: BTreeMap<(String, String), BTreeMap<String, Point>>,
@@ -26,20 +26,20 @@ struct Point {
 
 /// What was used over a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Use {
-    pub(crate) nanocores: i64,
-    pub(crate) memory_bytes: i64,
+pub struct Use {
+    pub nanocores: i64,
+    pub memory_bytes: i64,
 }
 
 /// The while: its end, and how long it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) end: Time,
-    pub(crate) length: Duration,
+pub struct Window {
+    pub end: Time,
+    pub length: Duration,
 }
 
 impl Reading {
-    pub(super) fn parse(text: &str, taken: Time) -> Self {
+    pub(crate) fn parse(text: &str, taken: Time) -> Self {
         let mut reading = Self { taken, node: Point::default(), pods: BTreeMap::new() };
         for sample in exposition::samples(text) {
             let Some((owner, quantity)) = sample.name.split_once('_') else { continue };
@@ -72,12 +72,12 @@ fn whole(number: f64) -> i64 {
 
 impl Pair {
     /// What the node uses; `None` while it is not known.
-    pub(crate) fn node(&self) -> Option<(Use, Window)> {
+    pub fn node(&self) -> Option<(Use, Window)> {
         between(self.older.as_ref().map(|it| it.node), self.newer.as_ref()?.node)
     }
 
     /// What each container of a Pod uses. As in metrics-server: of all, or of none.
-    pub(crate) fn pod(&self, namespace: &str, name: &str) -> Option<(BTreeMap<&str, Use>, Window)> {
+    pub fn pod(&self, namespace: &str, name: &str) -> Option<(BTreeMap<&str, Use>, Window)> {
         let key = (namespace.to_owned(), name.to_owned());
         let newer = self.newer.as_ref()?.pods.get(&key)?;
         let older = self.older.as_ref().and_then(|it| it.pods.get(&key));

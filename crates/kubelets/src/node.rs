@@ -43,17 +43,17 @@ const PORT: u16 = 10250;
 
 /// Where a kubelet listens, and the name its certificate must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Node {
-    pub(crate) name: String,
-    pub(crate) address: String,
-    pub(crate) port: u16,
+pub struct Node {
+    pub name: String,
+    pub address: String,
+    pub port: u16,
     /// Must its certificate be the cluster's, and name it?
-    pub(crate) is_verified: bool,
+    pub is_verified: bool,
 }
 
 impl Node {
     /// As its Node says.
-    pub(crate) fn find(caches: &Caches, name: &str) -> Result<Self, Status> {
+    pub fn find(caches: &Caches, name: &str) -> Result<Self, Status> {
         let node: NodeObject = cached(caches, &NODES, "", name)?;
         let address = node.status.addresses.iter().find(|it| it.kind == "InternalIP");
         let address = address.ok_or_else(|| Status::internal(format!("node {name:?} has no internal address")))?;
@@ -64,7 +64,7 @@ impl Node {
         Ok(Self { name: name.to_owned(), address: address.address.clone(), port, is_verified: true })
     }
 
-    pub(crate) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         if self.address.contains(':') {
             format!("[{}]:{}", self.address, self.port)
         } else {
@@ -73,7 +73,7 @@ impl Node {
     }
 }
 
-pub(crate) fn cached<T: DeserializeOwned>(
+pub fn cached<T: DeserializeOwned>(
     caches: &Caches,
     resource: &Resource,
     namespace: &str,

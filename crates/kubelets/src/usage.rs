@@ -14,8 +14,8 @@ use corten_meta::{Status, Time};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 
-use crate::kubelets::{self, KubeletClient};
-pub(crate) use reading::{Reading, Use, Window};
+use crate::KubeletClient;
+pub use reading::{Reading, Use, Window};
 
 /// As metrics-server's resolution: younger readings are good enough.
 const FRESH: Duration = Duration::from_secs(15);
@@ -28,7 +28,7 @@ const SIDE_BY_SIDE: usize = 16;
 
 /// The last two readings of each node.
 #[derive(Default)]
-pub(crate) struct Usages {
+pub struct Usages {
     pairs: Mutex<BTreeMap<String, Pair>>,
     /// Who holds it reads; those who come meanwhile wait and find what was read.
     turn: tokio::sync::Mutex<()>,
@@ -36,9 +36,9 @@ pub(crate) struct Usages {
 
 /// Two readings of a node, the older one first.
 #[derive(Clone, Default)]
-pub(crate) struct Pair {
-    pub(crate) older: Option<Arc<Reading>>,
-    pub(crate) newer: Option<Arc<Reading>>,
+pub struct Pair {
+    pub older: Option<Arc<Reading>>,
+    pub newer: Option<Arc<Reading>>,
 }
 
 impl Pair {
@@ -59,10 +59,10 @@ impl Pair {
 }
 
 /// What readings are made with.
-pub(crate) struct Source<'a> {
-    pub(crate) kubelets: Option<&'a KubeletClient>,
-    pub(crate) caches: &'a Caches,
-    pub(crate) clock: &'a Clock,
+pub struct Source<'a> {
+    pub kubelets: Option<&'a KubeletClient>,
+    pub caches: &'a Caches,
+    pub clock: &'a Clock,
 }
 
 impl Usages {
@@ -70,11 +70,11 @@ impl Usages {
     ///
     /// # Errors
     /// 503 where there are nodes and this server cannot reach any kubelet.
-    pub(crate) async fn of(&self, source: &Source<'_>, nodes: &[String]) -> Result<BTreeMap<String, Pair>, Status> {
+    pub async fn of(&self, source: &Source<'_>, nodes: &[String]) -> Result<BTreeMap<String, Pair>, Status> {
         if nodes.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let Some(kubelets) = source.kubelets else { return Err(kubelets::no_way()) };
+        let Some(kubelets) = source.kubelets else { return Err(crate::no_way()) };
         let turn = self.turn.lock().await;
         let stale = self.that(nodes, |it| !it.is_fresh((source.clock)()));
         self.read(kubelets, source, stale).await;
@@ -116,7 +116,7 @@ impl Usages {
 }
 
 async fn one(kubelets: &KubeletClient, source: &Source<'_>, node: &str) -> Result<Reading, Status> {
-    let text = kubelets::scrape(kubelets, source.caches, node, "/metrics/resource").await?;
+    let text = crate::scrape(kubelets, source.caches, node, "/metrics/resource").await?;
     Ok(Reading::parse(&String::from_utf8_lossy(&text), (source.clock)()))
 }
 

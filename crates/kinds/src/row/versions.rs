@@ -9,7 +9,7 @@ use std::{
 use corten_meta::Resource;
 use serde_json::Value;
 
-use crate::CustomSchema;
+use super::CustomSchema;
 
 /// All versions of a definition, served or not: an object may be stored in any of them.
 pub struct Versions {
@@ -40,7 +40,7 @@ pub struct ConversionWebhook {
 
 impl Versions {
     /// `of` are the versions in the definition's order with their schemas as text; `storage` is the place of the stored one.
-    pub(super) fn new(definition: &Value, of: Vec<(Resource, Arc<CustomSchema>)>, storage: usize) -> Self {
+    pub(crate) fn new(definition: &Value, of: Vec<(Resource, Arc<CustomSchema>)>, storage: usize) -> Self {
         let forms: Vec<usize> =
             of.iter().map(|it| of.iter().position(|other| other.1.open_api == it.1.open_api).unwrap_or(0)).collect();
         let of = of.into_iter().zip(forms).map(|((resource, schema), form)| Version { resource, schema, form });

@@ -7,14 +7,14 @@ use corten_stream::Dialed;
 use http::Method;
 use http_body_util::{BodyExt, Limited};
 
-use super::{KubeletClient, Node, complaint};
+use crate::{KubeletClient, Node, complaint};
 
 /// Of a hundred Pods it is some 100 KiB.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// # Errors
 /// The node is not known, or does not answer as it should.
-pub(crate) async fn scrape(kubelet: &KubeletClient, caches: &Caches, node: &str, path: &str) -> Result<Bytes, Status> {
+pub async fn scrape(kubelet: &KubeletClient, caches: &Caches, node: &str, path: &str) -> Result<Bytes, Status> {
     let node = Node::find(caches, node)?;
     let failed = |it: String| Status::internal(format!("Get \"https://{}{path}\": {it}", node.authority()));
     match kubelet.dial(&node, &Method::GET, path, None).await.map_err(|it| failed(it.to_string()))? {
@@ -27,6 +27,6 @@ pub(crate) async fn scrape(kubelet: &KubeletClient, caches: &Caches, node: &str,
     }
 }
 
-pub(crate) fn no_way() -> Status {
+pub fn no_way() -> Status {
     Status::unavailable("this server was started without a way to reach kubelets")
 }

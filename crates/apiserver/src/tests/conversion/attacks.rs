@@ -24,7 +24,9 @@ fn changed(of: &Value, change: impl Fn(&mut Value)) -> Reply {
 }
 
 /// What is wrong with each, and what is said of it.
-const LIES: &[(fn(&Value) -> Reply, &str)] = &[
+type Lie = (fn(&Value) -> Reply, &'static str);
+
+const LIES: &[Lie] = &[
     (|it| changed(it, |it| it["response"]["uid"] = "other".into()), "expected response.uid="),
     (|it| changed(it, |it| it["apiVersion"] = "v1".into()), "expected webhook response of apiextensions.k8s.io/v1"),
     (|it| changed(it, |it| it["response"] = Value::Null), "no response provided"),

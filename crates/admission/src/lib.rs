@@ -14,6 +14,7 @@ mod default_classes;
 mod default_toleration_seconds;
 mod escalation;
 mod expression_authorizer;
+mod known_rules;
 mod legacy_token;
 mod limit_ranger;
 mod mountable_secrets;
@@ -56,6 +57,7 @@ pub use webhook_configurations::Webhooks;
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[
+    &known_rules::KnownRules,
     &namespace_lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,
     &service_account::ServiceAccount,

@@ -38,7 +38,10 @@ fn check(namespaces: &ResourceCache, request: &Attributes<'_>, object: &Value) -
         return Ok(());
     }
     let namespace = namespaces.get("", request.namespace);
-    let namespace = namespace.ok_or_else(|| Status::not_found(&NAMESPACES, request.namespace))?;
+    let namespace = namespace.ok_or_else(|| {
+        let unreadable = namespaces.snapshot().unreadable("", request.namespace).map(Status::internal);
+        unreadable.unwrap_or_else(|| Status::not_found(&NAMESPACES, request.namespace))
+    })?;
     if request.operation == Operation::Create && is_terminating(&namespace) {
         return Err(terminating(request, object));
     }

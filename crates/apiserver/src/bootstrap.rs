@@ -33,6 +33,12 @@ struct Write {
 pub(crate) use services::addresses as service_addresses;
 
 pub(crate) async fn run(state: &State) -> Result<(), Status> {
+    let namespaces = state.caches().get(&NAMESPACES_AT).map(|it| it.snapshot());
+    if let Some((_, reason)) = namespaces.as_ref().and_then(|it| it.unreadables()) {
+        // The cluster is not new, and nothing can be written into a namespace that cannot be read. What can be read is served.
+        tracing::error!(reason, "the objects every cluster begins with are not looked after");
+        return Ok(());
+    }
     // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
     // after it.
     for objects in [wanted(), wanted_within()] {
@@ -122,7 +128,12 @@ async fn ensure(state: &State, resource: &'static Resource, mut object: Value) -
     object["kind"] = json!(resource.kind);
     let name = object["metadata"]["name"].as_str().expect("every object here is named").to_owned();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
-    let stored = state.caches().get(resource).and_then(|it| it.get(&namespace, &name)).map(|it| it.parse());
+    let snapshot = state.caches().get(resource).map(|it| it.snapshot());
+    if snapshot.as_ref().is_some_and(|it| it.unreadable(&namespace, &name).is_some()) {
+        // It is there. What it says nobody knows: readiness tells.
+        return Ok(());
+    }
+    let stored = snapshot.and_then(|it| it.get(&namespace, &name).map(|it| it.parse()));
     for write in writes(resource, &Key::new(namespace, name), object, stored.as_ref()) {
         send(state, write).await?;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use corten_cacher::{answer, body::Response};
+use corten_cacher::{answer, body::Response, watch_cache::ResourceCache};
 use corten_meta::Status;
 use corten_metrics::{TEXT_FORMAT, scraped::gauge};
 use http::{Method, StatusCode};
@@ -41,8 +41,23 @@ const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
     ctx.state.config().store.writable().map_err(|it| it.to_string())?;
     ctx.state.metrics().store.refusal().map_or(Ok(()), Err)
 });
-/// The caches hold everything, from before the first request on.
-const CACHES: Check = ("informer-sync", STORE.1);
+/// The caches hold everything, from before the first request on. What cannot be read they do not hold.
+const CACHES: Check = ("informer-sync", |ctx| {
+    STORE.1(ctx)?;
+    let unreadable: Vec<String> = ctx.state.caches().iter().filter_map(|it| unreadable(&it)).collect();
+    if unreadable.is_empty() { Ok(()) } else { Err(unreadable.join("; ")) }
+});
+
+fn unreadable(cache: &ResourceCache) -> Option<String> {
+    let snapshot = cache.snapshot();
+    let (n, reason) = snapshot.unreadables()?;
+    Some(format!("{n} of {} cannot be read: {reason}", cache.kind().resource.qualified()))
+}
+
+/// As upstream: plugins that hold keys are well. Only where there can be some.
+const KMS: Check = ("kms-providers", |ctx| {
+    ctx.state.config().encryption.as_ref().map_or(Ok(()), |it| it.encryption().plugins_ready())
+});
 /// Asked for by name only: it says what will be refused before it is.
 const STORE_ROOM: Check = ("store-room", |ctx| {
     let concern = ctx.state.config().store.disk_use().and_then(|it| it.concern());
@@ -51,13 +66,19 @@ const STORE_ROOM: Check = ("store-room", |ctx| {
 const SHUTDOWN: Check =
     ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
-const LIVE: &[Check] = &[PING, STORE];
-const HEALTHY: &[Check] = &[PING, STORE];
-const READY: &[Check] = &[PING, STORE, STORE_WRITES, CACHES, SHUTDOWN];
+const LIVE: &[Check] = &[PING, STORE, KMS];
+const HEALTHY: &[Check] = &[PING, STORE, KMS];
+const READY: &[Check] = &[PING, STORE, STORE_WRITES, CACHES, KMS, SHUTDOWN];
+
+/// Those that are about something here.
+fn relevant<'a>(ctx: &Context, checks: &'a [Check]) -> impl Iterator<Item = &'a Check> {
+    let has_plugins = ctx.state.config().encryption.as_ref().is_some_and(|it| it.encryption().has_plugins());
+    checks.iter().filter(move |it| has_plugins || it.0 != KMS.0)
+}
 
 fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Response, Status> {
     if !only.is_empty() {
-        let mut all = checks.iter().chain((root == "readyz").then_some(&STORE_ROOM));
+        let mut all = relevant(ctx, checks).chain((root == "readyz").then_some(&STORE_ROOM));
         let (_, check) = all.find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
         return Ok(match check(ctx) {
             Ok(()) => answer::text(StatusCode::OK, "ok"),
@@ -68,7 +89,7 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     }
     let query = &ctx.info.query;
     let (mut text, mut failed) = (String::new(), false);
-    for (name, check) in checks {
+    for (name, check) in relevant(ctx, checks) {
         let line = if query.all("exclude").any(|it| it == *name) {
             format!("[+]{name} excluded: ok")
         } else if let Err(reason) = check(ctx) {
@@ -81,7 +102,7 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     }
     let unknown: Vec<String> = query
         .all("exclude")
-        .filter(|it| checks.iter().all(|(name, _)| name != it))
+        .filter(|it| relevant(ctx, checks).all(|(name, _)| name != it))
         .map(|it| format!("{it:?}"))
         .collect();
     if !unknown.is_empty() {
@@ -99,7 +120,7 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
 /// Every check, as a number.
 fn slis(ctx: &Context) -> Response {
     let roots = [("healthz", HEALTHY), ("livez", LIVE), ("readyz", READY)];
-    let checks = roots.iter().flat_map(|(root, checks)| checks.iter().map(|it| ([it.0, *root], it.1)));
+    let checks = roots.iter().flat_map(|(root, checks)| relevant(ctx, checks).map(|it| ([it.0, *root], it.1)));
     let found: Vec<_> = checks.map(|(labels, check)| (labels, f64::from(u8::from(check(ctx).is_ok())))).collect();
     let families = gauge(
         "kubernetes_healthcheck",

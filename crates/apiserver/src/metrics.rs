@@ -19,7 +19,11 @@ pub(crate) fn text(ctx: &Context) -> String {
     families.extend(reloads(state.access().authenticator().issuers().reloads()));
     families.extend(process(state.started().unix_millis() / 1000, VERSION));
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
-    state.metrics().text(families)
+    let mut text = state.metrics().text(families);
+    if let Some(encrypted) = &state.config().encryption {
+        encrypted.encryption().write_metrics(&mut text).expect("writing to memory does not fail");
+    }
+    text
 }
 
 /// Records that were lost.

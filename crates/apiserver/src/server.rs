@@ -84,6 +84,11 @@ impl Server {
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
         let background = Arc::new(Background { ended, tasks: Mutex::new(vec![rechecked, issuing, divided]) });
+        if let Some(encrypted) = state.config().encryption.clone() {
+            // What opens later is seen by the caches that are here now.
+            let (state_ended, tasks) = (background.ended.subscribe(), &background.tasks);
+            tasks.lock().push(tokio::spawn(encrypted.keep(state_ended)));
+        }
         let server = Self { state, background };
         let bootstrap = |it| StartError::Bootstrap(Box::new(it));
         bootstrap::run(&server.state).await.map_err(bootstrap)?;

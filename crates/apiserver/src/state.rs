@@ -9,6 +9,7 @@ use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids,
 use corten_aggregation::Aggregator;
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_conversion::Conversion;
+use corten_encryption::EncryptedStore;
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
@@ -24,6 +25,8 @@ use crate::{journals::JournalSource, log_filter::LogFilter};
 
 pub struct Config {
     pub store: Arc<dyn Store>,
+    /// What encrypts values, where that is configured: then it is the store, too.
+    pub encryption: Option<EncryptedStore>,
     pub clock: Clock,
     pub uids: Uids,
     pub journals: Arc<dyn JournalSource>,

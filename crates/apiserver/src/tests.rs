@@ -25,6 +25,7 @@ mod browsers;
 mod conversion;
 mod custom_resources;
 mod depth;
+mod encryption;
 mod every_kind;
 mod fairness;
 mod faults;

@@ -34,6 +34,20 @@ const ROWS: &[Row] = &[
         "*",
         "Which controllers run, by upstream's names: `*` all, NAME this one, -NAME all of `*` but this one. What is off leaves its work to another program; empty: none runs",
     ),
+    (
+        "encryption-provider-config",
+        Takes::File,
+        "FILE",
+        "",
+        "What is encrypted before it is stored, and by which keys (an EncryptionConfiguration of apiserver.config.k8s.io/v1)",
+    ),
+    (
+        "encryption-provider-config-automatic-reload",
+        Takes::Switch,
+        "true|false",
+        "false",
+        "Read the file of --encryption-provider-config again when it changes",
+    ),
     ("no-scheduler", Takes::Switch, "true|false", "false", "Place no pods: another program is the scheduler"),
 ];
 

@@ -14,6 +14,7 @@ use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, LoopQueue, Rotation, Server,
     Sink,
 };
+use corten_encryption::{EncryptedStore, Encryption};
 use corten_meta::{Key, Resource};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
@@ -38,6 +39,9 @@ pub(crate) struct Settings {
     pub(crate) audit_policy: Option<PathBuf>,
     pub(crate) static_tokens: Option<PathBuf>,
     pub(crate) authentication: Option<PathBuf>,
+    pub(crate) encryption: Option<PathBuf>,
+    /// The file of `encryption` is read again when it changes.
+    pub(crate) reloads_encryption: bool,
     /// The addresses this machine has for its Pods alone, where there is a node. At the first they reach an API that is
     /// served at a loopback address.
     pub(crate) gateways: Vec<IpAddr>,
@@ -120,13 +124,17 @@ impl ControlPlane {
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
         let address = listener.local_addr().context("asking for the listener's address")?;
         let gateway = settings.gateways.first().map(|it| SocketAddr::new(*it, address.port()));
+        let encryption = encryption(settings).await?;
         let store = open_store(&dir.join("store")).await?;
+        let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
+        let store = encryption.clone().map_or(store, |it| Arc::new(it));
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
         let journal = Arc::new(JournalBook::default());
         let audit_log = open_audit_log(settings)?;
         let server = Server::start(Config {
             store: store.clone(),
+            encryption,
             clock: clock.clone(),
             uids: process::uids(),
             journals: Arc::new(Journals { book: journal.clone(), unattended: settings.switches.unattended() }),
@@ -294,6 +302,12 @@ async fn open_store(dir: &Path) -> Result<Arc<dyn Store>> {
     let open = move || embedded::Embedded::open(&dir, embedded::Options::default());
     let store = tokio::task::spawn_blocking(open).await.context("opening the store")?.context("opening the store")?;
     Ok(Arc::new(store))
+}
+
+async fn encryption(settings: &Settings) -> Result<Option<Encryption>> {
+    let Some(path) = &settings.encryption else { return Ok(None) };
+    let encryption = Encryption::load(path, settings.reloads_encryption).await;
+    encryption.map(Some).with_context(|| format!("reading {}", path.display()))
 }
 
 fn open_audit_log(settings: &Settings) -> Result<Option<Arc<FileLog>>> {

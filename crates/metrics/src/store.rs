@@ -54,7 +54,7 @@ impl StoreMetrics {
             self.errors.with_label_values(&labels).inc();
         }
         let refused = match failure {
-            Some(corten_store::Error::TooLarge { .. }) => return,
+            Some(corten_store::Error::TooLarge { .. } | corten_store::Error::Encryption(_)) => return,
             other => other.map(ToString::to_string),
         };
         let mut refusal = self.refusal.lock();

@@ -120,6 +120,7 @@ impl World {
             advertise: None,
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.
+            encryption: None,
             webhook_dial: Some(Arc::new(|_| Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) }))),
             machine: corten_admission::Machine::default(),
             guard: corten_apiserver::Guard::default(),

@@ -64,7 +64,7 @@ fn txn(compares: &[(&str, u64)], operations: Vec<Operation>) -> Txn {
 }
 
 fn entry(key: &str, value: &str, create_revision: u64, mod_revision: u64) -> Entry {
-    Entry { key: bytes(key), value: bytes(value), create_revision, mod_revision }
+    Entry { key: bytes(key), value: bytes(value), create_revision, mod_revision, unreadable: None }
 }
 
 async fn commit(store: &Arc<dyn Store>, operations: Vec<Operation>) -> u64 {

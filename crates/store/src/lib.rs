@@ -10,7 +10,7 @@ mod mvcc;
 mod snapshot;
 mod window;
 
-use std::{future::Future, ops::Bound, pin::Pin};
+use std::{future::Future, ops::Bound, pin::Pin, sync::Arc};
 
 pub use backend::{embedded, memory};
 use bytes::Bytes;
@@ -26,6 +26,9 @@ pub struct Entry {
     pub value: Bytes,
     pub create_revision: Revision,
     pub mod_revision: Revision,
+    /// Why the value is not the one that was written: it is stored encrypted, and nothing decrypts it. The value then is as it is
+    /// stored.
+    pub unreadable: Option<Arc<str>>,
 }
 
 /// All comparisons hold, then all operations are done, or nothing is. Of several operations on one key the last counts.
@@ -151,6 +154,9 @@ pub enum Error {
     Io(String),
     #[error("a transaction of {bytes} bytes is larger than the limit of {max}")]
     TooLarge { bytes: usize, max: usize },
+    /// What is to be stored is to be encrypted, and the key for that is not to be had.
+    #[error("unable to encrypt what is to be stored: {0}")]
+    Encryption(String),
 }
 
 /// The disk that a store lies on, in bytes.
@@ -204,6 +210,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Changes in a range after (not at) `revision`.
     fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>>;
+
+    /// Would the value that stands at `key` be stored in another form today, if it were written again unchanged?
+    fn is_stale(&self, _key: &[u8]) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async { Ok(false) })
+    }
 
     /// Forgets history before `revision`; live keys stay, and so do reads at `revision` and watches after it.
     fn compact(&self, revision: Revision) -> BoxFuture<'_, Result<(), Error>>;

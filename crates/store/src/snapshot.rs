@@ -97,7 +97,13 @@ impl Snapshot {
         };
         let previous = self.get(&key).cloned();
         let create_revision = previous.as_ref().map_or(revision, |it| it.create_revision);
-        let entry = value.map(|value| Entry { key: key.clone(), value, create_revision, mod_revision: revision });
+        let entry = value.map(|value| Entry {
+            key: key.clone(),
+            value,
+            create_revision,
+            mod_revision: revision,
+            unreadable: None,
+        });
         match changes[n_before..].iter_mut().find(|it| it.key == key) {
             Some(earlier) => earlier.entry = entry,
             None => changes.push(Change { revision, key, entry, previous }),

@@ -9,6 +9,7 @@ mod docs;
 mod e2e;
 mod faults;
 mod fuzz;
+mod kms_plugin;
 mod machine;
 mod machines;
 mod powercut;
@@ -51,6 +52,8 @@ enum Task {
     Machines(machines::Args),
     /// Serve Flunders as an API server of its own, behind an APIService
     SampleApiserver(sample_apiserver::Args),
+    /// A KMS plugin for scripts, which fails as it is told to
+    KmsPlugin(kms_plugin::Args),
     /// Whole machines to try things on: make, start, run, cut, boot, rm
     Guest(machine::ByHand),
 }
@@ -68,6 +71,7 @@ fn main() -> Result<()> {
         Task::E2e(args) => e2e::run(&args),
         Task::Machines(args) => machines::run(&args),
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
+        Task::KmsPlugin(args) => kms_plugin::run(&args),
         Task::Guest(args) => machine::by_hand(&args),
     }
 }

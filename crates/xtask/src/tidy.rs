@@ -52,6 +52,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-openapi", 3),
     ("corten-webhook", 3),
     ("corten-conversion", 3),
+    ("corten-encryption", 3),
     ("corten-admission", 3),
     ("corten-aggregation", 3),
     ("corten-apiserver", 3),
@@ -84,6 +85,9 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-aggregation", "corten-stream"),
     ("corten-aggregation", "corten-webhook"),
     ("corten-apiserver", "corten-aggregation"),
+    ("corten-apiserver", "corten-encryption"),
+    ("corten-encryption", "corten-cacher"),
+    ("corten-encryption", "corten-store"),
     ("corten-audit", "corten-access"),
     ("corten-fairness", "corten-cacher"),
     ("corten-fairness", "corten-metrics"),
@@ -123,8 +127,16 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-host", "corten-stream"),
 ];
 /// Who may name the store: all others speak the API.
-const STORE_USERS: [&str; 7] =
-    ["corten-cacher", "corten-metrics", "corten-admission", "corten-apiserver", "corten-sim", "corten", "xtask"];
+const STORE_USERS: [&str; 8] = [
+    "corten-cacher",
+    "corten-encryption",
+    "corten-metrics",
+    "corten-admission",
+    "corten-apiserver",
+    "corten-sim",
+    "corten",
+    "xtask",
+];
 /// What a mind's manifest may not name.
 const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "tonic", "rustls", "futures-util"];
 

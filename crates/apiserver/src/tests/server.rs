@@ -77,6 +77,7 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         kubelet_dial: None,
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
         has_ipv6: false,
+        encryption: None,
         webhook_dial: None,
         machine: corten_admission::Machine { host_name: "control.example.com".into(), node: Some("local".into()) },
         guard: crate::Guard {

@@ -48,6 +48,7 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
     let start = start(ctx, cache, &options).await?;
+    whole(&start.snapshot, &matcher)?;
     let converter = target.converter(form, &matcher);
     let (page, shown) = match converter {
         // Who matches is known only then.
@@ -97,6 +98,12 @@ pub(crate) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status>
     let (labels, fields) = (selector("labelSelector"), selector("fieldSelector"));
     let recorded = &target.cache(ctx).kind().selectable_fields;
     Matcher::reading(&target.asked, recorded, &target.namespace, labels, fields)
+}
+
+/// # Errors
+/// 500 where an object that would be in the list cannot be read: without it the list would say that it is not there.
+pub(crate) fn whole(snapshot: &Snapshot, matcher: &Matcher) -> Result<(), Status> {
+    snapshot.gap(matcher).map_or(Ok(()), |it| Err(Status::internal(it)))
 }
 
 /// The state a page is read from, and where in it the page begins.

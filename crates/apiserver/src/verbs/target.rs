@@ -76,9 +76,13 @@ impl Target {
     /// The object as it is now.
     ///
     /// # Errors
-    /// 404 where there is none.
+    /// 404 where there is none; 500 where it cannot be read.
     pub(crate) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
-        self.cache(ctx).get(&self.namespace, &self.name).ok_or_else(|| self.not_found())
+        let snapshot = self.cache(ctx).snapshot();
+        snapshot.get(&self.namespace, &self.name).cloned().ok_or_else(|| {
+            let unreadable = snapshot.unreadable(&self.namespace, &self.name).map(Status::internal);
+            unreadable.unwrap_or_else(|| self.not_found())
+        })
     }
 
     /// The stored object in the form that was asked for, where a webhook must make it; else as it is.

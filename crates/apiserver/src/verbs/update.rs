@@ -95,12 +95,14 @@ pub(super) async fn change_owned(
         if part == Part::Main {
             write::warn(ctx, target, &new, Some(&old));
         }
-        // As upstream: what is stored in another version than it is written in is stored again (a migration).
+        // As upstream: what is stored in another version than it is written in, or under another key, is stored again (a migration).
         let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
-        if new == old && is_whole && is_written_so {
+        let is_same = new == old && is_whole;
+        if is_same && is_written_so && !write::is_stale(ctx, target).await? {
             return Ok(versions::json(&target.kind, &seen));
         }
-        if let Some(owners) = owners {
+        // As upstream: what is only stored in another form keeps the times of its owners.
+        if let Some(owners) = owners.filter(|_| !is_same) {
             managed::put(&mut new, &owners);
         }
         if ctx.dry_run() {

@@ -74,11 +74,13 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
     let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
     // Read before the snapshot is taken: the snapshot then is the state at the later of the two revisions.
     let applied = ctx.state.caches().applied();
+    let wanted = matcher.clone();
     let converter =
         target.converter(form, &matcher).map(|it| Converter { cache: it.clone(), matcher: matcher.clone() });
     let matcher = if converter.is_some() { matcher.before_conversion() } else { matcher };
     let frames = match target.cache(ctx).watch(matcher, options.start) {
         Ok(started) => {
+            list::whole(&started.snapshot, &wanted)?;
             // What lies between an older revision and now is still to be sent.
             let revision = match options.start {
                 Start::After(revision) => revision,

@@ -139,6 +139,16 @@ impl Put<'_> {
     }
 }
 
+/// Is an object that does not change to be written all the same, because today it is stored in another form? As in etcd3's
+/// `GuaranteedUpdate`: so rewriting every object rotates the key it is encrypted with.
+pub(super) async fn is_stale(ctx: &Context, target: &Target) -> Result<bool, Status> {
+    if ctx.state.config().encryption.is_none() || ctx.dry_run() {
+        return Ok(false);
+    }
+    let key = target.cache(ctx).store_key(&target.namespace, &target.name);
+    ctx.state.config().store.is_stale(&key).await.map_err(|it| failed(&it))
+}
+
 /// Tells the author what the kind has to say of the object; once, however often the write is tried.
 pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<&Value>) {
     ctx.warnings.extend(target.policy().warnings(new, old));

@@ -76,8 +76,8 @@ impl Pair {
         for cache in self.current.iter().chain(&self.coming) {
             let changes = changes.iter().filter_map(|it| {
                 let key = std::str::from_utf8(&it.key).ok()?.strip_prefix(cache.prefix())?;
-                let object = it.entry.as_ref().and_then(|it| cache.stored(it));
-                Some(Change { key: key.into(), revision: it.revision, object })
+                let content = it.entry.as_ref().and_then(|it| cache.content(it));
+                Some(Change { key: key.into(), revision: it.revision, content })
             });
             unheard.extend(cache.apply_or_wait(changes.collect()));
         }

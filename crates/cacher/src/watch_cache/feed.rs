@@ -172,8 +172,8 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Ar
             }
             continue;
         };
-        let object = it.entry.as_ref().and_then(|it| cache.stored(it));
-        let change = Change { key: key.into(), revision: it.revision, object };
+        let content = it.entry.as_ref().and_then(|it| cache.content(it));
+        let change = Change { key: key.into(), revision: it.revision, content };
         by_prefix.entry(cache.prefix()).or_insert_with(|| (cache, Vec::new())).1.push(change);
     }
     let mut unheard: Vec<_> = by_prefix.into_values().flat_map(|(cache, changes)| cache.apply(changes)).collect();
@@ -200,14 +200,23 @@ async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, 
 }
 
 fn difference(cache: &ResourceCache, before: &Snapshot, entries: &[Entry], revision: Revision) -> Vec<Change> {
-    let now: BTreeMap<Arc<str>, _> =
-        entries.iter().filter_map(|it| cache.stored(it)).map(|it| (it.key.clone(), it)).collect();
-    let gone = before.iter().filter(|it| !now.contains_key(&it.key));
-    let mut changes: Vec<Change> = gone.map(|it| Change { key: it.key.clone(), revision, object: None }).collect();
-    for (key, object) in now {
-        if before.by_key(&key).is_none_or(|it| it.revision != object.revision) {
-            changes.push(Change { key, revision: object.revision, object: Some(object) });
+    let now: BTreeMap<Arc<str>, &Entry> = entries.iter().map(|it| (cache.key(it), it)).collect();
+    let known = before.iter().map(|it| &it.key).chain(before.unreadable.keys());
+    let gone = known.filter(|it| !now.contains_key(*it));
+    let mut changes: Vec<Change> = gone.map(|it| Change { key: it.clone(), revision, content: None }).collect();
+    for (key, entry) in now {
+        // What is known of the newest value stays known, even if nothing decrypts it any more.
+        if before.by_key(&key).is_some_and(|it| it.revision == entry.mod_revision) {
+            continue;
         }
+        let was_unreadable = before.unreadable.get(&key).is_some();
+        if was_unreadable && entry.unreadable.is_some() {
+            continue;
+        }
+        // What has become readable was changed before, and is news now.
+        let revision = if was_unreadable { revision } else { entry.mod_revision };
+        let content = cache.content(entry);
+        changes.push(Change { key, revision, content });
     }
     // Revisions within a log never go back: what is gone went at the latest now.
     changes.sort_by_key(|it| it.revision);

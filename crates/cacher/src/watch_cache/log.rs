@@ -93,6 +93,17 @@ impl Log {
         }
     }
 
+    /// Whoever has not gone on from `revision` or later lists again: watchers that are here, too.
+    pub(crate) fn break_off(&self, revision: Revision) {
+        let mut ring = self.ring.lock();
+        // A place that nobody can be at.
+        ring.start = ring.end() + 1;
+        ring.events.clear();
+        ring.bytes = 0;
+        ring.since = revision;
+        self.end.store(ring.end(), Release);
+    }
+
     /// What came before `revision` was never here.
     pub(crate) fn begin_at(&self, revision: Revision) {
         self.ring.lock().since = revision;

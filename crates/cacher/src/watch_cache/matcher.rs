@@ -80,6 +80,11 @@ impl Matcher {
         }
     }
 
+    /// Wants everything in a namespace; empty: everything.
+    pub fn within(namespace: &str) -> Self {
+        Self { namespace: namespace.to_owned(), ..Self::default() }
+    }
+
     /// Wants exactly one object.
     pub fn of_object(mut self, namespace: &str, name: &str) -> Self {
         self.key = Some(key_of(namespace, name));

@@ -18,6 +18,7 @@ mod resource;
 mod stored;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 pub mod versions;
 mod watcher;
 
@@ -49,7 +50,7 @@ pub use custom::CacheRef;
 pub use encode::{encode, encode_text};
 pub use event::{Event, EventType, protobuf_frame};
 pub use feed::Feed;
-pub use layout::{head, key_of, prefix_of};
+pub use layout::{head, key_of, prefix_of, resource_of_key};
 pub use log::Few;
 pub use matcher::Matcher;
 pub use message::{Extent, message_body};

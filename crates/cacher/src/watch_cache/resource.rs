@@ -32,12 +32,15 @@ use super::{
     matcher::Scope,
     prefix_of,
     record::Reader,
+    unreadable::Unreadables,
     watcher::{Start, Started},
 };
 
 /// Snapshots that clients page through, kept for this long and so many.
 const PAGED_AGE: Duration = Duration::from_secs(300);
 const PAGED_MAX: usize = 64;
+/// How every encrypted value begins; no other does.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 pub struct ResourceCache {
     kind: KindRef,
@@ -106,9 +109,25 @@ pub struct Snapshot {
     /// Of the newest change it holds; it is also the state at every later revision until the next change.
     pub revision: Revision,
     objects: OrdMap<Arc<str>, Arc<Stored>>,
+    pub(super) unreadable: Unreadables,
 }
 
 impl Snapshot {
+    /// Why the object cannot be read though it is there.
+    pub fn unreadable(&self, namespace: &str, name: &str) -> Option<&str> {
+        if self.unreadable.is_empty() { None } else { self.unreadable.get(&key_of(namespace, name)).map(|it| &**it) }
+    }
+
+    /// Why a list that wants these objects cannot be whole.
+    pub fn gap(&self, matcher: &Matcher) -> Option<&str> {
+        self.unreadable.within(matcher.key.as_deref(), &matcher.namespace).map(|it| &**it)
+    }
+
+    /// How many objects cannot be read, and why the first of them cannot.
+    pub fn unreadables(&self) -> Option<(usize, &str)> {
+        self.unreadable.first().map(|it| (self.unreadable.len(), &**it))
+    }
+
     pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         self.objects.get(&*key_of(namespace, name))
     }
@@ -119,15 +138,17 @@ impl Snapshot {
 
     /// These objects, each under its key, at one revision.
     pub fn of(revision: Revision, objects: impl IntoIterator<Item = Arc<Stored>>) -> Self {
-        Self { revision, objects: objects.into_iter().map(|it| (it.key.clone(), it)).collect() }
+        let objects = objects.into_iter().map(|it| (it.key.clone(), it)).collect();
+        Self { revision, objects, unreadable: Unreadables::default() }
     }
 
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
+    /// Is there no object, readable or not?
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.objects.is_empty() && self.unreadable.is_empty()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Stored>> {
@@ -150,7 +171,15 @@ impl Snapshot {
 pub(super) struct Change {
     pub(super) key: Arc<str>,
     pub(super) revision: Revision,
-    pub(super) object: Option<Arc<Stored>>,
+    /// What stands there now; `None` after a deletion.
+    pub(super) content: Option<Content>,
+}
+
+/// What an entry of the store holds.
+pub(super) enum Content {
+    Object(Arc<Stored>),
+    /// And why.
+    Unreadable(Arc<str>),
 }
 
 impl ResourceCache {
@@ -165,7 +194,11 @@ impl ResourceCache {
             reader: Reader::new(&kind),
             kind,
             announced: Announced::default(),
-            current: ArcSwap::from_pointee(Snapshot { revision, objects: OrdMap::new() }),
+            current: ArcSwap::from_pointee(Snapshot {
+                revision,
+                objects: OrdMap::new(),
+                unreadable: Unreadables::default(),
+            }),
             paged: Mutex::default(),
             log: Arc::new(Log::new(revision, window)),
             lanes: Arc::default(),
@@ -236,16 +269,32 @@ impl ResourceCache {
         self.current.load().get(namespace, name).cloned()
     }
 
-    /// A store entry as the cache keeps it. `None`, and a line in the log, where the value is no object.
-    pub(super) fn stored(&self, entry: &Entry) -> Option<Arc<Stored>> {
+    /// A store entry as the cache keeps it. `None` where it is another resource's.
+    pub(super) fn content(&self, entry: &Entry) -> Option<Content> {
         let key = std::str::from_utf8(&entry.key).ok()?.strip_prefix(&self.prefix)?;
+        let read = match &entry.unreadable {
+            None => self.stored(key, entry),
+            Some(reason) => Err(reason.to_string()),
+        };
+        Some(match read {
+            Ok(object) => Content::Object(object),
+            Err(reason) => {
+                tracing::error!(%key, resource = %self.kind.resource, reason, "the stored object cannot be read");
+                // As etcd3's store names it.
+                let stored_at = format!("{}{key}", self.prefix);
+                Content::Unreadable(format!("unable to transform key {stored_at:?}: {reason}").into())
+            }
+        })
+    }
+
+    fn stored(&self, key: &str, entry: &Entry) -> Result<Arc<Stored>, String> {
         let (form, value) = match self.forms.iter().find(|it| entry.value.starts_with(it.head.as_bytes())) {
             Some(form) => (form, entry.value.clone()),
+            None if entry.value.starts_with(ENCRYPTED) => {
+                return Err("identity transformer tried to read encrypted data".into());
+            }
             // Written by somebody else, such as a restored backup.
-            None => match self.rewritten(&entry.value) {
-                Ok(found) => found,
-                Err(error) => return self.unreadable(key, &error),
-            },
+            None => self.rewritten(&entry.value).map_err(|it| it.to_string())?,
         };
         let announced = self.announced.take(&value);
         let value = if announced.is_some() { value } else { form.coerced(value) };
@@ -253,13 +302,8 @@ impl ResourceCache {
             announced.as_ref().is_none_or(|it| self.reader.read(&value).is_ok_and(|read| read == *it)),
             "what is announced of {key} is what its bytes say"
         );
-        match announced.map_or_else(|| self.reader.read(&value), Ok) {
-            Ok(record) => {
-                let splice = form.head.len();
-                Some(Arc::new(Stored::new(key.into(), value, splice, entry.mod_revision, record)))
-            }
-            Err(error) => self.unreadable(key, &error),
-        }
+        let record = announced.map_or_else(|| self.reader.read(&value), Ok).map_err(|it| it.to_string())?;
+        Ok(Arc::new(Stored::new(key.into(), value, form.head.len(), entry.mod_revision, record)))
     }
 
     /// The value as this server would have written it, and in which version that is: its own, where that is known.
@@ -293,19 +337,28 @@ impl ResourceCache {
         self.announced.add(value, self.reader.read_value(object))
     }
 
-    fn unreadable(&self, key: &str, error: &serde_json::Error) -> Option<Arc<Stored>> {
-        tracing::error!(%key, resource = %self.kind.resource, %error, "the stored object cannot be read");
-        None
-    }
-
     /// Takes the state the store is in at the start: no events.
     pub(super) fn fill(&self, entries: &[Entry], revision: Revision) {
         self.current.store(Arc::new(self.snapshot_of(entries, revision)));
     }
 
     pub(super) fn snapshot_of(&self, entries: &[Entry], revision: Revision) -> Snapshot {
-        let objects = entries.iter().filter_map(|it| self.stored(it)).map(|it| (it.key.clone(), it)).collect();
-        Snapshot { revision, objects }
+        let (mut objects, mut unreadable) = (Vec::with_capacity(entries.len()), Unreadables::default());
+        for entry in entries {
+            match self.content(entry) {
+                Some(Content::Object(object)) => objects.push((object.key.clone(), object)),
+                Some(Content::Unreadable(reason)) => unreadable.insert(self.key(entry), reason),
+                None => {}
+            }
+        }
+        let revision = unreadable.revision(revision);
+        Snapshot { revision, objects: objects.into_iter().collect(), unreadable }
+    }
+
+    /// What follows the prefix.
+    pub(super) fn key(&self, entry: &Entry) -> Arc<str> {
+        let key = std::str::from_utf8(&entry.key).unwrap_or_default();
+        key.strip_prefix(&self.prefix).unwrap_or(key).into()
     }
 
     /// Takes changes in; gives the logs whose watchers are to be woken.
@@ -314,18 +367,35 @@ impl ResourceCache {
         let before = self.current.load();
         let mut snapshot = Snapshot::clone(&before);
         let mut events = Vec::with_capacity(changes.len());
+        let (mut has_gap, mut revision) = (false, before.revision);
         for change in changes {
-            snapshot.revision = change.revision;
-            let previous = match &change.object {
+            revision = change.revision;
+            has_gap |= snapshot.unreadable.remove(&change.key);
+            let object = match change.content {
+                Some(Content::Object(object)) => Some(object),
+                Some(Content::Unreadable(reason)) => {
+                    snapshot.unreadable.insert(change.key.clone(), reason);
+                    has_gap = true;
+                    None
+                }
+                None => None,
+            };
+            let previous = match &object {
                 Some(object) => snapshot.objects.insert(change.key.clone(), object.clone()),
                 None => snapshot.objects.remove(&change.key),
             };
-            if change.object.is_some() || previous.is_some() {
-                events.push(Arc::new(Event::new(change.revision, change.object, previous)));
+            if object.is_some() || previous.is_some() {
+                events.push(Arc::new(Event::new(change.revision, object, previous)));
             }
         }
+        snapshot.revision = snapshot.unreadable.revision(revision).max(before.revision);
         self.current.store(Arc::new(snapshot));
         let mut unheard = Vec::new();
+        if has_gap {
+            // What became of it cannot be told as events: whoever watches lists again, as after a restart of upstream's cacher.
+            let logs = lanes.values().map(|it| &it.log).chain([&self.log]);
+            return logs.inspect(|it| it.break_off(revision)).cloned().collect();
+        }
         for event in events {
             publish(&lanes, &event, &mut unheard);
             if self.log.push(event) {

@@ -6,7 +6,11 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_kinds::by_path;
 use corten_store::{Entry, Operation, Outcome, Range, Revision, Store, Txn, memory::Memory};
 
-use super::{Caches, EventType, Feed, Matcher, ResourceCache, Start, Watcher, feed, log::Window, resource::Change};
+use super::{
+    Caches, EventType, Feed, Matcher, ResourceCache, Start, Watcher, feed,
+    log::Window,
+    resource::{Change, Content},
+};
 
 /// A small generator of numbers: the same from the same seed.
 struct SeededRng(u64);
@@ -64,8 +68,9 @@ fn put(cache: &ResourceCache, key: &str, pod: Pod) -> Change {
         value: value.into(),
         create_revision: revision,
         mod_revision: revision,
+        unreadable: None,
     };
-    Change { key: key.into(), revision, object: Some(cache.stored(&entry).expect("a valid Pod")) }
+    Change { key: key.into(), revision, content: Some(cache.content(&entry).expect("a Pod")) }
 }
 
 /// One watcher and what it believes.
@@ -140,7 +145,7 @@ fn watchers_miss_repeat_and_reorder_nothing() {
                 let key = format!("{}/p{}", ["a", "b"][usize::from(dice.below(2) == 1)], dice.below(3));
                 if dice.below(4) == 0 {
                     state.remove(&key);
-                    batch.push(Change { key: (&*key).into(), revision, object: None });
+                    batch.push(Change { key: (&*key).into(), revision, content: None });
                 } else {
                     let node = ["", "n1", "n2"][usize::try_from(dice.below(3)).expect("small")];
                     let pod = (revision, node, ["yes", "no"][usize::from(dice.below(2) == 1)]);
@@ -181,7 +186,8 @@ fn a_stalled_watcher_costs_the_window_and_is_told() {
     let mut one_node = cache.watch(matcher("spec.nodeName=n1"), Start::Now).expect("now is held").watcher;
     let mut quiet = cache.watch(matcher("spec.nodeName=n2"), Start::Now).expect("now is held").watcher;
     let first = put(&cache, "a/p0", (2, "n1", "no"));
-    let weak = std::sync::Arc::downgrade(first.object.as_ref().expect("a put"));
+    let Some(Content::Object(object)) = &first.content else { panic!("a put") };
+    let weak = std::sync::Arc::downgrade(object);
     cache.apply(vec![first]);
     for revision in 3..10_000 {
         cache.apply(vec![put(&cache, "a/p0", (revision, "n1", "no"))]);

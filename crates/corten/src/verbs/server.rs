@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, server_options};
@@ -82,6 +82,12 @@ pub(super) fn settings_args(command: Command) -> Command {
 
 pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<Settings> {
     let required = "clap gives a default";
+    let encryption = server_options::file(matches, "encryption-provider-config");
+    let reloads_encryption = server_options::is_on(matches, "encryption-provider-config-automatic-reload");
+    if reloads_encryption && encryption.is_none() {
+        // As upstream's `EtcdOptions.Validate`.
+        bail!("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config");
+    }
     Ok(Settings {
         data_dir: matches.get_one::<PathBuf>("data-dir").context(required)?.clone(),
         bind: *matches.get_one("bind").context(required)?,
@@ -90,6 +96,8 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
         static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
         authentication: server_options::file(matches, "authentication-config"),
+        encryption,
+        reloads_encryption,
         gateways: Vec::new(),
         node: None,
         switches: Switches::of(

@@ -21,6 +21,7 @@ impl Told {
             value: object.to_string().into(),
             create_revision: 1,
             mod_revision: self.revision,
+            unreadable: None,
         };
         let change = Change { revision: self.revision, key: entry.key.clone(), entry: Some(entry), previous: None };
         self.truth.take(vec![change], Duration::ZERO);

@@ -210,6 +210,8 @@ impl Cluster {
             .env("CORTEN_URL", format!("https://127.0.0.1:{}", self.port))
             .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
             .env("CORTEN_UP_FLAGS", self.up_flags().join(" "))
+            // What plays somebody else's program.
+            .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
             .env("CORTEN_PORT", self.port.to_string())
             .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
             // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.

@@ -125,6 +125,7 @@ pub(super) fn decode_changes(payload: &[u8]) -> Option<Vec<Written>> {
             value: Bytes::copy_from_slice(value),
             create_revision,
             mod_revision: revision,
+            unreadable: None,
         });
         changes.push(Written { revision, key, entry });
     }

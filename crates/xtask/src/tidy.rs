@@ -140,7 +140,8 @@ const STORE_USERS: [&str; 8] = [
 /// What a mind's manifest may not name.
 const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "tonic", "rustls", "futures-util"];
 
-const CRATE_LINES_MAX: usize = 19_000;
+/// Of a crate without its tests: those at a boundary (HTTP scripts, whole servers) try all crates beneath it.
+const CRATE_LINES_MAX: usize = 18_000;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 90;
 
@@ -154,13 +155,13 @@ pub(crate) fn run() -> Result<()> {
         let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
         let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         sins.extend(file_sins(&name, &text));
-        if !is_generated(&name) {
+        if !is_generated(&name) && !is_test(&name) {
             let crate_dir = name.split('/').take(2).collect::<Vec<_>>().join("/");
             *crate_lines.entry(crate_dir).or_default() += text.lines().count();
         }
     }
     let too_long = crate_lines.into_iter().filter(|it| it.1 > CRATE_LINES_MAX);
-    sins.extend(too_long.map(|(name, _)| format!("{name}: is longer than {CRATE_LINES_MAX} lines, tests counted")));
+    sins.extend(too_long.map(|(name, _)| format!("{name}: is longer than {CRATE_LINES_MAX} lines without its tests")));
     sins.extend(crate::faults::sins(&root)?);
     sins.extend(circles(&root, &files)?);
     let listed: BTreeSet<String> = fs::read_to_string(root.join("crates/xtask/tidy.allow"))
@@ -254,6 +255,10 @@ fn source_files(dir: &Path) -> Result<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+fn is_test(name: &str) -> bool {
+    name.contains("/tests/") || name.ends_with("/tests.rs")
 }
 
 /// Generated tables are one long thing.

@@ -12,10 +12,11 @@ async fn an_encrypted_store_is_a_store() {
         "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: ['*.*']\n";
     let text = format!("{all}  providers: [{}]\n", aesgcm("one", ONE));
     // Made beforehand: what makes a store does not wait.
-    let made = parking_lot::Mutex::new(Vec::new());
+    let mut made = Vec::new();
     for _ in 0..32 {
-        made.lock().push(encryption(&text).await);
+        made.push(encryption(&text).await);
     }
+    let made = parking_lot::Mutex::new(made);
     conformance::run(&|limits| {
         let encryption = made.lock().pop().expect("there are as many as cases");
         let locate = |_: &[u8]| Some(("things".to_owned(), "example.org".to_owned()));

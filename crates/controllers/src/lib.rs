@@ -25,6 +25,7 @@ mod node_ttl;
 mod ownership;
 mod pod_garbage_collector;
 mod pod_template;
+mod policy_status;
 mod projections;
 mod replica_set;
 mod resource_quota;
@@ -65,6 +66,7 @@ pub use namespace::Namespaces;
 pub use node_lifecycle::NodeLifecycle;
 pub use node_ttl::NodeTtl;
 pub use pod_garbage_collector::PodGarbageCollector;
+pub use policy_status::PolicyStatus;
 pub use replica_set::{ReplicaSets, ReplicationControllers};
 pub use resource_quota::ResourceQuotas;
 pub use root_ca::RootCaPublisher;
@@ -113,6 +115,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(BootstrapTokens),
     || Arc::new(NodeTtl),
     || Arc::new(TtlAfterFinished),
+    || Arc::new(PolicyStatus),
 ];
 
 /// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.

@@ -15,8 +15,8 @@ use corten_reconcile::{
 };
 
 use crate::{
-    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, ReplicaSets,
-    ServiceAccounts,
+    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, PolicyStatus,
+    ReplicaSets, ServiceAccounts,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -51,6 +51,11 @@ fn replica_set() {
 #[test]
 fn event_expiry() {
     check(&EventExpiry, "event_expiry");
+}
+
+#[test]
+fn policy_status() {
+    check(&PolicyStatus, "policy_status");
 }
 
 #[test]

@@ -58,7 +58,7 @@ const NAMES: &[Row] = &[
     ("token-cleaner-controller", "tokencleaner", "token-cleaner"),
     ("ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished"),
     ("ttl-controller", "ttl", "ttl"),
-    ("validatingadmissionpolicy-status-controller", "", ""),
+    ("validatingadmissionpolicy-status-controller", "", "validatingadmissionpolicy-status"),
     ("volumeattributesclass-protection-controller", "", ""),
 ];
 

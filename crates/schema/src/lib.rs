@@ -6,6 +6,7 @@ pub mod apply;
 mod check;
 mod complete;
 mod cursor;
+mod declared;
 mod described;
 mod duplicates;
 #[cfg(feature = "extremes")]
@@ -23,6 +24,7 @@ pub mod wide;
 pub use check::{Findings, WrongType, check};
 pub use complete::complete;
 pub use cursor::{Cursor, violations};
+pub use declared::{declared, declared_custom};
 pub use described::{FieldType, Struct};
 pub use duplicates::{duplicates, in_document_order, read};
 pub use ordered::Ordered;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use corten_cel::{DeclType, Env, Field, ListKind, ObjectDecl, Program, Shape, Type};
+use corten_cel::{DeclType, Env, Field, ListKind, ObjectDecl, Program, STORED_EXPRESSIONS, Shape, Type};
 
 /// Which variables there are beside `object`, `oldObject`, `request` and `namespaceObject`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +31,21 @@ pub fn env(minor: u16, declares: Declares) -> Env {
         );
     }
     if declares.patches { env.with_mutation() } else { env }
+}
+
+/// The declarations for whoever checks a validating policy against one type, as `buildEnvSet` of upstream's type checker has them:
+/// of the authorizer it knows the variable alone.
+pub fn typed_env(object: DeclType, params: Option<DeclType>) -> Env {
+    let env = Env::new(STORED_EXPRESSIONS)
+        .variable("object", object.clone())
+        .variable("oldObject", object)
+        .variable("namespaceObject", NAMESPACE.clone())
+        .variable("request", REQUEST.clone())
+        .variable("authorizer", DeclType::of(Type::Opaque("kubernetes.authorization.Authorizer")));
+    match params {
+        Some(params) => env.variable("params", params),
+        None => env,
+    }
 }
 
 /// With `variables`: the names of expressions and what they evaluate to.

@@ -5,6 +5,7 @@
 mod binding;
 mod mutating;
 mod policy;
+pub mod type_checking;
 mod validating;
 
 pub use binding::{Action, Binding, ParamKind, ParamRef};

@@ -26,6 +26,11 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "taint-eviction", role: "taint-eviction-controller", rules: taint_eviction },
     Loop { name: "token-cleaner", role: "token-cleaner", rules: bootstrap_tokens },
     Loop { name: "ttl", role: "ttl-controller", rules: node_ttl },
+    Loop {
+        name: "validatingadmissionpolicy-status",
+        role: "validatingadmissionpolicy-status-controller",
+        rules: policy_status,
+    },
 ];
 
 fn migrator() -> Vec<Value> {
@@ -157,6 +162,14 @@ fn leader_election() -> Vec<Value> {
 
 fn candidate_expiry() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &["coordination.k8s.io"], &["leasecandidates"])]
+}
+
+fn policy_status() -> Vec<Value> {
+    vec![
+        rule(READ, &["admissionregistration.k8s.io"], &["validatingadmissionpolicies"]),
+        rule(UPDATE, &["admissionregistration.k8s.io"], &["validatingadmissionpolicies/status"]),
+        rule(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+    ]
 }
 
 fn node_ttl() -> Vec<Value> {

@@ -118,7 +118,8 @@ fn bounded(annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut fits = |key: &String, value: &String| {
         let size = key.len() + value.len();
         let fits = size <= left;
-        left = left.saturating_sub(size);
+        // One that is too large costs the others nothing.
+        left -= if fits { size } else { 0 };
         fits
     };
     annotations.into_iter().filter(|(key, value)| fits(key, value)).collect()

@@ -79,6 +79,24 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
         assert_eq!(ask(&server, "GET", cars, &Value::Null).await.0, 404);
         assert_eq!(server.caches().iter().count(), n_caches);
     }
+    // Nor does what is counted grow with the names there once were. What was asked last may still be counted.
+    for round in 0..10 {
+        let group = format!("g{round}.example.com");
+        let name = define(&server, &definition(&group, "cars", "Car")).await;
+        let cars = format!("/apis/{group}/v1/namespaces/default/cars");
+        assert_eq!(ask(&server, "POST", &cars, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+        assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+        gone(&server, &name).await;
+        assert_eq!(ask(&server, "GET", &cars, &Value::Null).await.0, 404);
+    }
+    let name = define(&server, &definition("last.example.com", "cars", "Car")).await;
+    assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+    gone(&server, &name).await;
+    let (_, metrics) = ask(&server, "GET", "/metrics", &Value::Null).await;
+    let metrics = metrics.collect().await.expect("a whole body").to_bytes();
+    let metrics = String::from_utf8_lossy(&metrics).into_owned();
+    let n_left = (0..9).filter(|it| metrics.contains(&format!("g{it}.example.com"))).count();
+    assert_eq!(n_left, 0);
     server.stop().await;
 }
 

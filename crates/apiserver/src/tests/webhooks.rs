@@ -1,6 +1,7 @@
 //! Admission webhooks: what they are asked, what becomes of their answers, and what a bad one cannot do.
 
 mod answers;
+mod extended;
 pub(super) mod hook;
 mod mutating;
 mod selection;
@@ -23,7 +24,10 @@ const CONFIGMAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// A server for which every Pod's address is this machine.
 pub(super) async fn started() -> Server {
-    let mut config = server::config();
+    started_with(server::config()).await
+}
+
+async fn started_with(mut config: crate::Config) -> Server {
     config.webhook_dial = Some(Arc::new(|mut address| {
         address.set_ip([127, 0, 0, 1].into());
         Box::pin(TcpStream::connect(address))

@@ -5,15 +5,21 @@ use std::sync::Arc;
 use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, Time};
 use corten_routes::RequestInfo;
+use corten_webhook::Clients;
 use http::HeaderMap;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::{
+    access_reviews,
+    answers::Answers,
+    authorization::{Authorization, AuthorizationSettings},
     authorizer::Authorizer,
-    credential::{self, Attempted, Credential, Proof},
+    credential::{self, Attempted, Credential, Holder, Proof},
     identity::{Identity, Peer},
     impersonation::{Allowed, ImpersonatedUser},
     question::{Attributes, Decision},
+    reloads::Reloads,
     rights_changed::RightsChanged,
     tokens::{Authenticator, Look, review},
 };
@@ -30,9 +36,36 @@ pub struct Access {
 }
 
 impl Access {
-    pub fn new(caches: Arc<Caches>, clock: Clock, authenticator: Authenticator) -> Self {
-        let rights_changed = Arc::new(RightsChanged::new(&caches));
-        Self { caches, clock, authenticator, authorizer: Authorizer::new(), rights_changed }
+    pub fn new(
+        caches: Arc<Caches>,
+        clock: Clock,
+        authenticator: Authenticator,
+        authorization: AuthorizationSettings,
+        clients: Arc<Clients>,
+    ) -> Self {
+        let authorization = Arc::new(Authorization::new(authorization, clients));
+        let rights_changed = Arc::new(RightsChanged::new(&caches, authorization.changes()));
+        Self { caches, clock, authenticator, authorizer: Authorizer::new(authorization), rights_changed }
+    }
+
+    /// Keeps who decides up to its file until the server ends.
+    pub async fn keep(self: Arc<Self>, ended: watch::Receiver<bool>) {
+        let authorization = self.authorizer.authorization().clone();
+        authorization.keep(ended).await;
+    }
+
+    /// How often the configuration of authorization was read anew.
+    pub fn authorization_reloads(&self) -> &Reloads {
+        self.authorizer.authorization().reloads()
+    }
+
+    /// The Prometheus text format.
+    ///
+    /// # Errors
+    /// None: memory takes it.
+    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
+        self.authorizer.authorization().write_metrics(out)?;
+        self.authenticator.webhook().map_or(Ok(()), |it| it.write_metrics(out))
     }
 
     pub fn authenticator(&self) -> &Authenticator {
@@ -59,7 +92,7 @@ impl Access {
     /// What was tried, where something is shown that proves nothing.
     pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
         credential::prepare(&self.authenticator, headers).await;
-        credential::identify(&self.authenticator, &self.look(), peer, headers, path)
+        credential::identify(&self.authenticator, &self.look(), peer, headers, path).await
     }
 
     /// The `status` of a TokenReview.
@@ -68,43 +101,69 @@ impl Access {
     /// 400 where there is no token to ask about.
     pub async fn review_token(&self, spec: &Value) -> Result<Value, Status> {
         self.authenticator.issuers().prepare(review::token(spec)).await;
-        review::status(&self.authenticator, &self.look(), spec)
+        review::status(&self.authenticator, &self.look(), spec).await
     }
 
-    /// Who holds a credential now. `None` where it proves nothing any more.
-    pub fn holder(
-        &self,
-        credential: &Credential,
-        peer: Option<&Peer>,
-        before: &Identity,
-        path: &str,
-    ) -> Option<Identity> {
-        credential.holder(&self.authenticator, &self.look(), peer, before, path)
+    /// The `status` of a review that asks whether somebody may do something; `asker` is whom it is about, unless it says that itself.
+    ///
+    /// # Errors
+    /// 400 where the `spec` cannot be read.
+    pub async fn review_access(&self, spec: &Value, asker: Option<&Identity>) -> Result<Value, Status> {
+        access_reviews::access(&self.authorizer, &self.caches, spec, asker).await
+    }
+
+    /// The `status` of a SelfSubjectRulesReview.
+    ///
+    /// # Errors
+    /// 400 where no namespace is named.
+    pub fn review_rules(&self, spec: &Value, who: &Identity) -> Result<Value, Status> {
+        access_reviews::rules(&self.authorizer, &self.caches, spec, who)
+    }
+
+    /// Who holds a credential now.
+    pub async fn holder(&self, credential: &Credential, peer: Option<&Peer>, before: &Identity, path: &str) -> Holder {
+        credential.holder(&self.authenticator, &self.look(), peer, before, path).await
     }
 
     /// Whom `who` becomes, where a right lets them.
     ///
     /// # Errors
     /// 403.
-    pub fn impersonated(
+    pub async fn impersonated(
         &self,
         wanted: &ImpersonatedUser,
         info: &RequestInfo,
         who: &Identity,
     ) -> Result<Allowed, Status> {
-        wanted.allowed(&self.authorizer, &self.caches, info, who)
+        self.answered(|answers| wanted.allowed(answers, info, who)).await
     }
 
-    pub fn decide(&self, question: &Attributes<'_>) -> Decision {
-        self.authorizer.decide(&self.caches, question)
+    pub async fn decide(&self, question: &Attributes<'_>) -> Decision {
+        self.authorizer.decide(&self.caches, question).await
+    }
+
+    /// Decisions for who cannot wait for them.
+    pub fn answers(&self) -> Answers<'_> {
+        Answers::new(&self.authorizer, &self.caches)
     }
 
     /// # Errors
-    /// 403.
-    pub fn may(&self, question: &Attributes<'_>) -> Result<(), Status> {
-        match self.decide(question) {
+    /// 403, or 500 where somebody could not be asked.
+    pub async fn may(&self, question: &Attributes<'_>) -> Result<(), Status> {
+        match self.decide(question).await {
             Decision::Allowed(_) => Ok(()),
-            Decision::Denied(reason) => Err(question.forbidden(&reason)),
+            Decision::Denied(denial) => Err(question.refusal(&denial)),
+        }
+    }
+
+    /// What comes of thinking that takes decisions and cannot wait for them: see [`Answers`].
+    pub async fn answered<T>(&self, think: impl Fn(&Answers<'_>) -> T) -> T {
+        let answers = self.answers();
+        loop {
+            let thought = think(&answers);
+            if !answers.were_missing().await {
+                return thought;
+            }
         }
     }
 }

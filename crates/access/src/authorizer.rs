@@ -1,4 +1,7 @@
-//! Answers access questions from an index that is made anew only when an RBAC object has changed.
+//! Answers access questions: asks one authorizer after another until one decides. RBAC is an index that is made anew only when one of
+//! its objects has changed.
+//!
+//! Where nobody outside has to be asked, an answer takes no await and no allocation.
 
 use std::sync::Arc;
 
@@ -9,15 +12,17 @@ use corten_meta::{Key, Resource};
 use parking_lot::Mutex;
 
 use crate::{
+    authorization::{Authority, Authorization, Chain, Opinion, Unasked, Verdict},
     node::NodeAuthorizer,
-    question::{Attributes, Decision},
+    question::{Attributes, Decision, Denial},
     rbac::{Compiler, Index, Objects},
 };
 
 static SOURCES: [Resource; 4] = [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS];
 
-/// The newest index, and how the next one is made.
+/// Who is asked, the newest index of RBAC, and how the next one is made.
 pub struct Authorizer {
+    authorization: Arc<Authorization>,
     compiled: ArcSwap<Compiled>,
     compiler: Mutex<Compiler>,
     nodes: NodeAuthorizer,
@@ -29,34 +34,121 @@ pub struct Compiled {
     pub index: Index,
 }
 
-impl Default for Authorizer {
-    fn default() -> Self {
-        // No source is ever at revision 0, so the first question makes an index.
-        let nothing = Compiled { revisions: [0; 4], index: Index::default() };
-        Self { compiled: ArcSwap::from_pointee(nothing), compiler: Mutex::default(), nodes: NodeAuthorizer::default() }
-    }
+/// A question on its way, whose next authorizer is a webhook that has not answered it yet.
+pub(crate) struct Pending {
+    chain: Arc<Chain>,
+    /// The place of the webhook.
+    at: usize,
+    unasked: Unasked,
+    denial: Denial,
 }
 
 impl Authorizer {
-    pub fn new() -> Self {
-        Self::default()
+    pub(crate) fn new(authorization: Arc<Authorization>) -> Self {
+        // No source is ever at revision 0, so the first question makes an index.
+        let nothing = Compiled { revisions: [0; 4], index: Index::default() };
+        Self {
+            authorization,
+            compiled: ArcSwap::from_pointee(nothing),
+            compiler: Mutex::default(),
+            nodes: NodeAuthorizer::default(),
+        }
     }
 
-    pub fn decide(&self, caches: &Caches, question: &Attributes<'_>) -> Decision {
+    pub(crate) fn authorization(&self) -> &Arc<Authorization> {
+        &self.authorization
+    }
+
+    /// Whom a review of rules has to leave out, since they cannot list what somebody may do; and whether everybody may do everything.
+    pub(crate) fn unlisted(&self, is_node: bool) -> Unlisted {
+        let mut unlisted = Unlisted::default();
+        for link in &self.authorization.chain().links {
+            match link.authority() {
+                Authority::Node if is_node => {
+                    unlisted.errors.push("node authorizer does not support user rule resolution");
+                }
+                Authority::Webhook(_) => {
+                    unlisted.errors.push("webhook authorizer does not support user rule resolution");
+                }
+                Authority::All(verdict) if verdict.opinion == Opinion::Allow => unlisted.allows_all = true,
+                Authority::Rbac => unlisted.has_rbac = true,
+                Authority::Node | Authority::All(_) => {}
+            }
+        }
+        unlisted
+    }
+
+    /// The decision, where nobody outside has to be asked for it.
+    pub(crate) fn begin(&self, caches: &Caches, question: &Attributes<'_>) -> Result<Decision, Pending> {
+        // As upstream, before all others, whatever the configuration says: the way back in.
         if question.is_master() {
-            return Decision::Allowed(None);
+            return Ok(Decision::Allowed(None));
         }
-        // Nodes are asked about first: what is theirs does not lean on roles.
-        let as_node = match self.nodes.decide(caches, question) {
-            Some(Ok(())) => return Decision::Allowed(None),
-            Some(Err(reason)) => reason,
-            None => String::new(),
-        };
-        match self.compiled(caches).index.decide(question) {
-            Decision::Denied(reason) if reason.is_empty() => Decision::Denied(as_node),
-            Decision::Denied(reason) if !as_node.is_empty() => Decision::Denied(format!("{as_node}\n{reason}")),
-            decision => decision,
+        let chain = self.authorization.chain();
+        self.go_on(caches, question, &chain, 0, Denial::default())
+    }
+
+    pub(crate) async fn decide(&self, caches: &Caches, question: &Attributes<'_>) -> Decision {
+        match self.begin(caches, question) {
+            Ok(decision) => decision,
+            // Boxed: who asks no webhook does not carry room for it.
+            Err(pending) => Box::pin(self.finish(caches, question, pending)).await,
         }
+    }
+
+    /// Asks the webhook that the question waits for, and whoever comes after it.
+    async fn finish(&self, caches: &Caches, question: &Attributes<'_>, pending: Pending) -> Decision {
+        let mut pending = pending;
+        loop {
+            let Pending { chain, at, unasked, mut denial } = pending;
+            let link = &chain.links[at];
+            let Authority::Webhook(webhook) = link.authority() else { return Decision::Denied(denial) };
+            let verdict = webhook.ask(unasked).await;
+            link.count(verdict.opinion);
+            if let Some(decision) = settled(&mut denial, verdict) {
+                return decision;
+            }
+            match self.go_on(caches, question, &chain, at + 1, denial) {
+                Ok(decision) => return decision,
+                Err(next) => pending = next,
+            }
+        }
+    }
+
+    fn go_on(
+        &self,
+        caches: &Caches,
+        question: &Attributes<'_>,
+        chain: &Arc<Chain>,
+        from: usize,
+        mut denial: Denial,
+    ) -> Result<Decision, Pending> {
+        for (at, link) in chain.links.iter().enumerate().skip(from) {
+            let verdict = match link.authority() {
+                Authority::Node => match self.nodes.decide(caches, question) {
+                    None => continue,
+                    Some(Ok(())) => Verdict::of(Opinion::Allow),
+                    Some(Err(reason)) => Verdict { reason, ..Verdict::of(Opinion::None) },
+                },
+                Authority::Rbac => match self.compiled(caches).index.decide(question) {
+                    allowed @ Decision::Allowed(_) => {
+                        link.count(Opinion::Allow);
+                        return Ok(allowed);
+                    }
+                    Decision::Denied(it) => Verdict { reason: it.reason, ..Verdict::of(Opinion::None) },
+                },
+                Authority::All(verdict) => verdict.clone(),
+                Authority::Webhook(webhook) => match webhook.known(question) {
+                    Ok(verdict) => verdict,
+                    Err(unasked) => return Err(Pending { chain: chain.clone(), at, unasked, denial }),
+                },
+            };
+            link.count(verdict.opinion);
+            if let Some(decision) = settled(&mut denial, verdict) {
+                return Ok(decision);
+            }
+        }
+        Ok(Decision::Denied(denial))
     }
 
     /// What the index is made of.
@@ -82,6 +174,38 @@ impl Authorizer {
         let compiled = Arc::new(Compiled { revisions, index });
         self.compiled.store(compiled.clone());
         compiled
+    }
+}
+
+/// Who cannot list what somebody may do.
+#[derive(Debug, Default)]
+pub(crate) struct Unlisted {
+    /// As a review says it. Empty: what can be listed is all.
+    pub(crate) errors: Vec<&'static str>,
+    pub(crate) allows_all: bool,
+    pub(crate) has_rbac: bool,
+}
+
+/// As `unionAuthzHandler`: who decides ends it; what the others say is put together.
+fn settled(denial: &mut Denial, verdict: Verdict) -> Option<Decision> {
+    let Verdict { opinion, reason, error } = verdict;
+    match opinion {
+        Opinion::Allow => Some(Decision::Allowed((!reason.is_empty()).then(|| reason.into()))),
+        Opinion::Deny => Some(Decision::Denied(Denial { reason, is_explicit: true, error })),
+        Opinion::None => {
+            append(&mut denial.reason, reason, "\n");
+            append(&mut denial.error, error, ", ");
+            None
+        }
+    }
+}
+
+fn append(whole: &mut String, part: String, between: &str) {
+    if whole.is_empty() {
+        *whole = part;
+    } else if !part.is_empty() {
+        *whole += between;
+        *whole += &part;
     }
 }
 

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use crate::{
     identity::{Identity, Peer},
     request_header,
-    tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look},
+    tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look, Unproven},
 };
 
 /// Browsers cannot set headers on a WebSocket: they send the token as one of the protocols they speak.
@@ -83,7 +83,7 @@ pub(crate) async fn prepare(authenticator: &Authenticator, headers: &HeaderMap) 
 
 /// # Errors
 /// What was tried, where something is shown that proves nothing, or where nothing is shown and something must be.
-pub fn identify(
+pub(crate) async fn identify(
     authenticator: &Authenticator,
     at: &Look<'_>,
     peer: Option<&Peer>,
@@ -100,7 +100,10 @@ pub fn identify(
         return Ok(Proof { identity, credential: Credential::FrontProxy, stale: None });
     }
     if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
-        let Accepted { who, stale, .. } = by_token(authenticator, at, &token)?;
+        let Accepted { who, stale, .. } = by_token(authenticator, at, &token).await.map_err(|unproven| {
+            tracing::debug!(reasons = ?unproven.reasons, "a bearer token was refused");
+            Attempted("attempted: bearer")
+        })?;
         return Ok(Proof { identity: who.authenticated(), credential: Credential::Token(token), stale });
     }
     match certificate {
@@ -110,35 +113,49 @@ pub fn identify(
     }
 }
 
+/// Whether a credential still proves who somebody is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Known(Identity),
+    /// It proves nothing any more.
+    Nobody,
+    /// Who would know it could not be asked.
+    Unknown,
+}
+
 impl Credential {
-    /// Who holds it now. `None` where it proves nothing any more.
-    pub fn holder(
+    /// Who holds it now.
+    pub(crate) async fn holder(
         &self,
         authenticator: &Authenticator,
         at: &Look<'_>,
         peer: Option<&Peer>,
         before: &Identity,
         path: &str,
-    ) -> Option<Identity> {
+    ) -> Holder {
+        let known = |it: Option<Identity>| it.map_or(Holder::Nobody, Holder::Known);
         match self {
-            Self::Nothing => authenticator.issuers().lets_in_strangers(path).then(Identity::anonymous),
-            Self::Inside => Some(before.clone()),
-            Self::FrontProxy => request_header::is_front_proxy(peer, authenticator.pki()).then(|| before.clone()),
-            Self::Certificate => by_certificate(peer, authenticator.pki())?.ok(),
-            Self::Token(token) => by_token(authenticator, at, token).ok().map(|it| it.who.authenticated()),
+            Self::Nothing => known(authenticator.issuers().lets_in_strangers(path).then(Identity::anonymous)),
+            Self::Inside => Holder::Known(before.clone()),
+            Self::FrontProxy => {
+                known(request_header::is_front_proxy(peer, authenticator.pki()).then(|| before.clone()))
+            }
+            Self::Certificate => known(by_certificate(peer, authenticator.pki()).and_then(Result::ok)),
+            Self::Token(token) => match by_token(authenticator, at, token).await {
+                Ok(accepted) => Holder::Known(accepted.who.authenticated()),
+                Err(unproven) if unproven.is_certain => Holder::Nobody,
+                Err(_) => Holder::Unknown,
+            },
         }
     }
 }
 
-fn by_token(
+async fn by_token(
     authenticator: &Authenticator,
     at: &Look<'_>,
     BearerToken(token): &BearerToken,
-) -> Result<Accepted, Attempted> {
-    authenticator.authenticate(at, token, &[ISSUER]).map_err(|reasons| {
-        tracing::debug!(?reasons, "a bearer token was refused");
-        Attempted("attempted: bearer")
-    })
+) -> Result<Accepted, Unproven> {
+    authenticator.holder(at, token, &[ISSUER]).await
 }
 
 /// `None` where none was shown; `Err` where it proves nothing.

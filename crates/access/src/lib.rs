@@ -8,6 +8,9 @@
 )]
 
 mod access;
+mod access_reviews;
+mod answers;
+mod authorization;
 mod authorizer;
 pub mod credential;
 pub mod default_roles;
@@ -15,9 +18,12 @@ pub mod identity;
 pub mod impersonation;
 mod issuers;
 pub mod node;
+mod problems;
 mod question;
 pub mod rbac;
 mod recheck;
+mod reloads;
+mod remote;
 pub mod request_header;
 mod rights_changed;
 mod role_objects;
@@ -25,9 +31,16 @@ pub mod rule;
 pub mod tokens;
 
 pub use access::{Access, Clock};
+pub use answers::Answers;
+pub use authorization::{AuthorizationSettings, Options as AuthorizationOptions};
 pub use authorizer::{Authorizer, Compiled};
 pub use identity::{Identity, Peer};
-pub use issuers::{ConfigError, Issuers, LoadError, Reloads};
-pub use question::{Attributes, Decision, MASTERS, Target};
+pub use issuers::Issuers;
+pub use problems::{ConfigError, LoadError};
+pub use question::{Attributes, Decision, Denial, MASTERS, Target};
 pub use recheck::{EVERY, Recheck, Request};
+pub use reloads::Reloads;
 pub use rights_changed::RightsChanged;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! May this user do this? The question, its answer, and the words of a refusal.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_meta::{Resource, Status};
 use corten_routes::RequestInfo;
@@ -11,13 +11,21 @@ use crate::identity::Identity;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes<'a> {
     pub user: &'a str,
+    pub uid: &'a str,
     pub groups: &'a [String],
+    pub extra: &'a BTreeMap<String, Vec<String>>,
     /// `get`, `list`, `create`; for paths the HTTP method in lower case.
     pub verb: &'a str,
     pub target: Target<'a>,
+    /// Of the resource; empty where any is meant.
+    pub version: &'a str,
     /// What a list or watch is narrowed to, as the query writes it; empty where it is not.
     pub field_selector: &'a str,
+    pub label_selector: &'a str,
 }
+
+/// What somebody has beside name and groups who has nothing beside them.
+static NO_EXTRA: BTreeMap<String, Vec<String>> = BTreeMap::new();
 
 /// What the question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +43,24 @@ pub const MASTERS: &str = "system:masters";
 pub enum Decision {
     /// With what allows it, where that is a binding.
     Allowed(Option<Arc<str>>),
-    /// Nothing allows it. The text names roles that are bound but missing, if any.
-    Denied(String),
+    Denied(Denial),
+}
+
+/// Why something is not allowed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Denial {
+    /// Names roles that are bound but missing, or is what a webhook says. May be empty.
+    pub reason: String,
+    /// An authorizer forbids it, whatever the others say; else nobody has allowed it.
+    pub is_explicit: bool,
+    /// Who could not be asked, and why. While this says something, the answer is not known for certain.
+    pub error: String,
+}
+
+impl From<String> for Denial {
+    fn from(reason: String) -> Self {
+        Self { reason, ..Self::default() }
+    }
 }
 
 impl Decision {
@@ -48,7 +72,22 @@ impl Decision {
 impl<'a> Attributes<'a> {
     /// A question of `who`, about nothing yet.
     pub fn of(who: &'a Identity) -> Self {
-        Self { user: &who.user, groups: &who.groups, verb: "", target: Target::Path(""), field_selector: "" }
+        Self { uid: &who.uid, extra: &who.extra, ..Self::of_user(&who.user, &who.groups) }
+    }
+
+    /// As [`Self::of`], of whom no more is known.
+    pub fn of_user(user: &'a str, groups: &'a [String]) -> Self {
+        Self {
+            user,
+            uid: "",
+            groups,
+            extra: &NO_EXTRA,
+            verb: "",
+            target: Target::Path(""),
+            version: "",
+            field_selector: "",
+            label_selector: "",
+        }
     }
 
     /// The question that a request asks.
@@ -65,8 +104,15 @@ impl<'a> Attributes<'a> {
             Target::Path(&info.path)
         };
         let is_narrowed = matches!(info.verb, "list" | "watch" | "deletecollection");
-        let field_selector = if is_narrowed { info.query.get("fieldSelector").unwrap_or_default() } else { "" };
-        Self { verb: info.verb, target, field_selector, ..Self::of(who) }
+        let selector = |name| if is_narrowed { info.query.get(name).unwrap_or_default() } else { "" };
+        Self {
+            verb: info.verb,
+            target,
+            version: if info.is_resource() { &info.version } else { "" },
+            field_selector: selector("fieldSelector"),
+            label_selector: selector("labelSelector"),
+            ..Self::of(who)
+        }
     }
 
     pub fn is_master(&self) -> bool {
@@ -87,6 +133,14 @@ impl<'a> Attributes<'a> {
                 format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?} {place}")
             }
         }
+    }
+
+    /// What a request that asked is answered: 500 where somebody could not be asked, as `WithAuthorization`.
+    pub fn refusal(&self, denial: &Denial) -> Status {
+        if denial.error.is_empty() {
+            return self.forbidden(&denial.reason);
+        }
+        Status::internal(&denial.error)
     }
 
     /// The 403 for a question that was denied.

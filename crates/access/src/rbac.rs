@@ -103,14 +103,15 @@ impl Index {
                 Err(_) => {}
             }
         }
-        Decision::Denied(match &*missing {
+        let reason = match &*missing {
             [] => String::new(),
             [one] => format!("RBAC: {one} not found"),
             many => {
                 let many: Vec<String> = many.iter().map(|it| format!("{it} not found")).collect();
                 format!("RBAC: [{}]", many.join(", "))
             }
-        })
+        };
+        Decision::Denied(reason.into())
     }
 
     fn grants<'a>(

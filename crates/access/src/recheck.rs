@@ -20,10 +20,10 @@ use http_body_util::BodyExt;
 
 use crate::{
     access::Access,
-    credential::Credential,
+    credential::{Credential, Holder},
     identity::{Identity, Peer},
     impersonation::ImpersonatedUser,
-    question::Attributes,
+    question::{Attributes, Decision},
 };
 
 /// How often a right is asked for again where no RBAC object has changed.
@@ -56,7 +56,7 @@ impl Recheck {
     pub fn new(access: Arc<Access>, request: Request) -> Self {
         let Request { peer, credential, asker, impersonated, mut info } = request;
         // There can be tens of thousands of these: what no question looks at is let go.
-        info.query.0.retain(|(name, _)| name == "fieldSelector");
+        info.query.0.retain(|(name, _)| matches!(&**name, "fieldSelector" | "labelSelector"));
         Self { access, peer, credential, asker, impersonated, info, also: None }
     }
 
@@ -65,20 +65,42 @@ impl Recheck {
         Self { also: Some(verb), ..self }
     }
 
+    /// Who cannot be asked has taken nothing back: then it goes on.
+    ///
     /// # Errors
     /// 401 where the credential has ended, 403 where the right has.
-    pub fn ask(&self) -> Result<(), Status> {
+    pub async fn ask(&self) -> Result<(), Status> {
+        // Boxed: tens of thousands of watches wait for the time to ask, and carry no room for the asking.
+        Box::pin(self.answer()).await
+    }
+
+    async fn answer(&self) -> Result<(), Status> {
         let access = &self.access;
-        let asker = access
-            .holder(&self.credential, self.peer.as_ref(), &self.asker, &self.info.path)
-            .ok_or_else(Status::unauthorized)?;
+        let asker = match access.holder(&self.credential, self.peer.as_ref(), &self.asker, &self.info.path).await {
+            Holder::Known(asker) => asker,
+            Holder::Unknown => self.asker.clone(),
+            Holder::Nobody => return Err(Status::unauthorized()),
+        };
         let who = match &self.impersonated {
             None => asker,
-            Some(wanted) => access.impersonated(wanted, &self.info, &asker)?.identity,
+            Some(wanted) => match access.impersonated(wanted, &self.info, &asker).await {
+                Ok(allowed) => allowed.identity,
+                Err(status) => return Err(status),
+            },
         };
         let question = Attributes::of_request(&who, &self.info);
-        access.may(&question)?;
-        self.also.map_or(Ok(()), |verb| access.may(&Attributes { verb, ..question }))
+        self.still_may(&question).await?;
+        match self.also {
+            None => Ok(()),
+            Some(verb) => self.still_may(&Attributes { verb, ..question }).await,
+        }
+    }
+
+    async fn still_may(&self, question: &Attributes<'_>) -> Result<(), Status> {
+        match self.access.decide(question).await {
+            Decision::Denied(denial) if denial.error.is_empty() => Err(question.forbidden(&denial.reason)),
+            Decision::Allowed(_) | Decision::Denied(_) => Ok(()),
+        }
     }
 
     /// Waits until the answer is no.
@@ -86,7 +108,7 @@ impl Recheck {
         let changes = self.access.rights_changed().clone();
         loop {
             let count = changes.count();
-            if let Err(status) = self.ask() {
+            if let Err(status) = self.ask().await {
                 return status;
             }
             // The end of the wait is the time to ask again, not a failure.

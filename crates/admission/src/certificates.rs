@@ -95,7 +95,7 @@ impl Admission for CertificateApproval {
             if !is_about(request, Some(Subresource::Approval), Operation::Update) {
                 return Ok(());
             }
-            allowed(request, object, "approve", "approve requests with")
+            allowed(request, object, "approve", "approve requests with").await
         })
     }
 }
@@ -114,25 +114,25 @@ impl Admission for CertificateSigning {
             if same("certificate") && same("conditions") {
                 return Ok(());
             }
-            allowed(request, object, "sign", "sign requests with")
+            allowed(request, object, "sign", "sign requests with").await
         })
     }
 }
 
 /// May the writer do this with the signer? The stored object says which signer: what is written could name another.
-fn allowed(request: &Attributes<'_>, object: &Value, verb: &str, what: &str) -> Result<(), Status> {
+async fn allowed(request: &Attributes<'_>, object: &Value, verb: &str, what: &str) -> Result<(), Status> {
     let signer = request.old.unwrap_or(object)["spec"]["signerName"].as_str().unwrap_or_default();
-    if may(request, verb, signer) {
+    if may(request, verb, signer).await {
         return Ok(());
     }
     Err(forbidden(request, object, &format!("user not permitted to {what} signerName {signer:?}")))
 }
 
 /// A signer by its name, or all of its domain.
-fn may(request: &Attributes<'_>, verb: &str, signer: &str) -> bool {
+async fn may(request: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let who = request.who;
     let all = format!("{}/*", signer.split('/').next().unwrap_or_default());
-    [signer, &*all].into_iter().any(|name| {
+    for name in [signer, &*all] {
         let target = Target::Resource {
             group: "certificates.k8s.io",
             resource: "signers",
@@ -141,8 +141,11 @@ fn may(request: &Attributes<'_>, verb: &str, signer: &str) -> bool {
             name,
         };
         let question = Question { verb, target, ..Question::of(who) };
-        request.cluster.access.decide(&question).is_allowed()
-    })
+        if request.cluster.access.decide(&question).await.is_allowed() {
+            return true;
+        }
+    }
+    false
 }
 
 impl Admission for CertificateSubjectRestriction {
@@ -184,7 +187,7 @@ impl Admission for ClusterTrustBundleAttest {
                 return Ok(());
             }
             let signer = object["spec"]["signerName"].as_str().unwrap_or_default();
-            if signer.is_empty() || may(request, "attest", signer) {
+            if signer.is_empty() || may(request, "attest", signer).await {
                 return Ok(());
             }
             Err(forbidden(request, object, &format!("user not permitted to attest for signerName {signer:?}")))

@@ -8,7 +8,7 @@ mod aggregation;
 use std::collections::BTreeSet;
 
 use corten_access::{
-    Attributes, Identity, Target,
+    Answers, Attributes, Identity, Target,
     rbac::{Binding, EVERYTHING, Index, Role},
     rule::{PolicyRule, missing, quoted},
 };
@@ -46,8 +46,11 @@ impl Admission for Escalation {
             let cluster = request.cluster;
             let who = request.who;
             let compiled = cluster.authorizer().compiled(cluster.caches());
-            let writer = Writer { index: &compiled.index, who, namespace: request.namespace };
-            writer.check(cluster.caches(), request, object)
+            let check = |answers: &Answers<'_>| {
+                let writer = Writer { index: &compiled.index, answers, who, namespace: request.namespace };
+                writer.check(cluster.caches(), request, object)
+            };
+            cluster.access.answered(check).await
         })
     }
 }
@@ -78,6 +81,8 @@ fn is_empty(value: &Value) -> bool {
 /// Whoever writes the role or binding, and where.
 struct Writer<'a> {
     index: &'a Index,
+    /// Who may escalate or bind, everybody who decides is asked; what somebody holds, RBAC alone knows.
+    answers: &'a Answers<'a>,
     who: &'a Identity,
     namespace: &'a str,
 }
@@ -127,7 +132,7 @@ impl Writer<'_> {
         let target =
             Target::Resource { group: GROUP, resource: plural, subresource: "", namespace: self.namespace, name };
         let question = Attributes { verb, target, ..Attributes::of(self.who) };
-        self.index.decide(&question).is_allowed()
+        self.answers.decide(&question).is_allowed()
     }
 
     fn lacks(&self, wanted: &[PolicyRule]) -> Vec<String> {

@@ -2,12 +2,23 @@
 
 use std::fmt;
 
-use corten_access::{Access, Attributes, Decision, Identity, Target};
+use corten_access::{Access, Answers, Attributes, Decision, Identity, Target};
 use corten_cel as cel;
 
 pub(crate) struct ExpressionAuthorizer<'a> {
-    pub(crate) access: &'a Access,
-    pub(crate) who: &'a Identity,
+    answers: Answers<'a>,
+    who: &'a Identity,
+}
+
+impl<'a> ExpressionAuthorizer<'a> {
+    pub(crate) fn new(access: &'a Access, who: &'a Identity) -> Self {
+        Self { answers: access.answers(), who }
+    }
+
+    /// Whether an expression asked what had to be asked of others first: then it is to be evaluated again.
+    pub(crate) async fn was_asked_in_vain(&self) -> bool {
+        self.answers.were_missing().await
+    }
 }
 
 impl fmt::Debug for ExpressionAuthorizer<'_> {
@@ -34,13 +45,20 @@ impl cel::Authorizer for ExpressionAuthorizer<'_> {
                 name: &asked.name,
             },
         };
-        let question = Attributes { verb: &asked.verb, target, field_selector: &asked.field_selector, ..who };
-        let decision = self.access.decide(&question);
-        let is_allowed = decision.is_allowed();
-        let reason = match decision {
-            Decision::Allowed(reason) => reason.as_deref().unwrap_or_default().to_owned(),
-            Decision::Denied(reason) => reason,
+        let question = Attributes {
+            verb: &asked.verb,
+            target,
+            version: if asked.path.is_some() { "" } else { "*" },
+            field_selector: &asked.field_selector,
+            label_selector: &asked.label_selector,
+            ..who
         };
-        cel::Decision { is_allowed, reason, ..cel::Decision::default() }
+        let decision = self.answers.decide(&question);
+        let is_allowed = decision.is_allowed();
+        let (reason, error) = match decision {
+            Decision::Allowed(reason) => (reason.as_deref().unwrap_or_default().to_owned(), String::new()),
+            Decision::Denied(denial) => (denial.reason, denial.error),
+        };
+        cel::Decision { is_allowed, reason, error: Some(error).filter(|it| !it.is_empty()) }
     }
 }

@@ -1,7 +1,7 @@
 //! Keeps a node to its own: its Node, the Pods bound to it, tokens for those Pods, its lease.
 
 use corten_access::{
-    Attributes as Question, Target,
+    Answers, Attributes as Question, Target,
     node::{self, References},
     tokens::ISSUER,
 };
@@ -31,7 +31,8 @@ impl Admission for NodeRestriction {
             let judged = if node.is_empty() {
                 Err(format!("could not determine node from user {:?}", request.who.user))
             } else {
-                Writer { request, node }.judge(object)?
+                let access = &request.cluster.access;
+                access.answered(|answers| Writer { request, node, answers }.judge(object)).await?
             };
             judged.map_err(|reason| forbidden(request, object, &reason))
         })
@@ -45,6 +46,7 @@ type Judged = Result<Result<(), String>, Status>;
 struct Writer<'a> {
     request: &'a Attributes<'a>,
     node: &'a str,
+    answers: &'a Answers<'a>,
 }
 
 fn no(reason: impl Into<String>) -> Judged {
@@ -328,7 +330,7 @@ impl Writer<'_> {
         };
         let verb = "request-serviceaccounts-token-audience";
         let question = Question { verb, target, ..Question::of(self.request.who) };
-        self.request.cluster.access.decide(&question).is_allowed()
+        self.answers.decide(&question).is_allowed()
     }
 
     fn lease(&self, lease: &Value) -> Judged {

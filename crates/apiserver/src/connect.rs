@@ -63,7 +63,7 @@ async fn tunnel(
     target: &Target,
     subresource: Subresource,
 ) -> Result<Response, Status> {
-    may_create(ctx)?;
+    may_create(ctx).await?;
     let recheck = ctx.recheck().and("create");
     let connection = ctx.on_upgrade();
     let purpose = match subresource {
@@ -116,12 +116,12 @@ async fn switched(
 }
 
 /// A WebSocket begins with a GET, but what it does is no reading: `create` is asked for too (`ensureAuthorizedForVerb`).
-fn may_create(ctx: &Context) -> Result<(), Status> {
+async fn may_create(ctx: &Context) -> Result<(), Status> {
     if ctx.info.verb == "create" {
         return Ok(());
     }
     let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
-    ctx.state.access().may(&Attributes { verb: "create", ..question })
+    ctx.state.access().may(&Attributes { verb: "create", ..question }).await
 }
 
 fn refused(refusal: Refusal) -> Status {

@@ -16,7 +16,8 @@ pub(crate) fn text(ctx: &Context) -> String {
     let mut families = objects(state.caches());
     families.extend(state.config().store.disk_use().iter().flat_map(disk));
     families.extend(queues(&state.config().journals.queues()));
-    families.extend(reloads(state.access().authenticator().issuers().reloads()));
+    families.extend(reloads("authentication", state.access().authenticator().issuers().reloads()));
+    families.extend(reloads("authorization", state.access().authorization_reloads()));
     families.extend(process(state.started().unix_millis() / 1000, VERSION));
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
     let mut text = state.metrics().text(families);
@@ -54,11 +55,11 @@ fn objects(caches: &Caches) -> Vec<MetricFamily> {
     families
 }
 
-/// How often the configuration of authentication was read anew.
-fn reloads(reloads: &Reloads) -> Vec<MetricFamily> {
+/// How often the configuration of authentication or authorization was read anew.
+fn reloads(what: &str, reloads: &Reloads) -> Vec<MetricFamily> {
     counter(
-        "apiserver_authentication_config_controller_automatic_reloads_total",
-        "Total number of automatic reloads of authentication configuration split by status and apiserver identity.",
+        &format!("apiserver_{what}_config_controller_automatic_reloads_total"),
+        &format!("Total number of automatic reloads of {what} configuration split by status and apiserver identity."),
         &["status"],
         [(&["failure"][..], reloads.failures()), (&["success"][..], reloads.successes())],
     )

@@ -102,8 +102,8 @@ async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> 
         (Verb::List, "componentstatuses") => component_status::list(ctx, kind).await,
         (Verb::Get | Verb::List, _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,
         (Verb::Create, _) => reviews::answer(ctx, kind).await,
-        (Verb::Get, _) => journal::get(ctx, kind),
-        (Verb::List, _) => journal::list(ctx, kind),
+        (Verb::Get, _) => journal::get(ctx, kind).await,
+        (Verb::List, _) => journal::list(ctx, kind).await,
         _ => Err(not_allowed()),
     }
 }

@@ -45,7 +45,7 @@ pub struct Server {
 struct Background {
     /// True when the caches are no longer kept up.
     ended: watch::Sender<bool>,
-    /// The tasks that tell of changes of rights, keep the keys of other issuers, serve what definitions describe, divide the seats
+    /// The tasks that tell of changes of rights, keep the keys of other issuers and who decides, serve what definitions describe, divide the seats
     /// of priority levels and keep the objects that say how.
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -79,11 +79,12 @@ impl Server {
         let state = State::new(config, front_proxy, caches.clone(), ranges, Feeding { feed, task });
         let clients = Arc::new(Clients::new(caches.clone()));
         let issuing = tokio::spawn(state.config().guard.issuers.clone().keep(clients, ended.subscribe()));
+        let deciding = tokio::spawn(state.access().clone().keep(ended.subscribe()));
         let rechecked = tokio::spawn(state.rights_changed().clone().run(caches, ended.subscribe()));
         let definitions = Definitions::load(&state).await?;
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
-        let background = Arc::new(Background { ended, tasks: Mutex::new(vec![rechecked, issuing, divided]) });
+        let background = Arc::new(Background { ended, tasks: Mutex::new(vec![rechecked, issuing, deciding, divided]) });
         if let Some(encrypted) = state.config().encryption.clone() {
             // What opens later is seen by the caches that are here now.
             let (state_ended, tasks) = (background.ended.subscribe(), &background.tasks);

@@ -4,7 +4,7 @@ use corten_kubelets::{KubeletClient, Tunnels, Usages};
 use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
-use corten_access::{Access, Clock, Issuers, RightsChanged, tokens};
+use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
@@ -51,6 +51,10 @@ pub struct Guard {
     pub static_tokens: tokens::StaticTokens,
     /// Who else issues tokens, and who may come without any.
     pub issuers: Arc<Issuers>,
+    /// Who is asked about tokens that nobody here knows.
+    pub token_webhook: Option<tokens::TokenWebhookSettings>,
+    /// Who decides what somebody may do.
+    pub authorization: AuthorizationSettings,
     pub audit_policy: corten_audit::Policy,
     /// What changes what the process logs; `None` where nothing does.
     pub log: Option<Arc<dyn LogFilter>>,
@@ -96,14 +100,25 @@ impl State {
         feeding: Feeding,
     ) -> Self {
         let metrics = Metrics::default();
-        let static_tokens = std::mem::take(&mut config.guard.static_tokens);
-        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, config.guard.issuers.clone());
-        let access = Arc::new(Access::new(caches.clone(), config.clock.clone(), authenticator));
         let clients = match config.webhook_dial.take() {
             Some(dial) => Clients::dialling(caches.clone(), dial),
             None => Clients::new(caches.clone()),
         };
         let clients = Arc::new(clients);
+        let guard = &mut config.guard;
+        let static_tokens = std::mem::take(&mut guard.static_tokens);
+        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, guard.issuers.clone())
+            .with_webhook(guard.token_webhook.take(), &clients, metrics.registry());
+        let authorization = std::mem::take(&mut guard.authorization);
+        let access = Access::new(
+            caches.clone(),
+            config.clock.clone(),
+            authenticator,
+            authorization,
+            clients.clone(),
+            metrics.registry(),
+        );
+        let access = Arc::new(access);
         let aggregator = Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy);
         let conversion =
             Conversion::new(clients.clone(), config.uids.clone(), config.clock.clone(), metrics.registry());

@@ -6,7 +6,10 @@ use crate::{
     error::Issues,
     estimate::{self, Range},
     run::Program,
-    syntax::{self, ast::Expr},
+    syntax::{
+        self,
+        ast::{Expr, Kind, Literal},
+    },
     typing::checker::{self, Types},
 };
 
@@ -46,6 +49,11 @@ impl Checked<'_> {
         self.types.of(&self.root).clone()
     }
 
+    /// Does it read this field of this variable by name: `variable.field`, `has(variable.field)` or `variable.?field`?
+    pub fn selects(&self, variable: &str, field: &str) -> bool {
+        selects(&self.root, variable, field)
+    }
+
     /// What it costs at least and at most, by what is declared of sizes.
     pub fn estimate(&self) -> Range {
         estimate::estimate(self.env, &self.root, &self.types)
@@ -54,5 +62,23 @@ impl Checked<'_> {
     /// What runs.
     pub fn program(&self) -> Program {
         Program::new(&self.root, &self.types, self.env)
+    }
+}
+
+fn selects(expr: &Expr, variable: &str, field: &str) -> bool {
+    let is_variable = |it: &Expr| matches!(&it.kind, Kind::Ident(name) if **name == *variable);
+    let within = |it: &Expr| selects(it, variable, field);
+    match &expr.kind {
+        Kind::Literal(_) | Kind::Ident(_) => false,
+        Kind::Select(it) => (*it.field == *field && is_variable(&it.operand)) || within(&it.operand),
+        Kind::Call(it) => {
+            let is_optional_select = matches!((&*it.function, &*it.args), ("_?._", [of, name])
+                if is_variable(of) && matches!(&name.kind, Kind::Literal(Literal::String(name)) if **name == *field));
+            is_optional_select || it.target.iter().chain(&it.args).any(within)
+        }
+        Kind::List(it) => it.elements.iter().any(within),
+        Kind::Map(entries) => entries.iter().any(|it| within(&it.key) || within(&it.value)),
+        Kind::Struct(it) => it.fields.iter().any(|it| within(&it.value)),
+        Kind::Fold(it) => [&it.range, &it.init, &it.condition, &it.step, &it.result].into_iter().any(within),
     }
 }

@@ -1,9 +1,9 @@
 //! What the control plane can be told under upstream's names, whether it runs alone or with a node: `corten server` and
 //! `corten node` read them, `corten up` passes them on.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
-use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, parser::ValueSource, value_parser};
 
 /// What an option takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,10 @@ enum Takes {
     List,
     /// The path of a file.
     File,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A length of time as Go writes it.
+    Time,
 }
 
 /// One option: its name, what it takes, what stands for its value, the default, and what it does.
@@ -26,6 +30,69 @@ const ROWS: &[Row] = &[
         "FILE",
         "",
         "Who else issues tokens, whom they name, and who may come without any (an AuthenticationConfiguration of apiserver.config.k8s.io/v1), read again when it changes",
+    ),
+    (
+        "authentication-token-webhook-cache-ttl",
+        Takes::Time,
+        "TIME",
+        "2m",
+        "How long an answer of the webhook for tokens holds",
+    ),
+    (
+        "authentication-token-webhook-config-file",
+        Takes::File,
+        "FILE",
+        "",
+        "Whom to ask about tokens that nobody here knows (a kubeconfig whose server takes a TokenReview)",
+    ),
+    (
+        "authentication-token-webhook-version",
+        Takes::Word(&["v1", "v1beta1"]),
+        "VERSION",
+        "v1beta1",
+        "The version of authentication.k8s.io that the webhook for tokens is asked in",
+    ),
+    (
+        "authorization-config",
+        Takes::File,
+        "FILE",
+        "",
+        "Who decides what a user may do (an AuthorizationConfiguration of apiserver.config.k8s.io/v1), read again when it changes; instead of the other options of authorization",
+    ),
+    (
+        "authorization-mode",
+        Takes::List,
+        "MODE,…",
+        "Node,RBAC",
+        "Who decides what a user may do, in order: Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny",
+    ),
+    (
+        "authorization-webhook-cache-authorized-ttl",
+        Takes::Time,
+        "TIME",
+        "5m",
+        "How long the authorization webhook's yes holds",
+    ),
+    (
+        "authorization-webhook-cache-unauthorized-ttl",
+        Takes::Time,
+        "TIME",
+        "30s",
+        "How long the authorization webhook's no holds",
+    ),
+    (
+        "authorization-webhook-config-file",
+        Takes::File,
+        "FILE",
+        "",
+        "Whom the mode Webhook asks (a kubeconfig whose server takes a SubjectAccessReview)",
+    ),
+    (
+        "authorization-webhook-version",
+        Takes::Word(&["v1", "v1beta1"]),
+        "VERSION",
+        "v1beta1",
+        "The version of authorization.k8s.io that the authorization webhook is asked in",
     ),
     (
         "controllers",
@@ -60,6 +127,8 @@ pub fn args(command: Command) -> Command {
                 arg.value_parser(value_parser!(bool)).num_args(0..=1).require_equals(true).default_missing_value("true")
             }
             Takes::File => arg.value_parser(value_parser!(PathBuf)),
+            Takes::Word(words) => arg.value_parser(PossibleValuesParser::new(words.iter().copied())),
+            Takes::Time => arg.value_parser(corten_meta::duration::duration),
             Takes::List => arg.value_delimiter(',').action(ArgAction::Append).allow_hyphen_values(true),
         };
         command.arg(if default.is_empty() { arg } else { arg.default_value(*default) })
@@ -73,6 +142,21 @@ pub fn list<'a>(matches: &'a ArgMatches, name: &str) -> Vec<&'a str> {
 
 pub fn is_on(matches: &ArgMatches, name: &str) -> bool {
     matches.get_one::<bool>(name).copied().unwrap_or_default()
+}
+
+/// The word that was given, or the default.
+pub fn word<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
+    matches.get_one::<String>(name).map_or("", String::as_str)
+}
+
+/// The length of time that was given, or the default.
+pub fn time(matches: &ArgMatches, name: &str) -> Duration {
+    matches.get_one::<Duration>(name).copied().unwrap_or_default()
+}
+
+/// Was any option given whose name begins so?
+pub fn any_given(matches: &ArgMatches, prefix: &str) -> bool {
+    ROWS.iter().any(|it| it.0.starts_with(prefix) && matches.value_source(it.0) == Some(ValueSource::CommandLine))
 }
 
 /// A file that was named, wherever this program works.
@@ -94,6 +178,8 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
         Takes::Switch => format!("--{name}={}", is_on(matches, name)),
         Takes::File => format!("--{name}={}", file(matches, name).unwrap_or_default().display()),
         Takes::List => format!("--{name}={}", list(matches, name).join(",")),
+        Takes::Word(_) => format!("--{name}={}", word(matches, name)),
+        Takes::Time => format!("--{name}={}ns", time(matches, name).as_nanos()),
     };
     ROWS.iter().filter(|it| is_given(it.0)).map(argument).collect()
 }
@@ -117,6 +203,12 @@ mod tests {
                 &["job", "-cronjob"],
                 false,
                 &["--controllers=job,-cronjob"],
+            ),
+            (
+                "up --authorization-webhook-cache-authorized-ttl 1m30s --authorization-webhook-version=v1",
+                &["*"],
+                false,
+                &["--authorization-webhook-cache-authorized-ttl=90000000000ns", "--authorization-webhook-version=v1"],
             ),
             ("up --controllers= --no-scheduler=false", &[], false, &["--controllers=", "--no-scheduler=false"]),
         ] {

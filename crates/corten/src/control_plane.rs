@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_access::{Issuers, tokens::StaticTokens};
 use corten_admission::Machine;
 use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, LoopQueue, Rotation, Server,
@@ -23,6 +22,7 @@ use corten_store::{Store, embedded};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{
+    access_options::AccessOptions,
     certificates::Certificates,
     in_process,
     process::{self, Clock},
@@ -37,8 +37,7 @@ pub(crate) struct Settings {
     pub(crate) port: u16,
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) audit_policy: Option<PathBuf>,
-    pub(crate) static_tokens: Option<PathBuf>,
-    pub(crate) authentication: Option<PathBuf>,
+    pub(crate) access: AccessOptions,
     pub(crate) encryption: Option<PathBuf>,
     /// The file of `encryption` is read again when it changes.
     pub(crate) reloads_encryption: bool,
@@ -318,12 +317,7 @@ fn open_audit_log(settings: &Settings) -> Result<Option<Arc<FileLog>>> {
 
 fn guard(settings: &Settings) -> Result<Guard> {
     let mut guard = Guard { log: Some(settings.log.clone()), ..Guard::default() };
-    if let Some(path) = &settings.static_tokens {
-        guard.static_tokens = StaticTokens::load(path).with_context(|| format!("reading {}", path.display()))?;
-    }
-    if let Some(path) = &settings.authentication {
-        guard.issuers = Arc::new(Issuers::load(path).with_context(|| format!("reading {}", path.display()))?);
-    }
+    settings.access.apply(&mut guard)?;
     if let Some(path) = &settings.audit_policy {
         guard.audit_policy = AuditPolicy::load(path).with_context(|| format!("reading {}", path.display()))?;
     }

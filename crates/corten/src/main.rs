@@ -1,5 +1,6 @@
 //! The one binary: gives minds their hands. No logic lives here, only who is joined to whom.
 
+mod access_options;
 mod anew;
 mod certificates;
 mod control_plane;

@@ -201,6 +201,15 @@ impl Client {
     }
 }
 
+impl ClientConfig {
+    /// # Errors
+    /// No client can be made of it.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        url(&self.location)?;
+        trust::config(self).map(drop)
+    }
+}
+
 fn url(location: &Location) -> Result<Uri, ConfigError> {
     let text = match location {
         Location::Url(url) => url.clone(),

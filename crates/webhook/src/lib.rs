@@ -9,6 +9,7 @@ mod client_config;
 mod clients;
 mod connection;
 mod error;
+mod kubeconfig;
 mod reach;
 mod service;
 #[cfg(test)]

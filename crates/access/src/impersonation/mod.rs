@@ -4,7 +4,6 @@ mod modes;
 
 use std::collections::BTreeMap;
 
-use corten_cacher::watch_cache::Caches;
 use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderName};
@@ -13,7 +12,7 @@ use percent_encoding::percent_decode_str;
 pub use modes::Allowed;
 
 use crate::{
-    authorizer::Authorizer,
+    answers::Answers,
     identity::{ANONYMOUS, AUTHENTICATED, Identity, UNAUTHENTICATED},
 };
 
@@ -84,14 +83,8 @@ impl ImpersonatedUser {
     ///
     /// # Errors
     /// 403.
-    pub fn allowed(
-        &self,
-        authorizer: &Authorizer,
-        caches: &Caches,
-        info: &RequestInfo,
-        who: &Identity,
-    ) -> Result<Allowed, Status> {
-        modes::allowed(&modes::Asker { authorizer, caches, info, who, wanted: self })
+    pub(crate) fn allowed(&self, answers: &Answers<'_>, info: &RequestInfo, who: &Identity) -> Result<Allowed, Status> {
+        modes::allowed(&modes::Asker { answers, info, who, wanted: self })
     }
 
     /// The account that the user name means, as namespace and name.

@@ -1,13 +1,12 @@
 //! By which right someone acts as another. Most are limited: to a kind of user, and to what may be done as one. The last is
 //! the right of old, `impersonate`, which is not.
 
-use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, field};
 use corten_routes::RequestInfo;
 
 use super::ImpersonatedUser;
 use crate::{
-    authorizer::Authorizer,
+    answers::Answers,
     identity::Identity,
     question::{Attributes, Decision, MASTERS, Target},
 };
@@ -83,8 +82,7 @@ pub(super) fn allowed(asker: &Asker<'_>) -> Result<Allowed, Status> {
 }
 
 pub(super) struct Asker<'a> {
-    pub(super) authorizer: &'a Authorizer,
-    pub(super) caches: &'a Caches,
+    pub(super) answers: &'a Answers<'a>,
     pub(super) info: &'a RequestInfo,
     pub(super) who: &'a Identity,
     pub(super) wanted: &'a ImpersonatedUser,
@@ -92,9 +90,9 @@ pub(super) struct Asker<'a> {
 
 impl Asker<'_> {
     fn ask(&self, question: &Attributes<'_>) -> Result<(), Status> {
-        match self.authorizer.decide(self.caches, question) {
+        match self.answers.decide(question) {
             Decision::Allowed(_) => Ok(()),
-            Decision::Denied(reason) => Err(question.forbidden(&reason)),
+            Decision::Denied(denial) => Err(question.forbidden(&denial.reason)),
         }
     }
 

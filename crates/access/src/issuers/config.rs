@@ -8,20 +8,17 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 
 use super::{
     expressions::{self, Result as Gives},
-    problems::Problems,
     words::{Anonymous, ClaimMappings, ClaimRule, Configuration, Issuer, Jwt, Mapping, UidMapping, UserRule},
 };
-use crate::identity::ISSUER;
+use crate::{
+    identity::ISSUER,
+    problems::{ConfigError, Problems},
+};
 
 const GROUP: &str = "apiserver.config.k8s.io";
 const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
 const KIND: &str = "AuthenticationConfiguration";
 const ISSUERS_MAX: usize = 64;
-
-/// Why a configuration is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(pub String);
 
 /// All that a configuration says.
 #[derive(Debug, Default)]
@@ -333,17 +330,7 @@ fn user_rules(path: &str, rules: &[UserRule], problems: &mut Problems) -> Vec<(P
 
 /// As upstream: an address is nobody's until its issuer says that it was verified, and an expression must look.
 fn verified_email(path: &str, jwt: &Jwt, problems: &mut Problems) {
-    let names = |source: &str, claim: &str| {
-        let bare: String = source.split_whitespace().collect();
-        let after = |(at, name): (usize, &str)| {
-            let next = bare[at + name.len()..].chars().next();
-            next.is_none_or(|it| !it.is_alphanumeric() && it != '_')
-        };
-        bare.match_indices(&format!("claims.{claim}")).any(after)
-            || bare.contains(&format!("claims['{claim}']"))
-            || bare.contains(&format!("claims[\"{claim}\"]"))
-            || bare.contains(&format!("claims.?{claim}"))
-    };
+    let names = |source: &str, claim: &str| expressions::selects_claim(source, claim);
     let username = &jwt.claim_mappings.username.expression;
     if !names(username, "email") {
         return;

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use corten_cel::{Activation, DeclType, Env, ListKind, PER_CALL_LIMIT, Program, STORED_EXPRESSIONS, Type, Value};
 use serde_json::Value as Json;
 
-use super::problems::Problems;
+use crate::problems::Problems;
 
 /// What an expression is to come to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,11 @@ static USER: LazyLock<Env> = LazyLock::new(|| Env::new(STORED_EXPRESSIONS).varia
 /// An expression over the claims of a token.
 pub(super) fn of_claims(path: &str, source: &str, wanted: Result, problems: &mut Problems) -> Option<Program> {
     compiled(&CLAIMS, path, source, wanted, problems)
+}
+
+/// Does the expression read this claim by its name, `claims.x` or `claims.?x`? As `hasSelectExp`, in its tree and not in its text.
+pub(super) fn selects_claim(source: &str, claim: &str) -> bool {
+    CLAIMS.check(source).is_ok_and(|it| it.selects("claims", claim))
 }
 
 /// An expression over the user that the claims were mapped to.

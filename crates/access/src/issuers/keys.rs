@@ -7,6 +7,10 @@ use serde::Deserialize;
 /// So many keys of one issuer are looked at.
 const KEYS_MAX: usize = 100;
 
+/// So many keys are tried for a token that names none. Upstream tries all there are; here nobody without a credential makes the server
+/// check a hundred signatures at once.
+const TRIED_MAX: usize = 8;
+
 /// What an issuer signs with now.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Keys(Vec<Key>);
@@ -65,7 +69,8 @@ impl Keys {
     }
 
     pub(super) fn has_signed(&self, token: &Signed<'_>) -> bool {
-        self.named(&token.key).any(|it| it.public.verifies(token).unwrap_or_default())
+        let fitting = self.named(&token.key).filter_map(|it| it.public.fits(&token.algorithm).then_some(&it.public));
+        fitting.take(TRIED_MAX).any(|it| it.verifies(token).unwrap_or_default())
     }
 
     fn named<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Key> {
@@ -86,6 +91,14 @@ fn public(key: &Jwk) -> Option<Public> {
 }
 
 impl Public {
+    /// Can a key of this type have signed by the algorithm?
+    fn fits(&self, algorithm: &str) -> bool {
+        match self {
+            Self::Rsa { .. } => rsa(algorithm).is_some(),
+            Self::Curve { name, .. } => curve(name, algorithm).is_some(),
+        }
+    }
+
     /// `None` where a key of this type signs no such token.
     fn verifies(&self, token: &Signed<'_>) -> Option<bool> {
         let (message, signature) = (token.message.as_bytes(), &*token.signature);

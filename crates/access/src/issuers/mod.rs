@@ -9,8 +9,6 @@ mod config;
 mod expressions;
 mod fetch;
 mod keys;
-mod problems;
-mod reloads;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -30,10 +28,11 @@ use tokio::{
     time::Instant,
 };
 
-pub use config::ConfigError;
-pub use reloads::Reloads;
-
-use crate::identity::Identity;
+use crate::{
+    identity::Identity,
+    problems::{ConfigError, LoadError},
+    reloads::Reloads,
+};
 use config::{Compiled, CompiledIssuer};
 use keys::{Keys, Signed};
 
@@ -78,14 +77,6 @@ struct Issuer {
 struct Asked {
     times: u64,
     since: Option<Instant>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    #[error("cannot read the authentication configuration")]
-    Read(#[from] std::io::Error),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
 }
 
 impl Issuers {

@@ -72,10 +72,10 @@ fn ask(index: &Index, question: &str) -> (bool, String) {
     } else {
         Target::Resource { group, resource, subresource, namespace, name }
     };
-    let attributes = Attributes { user, groups: &groups, verb: words[1], target, field_selector: "" };
+    let attributes = Attributes { verb: words[1], target, ..Attributes::of_user(user, &groups) };
     match index.decide(&attributes) {
         Decision::Allowed(_) => (true, String::new()),
-        Decision::Denied(reason) => (false, attributes.forbidden(&reason).message),
+        Decision::Denied(denial) => (false, attributes.forbidden(&denial.reason).message),
     }
 }
 

@@ -12,15 +12,19 @@ pub mod legacy;
 pub(crate) mod review;
 mod static_file;
 mod verify;
+mod webhook;
 
 use std::sync::Arc;
 
 use corten_cacher::watch_cache::Caches;
 use corten_meta::Time;
 use corten_pki::Authority;
+use corten_webhook::Clients;
 
 pub use static_file::{StaticTokens, TokenFileError};
 use verify::Verified;
+use webhook::TokenWebhook;
+pub use webhook::TokenWebhookSettings;
 
 pub use crate::identity::{CREDENTIAL_ID, ISSUER};
 use crate::{identity::Identity, issuers::Issuers};
@@ -49,11 +53,49 @@ pub struct Authenticator {
     static_tokens: StaticTokens,
     verified: Verified,
     issuers: Arc<Issuers>,
+    webhook: Option<TokenWebhook>,
+}
+
+/// Why a token proves nothing.
+#[derive(Debug)]
+pub(crate) struct Unproven {
+    /// One sentence for each kind of token that looked at it.
+    pub(crate) reasons: Vec<String>,
+    /// All who could know were asked.
+    pub(crate) is_certain: bool,
 }
 
 impl Authenticator {
     pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens, issuers: Arc<Issuers>) -> Self {
-        Self { pki, static_tokens, verified: Verified::default(), issuers }
+        Self { pki, static_tokens, verified: Verified::default(), issuers, webhook: None }
+    }
+
+    /// With a webhook that is asked about tokens nobody else knows.
+    #[must_use]
+    pub fn with_webhook(self, webhook: Option<TokenWebhookSettings>, clients: &Clients) -> Self {
+        Self { webhook: webhook.map(|it| TokenWebhook::new(it, clients)), ..self }
+    }
+
+    pub(crate) fn webhook(&self) -> Option<&TokenWebhook> {
+        self.webhook.as_ref()
+    }
+
+    /// As [`Self::authenticate`], by whoever has to be asked beside what is here.
+    pub(crate) async fn holder(&self, at: &Look<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Unproven> {
+        let mut reasons = match self.authenticate(at, token, audiences) {
+            Ok(accepted) => return Ok(accepted),
+            Err(reasons) => reasons,
+        };
+        let Some(webhook) = &self.webhook else { return Err(Unproven { reasons, is_certain: true }) };
+        // Boxed: nothing of this is on the way of tokens that are known here.
+        match Box::pin(webhook.holder(token, audiences)).await {
+            Ok(Some(accepted)) => Ok(accepted),
+            Ok(None) => Err(Unproven { reasons, is_certain: true }),
+            Err(refused) => {
+                reasons.push(refused.reason);
+                Err(Unproven { reasons, is_certain: refused.is_certain })
+            }
+        }
     }
 
     pub fn issuers(&self) -> &Arc<Issuers> {

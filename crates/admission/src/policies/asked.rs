@@ -33,7 +33,7 @@ pub(super) struct Asked<'r> {
     pub(super) request: &'r Attributes<'r>,
     /// The same objects in all versions.
     rows: Vec<KindRef>,
-    authorizer: ExpressionAuthorizer<'r>,
+    pub(super) authorizer: ExpressionAuthorizer<'r>,
 }
 
 /// What expressions are shown in one version. What none of them names is not made.
@@ -50,7 +50,7 @@ impl<'r> Asked<'r> {
     pub(super) fn of(request: &'r Attributes<'r>) -> Self {
         let stored = request.kind.storage_resource();
         let shows = |it: &KindRef| it.resource.plural == stored.plural && it.storage_resource() == stored;
-        let authorizer = ExpressionAuthorizer { access: &request.cluster.access, who: request.who };
+        let authorizer = ExpressionAuthorizer::new(&request.cluster.access, request.who);
         Self { request, rows: request.kinds.iter().filter(shows).collect(), authorizer }
     }
 

@@ -134,7 +134,13 @@ impl<'r> Round<'r> {
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
-                    match policy.conditions(&bindings) {
+                    let verdict = loop {
+                        let verdict = policy.conditions(&bindings);
+                        if !asked.authorizer.was_asked_in_vain().await {
+                            break verdict;
+                        }
+                    };
+                    match verdict {
                         Verdict::Matches => {}
                         Verdict::Excluded(_) | Verdict::Ignored => return Ok(()),
                         Verdict::Failed(message) => {
@@ -150,7 +156,12 @@ impl<'r> Round<'r> {
                 };
                 let text = |name: &str| shown[name].as_str().unwrap_or_default();
                 let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
-                policy.mutate(nth, &bindings, target)
+                loop {
+                    let mutated = policy.mutate(nth, &bindings, target);
+                    if !asked.authorizer.was_asked_in_vain().await {
+                        break mutated;
+                    }
+                }
             };
             let taken = match mutated {
                 Ok(new) => self.take(row, object, &shown, new).await,

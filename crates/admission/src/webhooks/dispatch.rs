@@ -94,7 +94,7 @@ impl<'r> Round<'r> {
         let namespace_name = review_request::namespace(request, object);
         let namespaces = request.cluster.cache_of(&NAMESPACES);
         let namespace = uses.namespace.then(|| namespaces.get("", namespace_name).map(|it| it.parse())).flatten();
-        let authorizer = ExpressionAuthorizer { access: &request.cluster.access, who: request.who };
+        let authorizer = ExpressionAuthorizer::new(&request.cluster.access, request.who);
         let question = question(request, object);
         let bindings = Bindings {
             object: (!shown.is_null()).then_some(&shown),
@@ -104,7 +104,13 @@ impl<'r> Round<'r> {
             params: None,
             authorizer: uses.authorizer.then_some((&authorizer as &dyn Authorizer, &question)),
         };
-        match hook.conditions.evaluate(&bindings.activation()) {
+        let verdict = loop {
+            let verdict = hook.conditions.evaluate(&bindings.activation());
+            if !authorizer.was_asked_in_vain().await {
+                break verdict;
+            }
+        };
+        match verdict {
             Verdict::Matches => Ok(true),
             Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
             Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),

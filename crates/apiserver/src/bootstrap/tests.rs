@@ -40,7 +40,7 @@ fn may(index: &Index, user: &str, groups: &[&str], verb: &str, resource: &Resour
         namespace: if resource.namespaced { "default" } else { "" },
         name: "x",
     };
-    index.decide(&Attributes { user, groups: &groups, verb, target, field_selector: "" }).is_allowed()
+    index.decide(&Attributes { verb, target, ..Attributes::of_user(user, &groups) }).is_allowed()
 }
 
 #[test]
@@ -102,8 +102,7 @@ fn users_get_what_their_roles_say() {
         (&[AUTHENTICATED], "/metrics", false),
     ] {
         let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
-        let question =
-            Attributes { user: "x", groups: &groups, verb: "get", target: Target::Path(path), field_selector: "" };
+        let question = Attributes { verb: "get", target: Target::Path(path), ..Attributes::of_user("x", &groups) };
         assert_eq!(index.decide(&question).is_allowed(), allowed, "{path}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     // What a kubelet switches protocols for does something in a container, and it sees only that the API server asks.
     let acts = upgrade && matches!(location, Location::Kubelet(_));
     if acts {
-        super::may_create(ctx)?;
+        super::may_create(ctx).await?;
     }
     let recheck = if acts { ctx.recheck().and("create") } else { ctx.recheck() };
     let asked = ctx.info.canonical_path();

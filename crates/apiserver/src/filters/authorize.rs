@@ -20,19 +20,23 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     }
     let (decision, refusal) = {
         let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
-        let decision = ctx.state.access().decide(&question);
+        let decision = ctx.state.access().decide(&question).await;
         let refusal = match &decision {
             Decision::Allowed(_) => None,
-            Decision::Denied(reason) => Some(question.forbidden(reason)),
+            Decision::Denied(denial) => Some(question.refusal(denial)),
         };
         (decision, refusal)
     };
     if ctx.audit.is_kept() {
         let (word, reason) = match decision {
             Decision::Allowed(reason) => ("allow", reason.as_deref().unwrap_or_default().to_owned()),
-            Decision::Denied(reason) => ("forbid", reason),
+            // As upstream, where somebody could not be asked.
+            Decision::Denied(denial) if !denial.error.is_empty() => ("", "internal error".to_owned()),
+            Decision::Denied(denial) => ("forbid", denial.reason),
         };
-        ctx.audit_annotations.insert("authorization.k8s.io/decision".into(), word.into());
+        if !word.is_empty() {
+            ctx.audit_annotations.insert("authorization.k8s.io/decision".into(), word.into());
+        }
         ctx.audit_annotations.insert("authorization.k8s.io/reason".into(), reason);
     }
     match refusal {

@@ -17,7 +17,8 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     };
     impersonation::forget(&mut ctx.headers);
     let Some(wanted) = wanted else { return rest.run(ctx).await };
-    match ctx.state.access().impersonated(&wanted, &ctx.info, &ctx.who()) {
+    let impersonated = ctx.state.access().impersonated(&wanted, &ctx.info, ctx.asker_now()).await;
+    match impersonated {
         Ok(Allowed { identity, constraint }) => {
             ctx.impersonator = ctx.identity.replace(identity);
             ctx.impersonation_constraint = constraint;

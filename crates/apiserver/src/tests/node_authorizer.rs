@@ -37,9 +37,9 @@ fn decide(
     let who = Identity::new(format!("system:node:{node}"), &["system:nodes"]);
     let target = Target::Resource { group, resource, subresource, namespace, name };
     let question = Attributes { verb, target, field_selector: selector, ..Attributes::of(&who) };
-    match server.access().decide(&question) {
+    match server.access().answers().decide(&question) {
         Decision::Allowed(_) => Ok(()),
-        Decision::Denied(reason) => Err(reason),
+        Decision::Denied(denial) => Err(denial.reason),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Admission webhooks: what they are asked, what becomes of their answers, and what a bad one cannot do.
 
 mod answers;
+mod deciding;
 mod extended;
 pub(super) mod hook;
 mod mutating;

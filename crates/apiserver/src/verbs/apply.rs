@@ -59,7 +59,7 @@ async fn created(
     configuration: &Configuration,
     form: Form,
 ) -> Result<Option<Response>, Status> {
-    may_create(ctx)?;
+    may_create(ctx).await?;
     // There is no object yet that anybody could own in another version.
     let (mut object, tracked) = merge(ctx, target, &configuration.value, None)?;
     strict(ctx, configuration)?;
@@ -88,9 +88,9 @@ async fn created(
 }
 
 /// Whoever may only patch may not create by applying.
-fn may_create(ctx: &Context) -> Result<(), Status> {
+async fn may_create(ctx: &Context) -> Result<(), Status> {
     let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
-    ctx.state.access().may(&Attributes { verb: "create", ..question })
+    ctx.state.access().may(&Attributes { verb: "create", ..question }).await
 }
 
 /// As upstream, what a strict reader would refuse is found only when all else was right.

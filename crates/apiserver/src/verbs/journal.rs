@@ -5,7 +5,7 @@
 //! What a loop says of further objects is shown to who may read those, and a container's last words to who may read logs.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use corten_access::{Attributes, Decision as Access, Identity, Target};
+use corten_access::{Answers, Attributes, Decision as Access, Identity, Target};
 use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
@@ -17,14 +17,29 @@ use serde_json::{Value, json};
 use super::{options, unstored};
 use crate::context::Context;
 
-pub(crate) fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
+pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
+    answered(ctx, |answers| read(ctx, journals, answers)).await
+}
+
+/// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
+async fn answered<T>(ctx: &Context, think: impl Fn(&Answers<'_>) -> T) -> T {
+    let answers = ctx.state.access().answers();
+    loop {
+        let thought = think(&answers);
+        if !answers.all_were_missing().await {
+            return thought;
+        }
+    }
+}
+
+fn read(ctx: &Context, journals: &Kind, answers: &Answers<'_>) -> Result<Response, Status> {
     let journals = &journals.resource;
     let name = &ctx.info.name;
     let missing = || Status::not_found(journals, name);
     let (kind, object) = about(name).ok_or_else(missing)?;
     let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
     let who = ctx.who();
-    let reader = Reader { ctx, who: &who, kind, key: Key::new(namespace, object) };
+    let reader = Reader { ctx, answers, who: &who, kind, key: Key::new(namespace, object) };
     reader.confirm()?;
     let decisions = decisions(ctx, &kind.resource, &reader.key);
     if decisions.is_empty() && ctx.state.cache(kind).get(namespace, object).is_none() {
@@ -51,7 +66,11 @@ const NAMESPACE: &str = "metadata.namespace";
 const REASON: &str = "decisions.waits.reason";
 const ACTOR: &str = "decisions.waits.actor";
 
-pub(crate) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
+pub(crate) async fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
+    answered(ctx, |answers| page(ctx, journals, answers)).await
+}
+
+fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result<Response, Status> {
     let options = options::list(ctx)?;
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let labels = Selector::parse(selector("labelSelector"))
@@ -91,7 +110,7 @@ pub(crate) fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, S
     let who = ctx.who();
     let readers = waiting.into_iter().filter_map(|(resource, key)| {
         let kind = KINDS.iter().find(|it| it.resource == resource)?;
-        Some(Reader { ctx, who: &who, kind, key }).filter(|it| it.confirm().is_ok())
+        Some(Reader { ctx, answers, who: &who, kind, key }).filter(|it| it.confirm().is_ok())
     });
     let limit = options.limit.unwrap_or(PAGE).min(PAGE);
     let mut page: Vec<Reader<'_>> = readers.take(limit + 1).collect();
@@ -142,6 +161,7 @@ fn about(journal: &str) -> Option<(&'static Kind, &str)> {
 /// Who asks, and for the journal of which object.
 struct Reader<'a> {
     ctx: &'a Context,
+    answers: &'a Answers<'a>,
     who: &'a Identity,
     kind: &'static Kind,
     key: Key,
@@ -161,13 +181,13 @@ impl Reader<'_> {
         let (group, plural) = (&*resource.group, &*resource.plural);
         let target = Target::Resource { group, resource: plural, subresource, namespace, name: &key.name };
         let question = Attributes { verb: "get", target, ..Attributes::of(self.who) };
-        answer(&question, self.ctx.state.access().decide(&question))
+        answer(&question, self.answers.decide(&question))
     }
 
     fn confirm(&self) -> Result<(), Status> {
         self.access(self.kind, &self.key, "", |question, access| match access {
             Access::Allowed(_) => Ok(()),
-            Access::Denied(reason) => Err(question.forbidden(&reason)),
+            Access::Denied(denial) => Err(question.refusal(&denial)),
         })
     }
 

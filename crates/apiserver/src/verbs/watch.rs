@@ -252,7 +252,7 @@ impl Frames {
                 return None;
             }
             if self.is_time_to_look() {
-                self.look();
+                self.look().await;
                 continue;
             }
             if self.initial.is_some() {
@@ -343,7 +343,7 @@ impl Frames {
         tokio::select! {
             biased;
             () = self.watcher.changed(is_over) => self.done = self.state.is_stopping(),
-            () = self.timer.as_mut() => self.look(),
+            () = self.timer.as_mut() => self.look().await,
             () = progress_is_due(self.progress.as_ref(), &self.state) => {}
         }
     }
@@ -367,10 +367,10 @@ impl Frames {
     }
 
     /// Whether the watch may go on, and for how long; and a bookmark where it is time for one.
-    fn look(&mut self) {
+    async fn look(&mut self) {
         // Read before the question: what changes after it is asked for again.
         self.rights = self.state.rights_changed().count();
-        if let Err(status) = self.recheck.ask() {
+        if let Err(status) = self.recheck.ask().await {
             self.queue.push_back(error_frame(self.protobuf, &status));
             self.done = true;
             return;

@@ -8,6 +8,7 @@ use corten_apiserver::LogFilter;
 use corten_cli::{Verb, server_options};
 
 use crate::{
+    access_options::AccessOptions,
     control_plane::{ControlPlane, Settings},
     logging, process,
     switches::Switches,
@@ -94,8 +95,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         port: *matches.get_one("port").context(required)?,
         audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
-        static_tokens: matches.get_one::<PathBuf>("token-auth-file").cloned(),
-        authentication: server_options::file(matches, "authentication-config"),
+        access: AccessOptions::of(matches)?,
         encryption,
         reloads_encryption,
         gateways: Vec::new(),

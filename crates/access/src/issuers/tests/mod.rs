@@ -91,6 +91,21 @@ fn a_configuration_is_read_strictly() {
         ),
         (
             "{claim: sub, prefix: 'oidc:'}",
+            "{expression: 'claims.email + \"claims.email_verified\"'}",
+            "jwt[0].claimMappings.username.expression: Invalid value: ",
+        ),
+        (
+            "{claim: sub, prefix: 'oidc:'}",
+            "{expression: 'claims.?email_verified.orValue(true) == true ? claims.email : \"\"'}",
+            "",
+        ),
+        (
+            "{claim: sub, prefix: 'oidc:'}",
+            "{expression: 'claims.sub + \"claims.email\"'}",
+            "",
+        ),
+        (
+            "{claim: sub, prefix: 'oidc:'}",
             "{claim: sub, prefix: ''}\n    extra: [{key: k8s.io/x, valueExpression: claims.x}]",
             "jwt[0].claimMappings.extra[0].key: Invalid value: \"k8s.io/x\": k8s.io, kubernetes.io and their subdomains are reserved for Kubernetes use",
         ),

@@ -198,10 +198,17 @@ async fn over(issuers: Arc<Issuers>) -> Running {
     let known = StaticTokens::parse("s3cret,jane,u1").expect("a good file");
     let mut tasks = JoinSet::new();
     let ended = watch::Sender::new(false);
-    tasks.spawn(issuers.clone().keep(Arc::new(Clients::new(caches.clone())), ended.subscribe()));
+    let clients = Arc::new(Clients::new(caches.clone()));
+    tasks.spawn(issuers.clone().keep(clients.clone(), ended.subscribe()));
     let clock = Arc::new(|| Time::from_unix_seconds(NOW));
     Running {
-        access: Access::new(caches, clock, Authenticator::new(pki, known, issuers)),
+        access: Access::new(
+            caches,
+            clock,
+            Authenticator::new(pki, known, issuers),
+            crate::AuthorizationSettings::default(),
+            clients,
+        ),
         _tasks: tasks,
         _ended: ended,
     }

@@ -21,17 +21,17 @@ impl Reloads {
         self.failures.load(Relaxed)
     }
 
-    pub(super) fn succeeded(&self) {
+    pub(crate) fn succeeded(&self) {
         self.nothing_new();
         self.successes.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn nothing_new(&self) {
+    pub(crate) fn nothing_new(&self) {
         self.reason.lock().clear();
     }
 
     /// False where it failed for the same reason before.
-    pub(super) fn failed(&self, reason: &str) -> bool {
+    pub(crate) fn failed(&self, reason: &str) -> bool {
         let mut last = self.reason.lock();
         if *last == reason {
             return false;

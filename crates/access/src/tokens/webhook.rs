@@ -1,0 +1,280 @@
+//! Tokens that only a server knows which somebody else runs: it is asked with a TokenReview, after all who know theirs themselves.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+    path::Path,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use corten_webhook::{ClientConfig, Clients};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use super::Accepted;
+use crate::{
+    identity::{ISSUER, Identity},
+    problems::ConfigError,
+    remote::{Key, Keys, Memory, Remote},
+};
+
+/// As upstream: of one request, and of all tries for one token together.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// So many answers are kept.
+const KEPT_MAX: usize = 4096;
+/// Longer answers are not kept: together they have no more than 64 MiB.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+/// Longer ones are no tokens: a header of HTTP holds hardly more.
+const TOKEN_BYTES_MAX: usize = 256 * 1024;
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenReview";
+
+/// What the options say of it.
+pub struct TokenWebhookSettings {
+    client: ClientConfig,
+    /// `v1` or `v1beta1`.
+    version: String,
+    ttl: Duration,
+}
+
+impl TokenWebhookSettings {
+    /// `ttl`: how long an answer holds; zero keeps none.
+    ///
+    /// # Errors
+    /// The file names no server that can be asked, or the version is unknown.
+    pub fn load(path: &Path, version: &str, ttl: Duration) -> Result<Self, ConfigError> {
+        if !["v1", "v1beta1"].contains(&version) {
+            return Err(ConfigError(format!(
+                "unsupported webhook authenticator version {version:?}, supported versions are v1, v1beta1"
+            )));
+        }
+        let client = ClientConfig::of_kubeconfig(path).map_err(|it| ConfigError(it.0))?;
+        Ok(Self { client, version: version.to_owned(), ttl })
+    }
+}
+
+pub(crate) struct TokenWebhook {
+    /// `Err`: it cannot be asked, and why.
+    remote: Result<Remote, String>,
+    api_version: String,
+    ttl: Duration,
+    keys: Keys,
+    known: Memory<Arc<Found>>,
+    /// Many who come with one token at the same time ask once.
+    under_way: Mutex<HashMap<Key, Weak<OnceCell<Asked>>>>,
+    measures: Measures,
+}
+
+/// Whose the token is, and for which of the wanted audiences. `None`: it is nobody's.
+type Found = Option<(Identity, Vec<String>)>;
+/// `Err` says why the webhook has no answer, or refuses.
+type Asked = Result<Arc<Found>, Refused>;
+
+/// Why nobody was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Refused {
+    pub(crate) reason: String,
+    /// The webhook has said so; else it could not be asked.
+    pub(crate) is_certain: bool,
+}
+
+#[derive(Default)]
+struct Measures {
+    /// By code of the answer; `<error>` where there was none.
+    requests: Mutex<BTreeMap<&'static str, u64>>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl TokenWebhook {
+    pub(crate) fn new(settings: TokenWebhookSettings, clients: &Clients) -> Self {
+        let TokenWebhookSettings { client, version, ttl } = settings;
+        let remote = clients.client(&client).map(|it| Remote::new(it, TIMEOUT)).map_err(|it| it.0);
+        Self {
+            remote,
+            api_version: format!("{GROUP}/{version}"),
+            ttl,
+            keys: Keys::default(),
+            known: Memory::new(KEPT_MAX),
+            under_way: Mutex::default(),
+            measures: Measures::default(),
+        }
+    }
+
+    /// `Ok(None)`: the token is nobody's, or for others.
+    pub(crate) async fn holder(&self, token: &str, wanted: &[&str]) -> Result<Option<Accepted>, Refused> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Ok(None);
+        }
+        let parts = std::iter::once(token).chain(wanted.iter().copied());
+        let key = self.keys.key(parts.map(str::as_bytes));
+        let found = match self.known.get(&key) {
+            Some(found) => {
+                self.measures.hits.fetch_add(1, Relaxed);
+                found
+            }
+            None => {
+                self.measures.misses.fetch_add(1, Relaxed);
+                self.asked_once(key, token, wanted).await?
+            }
+        };
+        let accepted = |(who, audiences): &(Identity, Vec<String>)| {
+            let (who, audiences) = (who.clone(), audiences.clone());
+            Accepted { who, audiences, stale: None }
+        };
+        Ok(found.as_ref().as_ref().map(accepted))
+    }
+
+    async fn asked_once(&self, key: Key, token: &str, wanted: &[&str]) -> Asked {
+        let cell = {
+            let mut under_way = self.under_way.lock();
+            match under_way.get(&key).and_then(Weak::upgrade) {
+                Some(cell) => cell,
+                None => {
+                    under_way.retain(|_, it| it.strong_count() > 0);
+                    let cell = Arc::new(OnceCell::new());
+                    under_way.insert(key, Arc::downgrade(&cell));
+                    cell
+                }
+            }
+        };
+        // Where who asks gives up, the next of those who wait asks.
+        cell.get_or_init(|| async {
+            let asked = self.ask(token, wanted).await;
+            if let Ok(found) = &asked
+                && n_bytes(found) <= KEPT_BYTES_MAX
+            {
+                self.known.put(key, found.clone(), self.ttl);
+            }
+            asked
+        })
+        .await
+        .clone()
+    }
+
+    async fn ask(&self, token: &str, wanted: &[&str]) -> Asked {
+        let unasked = |reason: String| {
+            tracing::error!(reason, "failed to make webhook authenticator request");
+            Refused { reason, is_certain: false }
+        };
+        let remote = self.remote.as_ref().map_err(|it| unasked(it.clone()))?;
+        let review = json!({
+            "kind": KIND,
+            "apiVersion": self.api_version,
+            "metadata": { "creationTimestamp": null },
+            "spec": { "token": token, "audiences": wanted },
+            "status": { "user": {} },
+        });
+        let asking = remote.ask(review.to_string().into(), |_, _| {});
+        let answer = tokio::time::timeout(TIMEOUT, asking).await;
+        let answer = match answer {
+            Ok(Ok(answer)) => {
+                self.measures.request("200");
+                answer
+            }
+            Ok(Err(error)) => {
+                self.measures.request("<error>");
+                return Err(unasked(error.to_string()));
+            }
+            Err(_) => {
+                self.measures.request("<error>");
+                return Err(unasked("context deadline exceeded".into()));
+            }
+        };
+        let review = self.read(&answer).map_err(unasked)?;
+        holder(review, wanted).map(Arc::new)
+    }
+
+    fn read(&self, answer: &[u8]) -> Result<ReviewStatus, String> {
+        let review: Review = serde_json::from_slice(answer).map_err(|it| format!("cannot read the answer: {it}"))?;
+        let is_one = matches!(&*review.kind, "" | KIND)
+            && (review.api_version.is_empty() || review.api_version == self.api_version);
+        if is_one {
+            return Ok(review.status);
+        }
+        Err(format!("expected {} {KIND}, got {:?} {:?}", self.api_version, review.api_version, review.kind))
+    }
+
+    /// The Prometheus text format.
+    pub(crate) fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
+        let name = "apiserver_webhooks_authentication_token_requests_total";
+        writeln!(out, "# HELP {name} TokenReviews that were sent, by what became of them.\n# TYPE {name} counter")?;
+        for (code, n) in &*self.measures.requests.lock() {
+            writeln!(out, "{name}{{code=\"{code}\"}} {n}")?;
+        }
+        let name = "authentication_token_cache_request_total";
+        writeln!(out, "# HELP {name} \n# TYPE {name} counter")?;
+        for (status, n) in [("hit", &self.measures.hits), ("miss", &self.measures.misses)] {
+            writeln!(out, "{name}{{status=\"{status}\"}} {}", n.load(Relaxed))?;
+        }
+        Ok(())
+    }
+}
+
+impl Measures {
+    fn request(&self, code: &'static str) {
+        *self.requests.lock().entry(code).or_default() += 1;
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Review {
+    api_version: String,
+    kind: String,
+    status: ReviewStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ReviewStatus {
+    authenticated: bool,
+    user: UserInfo,
+    audiences: Option<Vec<String>>,
+    error: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UserInfo {
+    username: String,
+    uid: String,
+    groups: Option<Vec<String>>,
+    extra: Option<BTreeMap<String, Vec<String>>>,
+}
+
+/// As `AuthenticateToken` reads an answer: one that names no audience is for the server's own.
+fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<Found, Refused> {
+    let own = || vec![ISSUER.to_owned()];
+    let audiences = status.audiences.filter(|it| !it.is_empty()).unwrap_or_else(own);
+    let audiences: Vec<String> = audiences.into_iter().filter(|it| wanted.contains(&&**it)).collect();
+    if audiences.is_empty() {
+        return Ok(None);
+    }
+    if !status.authenticated {
+        let refused = |reason: String| Refused { reason, is_certain: true };
+        return if status.error.is_empty() { Ok(None) } else { Err(refused(status.error)) };
+    }
+    let UserInfo { username, uid, groups, extra } = status.user;
+    // A name is what everything else is decided by.
+    if username.is_empty() {
+        let reason = "the webhook named a user without a name".to_owned();
+        return Err(Refused { reason, is_certain: true });
+    }
+    let who = Identity { user: username, uid, groups: groups.unwrap_or_default(), extra: extra.unwrap_or_default() };
+    Ok(Some((who, audiences)))
+}
+
+fn n_bytes(found: &Found) -> usize {
+    let Some((who, audiences)) = found else { return 0 };
+    // Each text costs its place, too.
+    let texts = |list: &[String]| list.iter().map(|it| it.len() + size_of::<String>()).sum::<usize>();
+    let extra: usize = who.extra.iter().map(|(key, values)| key.len() + texts(values)).sum();
+    who.user.len() + who.uid.len() + texts(&who.groups) + texts(audiences) + extra
+}

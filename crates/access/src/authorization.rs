@@ -113,7 +113,7 @@ enum Asked {
     Node,
     Rbac,
     All(Verdict),
-    Webhook(Webhook),
+    Webhook(Box<Webhook>),
     /// One that cannot be asked, and why; with what is said then.
     Broken(Verdict),
 }
@@ -257,7 +257,7 @@ impl Chain {
                     Asked::All(Verdict { reason, ..Verdict::of(Opinion::None) })
                 }
                 Type::Webhook(webhook) => match clients.client(&webhook.client) {
-                    Ok(client) => Asked::Webhook(Webhook::new(*webhook, client, measures.webhook(&name))),
+                    Ok(client) => Asked::Webhook(Box::new(Webhook::new(*webhook, client, measures.webhook(&name)))),
                     Err(error) => {
                         let opinion = if webhook.denies_on_error { Opinion::Deny } else { Opinion::None };
                         Asked::Broken(Verdict { error: error.0, ..Verdict::of(opinion) })

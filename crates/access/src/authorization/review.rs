@@ -46,6 +46,30 @@ pub(super) fn spec(question: &Attributes<'_>) -> Value {
     spec.into()
 }
 
+/// The `spec` as expressions see it: what is left out of a review is there, and empty (`convertObjectToUnstructured`).
+pub(super) fn shown(spec: &Value) -> Value {
+    let mut shown = json!({ "user": "", "groups": [], "uid": "", "extra": {} });
+    let of_resource = ["namespace", "verb", "group", "version", "resource", "subresource", "name"];
+    for (part, names) in [("resourceAttributes", &of_resource[..]), ("nonResourceAttributes", &["path", "verb"])] {
+        if spec.get(part).is_some() {
+            shown[part] = names.iter().map(|it| ((*it).to_owned(), json!(""))).collect::<Map<_, _>>().into();
+        }
+    }
+    merge(&mut shown, spec);
+    shown
+}
+
+fn merge(whole: &mut Value, part: &Value) {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            for (name, value) in part {
+                merge(whole.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (whole, part) => whole.clone_from(part),
+    }
+}
+
 fn texts<const N: usize>(of: [(&str, &str); N]) -> Map<String, Value> {
     of.into_iter().filter(|it| !it.1.is_empty()).map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
@@ -154,6 +178,15 @@ mod tests {
                 },
                 "user": "jane", "groups": ["dev"], "extra": { "k": ["v"] }, "uid": "u1",
             })
+        );
+        let seen = shown(&spec);
+        assert_eq!(
+            (
+                &seen["resourceAttributes"]["name"],
+                &seen["resourceAttributes"]["verb"],
+                seen.get("nonResourceAttributes")
+            ),
+            (&json!(""), &json!("list"), None)
         );
         let body = body(ReviewVersion::V1Beta1, spec);
         assert_eq!(

@@ -62,7 +62,7 @@ impl Webhook {
     pub(super) fn known(&self, question: &Attributes<'_>) -> Result<Verdict, Unasked> {
         let spec = review::spec(question);
         if !self.conditions.is_empty() {
-            match self.conditions.hold(&spec) {
+            match self.conditions.hold(&review::shown(&spec)) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.measures.excluded();

@@ -99,11 +99,7 @@ fn a_configuration_is_read_strictly() {
             "{expression: 'claims.?email_verified.orValue(true) == true ? claims.email : \"\"'}",
             "",
         ),
-        (
-            "{claim: sub, prefix: 'oidc:'}",
-            "{expression: 'claims.sub + \"claims.email\"'}",
-            "",
-        ),
+        ("{claim: sub, prefix: 'oidc:'}", "{expression: 'claims.sub + \"claims.email\"'}", ""),
         (
             "{claim: sub, prefix: 'oidc:'}",
             "{claim: sub, prefix: ''}\n    extra: [{key: k8s.io/x, valueExpression: claims.x}]",

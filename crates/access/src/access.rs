@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, Time};
+use corten_metrics::Registry;
 use corten_routes::RequestInfo;
 use corten_webhook::Clients;
 use http::HeaderMap;
@@ -42,8 +43,9 @@ impl Access {
         authenticator: Authenticator,
         authorization: AuthorizationSettings,
         clients: Arc<Clients>,
+        registry: &Registry,
     ) -> Self {
-        let authorization = Arc::new(Authorization::new(authorization, clients));
+        let authorization = Arc::new(Authorization::new(authorization, clients, registry));
         let rights_changed = Arc::new(RightsChanged::new(&caches, authorization.changes()));
         Self { caches, clock, authenticator, authorizer: Authorizer::new(authorization), rights_changed }
     }
@@ -57,15 +59,6 @@ impl Access {
     /// How often the configuration of authorization was read anew.
     pub fn authorization_reloads(&self) -> &Reloads {
         self.authorizer.authorization().reloads()
-    }
-
-    /// The Prometheus text format.
-    ///
-    /// # Errors
-    /// None: memory takes it.
-    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        self.authorizer.authorization().write_metrics(out)?;
-        self.authenticator.webhook().map_or(Ok(()), |it| it.write_metrics(out))
     }
 
     pub fn authenticator(&self) -> &Authenticator {

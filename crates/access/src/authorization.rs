@@ -18,6 +18,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use corten_metrics::Registry;
 use corten_webhook::{ClientConfig, Clients};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -104,7 +105,7 @@ pub(crate) struct Chain {
 }
 
 pub(crate) struct Link {
-    decisions: Arc<Decisions>,
+    decisions: Decisions,
     asked: Asked,
 }
 
@@ -165,9 +166,9 @@ impl WebhookLink<'_> {
 }
 
 impl Authorization {
-    pub(crate) fn new(settings: AuthorizationSettings, clients: Arc<Clients>) -> Self {
+    pub(crate) fn new(settings: AuthorizationSettings, clients: Arc<Clients>, registry: &Registry) -> Self {
         let source = Source::of(&settings);
-        let measures = Measures::default();
+        let measures = Measures::new(registry);
         let chain = Chain::of(settings.compiled, &clients, &measures);
         Self {
             file: settings.file,
@@ -192,11 +193,6 @@ impl Authorization {
     /// Counts the changes of who decides.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
-    }
-
-    /// The Prometheus text format.
-    pub(crate) fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        self.measures.write(out)
     }
 
     /// Reads the file again and again until the server ends.

@@ -75,6 +75,7 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-pki", "corten-stream"),
     ("corten-cacher", "corten-store"),
     ("corten-access", "corten-cacher"),
+    ("corten-access", "corten-metrics"),
     ("corten-access", "corten-pki"),
     ("corten-access", "corten-webhook"),
     ("corten-apiserver", "corten-webhook"),

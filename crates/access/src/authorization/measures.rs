@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_metrics::{HistogramVec, IntCounterVec, Registry, registered};
+use corten_metrics::{HistogramVec, IntCounter, IntCounterVec, Registry, registered};
 
 use super::verdict::Opinion;
 use crate::remote::Outcome;

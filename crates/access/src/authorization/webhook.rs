@@ -33,7 +33,7 @@ pub(super) struct Webhook {
     conditions: Conditions,
     keys: Keys,
     known: Memory<Arc<Answer>>,
-    measures: Arc<WebhookMeasures>,
+    measures: WebhookMeasures,
 }
 
 /// A question that has to be asked.
@@ -43,7 +43,7 @@ pub(crate) struct Unasked {
 }
 
 impl Webhook {
-    pub(super) fn new(compiled: CompiledWebhook, client: Arc<Client>, measures: Arc<WebhookMeasures>) -> Self {
+    pub(super) fn new(compiled: CompiledWebhook, client: Arc<Client>, measures: WebhookMeasures) -> Self {
         let CompiledWebhook { timeout, authorized, unauthorized, version, denies_on_error, conditions, .. } = compiled;
         Self {
             remote: Remote::new(client, timeout),

@@ -8,6 +8,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use corten_cacher::watch_cache::feed;
 use corten_meta::Time;
+use corten_metrics::Registry;
 use corten_pki::Authority;
 use corten_store::memory::Memory;
 use corten_webhook::Clients;
@@ -23,11 +24,13 @@ async fn access(authorization: AuthorizationSettings, tokens: Option<TokenWebhoo
     let (caches, _) = feed::fill(&Memory::new()).await.expect("an empty store");
     let caches = Arc::new(caches);
     let clients = Arc::new(Clients::new(caches.clone()));
+    let registry = Registry::new();
     let pki = Arc::new(Authority::in_memory().expect("keys can be made"));
     let known = StaticTokens::parse("s3cret,jane,u1").expect("a good file");
-    let authenticator = Authenticator::new(pki, known, Arc::new(Issuers::default())).with_webhook(tokens, &clients);
+    let authenticator =
+        Authenticator::new(pki, known, Arc::new(Issuers::default())).with_webhook(tokens, &clients, &registry);
     let clock = Arc::new(|| Time::from_unix_seconds(1_800_000_000));
-    Arc::new(Access::new(caches, clock, authenticator, authorization, clients))
+    Arc::new(Access::new(caches, clock, authenticator, authorization, clients, &registry))
 }
 
 async fn until(holds: impl Fn() -> bool) {

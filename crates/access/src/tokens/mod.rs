@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use corten_cacher::watch_cache::Caches;
 use corten_meta::Time;
+use corten_metrics::Registry;
 use corten_pki::Authority;
 use corten_webhook::Clients;
 
@@ -72,12 +73,8 @@ impl Authenticator {
 
     /// With a webhook that is asked about tokens nobody else knows.
     #[must_use]
-    pub fn with_webhook(self, webhook: Option<TokenWebhookSettings>, clients: &Clients) -> Self {
-        Self { webhook: webhook.map(|it| TokenWebhook::new(it, clients)), ..self }
-    }
-
-    pub(crate) fn webhook(&self) -> Option<&TokenWebhook> {
-        self.webhook.as_ref()
+    pub fn with_webhook(self, webhook: Option<TokenWebhookSettings>, clients: &Clients, registry: &Registry) -> Self {
+        Self { webhook: webhook.map(|it| TokenWebhook::new(it, clients, registry)), ..self }
     }
 
     /// As [`Self::authenticate`], by whoever has to be asked beside what is here.

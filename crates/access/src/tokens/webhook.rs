@@ -2,15 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fmt::Write,
     path::Path,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use corten_metrics::{IntCounterVec, Registry, registered};
 use corten_webhook::{ClientConfig, Clients};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -84,16 +81,13 @@ pub(crate) struct Refused {
     pub(crate) is_certain: bool,
 }
 
-#[derive(Default)]
 struct Measures {
-    /// By code of the answer; `<error>` where there was none.
-    requests: Mutex<BTreeMap<&'static str, u64>>,
-    hits: AtomicU64,
-    misses: AtomicU64,
+    requests: IntCounterVec,
+    cache: IntCounterVec,
 }
 
 impl TokenWebhook {
-    pub(crate) fn new(settings: TokenWebhookSettings, clients: &Clients) -> Self {
+    pub(crate) fn new(settings: TokenWebhookSettings, clients: &Clients, registry: &Registry) -> Self {
         let TokenWebhookSettings { client, version, ttl } = settings;
         let remote = clients.client(&client).map(|it| Remote::new(it, TIMEOUT)).map_err(|it| it.0);
         Self {
@@ -103,7 +97,7 @@ impl TokenWebhook {
             keys: Keys::default(),
             known: Memory::new(KEPT_MAX),
             under_way: Mutex::default(),
-            measures: Measures::default(),
+            measures: Measures::new(registry),
         }
     }
 
@@ -116,11 +110,11 @@ impl TokenWebhook {
         let key = self.keys.key(parts.map(str::as_bytes));
         let found = match self.known.get(&key) {
             Some(found) => {
-                self.measures.hits.fetch_add(1, Relaxed);
+                self.measures.cache.with_label_values(&["hit"]).inc();
                 found
             }
             None => {
-                self.measures.misses.fetch_add(1, Relaxed);
+                self.measures.cache.with_label_values(&["miss"]).inc();
                 self.asked_once(key, token, wanted).await?
             }
         };
@@ -171,21 +165,14 @@ impl TokenWebhook {
             "spec": { "token": token, "audiences": wanted },
             "status": { "user": {} },
         });
-        let asking = remote.ask(review.to_string().into(), |_, _| {});
+        let asking = remote.ask(review.to_string().into(), |outcome, _| {
+            self.measures.requests.with_label_values(&[outcome.as_str()]).inc();
+        });
         let answer = tokio::time::timeout(TIMEOUT, asking).await;
         let answer = match answer {
-            Ok(Ok(answer)) => {
-                self.measures.request("200");
-                answer
-            }
-            Ok(Err(error)) => {
-                self.measures.request("<error>");
-                return Err(unasked(error.to_string()));
-            }
-            Err(_) => {
-                self.measures.request("<error>");
-                return Err(unasked("context deadline exceeded".into()));
-            }
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => return Err(unasked(error.to_string())),
+            Err(_) => return Err(unasked("context deadline exceeded".into())),
         };
         let review = self.read(&answer).map_err(unasked)?;
         holder(review, wanted).map(Arc::new)
@@ -200,26 +187,24 @@ impl TokenWebhook {
         }
         Err(format!("expected {} {KIND}, got {:?} {:?}", self.api_version, review.api_version, review.kind))
     }
-
-    /// The Prometheus text format.
-    pub(crate) fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        let name = "apiserver_webhooks_authentication_token_requests_total";
-        writeln!(out, "# HELP {name} TokenReviews that were sent, by what became of them.\n# TYPE {name} counter")?;
-        for (code, n) in &*self.measures.requests.lock() {
-            writeln!(out, "{name}{{code=\"{code}\"}} {n}")?;
-        }
-        let name = "authentication_token_cache_request_total";
-        writeln!(out, "# HELP {name} \n# TYPE {name} counter")?;
-        for (status, n) in [("hit", &self.measures.hits), ("miss", &self.measures.misses)] {
-            writeln!(out, "{name}{{status=\"{status}\"}} {}", n.load(Relaxed))?;
-        }
-        Ok(())
-    }
 }
 
 impl Measures {
-    fn request(&self, code: &'static str) {
-        *self.requests.lock().entry(code).or_default() += 1;
+    fn new(registry: &Registry) -> Self {
+        Self {
+            requests: registered::counter(
+                registry,
+                "corten_authentication_webhook_requests_total",
+                "TokenReviews that were sent, by what became of them.",
+                &["result"],
+            ),
+            cache: registered::counter(
+                registry,
+                "authentication_token_cache_request_total",
+                "Questions for the holder of a token that only the webhook can know, by whether its answer was at hand.",
+                &["status"],
+            ),
+        }
     }
 }
 

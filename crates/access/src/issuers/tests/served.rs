@@ -208,6 +208,7 @@ async fn over(issuers: Arc<Issuers>) -> Running {
             Authenticator::new(pki, known, issuers),
             crate::AuthorizationSettings::default(),
             clients,
+            &corten_metrics::Registry::new(),
         ),
         _tasks: tasks,
         _ended: ended,

@@ -133,7 +133,10 @@ async fn requests_and_reviews_are_decided_by_it() {
     );
     let metrics = ask(&server, "GET", "/metrics", &Value::Null).await.body;
     let metrics = metrics.as_str().expect("a text");
-    assert!(metrics.contains(r#"apiserver_authorization_webhook_evaluations_total{name="decider",result="error"} "#));
+    assert!(
+        metrics.contains(r#"apiserver_authorization_webhook_evaluations_total{name="decider",result="error"} "#),
+        "{metrics}"
+    );
     assert!(
         metrics
             .contains(r#"apiserver_authorization_decisions_total{decision="denied",name="decider",type="Webhook"} "#)

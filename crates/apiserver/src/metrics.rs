@@ -20,11 +20,8 @@ pub(crate) fn text(ctx: &Context) -> String {
     families.extend(reloads("authorization", state.access().authorization_reloads()));
     families.extend(process(state.started().unix_millis() / 1000, VERSION));
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
-    let mut text = state.metrics().text(families);
-    if let Some(encrypted) = &state.config().encryption {
-        encrypted.encryption().write_metrics(&mut text).expect("writing to memory does not fail");
-    }
-    text
+    families.extend(state.config().encryption.iter().flat_map(|it| it.encryption().measured()));
+    state.metrics().text(families)
 }
 
 /// Records that were lost.

@@ -42,11 +42,15 @@ impl Conversion {
     /// See [`Self::object`].
     pub async fn to_storage(&self, row: &Kind, mut object: Value) -> Result<Value, Status> {
         let Some(versions) = &row.versions else { return Ok(object) };
-        if versions.webhook.is_none() {
+        let mut stored = if versions.webhook.is_none() {
             versions::to_storage(versions, &mut object);
-            return Ok(object);
-        }
-        self.0.one(versions, versions.storage(), object).await
+            object
+        } else {
+            self.0.one(versions, versions.storage(), object).await?
+        };
+        // As it is read from then on: with the defaults of the version that it is stored in.
+        versions.storage().schema.coerce(&mut stored);
+        Ok(stored)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration that is in use, and what keeps it up: the file that says it, the plugins it names.
 
+use corten_metrics::MetricFamily;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -50,7 +51,7 @@ impl Encryption {
     pub async fn load(file: &Path, is_reloaded: bool) -> Result<Self, ConfigError> {
         let metrics = Arc::new(Metrics::default());
         let loaded = load::load(&load::read_file(file)?, &[], &metrics)?;
-        metrics.configured(loaded.hash.clone());
+        metrics.configured(&loaded.hash);
         // What is wrong is told by the checks.
         join_all(loaded.kms.iter().map(|it| it.check())).await;
         Ok(Self {
@@ -81,10 +82,9 @@ impl Encryption {
         }
     }
 
-    /// # Errors
-    /// Writing to `out` failed.
-    pub fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
-        self.metrics.write(out)
+    /// What is measured.
+    pub fn measured(&self) -> Vec<MetricFamily> {
+        self.metrics.registry().gather()
     }
 
     fn of(&self, resource: &GroupResource) -> Option<Arc<Transformers>> {
@@ -190,7 +190,7 @@ impl Encryption {
         }
         let loaded = load::load(&text, &before.kms, &self.metrics).map_err(|it| it.to_string())?;
         until_well(&loaded.kms).await?;
-        self.metrics.configured(loaded.hash.clone());
+        self.metrics.configured(&loaded.hash);
         self.current.store(Arc::new(loaded));
         self.metrics.reloaded(false);
         *self.refused.lock() = None;

@@ -18,7 +18,8 @@ use corten_meta::Resource;
 pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};
 pub use prometheus::{
-    Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, proto::MetricFamily,
+    GaugeVec as Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    proto::MetricFamily,
 };
 pub use requests::{Requests, Underway};
 pub use store::StoreMetrics;

@@ -1,6 +1,6 @@
 //! Metrics that are registered once and counted up from then on.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector};
+use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector};
 
 /// kube-apiserver's buckets for requests and for writes to its store, in seconds.
 const SECONDS_OF_REQUESTS: [f64; 23] = [
@@ -28,6 +28,11 @@ pub fn counter(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> 
 /// A gauge of whole numbers by these labels.
 pub fn gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
     register(registry, IntGaugeVec::new(Opts::new(name, help), labels).expect("a constant name and constant labels"))
+}
+
+/// A gauge of any numbers by these labels.
+pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+    register(registry, GaugeVec::new(Opts::new(name, help), labels).expect("a constant name and constant labels"))
 }
 
 /// A histogram by these labels, with buckets of seconds.

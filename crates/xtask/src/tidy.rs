@@ -88,6 +88,7 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-apiserver", "corten-aggregation"),
     ("corten-apiserver", "corten-encryption"),
     ("corten-encryption", "corten-cacher"),
+    ("corten-encryption", "corten-metrics"),
     ("corten-encryption", "corten-store"),
     ("corten-audit", "corten-access"),
     ("corten-fairness", "corten-cacher"),

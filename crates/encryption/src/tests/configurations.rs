@@ -113,8 +113,7 @@ async fn the_file_is_read_again_and_what_is_none_changes_nothing() {
     put(&store, SECRET, "value").await.expect("it is stored");
 
     let measured = |what: &str| {
-        let mut out = String::new();
-        store.encryption().write_metrics(&mut out).expect("memory takes it");
+        let out = corten_metrics::encoded(&store.encryption().measured());
         out.lines().filter(|it| it.contains(what)).map(str::to_owned).collect::<Vec<_>>().join("\n")
     };
     let reloads = || measured("automatic_reloads_total{");

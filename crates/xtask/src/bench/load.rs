@@ -17,6 +17,11 @@ pub(super) struct Load {
 }
 
 impl Load {
+    /// How many requests were answered.
+    pub(super) fn requests(&self) -> usize {
+        self.latencies.len()
+    }
+
     /// `cpu`: what the server used for all of it.
     pub(super) fn note(&self, cpu: Duration) -> String {
         let [p50, p99] = [0.5, 0.99].map(|it| millis(quantile(&self.latencies, it)));

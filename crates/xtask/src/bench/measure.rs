@@ -1,5 +1,6 @@
 //! What is measured, in parts that each begin with a new server.
 
+mod admission;
 mod collects;
 mod creates;
 mod custom;
@@ -80,6 +81,7 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("watches", |launcher, scale, rows| Box::pin(watches::measure(launcher, scale, rows))),
     ("deletes", |launcher, scale, rows| Box::pin(creates::delete_collection(launcher, scale, rows))),
     ("collects", |launcher, scale, rows| Box::pin(collects::measure(launcher, scale, rows))),
+    ("admission", |launcher, scale, rows| Box::pin(admission::measure(launcher, scale, rows))),
     ("custom", |launcher, scale, rows| Box::pin(custom::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];

@@ -17,6 +17,8 @@ use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::{
     access::Access,
@@ -28,6 +30,9 @@ use crate::{
 
 /// How often a right is asked for again where no RBAC object has changed.
 pub const EVERY: Duration = Duration::from_secs(60);
+/// A right that was taken back while a webhook is down is used no longer than this.
+const UNKNOWN_MAX: Duration = Duration::from_secs(5 * 60);
+const UNKNOWN: &str = "for five minutes nobody who could allow it has answered";
 
 /// What there is to ask of a request again.
 pub struct Request {
@@ -50,6 +55,8 @@ pub struct Recheck {
     info: RequestInfo,
     /// A right that is needed beside that of the request's verb.
     also: Option<&'static str>,
+    /// Since when nobody allows it, and one who could does not answer.
+    unknown_since: Mutex<Option<Instant>>,
 }
 
 impl Recheck {
@@ -57,7 +64,7 @@ impl Recheck {
         let Request { peer, credential, asker, impersonated, mut info } = request;
         // There can be tens of thousands of these: what no question looks at is let go.
         info.query.0.retain(|(name, _)| matches!(&**name, "fieldSelector" | "labelSelector"));
-        Self { access, peer, credential, asker, impersonated, info, also: None }
+        Self { access, peer, credential, asker, impersonated, info, also: None, unknown_since: Mutex::default() }
     }
 
     #[must_use]
@@ -65,7 +72,7 @@ impl Recheck {
         Self { also: Some(verb), ..self }
     }
 
-    /// Who cannot be asked has taken nothing back: then it goes on.
+    /// Who cannot be asked has taken nothing back: then it goes on, for some minutes.
     ///
     /// # Errors
     /// 401 where the credential has ended, 403 where the right has.
@@ -89,17 +96,24 @@ impl Recheck {
             },
         };
         let question = Attributes::of_request(&who, &self.info);
-        self.still_may(&question).await?;
-        match self.also {
-            None => Ok(()),
-            Some(verb) => self.still_may(&Attributes { verb, ..question }).await,
+        let mut is_known = self.still_may(&question).await?;
+        if let Some(verb) = self.also {
+            is_known &= self.still_may(&Attributes { verb, ..question }).await?;
         }
+        let mut unknown_since = self.unknown_since.lock();
+        if is_known {
+            *unknown_since = None;
+            return Ok(());
+        }
+        let since = *unknown_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < UNKNOWN_MAX { Ok(()) } else { Err(question.forbidden(UNKNOWN)) }
     }
 
-    async fn still_may(&self, question: &Attributes<'_>) -> Result<(), Status> {
+    /// Whether the answer is known: nobody allows it now, and one that could has not answered.
+    async fn still_may(&self, question: &Attributes<'_>) -> Result<bool, Status> {
         match self.access.decide(question).await {
             Decision::Denied(denial) if denial.error.is_empty() => Err(question.forbidden(&denial.reason)),
-            Decision::Allowed(_) | Decision::Denied(_) => Ok(()),
+            decision => Ok(decision.is_allowed()),
         }
     }
 

@@ -89,7 +89,13 @@ fn named(headers: &HeaderMap) -> Option<Identity> {
 /// The identity holds what no header can hold.
 pub fn say(headers: &mut HeaderMap, who: &Identity) -> Result<(), String> {
     forget(headers);
-    let value = |text: &str| HeaderValue::from_bytes(text.as_bytes()).map_err(|it| format!("{text:?}: {it}"));
+    let value = |text: &str| {
+        // A reader of headers takes blanks at the ends away, and `" system:masters"` would be another group.
+        if text.trim() != text {
+            return Err(format!("{text:?} begins or ends with a blank, which no header can say"));
+        }
+        HeaderValue::from_bytes(text.as_bytes()).map_err(|it| format!("{text:?}: {it}"))
+    };
     headers.insert(HeaderName::from_static("x-remote-user"), value(&who.user)?);
     if !who.uid.is_empty() {
         headers.insert(HeaderName::from_static("x-remote-uid"), value(&who.uid)?);
@@ -109,7 +115,8 @@ pub fn say(headers: &mut HeaderMap, who: &Identity) -> Result<(), String> {
 
 /// Removes what only a front proxy could say.
 pub(crate) fn forget(headers: &mut HeaderMap) {
-    let remote = |it: &&HeaderName| it.as_str().starts_with("x-remote-");
+    // Servers behind CGI and its like read an underscore as a hyphen.
+    let remote = |it: &&HeaderName| it.as_str().replace('_', "-").starts_with("x-remote-");
     let remote: Vec<HeaderName> = headers.keys().filter(remote).cloned().collect();
     for name in remote {
         headers.remove(name);

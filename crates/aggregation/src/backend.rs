@@ -5,20 +5,26 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use corten_cacher::watch_cache::Caches;
 use corten_openapi::AggregatedVersion;
-use corten_webhook::{Client, Clients, NoEndpoint, Proof, Stream};
+use corten_webhook::{Client, Clients, NoEndpoint, Proof};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
-use crate::{condition::Condition, spec::Spec};
+use crate::{condition::Condition, counted::Counted, spec::Spec};
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// To one server at once: its watches are connections of their own, and may not take all that this process can have.
+const CONNECTIONS_MAX: usize = 1_000;
+
+/// Says that a request comes from an API server that has passed it on: one that leads back here must not go round.
+pub(crate) const PASSED_ON: http::HeaderName = http::HeaderName::from_static("x-corten-passed-on");
 
 pub(crate) struct Backend {
     pub(crate) spec: Spec,
     /// What it is shown to prove who asks, as PEM.
     pub(crate) certificate: String,
     client: Result<Arc<Client>, String>,
+    connections: Arc<Semaphore>,
     condition: Mutex<Option<Condition>>,
     pub(crate) heard: ArcSwap<AggregatedVersion>,
     pub(crate) known: Mutex<Known>,
@@ -47,6 +53,7 @@ impl Backend {
         Self {
             certificate: credential.certificate.clone(),
             client,
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             condition: Mutex::new(None),
             heard: ArcSwap::from_pointee(spec.unheard()),
             known: Mutex::default(),
@@ -99,13 +106,16 @@ impl Backend {
     }
 
     /// A connection to one of its endpoints, over which it was proved who is there.
-    pub(crate) async fn connected(&self) -> Result<Stream, String> {
+    pub(crate) async fn connected(&self) -> Result<Counted, String> {
         let client = self.client.as_ref().map_err(String::clone)?;
+        let permit = Arc::clone(&self.connections).try_acquire_owned();
+        let permit = permit.map_err(|_| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect()).await;
         let connected = connecting.map_err(|_| "i/o timeout".to_owned())?;
-        connected.map_err(|it| match it {
+        let stream = connected.map_err(|it| match it {
             corten_webhook::Error::Unanswered { reason, .. } => reason.to_string(),
             other => other.to_string(),
-        })
+        })?;
+        Ok(Counted::new(stream, permit))
     }
 }

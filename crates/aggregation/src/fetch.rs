@@ -8,7 +8,7 @@ use corten_stream::{Dialed, dial};
 use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
 use http_body_util::{BodyExt, Empty};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, PASSED_ON};
 
 const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
 
@@ -41,6 +41,7 @@ pub(crate) async fn fetch(backend: &Backend, wanted: &Wanted<'_>) -> Result<Fetc
         let request = Request::get(wanted.path)
             .header(header::HOST, backend.authority())
             .header(header::USER_AGENT, AGENT)
+            .header(PASSED_ON, "true")
             .header(header::ACCEPT, wanted.accept);
         let mut request = request.body(Empty::<Bytes>::new()).map_err(|it| it.to_string())?;
         if let Ok(tag) = HeaderValue::from_str(wanted.tag)

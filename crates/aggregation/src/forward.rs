@@ -8,7 +8,7 @@ use corten_forwarding::headers;
 use corten_stream::{Answer, Dialed, dial};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 
-use crate::aggregator::Aggregator;
+use crate::{aggregator::Aggregator, backend::PASSED_ON};
 
 /// Until the answer begins. Who does not want to wait as long has a deadline of their own.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
@@ -54,7 +54,10 @@ impl Aggregator {
         if !backend.is_available() || backend.endpoints(self.caches()).is_err() {
             return Err(unavailable());
         }
-        let upgrade = headers::wants_upgrade(forwarded.headers);
+        if forwarded.headers.contains_key(PASSED_ON) {
+            return Err(refused(StatusCode::LOOP_DETECTED, "the request was passed on to another API server already"));
+        }
+        let upgrade = headers::wants_upgrade(forwarded.headers) && is_known_protocol(forwarded.headers);
         let host = backend.authority();
         let request =
             request(forwarded, &host, upgrade).map_err(|it| refused(StatusCode::INTERNAL_SERVER_ERROR, &it))?;
@@ -74,6 +77,12 @@ impl Aggregator {
     }
 }
 
+/// What Kubernetes's streams switch to. Over HTTP/2 in clear, further requests could be sent as if the front proxy sent them.
+fn is_known_protocol(headers: &http::HeaderMap) -> bool {
+    let mut wanted = headers.get_all(header::UPGRADE).iter();
+    wanted.all(|it| ["websocket", "spdy/3.1"].iter().any(|known| it.as_bytes().eq_ignore_ascii_case(known.as_bytes())))
+}
+
 fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<Request<B>, String> {
     let mut request = Request::new(forwarded.body);
     *request.method_mut() = forwarded.method.clone();
@@ -82,6 +91,7 @@ fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<
     let mut sent = headers::onward(forwarded.headers, None, forwarded.client, upgrade);
     // Said by the body itself: what was announced may be another's.
     sent.remove(header::CONTENT_LENGTH);
+    sent.insert(PASSED_ON, HeaderValue::from_static("true"));
     sent.insert(header::HOST, HeaderValue::from_str(host).map_err(|it| format!("{host}: {it}"))?);
     // After all else: no header of the client's can take them away.
     request_header::say(&mut sent, forwarded.who)?;

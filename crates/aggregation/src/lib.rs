@@ -8,6 +8,7 @@ mod aggregator;
 mod availability;
 mod backend;
 mod condition;
+mod counted;
 mod discovery;
 mod fetch;
 mod forward;

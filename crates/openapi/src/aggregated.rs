@@ -202,6 +202,12 @@ impl Resources {
     /// It is none.
     pub fn of_list(json: &[u8]) -> Result<Self, serde_json::Error> {
         let list: ResourceList = serde_json::from_slice(json)?;
+        if list.resources.len() > RESOURCES_MAX {
+            let n = list.resources.len();
+            return Err(serde::de::Error::custom(format!(
+                "it lists {n} resources, and at most {RESOURCES_MAX} are read"
+            )));
+        }
         let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
         let kind = |it: &Listed| {
             let or = |own: &str, outer: &str| if own.is_empty() { outer.to_owned() } else { own.to_owned() };
@@ -262,6 +268,10 @@ pub struct Swagger {
 }
 
 const DEFINITIONS: &str = "#/definitions/";
+/// More than any server has; what is read here is read beside requests.
+const DEFINITIONS_MAX: usize = 10_000;
+/// Of one group and version.
+const RESOURCES_MAX: usize = 2_000;
 
 impl Swagger {
     /// The paths below `prefix` (`/apis/GROUP/VERSION/`), and the definitions that they lead to.
@@ -279,12 +289,15 @@ impl Swagger {
             _ => Map::new(),
         };
         let (paths, mut all) = (taken("paths"), taken("definitions"));
+        if all.len() > DEFINITIONS_MAX {
+            return Err(format!("it has {} definitions, and at most {DEFINITIONS_MAX} are read", all.len()));
+        }
         let paths: BTreeMap<String, Value> = paths.into_iter().filter(|it| it.0.starts_with(prefix)).collect();
         let mut open = BTreeSet::new();
         paths.values().for_each(|it| references(it, &mut open));
         let mut definitions = BTreeMap::new();
         while let Some(name) = open.pop_first() {
-            if let Some(definition) = all.shift_remove(&name) {
+            if let Some(definition) = all.swap_remove(&name) {
                 references(&definition, &mut open);
                 definitions.insert(name, definition);
             }

@@ -65,3 +65,22 @@ fn what_no_header_can_hold_is_not_said() {
     let mut headers = HeaderMap::new();
     assert!(say(&mut headers, &Identity::new("a\nX-Remote-Group: system:masters", &[])).is_err());
 }
+
+#[test]
+fn what_a_reader_of_headers_would_change_is_not_said() {
+    for (user, group) in [("jane", " system:masters"), ("jane", "system:masters\t"), (" admin", "editors")] {
+        let who = Identity::new(user, &[group]);
+        let refused = say(&mut HeaderMap::new(), &who).expect_err("it would be said of somebody else");
+        assert!(refused.contains("blank"), "{refused}");
+    }
+}
+
+#[test]
+fn headers_that_some_servers_take_for_the_same_are_removed_too() {
+    let mut headers = HeaderMap::new();
+    headers.insert(HeaderName::from_static("x_remote_uid"), HeaderValue::from_static("forged"));
+    headers.insert(HeaderName::from_static("x-remote_group"), HeaderValue::from_static("system:masters"));
+    headers.insert(HeaderName::from_static("x-remotely"), HeaderValue::from_static("kept"));
+    forget(&mut headers);
+    assert_eq!(headers.len(), 1, "{headers:?}");
+}

@@ -97,7 +97,9 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
     if verdict.omits(Stage::ResponseComplete) {
         return response;
     }
-    let wants_body = verdict.level >= Level::RequestResponse || code.as_u16() >= 400;
+    // What others answer is as long as they like, and never held.
+    let is_ours = !ctx.is_aggregated() && ctx.info.proxied.is_none();
+    let wants_body = is_ours && (verdict.level >= Level::RequestResponse || code.as_u16() >= 400);
     let (response, bytes) = if wants_body { read(response).await } else { (response, None) };
     record(ctx, &**sink, Stage::ResponseComplete, |event| {
         let failure = (code.as_u16() >= 400).then(|| bytes.as_ref().and_then(|it| serde_json::from_slice(it).ok()));

@@ -8,8 +8,10 @@ use corten_meta::Status;
 
 use crate::Conversion;
 
-/// Converted at once where nobody knows yet how many of them match.
+/// So many are converted at once, so that an answer that becomes too large is given up before all of it is in memory.
 const STEP: usize = 500;
+/// And no more than this, as it is stored.
+const STEP_BYTES_MAX: usize = 4 << 20;
 /// Of one answer: as long as it is being sent it is in memory. Who wants more asks for pages.
 const ANSWER_BYTES_MAX: usize = 256 << 20;
 
@@ -41,21 +43,32 @@ impl Conversion {
         let wanted = limit.map_or(usize::MAX, |it| it.saturating_add(1));
         let (mut found, mut n_matching, mut bytes) = (Vec::new(), 0, 0);
         // Without selectors each candidate matches.
-        let step = limit.map_or(candidates.len(), |_| if matcher.is_selective() { STEP } else { wanted }).max(1);
-        for candidates in candidates.chunks(step) {
-            let converted = self.all_stored(row, cache, candidates).await?;
-            n_matching += converted.iter().filter(|it| matcher.matches(it)).count();
-            bytes += converted.iter().map(|it| it.value().len()).sum::<usize>();
-            found.extend(converted);
+        let objects_max = if matcher.is_selective() { STEP } else { wanted.min(STEP) };
+        let mut rest = &candidates[..];
+        while !rest.is_empty() && n_matching < wanted {
+            let (step, later) = rest.split_at(step(rest, objects_max));
+            rest = later;
+            for it in self.all_stored(row, cache, step).await? {
+                bytes += it.value().len();
+                n_matching += usize::from(matcher.matches(&it));
+                found.push(it);
+            }
             if bytes > ANSWER_BYTES_MAX {
                 return Err(Status::too_large(format!(
                     "the list is larger than {ANSWER_BYTES_MAX} bytes in another version than it is stored in: ask for pages (limit)"
                 )));
             }
-            if n_matching >= wanted {
-                break;
-            }
         }
         Ok(Snapshot::of(snapshot.revision, found))
     }
+}
+
+/// How many of them are converted at once: at least one.
+fn step(objects: &[Arc<Stored>], objects_max: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |it: &&Arc<Stored>| {
+        bytes += it.value().len();
+        bytes <= STEP_BYTES_MAX
+    };
+    objects.iter().take(objects_max).take_while(fits).count().max(1)
 }

@@ -1,7 +1,8 @@
 //! What a store over a store and its watches share: how values are sealed and opened, and which of them nothing opens.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -29,10 +30,26 @@ pub(crate) struct Shared {
     pub(crate) encryption: Encryption,
     locate: Locate,
     in_flight: InFlight,
-    /// The keys whose newest value nothing opens.
-    unreadable: Mutex<HashSet<Bytes>>,
+    unreadable: Mutex<Unreadable>,
     /// How often something that was unreadable has become readable: then watches begin anew.
     reopened: watch::Sender<u64>,
+}
+
+/// The keys whose newest value nothing opens.
+#[derive(Default)]
+struct Unreadable {
+    keys: BTreeSet<Bytes>,
+    /// The one that was tried last.
+    tried: Bytes,
+}
+
+impl Unreadable {
+    /// Those whose turn it is: however many there are, each is tried before one is tried again.
+    fn next(&self) -> Vec<Bytes> {
+        let later = self.keys.range::<Bytes, _>((Bound::Excluded(&self.tried), Bound::Unbounded));
+        let earlier = self.keys.range::<Bytes, _>((Bound::Unbounded, Bound::Included(&self.tried)));
+        later.chain(earlier).take(RETRIED).cloned().collect()
+    }
 }
 
 /// A seed that only a plugin can give.
@@ -79,9 +96,9 @@ impl Shared {
     pub(crate) fn note(&self, key: &Bytes, is_readable: bool) {
         let mut unreadable = self.unreadable.lock();
         if !is_readable {
-            unreadable.insert(key.clone());
-        } else if !unreadable.is_empty() {
-            unreadable.remove(key);
+            unreadable.keys.insert(key.clone());
+        } else if !unreadable.keys.is_empty() {
+            unreadable.keys.remove(key);
         }
     }
 
@@ -108,8 +125,9 @@ impl Shared {
 
     /// Tries what nothing opened again. Where that opens now, watches begin anew.
     pub(crate) async fn retry(&self) {
-        let keys: Vec<Bytes> = self.unreadable.lock().iter().take(RETRIED).cloned().collect();
+        let keys = self.unreadable.lock().next();
         for key in keys {
+            self.unreadable.lock().tried = key.clone();
             let Ok(current) = self.inner.get(&key).await else { return };
             let Some(current) = current else {
                 self.note(&key, true);

@@ -384,14 +384,14 @@ async fn what_switches_protocols_is_a_tunnel() {
                 io.write_all(&word).await.expect("it is heard");
             });
             let response = http::Response::builder().status(101).header("connection", "Upgrade");
-            response.header("upgrade", "echo").body(whole("")).expect("a response")
+            response.header("upgrade", "websocket").body(whole("")).expect("a response")
         })
     })
     .await;
     register(&server, &backend).await;
     let mut request = https::request("GET", &format!("{FLUNDERS}/a/exec"), "");
     request.headers_mut().insert("connection", http::HeaderValue::from_static("Upgrade"));
-    request.headers_mut().insert("upgrade", http::HeaderValue::from_static("echo"));
+    request.headers_mut().insert("upgrade", http::HeaderValue::from_static("websocket"));
     let response = running.upgraded(request).await;
     assert_eq!(response.status(), 101);
     let mut io = TokioIo::new(hyper::upgrade::on(response).await.expect("an upgrade"));

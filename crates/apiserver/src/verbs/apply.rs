@@ -36,9 +36,10 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
         ctx.warnings.extend(configuration.duplicates.iter().cloned());
     }
     for _ in 0..ATTEMPTS {
-        if target.current(ctx).is_err() {
-            if target.subresource.is_some() {
-                return Err(target.not_found());
+        if let Err(status) = target.current(ctx) {
+            // What cannot be read is there all the same.
+            if target.subresource.is_some() || !status.is_not_found() {
+                return Err(status);
             }
             match created(ctx, target, &configuration, form).await? {
                 Some(response) => return Ok(response),

@@ -8,7 +8,8 @@ use corten_cacher::{
     codec::Form,
     watch_cache::{Snapshot, Stored},
 };
-use corten_meta::Status;
+use corten_conversion::Wanted;
+use corten_meta::{Details, Status};
 use futures_util::future::join_all;
 use http::StatusCode;
 
@@ -25,6 +26,14 @@ const BATCH: usize = 32;
 
 fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> BoxFuture<'a, Result<Removed, Status>> {
     Box::pin(async move { delete::remove(ctx, &one, options).await })
+}
+
+/// As the deletion of one object answers.
+fn all_gone(target: &Target) -> Status {
+    let resource = target.resource();
+    let details =
+        Details { group: resource.group.to_string(), kind: resource.plural.to_string(), ..Details::default() };
+    Status { code: 0, details: Some(details), ..Status::success() }
 }
 
 /// Answers with the list of what was asked to go, as it was before. As in `DeleteCollection` of the generic store, `limit`
@@ -53,8 +62,13 @@ pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: 
     }
     items.form = form;
     if let Some(cache) = target.converter(form, &matcher).filter(|_| seen != form) {
-        let shown = ctx.state.conversion().all_stored(&target.asked, cache, &doomed).await?;
-        items.snapshot = Arc::new(Snapshot::of(items.snapshot.revision, shown));
+        let gone = Snapshot::of(items.snapshot.revision, doomed);
+        let wanted = Wanted { snapshot: &gone, matcher: &matcher, after: None, limit: None };
+        match ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await {
+            Ok(shown) => items.snapshot = Arc::new(shown),
+            // They have gone, whether their webhook can show them or not.
+            Err(_) => return Ok(answer::json(StatusCode::OK, &all_gone(target))),
+        }
     }
     let mut body = Vec::new();
     items.for_each(|it| body.extend_from_slice(&it));

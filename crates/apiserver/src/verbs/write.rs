@@ -8,6 +8,7 @@ use corten_cacher::{
     body::BODY_BYTES_MAX,
     watch_cache::{encode, head, owners_fit, spliced, versions},
 };
+use corten_kinds::{Kind, KindRef};
 use corten_meta::{
     Resource, Status,
     depth::{self, EXCEEDED, LEVELS_MAX},
@@ -20,6 +21,8 @@ use crate::context::Context;
 
 /// How often a write that named no revision is tried again when another write came between.
 pub(super) const ATTEMPTS: usize = 6;
+/// How often an object is converted for a write whose definition meanwhile comes to store yet another version.
+const FORMS_MAX: usize = 4;
 
 pub(super) enum Written {
     /// The object as it is stored, with its new `resourceVersion`: see [`shown`].
@@ -30,11 +33,19 @@ pub(super) enum Written {
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
 pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
-    let stored = storage_form(asked.ctx, asked.target, object).await?;
-    put_as_it_is(asked, object, &stored, expected).await
+    for _ in 0..FORMS_MAX {
+        let target = &*served_now(asked.ctx, asked.target)?;
+        let stored = &*storage_form(asked.ctx, target, object).await?;
+        let value = bounded(asked.ctx, target, stored)?;
+        let put = Put { asked, target, value, expected, is_bound: true };
+        if let Some(written) = put.with_hooks(object, stored).await? {
+            return Ok(written);
+        }
+    }
+    Err(outdated(asked.target))
 }
 
-/// As [`put`], in the version that `stored` is in.
+/// As [`put`], in the version that `stored` is in: that of the object which it takes the place of.
 pub(super) async fn put_as_it_is(
     asked: &WriteRequest<'_>,
     object: &Value,
@@ -42,28 +53,50 @@ pub(super) async fn put_as_it_is(
     expected: Revision,
 ) -> Result<Written, Status> {
     let value = bounded(asked.ctx, asked.target, stored)?;
-    let attributes = asked.attributes();
-    let write = Write { request: &attributes, reservations: &asked.ctx.reservations, new: Some(object) };
-    let commit = Commit::begin(&write).await;
-    let attempted = {
-        let _announcement = asked.target.cache(asked.ctx).announce(&value, stored);
-        Put { asked, value, expected }.attempt(&commit).await?
-    };
-    let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
-    finish(asked.ctx, commit, is_committed).await?;
-    match attempted {
-        Attempted::Written(written) => Ok(written),
-        Attempted::Refused(status) => Err(*status),
-    }
+    let put = Put { asked, target: asked.target, value, expected, is_bound: false };
+    put.with_hooks(object, stored).await?.ok_or_else(|| outdated(asked.target))
 }
 
 /// The object in the version that it is written in.
 async fn storage_form<'v>(ctx: &Context, target: &Target, object: &'v Value) -> Result<Cow<'v, Value>, Status> {
-    let is_written_so = !target.kind.is_custom() || target.kind.resource == *target.kind.storage_resource();
+    let is_written_so =
+        !target.kind.is_custom() || object["apiVersion"] == target.kind.storage_resource().api_version();
     if is_written_so {
         return Ok(Cow::Borrowed(object));
     }
     ctx.state.conversion().to_storage(&target.kind, object.clone()).await.map(Cow::Owned)
+}
+
+/// The target with the row that is served now. While an object was admitted or converted its definition may have come to store
+/// another version, and all that was stored before may have been migrated to that: who then wrote the older one would leave what
+/// nobody migrates, and nobody can read once that version is gone.
+fn served_now<'t>(ctx: &Context, target: &'t Target) -> Result<Cow<'t, Target>, Status> {
+    if !target.kind.is_custom() {
+        return Ok(Cow::Borrowed(target));
+    }
+    let kind = row_now(ctx, &target.kind).ok_or_else(|| outdated(target))?;
+    if kind.storage_resource() == target.kind.storage_resource() {
+        return Ok(Cow::Borrowed(target));
+    }
+    let custom = ctx.state.caches().custom(&kind).ok_or_else(|| outdated(target))?;
+    Ok(Cow::Owned(Target { kind, custom: Some(custom), ..target.clone() }))
+}
+
+/// The row of a custom resource as it is served now: of the same version, or of another where that is no longer served though its
+/// definition still has it.
+fn row_now(ctx: &Context, kind: &Kind) -> Option<KindRef> {
+    let Resource { group, version, plural, .. } = &kind.resource;
+    let served = ctx.state.served();
+    let knows = |it: &KindRef| {
+        let is_same = it.resource.group == *group && it.resource.plural == *plural;
+        is_same && it.versions.as_ref().is_some_and(|it| it.by_name(version).is_some())
+    };
+    served.kinds().by_path(group, version, plural).or_else(|| served.kinds().custom().find(knows))
+}
+
+fn outdated(target: &Target) -> Status {
+    let detail = "the versions of its definition have changed; please try again";
+    Status::conflict(target.resource(), &target.name, detail)
 }
 
 /// What was stored, or would have been, as it is answered. As upstream: read from what was stored, and not what was sent.
@@ -84,8 +117,12 @@ pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result
 
 struct Put<'a> {
     asked: &'a WriteRequest<'a>,
+    /// As it is served; the request may know an older row.
+    target: &'a Target,
     value: Bytes,
     expected: Revision,
+    /// Must it be in the version that objects are written in when it is committed?
+    is_bound: bool,
 }
 
 /// What became of all attempts. An error instead: nobody knows whether the last one was committed.
@@ -93,17 +130,42 @@ enum Attempted {
     Written(Written),
     /// Nothing was written.
     Refused(Box<Status>),
+    /// Nothing was written, because objects are written in another version now.
+    Outdated,
 }
 
 impl Put<'_> {
+    /// `None` where the object must be converted again.
+    async fn with_hooks(&self, object: &Value, stored: &Value) -> Result<Option<Written>, Status> {
+        let ctx = self.asked.ctx;
+        let attributes = self.asked.attributes();
+        let write = Write { request: &attributes, reservations: &ctx.reservations, new: Some(object) };
+        let commit = Commit::begin(&write).await;
+        let attempted = {
+            let _announcement = self.target.cache(ctx).announce(&self.value, stored);
+            self.attempt(&commit).await?
+        };
+        let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
+        finish(ctx, commit, is_committed).await?;
+        match attempted {
+            Attempted::Written(written) => Ok(Some(written)),
+            Attempted::Refused(status) => Err(*status),
+            Attempted::Outdated => Ok(None),
+        }
+    }
+
     async fn attempt(&self, commit: &Commit<'_>) -> Result<Attempted, Status> {
         for _ in 0..ATTEMPTS {
             let mut txn = self.txn();
             if let Err(status) = commit.add_to(&mut txn) {
                 return Ok(Attempted::Refused(Box::new(status)));
             }
+            // The last look: the store has the transaction before anything else is waited for.
+            if self.is_outdated() {
+                return Ok(Attempted::Outdated);
+            }
             if let Some(revision) = self.commit(txn).await? {
-                let json = with_version(self.asked.target, &self.value, revision);
+                let json = with_version(self.target, &self.value, revision);
                 return Ok(Attempted::Written(Written::Done(json)));
             }
             if commit.contention().is_none() || self.is_stale() {
@@ -116,9 +178,16 @@ impl Put<'_> {
         })
     }
 
+    /// Has its definition come to store another version since the object was converted?
+    fn is_outdated(&self) -> bool {
+        let kind = &self.target.kind;
+        let is_same = |it: KindRef| it.storage_resource() == kind.storage_resource();
+        self.is_bound && kind.is_custom() && !row_now(self.asked.ctx, kind).is_some_and(is_same)
+    }
+
     /// The object alone.
     fn txn(&self) -> Txn {
-        let target = self.asked.target;
+        let target = self.target;
         let key = target.cache(self.asked.ctx).store_key(&target.namespace, &target.name);
         Txn {
             compares: vec![Compare { key: key.clone(), mod_revision: self.expected }],
@@ -128,12 +197,12 @@ impl Put<'_> {
 
     async fn commit(&self, txn: Txn) -> Result<Option<Revision>, Status> {
         let operation = if self.expected == 0 { "create" } else { "update" };
-        commit_txn(self.asked.ctx, self.asked.target, operation, txn).await
+        commit_txn(self.asked.ctx, self.target, operation, txn).await
     }
 
     /// Has another write of the object come first?
     fn is_stale(&self) -> bool {
-        let target = self.asked.target;
+        let target = self.target;
         let current = target.cache(self.asked.ctx).get(&target.namespace, &target.name);
         current.map_or(0, |it| it.revision) != self.expected
     }

@@ -294,7 +294,7 @@ impl ResourceCache {
                 return Err("identity transformer tried to read encrypted data".into());
             }
             // Written by somebody else, such as a restored backup.
-            None => self.rewritten(&entry.value).map_err(|it| it.to_string())?,
+            None => self.rewritten(&entry.value)?,
         };
         let announced = self.announced.take(&value);
         let value = if announced.is_some() { value } else { form.coerced(value) };
@@ -306,23 +306,26 @@ impl ResourceCache {
         Ok(Arc::new(Stored::new(key.into(), value, form.head.len(), entry.mod_revision, record)))
     }
 
-    /// The value as this server would have written it, and in which version that is: its own, where that is known.
-    fn rewritten(&self, value: &[u8]) -> Result<(&Form, Bytes), serde_json::Error> {
+    /// The value as this server would have written it, and in which version that is.
+    fn rewritten(&self, value: &[u8]) -> Result<(&Form, Bytes), String> {
+        let form = if self.kind.versions.is_some() { self.own_form(value)? } else { &self.forms[0] };
+        let value = super::encode_text(&form.resource, value).map_err(|it| it.to_string())?;
+        Ok((form, value))
+    }
+
+    /// The version that a custom resource says it is in. What is in another one nobody can convert: under the name of a known version
+    /// it would lose what that does not have, and the next write would make that last.
+    fn own_form(&self, value: &[u8]) -> Result<&Form, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Head {
             #[serde(default)]
             api_version: String,
         }
-        let written = &self.forms[0];
-        let form = match &self.forms[..] {
-            [_] => written,
-            forms => {
-                let head: Head = serde_json::from_slice(value)?;
-                forms.iter().find(|it| it.resource.api_version() == head.api_version).unwrap_or(written)
-            }
-        };
-        Ok((form, super::encode_text(&form.resource, value)?))
+        let Head { api_version } = serde_json::from_slice(value).map_err(|it| it.to_string())?;
+        let form = self.forms.iter().find(|it| it.resource.api_version() == api_version);
+        // As upstream has it.
+        form.ok_or_else(|| format!("request to convert CR from an invalid group/version: {api_version}"))
     }
 
     /// An object in another of its versions, as whoever converts it made it of what is stored. `None` where that cannot be read.

@@ -153,3 +153,26 @@ async fn damaged_values_are_unreadable_and_break_nothing() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn each_of_many_that_nothing_opens_is_tried_again() {
+    let inner = memory();
+    let (one, two) = (of_secrets(&aesgcm("one", ONE)), of_secrets(&aesgcm("two", TWO)));
+    let theirs = over(&inner, &two).await;
+    for n in 100..300 {
+        put(&theirs, &format!("{SECRET}{n}"), "value").await.expect("it is stored");
+    }
+    let file = File::new(&one);
+    let store = EncryptedStore::new(inner.clone(), Encryption::load(&file.path(), false).await.expect("it is read"));
+    let page = store.range(Range::prefix("/registry/"), None, 0).await.expect("a range is answered");
+    assert!(page.entries.iter().all(|it| it.unreadable.is_some()));
+    // Where nobody watches that: this server learns of it only when it tries.
+    put(&over(&inner, &one).await, &format!("{SECRET}299"), "value").await.expect("it is stored");
+    let mut changes = store.watch(Range::prefix("/registry/"), inner.revision()).await.expect("it is watched");
+    let ended = watch::Sender::new(false);
+    let keeping = tokio::spawn(store.clone().keep(ended.subscribe()));
+    let next = tokio::time::timeout(Duration::from_secs(60), changes.next()).await.expect("it is told");
+    assert!(matches!(next, Err(corten_store::Error::Compacted { .. })), "{next:?}");
+    ended.send_replace(true);
+    keeping.await.expect("it ends");
+}

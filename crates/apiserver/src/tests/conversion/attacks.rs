@@ -173,3 +173,15 @@ async fn a_definition_goes_though_its_webhook_is_dead() {
     until(&server, &format!("{DEFINITIONS}/{NAME}"), |it| it["code"] == 404).await;
     server.stop().await;
 }
+
+/// What has gone has gone, whether it can be shown or not.
+#[tokio::test]
+async fn a_collection_goes_though_its_webhook_fails() {
+    let (server, hook) = (started().await, Hook::start(|_| Reply::Raw(500, Vec::new())).await);
+    define(&server, &definition(&by_webhook(&hook), "v1")).await;
+    create(&server, "a", "h:1").await;
+    let gone = ask(&server, "DELETE", V2, &Value::Null).await;
+    assert_eq!((gone.code, &gone.body["kind"], &gone.body["status"]), (200, &json!("Status"), &json!("Success")));
+    assert_eq!(ask(&server, "GET", V1, &Value::Null).await.body["items"], json!([]));
+    server.stop().await;
+}

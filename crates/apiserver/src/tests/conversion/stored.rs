@@ -1,5 +1,10 @@
 //! A definition that changes the version it stores while objects of the older one are stored.
 
+use std::sync::Arc;
+
+use corten_store::{Operation, Txn};
+use tokio::sync::Semaphore;
+
 use super::*;
 
 fn with_storage(definition: &mut Value, version: &str) {
@@ -96,5 +101,74 @@ async fn what_a_start_finds_is_in_the_version_it_was_stored_in() {
     let specs: Vec<&Value> = list["items"].as_array().into_iter().flatten().map(|it| &it["spec"]["hostPort"]).collect();
     assert_eq!(specs, ["h:1", "i:2"]);
     assert_eq!(hook.take_seen().len(), 1, "only the one that is stored as v2");
+    server.stop().await;
+}
+
+/// What nobody can convert is not shown under the name of a version that it is not in, and nobody writes over it.
+#[tokio::test]
+async fn an_object_of_a_version_that_the_definition_does_not_have_cannot_be_read() {
+    let config = crate::tests::server::config();
+    let store = config.store.clone();
+    let server = Server::start(config).await.expect("a server");
+    let mut one_version = definition(&json!({ "strategy": "None" }), "v1");
+    one_version["spec"]["versions"].as_array_mut().expect("versions").truncate(1);
+    define(&server, &one_version).await;
+    let kept = json!({ "apiVersion": "example.com/v0", "kind": "Socket",
+        "metadata": { "name": "a", "namespace": "default", "uid": "u" }, "spec": { "precious": true } });
+    let key = "/registry/example.com/sockets/default/a";
+    let put = Operation::Put { key: key.into(), value: kept.to_string().into() };
+    store.commit(Txn { compares: Vec::new(), operations: vec![put] }).await.expect("it is stored");
+    until(&server, &format!("{V1}/a"), |it| it["code"] == 500).await;
+
+    let one = format!("{V1}/a");
+    let configuration = json!({ "apiVersion": "example.com/v1", "kind": "Socket", "metadata": { "name": "a" } });
+    let yaml = "application/apply-patch+yaml";
+    let answers = [
+        ask(&server, "GET", &one, &Value::Null).await,
+        ask(&server, "GET", V1, &Value::Null).await,
+        ask(&server, "PUT", &one, &configuration).await,
+        ask_as(&server, "PATCH", &one, MERGE, &json!({})).await,
+        ask_as(&server, "PATCH", &format!("{one}?fieldManager=m"), yaml, &configuration).await,
+    ];
+    for it in answers {
+        assert_eq!(it.code, 500, "{}", it.body);
+        let said = "request to convert CR from an invalid group/version: example.com/v0";
+        assert!(it.message().contains(said), "{}", it.message());
+    }
+    let entry = store.get(key.as_bytes()).await.expect("the store is open").expect("it is there");
+    assert_eq!(entry.value, kept.to_string());
+    server.stop().await;
+}
+
+/// Its webhook answers only when the definition stores another version and all that was stored is in that.
+#[tokio::test]
+async fn a_create_that_is_slow_to_convert_is_stored_in_the_version_of_then() {
+    let config = crate::tests::server::config();
+    let store = config.store.clone();
+    let server = Server::start(config).await.expect("a server");
+    let (asked, may_answer) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let gates = (asked.clone(), may_answer.clone());
+    let hook = Hook::start_with(Arc::new(move |review| {
+        let (asked, may_answer) = gates.clone();
+        Box::pin(async move {
+            asked.add_permits(1);
+            may_answer.acquire().await.expect("it is open").forget();
+            Reply::Json(honest(&review))
+        })
+    }))
+    .await;
+    define(&server, &definition(&by_webhook(&hook), "v1")).await;
+    let new = json!({ "metadata": { "name": "late" }, "spec": { "host": "h", "port": "1" } });
+    let change = async {
+        asked.acquire().await.expect("it is open").forget();
+        assert_eq!(redefine(&server, |it| with_storage(it, "v2")).await.code, 200);
+        may_answer.add_permits(1000);
+    };
+    let (made, ()) = tokio::join!(ask(&server, "POST", V2, &new), change);
+    assert_eq!((made.code, &made.body["spec"]), (201, &new["spec"]), "{}", made.body);
+    let key = "/registry/example.com/sockets/default/late";
+    let entry = store.get(key.as_bytes()).await.expect("the store is open").expect("it is there");
+    let stored: Value = serde_json::from_slice(&entry.value).expect("JSON");
+    assert_eq!((&stored["apiVersion"], &stored["spec"]), (&json!("example.com/v2"), &new["spec"]));
     server.stop().await;
 }

@@ -35,3 +35,12 @@ fn what_is_looked_up_is_text_whatever_its_labels_hold() {
     );
     assert_eq!(encoded(&scraped::counter("none", "Nothing.", &["name"], [])), "");
 }
+
+#[test]
+fn labels_beyond_the_bound_are_not_counted() {
+    let bound = BoundedLabels::new(2);
+    assert!(bound.admits(&["a", "bc"]));
+    assert!(bound.admits(&["ab", "c"]));
+    assert!(!bound.admits(&["abc", ""]), "there are as many as there may be");
+    assert!(bound.admits(&["a", "bc"]), "one that is known is counted on");
+}

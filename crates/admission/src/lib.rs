@@ -42,6 +42,7 @@ mod service_reservations;
 pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
+mod versions;
 mod webhook_configurations;
 mod webhooks;
 

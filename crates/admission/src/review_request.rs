@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use corten_access::identity::user_info;
 use corten_api::resources::NAMESPACES;
 use corten_cacher::watch_cache::versions;
-use corten_kinds::{Kind, KindRef, Subresource};
+use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
 use corten_policies::matching::{self, Place};
 use serde_json::{Value, json};
@@ -27,12 +27,6 @@ pub(crate) fn operation(of: Operation) -> matching::Operation {
 pub(crate) fn place(kind: &Kind) -> Place<'_> {
     let resource = &kind.resource;
     Place { group: &resource.group, version: &resource.version, plural: &resource.plural }
-}
-
-/// All rows that show the same objects: what `matchPolicy: Equivalent` may match in place of the request's.
-pub(crate) fn equivalents(request: &Attributes<'_>) -> Vec<KindRef> {
-    let stored = request.kind.storage_resource();
-    request.kinds.iter().filter(|it| it.storage_resource() == stored).collect()
 }
 
 /// As in the generic handlers: a Namespace is in itself.

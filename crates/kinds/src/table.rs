@@ -1,42 +1,61 @@
 //! All rows that are served at one moment: the constant ones, and those of definitions. A value that is replaced as a whole.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
+use corten_meta::Resource;
 
 use crate::{KINDS, Kind, KindRef, by_kind, by_path};
 
 /// What is served. Cheap to copy: a change of a definition makes a new one.
 #[derive(Clone, Default)]
 pub struct Kinds {
-    /// Sorted as [`KINDS`] is.
-    custom: BTreeMap<Place, Arc<Kind>>,
+    /// By group; of each, sorted by version and plural as [`KINDS`] is.
+    custom: BTreeMap<Box<str>, Arc<[Arc<Kind>]>>,
 }
 
-/// Group, version and plural.
-type Place = (String, String, String);
+/// The built-in rows that show the same objects, by group, version and plural of the one that is stored.
+static VERSIONS: LazyLock<BTreeMap<Place<'static>, Vec<&'static Kind>>> = LazyLock::new(|| {
+    let mut versions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    KINDS.iter().for_each(|it| versions.entry(place(it.storage_resource())).or_default().push(it));
+    versions
+});
 
-fn place(kind: &Kind) -> Place {
-    let resource = &kind.resource;
-    (resource.group.to_string(), resource.version.to_string(), resource.plural.to_string())
+/// Group, version and plural.
+type Place<'a> = (&'a str, &'a str, &'a str);
+
+fn place(resource: &Resource) -> Place<'_> {
+    (&resource.group, &resource.version, &resource.plural)
 }
 
 impl Kinds {
     /// With these rows of definitions, and no others. What a built-in row has already it keeps.
     pub fn with(rows: impl IntoIterator<Item = Arc<Kind>>) -> Self {
         let is_free = |it: &Arc<Kind>| by_path(&it.resource.group, &it.resource.version, &it.resource.plural).is_none();
-        Self { custom: rows.into_iter().filter(is_free).map(|it| (place(&it), it)).collect() }
+        let mut groups: BTreeMap<Box<str>, Vec<Arc<Kind>>> = BTreeMap::new();
+        for row in rows.into_iter().filter(is_free) {
+            groups.entry((*row.resource.group).into()).or_default().push(row);
+        }
+        let sorted = |mut rows: Vec<Arc<Kind>>| {
+            // Of two of one place the later is served.
+            rows.reverse();
+            rows.sort_by(|a, b| place(&a.resource).cmp(&place(&b.resource)));
+            rows.dedup_by(|a, b| place(&a.resource) == place(&b.resource));
+            rows.into()
+        };
+        Self { custom: groups.into_iter().map(|(group, rows)| (group, sorted(rows))).collect() }
     }
 
     /// See [`by_path`].
     pub fn by_path(&self, group: &str, version: &str, plural: &str) -> Option<KindRef> {
-        let custom = || {
-            let place = (group.to_owned(), version.to_owned(), plural.to_owned());
-            self.custom.get(&place).cloned().map(KindRef::Custom)
-        };
-        match by_path(group, version, plural) {
-            Some(kind) => Some(KindRef::BuiltIn(kind)),
-            None if self.custom.is_empty() => None,
-            None => custom(),
+        if let Some(kind) = by_path(group, version, plural) {
+            return Some(KindRef::BuiltIn(kind));
         }
+        let rows = self.custom.get(group)?;
+        let at = rows.binary_search_by(|it| place(&it.resource).cmp(&(group, version, plural))).ok()?;
+        Some(KindRef::Custom(rows[at].clone()))
     }
 
     /// See [`by_kind`].
@@ -57,9 +76,16 @@ impl Kinds {
 
     fn custom_row(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
         let (group, version) = api_version.split_once('/')?;
-        let from = (group.to_owned(), version.to_owned(), String::new());
-        let of_version = self.custom.range(from..).take_while(|((of, at, _), _)| of == group && at == version);
-        of_version.map(|it| it.1).find(|it| it.resource.kind == kind)
+        self.custom.get(group)?.iter().find(|it| it.resource.version == version && it.resource.kind == kind)
+    }
+
+    /// All rows that show the objects of this one, itself among them.
+    pub fn versions<'a>(&'a self, of: &'a Kind) -> impl Iterator<Item = KindRef> + 'a {
+        let stored = of.storage_resource();
+        let built_in = if of.is_custom() { None } else { VERSIONS.get(&place(stored)) };
+        let custom = if of.is_custom() { self.custom.get(&*stored.group) } else { None };
+        let custom = custom.into_iter().flat_map(|it| it.iter()).filter(move |it| it.storage_resource() == stored);
+        built_in.into_iter().flatten().map(|it| KindRef::BuiltIn(it)).chain(custom.cloned().map(KindRef::Custom))
     }
 
     /// Every row: the built-in ones first.
@@ -68,6 +94,6 @@ impl Kinds {
     }
 
     pub fn custom(&self) -> impl Iterator<Item = KindRef> + Clone {
-        self.custom.values().cloned().map(KindRef::Custom)
+        self.custom.values().flat_map(|it| it.iter()).cloned().map(KindRef::Custom)
     }
 }

@@ -1,38 +1,28 @@
 //! A request as policies see it: in which versions, with which objects, in which namespace.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use corten_api::resources::NAMESPACES;
 use corten_cel as cel;
-use corten_kinds::{Kind, KindRef, Subresource};
+use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
 use corten_policies::{
     admission_policy::Policy,
-    matching::{Bindings, Criteria, Index, NoNamespace, Place, Request, is_exempt},
+    matching::{Bindings, Criteria, Index, NoNamespace},
 };
 use serde_json::Value;
 
 use crate::{
     expression_authorizer::ExpressionAuthorizer,
-    plugin::{Attributes, Operation},
+    plugin::Attributes,
     review_request,
+    versions::{Versions, resource_attributes},
 };
-
-/// Could any of the policies be about it? Nothing is read for that.
-pub(super) fn may_concern(index: &Index, request: &Attributes<'_>) -> bool {
-    let resource = &request.kind.resource;
-    // The deletion that an eviction makes is the server's own.
-    let is_own = request.operation == Operation::Delete && request.subresource.is_some();
-    index.has(review_request::operation(request.operation), &request.asked.resource.plural)
-        && !is_own
-        && !is_exempt(&resource.group, &resource.plural)
-}
 
 /// What is the same for all policies.
 pub(super) struct Asked<'r> {
     pub(super) request: &'r Attributes<'r>,
-    /// The same objects in all versions.
-    rows: Vec<KindRef>,
+    versions: Versions<'r>,
     pub(super) authorizer: ExpressionAuthorizer<'r>,
 }
 
@@ -48,42 +38,17 @@ pub(super) struct Shown<'r> {
 
 impl<'r> Asked<'r> {
     pub(super) fn of(request: &'r Attributes<'r>) -> Self {
-        let stored = request.kind.storage_resource();
-        let shows = |it: &KindRef| it.resource.plural == stored.plural && it.storage_resource() == stored;
         let authorizer = ExpressionAuthorizer::new(&request.cluster.access, request.who);
-        Self { request, rows: request.kinds.iter().filter(shows).collect(), authorizer }
+        Self { request, versions: Versions::of(request), authorizer }
     }
 
     pub(super) fn candidates(&self, index: &Index, object: &Value) -> Vec<usize> {
-        self.with(object, |it| index.candidates(it))
+        self.versions.candidates(index, object)
     }
 
     /// The row in whose version the request meets the criteria; `None` where it does not.
     pub(super) fn row(&self, criteria: &Criteria, object: &Value) -> Result<Option<&Kind>, NoNamespace> {
-        let namespaces = self.request.cluster.cache_of(&NAMESPACES);
-        let labels =
-            |name: &str| -> Option<BTreeMap<String, String>> { namespaces.get("", name).map(|it| it.labels().clone()) };
-        self.with(object, |request| {
-            let matched = criteria.matches(request, labels)?;
-            Ok(matched.and_then(|it| self.rows.iter().find(|row| review_request::place(row) == it.0)).map(|it| &**it))
-        })
-    }
-
-    fn with<T>(&self, object: &Value, look: impl FnOnce(&Request<'_>) -> T) -> T {
-        let request = self.request;
-        let places: Vec<Place<'_>> = self.rows.iter().map(|it| review_request::place(it)).collect();
-        let new = review_request::selected(request, object);
-        let old = request.old.and_then(|it| review_request::selected(request, it));
-        look(&Request {
-            operation: review_request::operation(request.operation),
-            place: review_request::place(request.asked),
-            equivalents: &places,
-            subresource: request.subresource.map_or("", Subresource::as_str),
-            namespace: review_request::namespace(request, object),
-            name: review_request::name(request, object),
-            object: new.as_deref(),
-            old: old.as_deref(),
-        })
+        self.versions.row(criteria, object)
     }
 
     /// Where parameters are looked for unless the binding says otherwise: empty for what has no namespace.
@@ -112,7 +77,7 @@ impl<'r> Asked<'r> {
             old,
             request: uses.request.then(|| review_request::request(request, row, object, "")),
             namespace,
-            question: uses.authorizer.then(|| self.question(object)),
+            question: uses.authorizer.then(|| resource_attributes(request, object)),
         })
     }
 
@@ -126,20 +91,6 @@ impl<'r> Asked<'r> {
             return Ok(Cow::Borrowed(object));
         }
         review_request::shown(self.request, row, object).await.map(Cow::Owned)
-    }
-
-    /// What `authorizer.requestResource` asks about.
-    fn question(&self, object: &Value) -> cel::Attributes {
-        let request = self.request;
-        let resource = &request.asked.resource;
-        cel::Attributes {
-            group: resource.group.to_string(),
-            resource: resource.plural.to_string(),
-            subresource: request.subresource.map_or("", Subresource::as_str).to_owned(),
-            namespace: review_request::namespace(request, object).to_owned(),
-            name: review_request::name(request, object).to_owned(),
-            ..cel::Attributes::default()
-        }
     }
 
     pub(super) fn bindings<'s>(&'s self, shown: &'s Shown<'_>, params: Option<&'s Arc<Value>>) -> Bindings<'s> {

@@ -10,7 +10,7 @@ use corten_policies::{
 use serde_json::Value;
 
 use super::{
-    asked::{Asked, may_concern},
+    asked::Asked,
     params::{self, Misconfigured, Params},
 };
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     policy_set::{Bound, BoundPolicy},
     refusal::forbidden,
     review_request,
+    versions::may_concern,
     webhooks::keep_owners,
 };
 

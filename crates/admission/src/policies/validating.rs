@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    asked::{Asked, may_concern},
+    asked::Asked,
     params::{self, Misconfigured},
 };
 use crate::{
     plugin::{Admission, Attributes},
     policy_set::{Bound, BoundPolicy},
     refusal::forbidden,
+    versions::may_concern,
 };
 
 pub(crate) struct ValidatingPolicies;

@@ -1,47 +1,35 @@
 //! Which webhooks are asked about a request, and in which version.
 
 use corten_api::resources::NAMESPACES;
-use corten_cel::{Attributes as CelAttributes, Authorizer};
-use corten_kinds::{Kind, KindRef, Subresource};
+use corten_cel::Authorizer;
+use corten_kinds::Kind;
 use corten_meta::Status;
-use corten_policies::matching::{Bindings, Operation as Matched, Place, Request, Verdict, is_exempt};
+use corten_policies::matching::{Bindings, Verdict};
 use serde_json::Value;
 
 use crate::{
     expression_authorizer::ExpressionAuthorizer,
-    plugin::{Attributes, Operation},
+    plugin::Attributes,
     refusal::forbidden,
     review_request,
+    versions::{Versions, resource_attributes},
     webhook_configurations::{Hook, Hooks},
 };
-
-/// Could any of them be asked? Nothing is read for that.
-pub(super) fn may_concern(hooks: &Hooks, request: &Attributes<'_>) -> bool {
-    if hooks.all.is_empty() {
-        return false;
-    }
-    let resource = &request.kind.resource;
-    // The deletion that an eviction makes is the server's own.
-    let is_own = request.operation == Operation::Delete && request.subresource.is_some();
-    hooks.index.has(review_request::operation(request.operation), &request.asked.resource.plural)
-        && !is_own
-        && !is_exempt(&resource.group, &resource.plural)
-}
 
 /// What is the same for all webhooks that are asked about a request.
 pub(super) struct Round<'r> {
     pub(super) request: &'r Attributes<'r>,
-    rows: Vec<KindRef>,
+    versions: Versions<'r>,
 }
 
 impl<'r> Round<'r> {
     pub(super) fn of(request: &'r Attributes<'r>) -> Self {
-        Self { request, rows: review_request::equivalents(request) }
+        Self { request, versions: Versions::of(request) }
     }
 
     /// Those that could be asked, with their places in the order of all.
     pub(super) fn candidates<'h>(&self, hooks: &'h Hooks, object: &Value) -> Vec<(usize, &'h Hook)> {
-        let numbers = self.with(object, |request| hooks.index.candidates(request));
+        let numbers = self.versions.candidates(&hooks.index, object);
         numbers.into_iter().map(|it| (it, &hooks.all[it])).collect()
     }
 
@@ -50,33 +38,9 @@ impl<'r> Round<'r> {
     /// # Errors
     /// As the request is to be answered where that cannot be found out.
     pub(super) async fn row(&self, hook: &Hook, object: &Value) -> Result<Option<&Kind>, Status> {
-        let namespaces = self.request.cluster.cache_of(&NAMESPACES);
-        let labels = |name: &str| namespaces.get("", name).map(|it| it.labels().clone());
-        let found = self.with(object, |request| {
-            let matched = hook.criteria.matches(request, labels);
-            matched.map(|it| it.and_then(|it| self.rows.iter().position(|row| review_request::place(row) == it.0)))
-        });
-        let found = found.map_err(|it| Status::not_found(&NAMESPACES, &it.0))?;
-        let Some(row) = found.map(|it| &*self.rows[it]) else { return Ok(None) };
+        let found = self.versions.row(&hook.criteria, object).map_err(|it| Status::not_found(&NAMESPACES, &it.0))?;
+        let Some(row) = found else { return Ok(None) };
         Ok(self.meets_conditions(hook, row, object).await?.then_some(row))
-    }
-
-    /// The request as rules see it.
-    fn with<T>(&self, object: &Value, look: impl FnOnce(&Request<'_>) -> T) -> T {
-        let request = self.request;
-        let places: Vec<Place<'_>> = self.rows.iter().map(|it| review_request::place(it)).collect();
-        let new = review_request::selected(request, object);
-        let old = request.old.and_then(|it| review_request::selected(request, it));
-        look(&Request {
-            operation: review_request::operation(request.operation),
-            place: review_request::place(request.asked),
-            equivalents: &places,
-            subresource: request.subresource.map_or("", Subresource::as_str),
-            namespace: review_request::namespace(request, object),
-            name: review_request::name(request, object),
-            object: new.as_deref(),
-            old: old.as_deref(),
-        })
     }
 
     /// Asks expressions. What they do not name is not made.
@@ -95,7 +59,7 @@ impl<'r> Round<'r> {
         let namespaces = request.cluster.cache_of(&NAMESPACES);
         let namespace = uses.namespace.then(|| namespaces.get("", namespace_name).map(|it| it.parse())).flatten();
         let authorizer = ExpressionAuthorizer::new(&request.cluster.access, request.who);
-        let question = question(request, object);
+        let question = resource_attributes(request, object);
         let bindings = Bindings {
             object: (!shown.is_null()).then_some(&shown),
             old: old.as_ref(),
@@ -115,25 +79,5 @@ impl<'r> Round<'r> {
             Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
             Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),
         }
-    }
-}
-
-/// What `authorizer.requestResource` asks about.
-fn question(request: &Attributes<'_>, object: &Value) -> CelAttributes {
-    let verb = match review_request::operation(request.operation) {
-        Matched::Create => "create",
-        Matched::Update => "update",
-        Matched::Delete => "delete",
-        Matched::Connect => "connect",
-    };
-    let resource = &request.asked.resource;
-    CelAttributes {
-        verb: verb.to_owned(),
-        group: resource.group.to_string(),
-        resource: resource.plural.to_string(),
-        subresource: request.subresource.map_or("", Subresource::as_str).to_owned(),
-        namespace: review_request::namespace(request, object).to_owned(),
-        name: review_request::name(request, object).to_owned(),
-        ..CelAttributes::default()
     }
 }

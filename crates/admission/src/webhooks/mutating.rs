@@ -7,11 +7,12 @@ use tokio::time::Instant;
 
 use super::{
     call::{Failure, Objects, Settled},
-    dispatch::{Round, may_concern},
+    dispatch::Round,
 };
 use crate::{
     plugin::{Admission, Attributes},
     review_request,
+    versions::may_concern,
     webhook_configurations::{Hook, Phase, Webhooks},
 };
 
@@ -27,7 +28,7 @@ impl Admission for MutatingWebhook {
     fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         let webhooks = &request.cluster.webhooks;
         let compiled = webhooks.compiled(request.cluster.caches());
-        if !may_concern(&compiled.mutating, request) {
+        if !may_concern(&compiled.mutating.index, request) {
             return Box::pin(async { Ok(()) });
         }
         Box::pin(async move {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     request::{Operation, Place, Request},
-    rule::Rule,
+    rule::{Interest, Rule},
 };
 
 /// What a request must be.
@@ -62,13 +62,11 @@ impl Criteria {
         }
     }
 
-    /// Which operations on which resources a request can be about for this to match: `None` for every resource.
-    pub(super) fn interests(&self) -> impl Iterator<Item = (&[Operation], Option<&str>)> {
-        let everything = (self.rules.is_empty() && !self.needs_rule).then_some((&Operation::ALL[..], None));
-        let named = self.rules.iter().flat_map(|rule| {
-            rule.resources.iter().map(|it| (&rule.operations[..], Some(&*it.0).filter(|it| *it != "*")))
-        });
-        everything.into_iter().chain(named)
+    /// Which requests this can be about, by their operations and resources.
+    pub(super) fn interests(&self) -> impl Iterator<Item = Interest<'_>> {
+        let everything = Interest { operations: &Operation::ALL, group: None, plural: None };
+        let everything = (self.rules.is_empty() && !self.needs_rule).then_some(everything);
+        everything.into_iter().chain(self.rules.iter().flat_map(Rule::interests))
     }
 
     /// In which version the request is what this is about. `labels` gives those of a namespace; `None` where there is none.

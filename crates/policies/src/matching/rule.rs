@@ -7,14 +7,22 @@ use super::request::{Operation, Place, Request};
 
 #[derive(Debug)]
 pub(super) struct Rule {
-    pub(super) operations: Vec<Operation>,
+    operations: Vec<Operation>,
     groups: Names,
     versions: Names,
     /// Resource and subresource; `*` is any.
-    pub(super) resources: Vec<(String, String)>,
+    resources: Vec<(String, String)>,
     scope: Scope,
     /// Of objects. Empty: all.
     names: Vec<String>,
+}
+
+/// Operations on a resource of a group: `None` is any.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interest<'a> {
+    pub(super) operations: &'a [Operation],
+    pub(super) group: Option<&'a str>,
+    pub(super) plural: Option<&'a str>,
 }
 
 #[derive(Debug)]
@@ -47,6 +55,14 @@ impl Rule {
         }
     }
 
+    /// Each group with each resource.
+    pub(super) fn interests(&self) -> impl Iterator<Item = Interest<'_>> {
+        let plurals = || self.resources.iter().map(|it| Some(&*it.0).filter(|it| *it != "*"));
+        self.groups.each().flat_map(move |group| {
+            plurals().map(move |plural| Interest { operations: &self.operations, group, plural })
+        })
+    }
+
     /// As if the request were for `place`.
     pub(super) fn matches(&self, request: &Request<'_>, place: &Place<'_>) -> bool {
         let is = |pattern: &str, it: &str| pattern == "*" || pattern == it;
@@ -76,6 +92,15 @@ impl Names {
             return Self::All;
         }
         Self::These(texts(rule, pointer).map(str::to_owned).collect())
+    }
+
+    /// `None` is every name.
+    fn each(&self) -> impl Iterator<Item = Option<&str>> {
+        let (all, these) = match self {
+            Self::All => (Some(None), &[][..]),
+            Self::These(names) => (None, &names[..]),
+        };
+        all.into_iter().chain(these.iter().map(|it| Some(&**it)))
     }
 
     fn has(&self, name: &str) -> bool {

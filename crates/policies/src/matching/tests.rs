@@ -100,7 +100,7 @@ fn rules() {
         let mut index = Index::default();
         index.add(7, &criteria);
         assert!(!expected || index.candidates(&request) == [7], "the index has what matches: {matched}");
-        assert!(!expected || index.has(request.operation, request.place.plural));
+        assert!(!expected || index.has(request.operation, &request.place));
     }
     assert_eq!(Criteria::of_webhook(&json!({})).matches(&create(PODS), labels), Ok(None), "no rule, no call");
 }
@@ -163,12 +163,25 @@ fn candidates_keep_their_order_and_are_few() {
     }
     assert_eq!(index.candidates(&create(PODS)), [0, 2, 3]);
     assert_eq!(index.candidates(&create(DEPLOYMENTS)), [1, 2]);
-    assert!(!index.has(Operation::Delete, "pods"));
+    assert!(!index.has(Operation::Delete, &PODS));
     let two = json!({ "resourceRules": [rule(&["*"], "", "v1", "pods"), rule(&["*"], "", "v1", "pods/*")] });
     let mut index = Index::default();
     index.add(0, &Criteria::of_policy(&two));
     assert_eq!(index.candidates(&create(PODS)), [0]);
-    assert!(!index.has(Operation::Create, "nodes"));
+    assert!(!index.has(Operation::Create, &NODES));
+}
+
+#[test]
+fn candidates_are_of_the_group_or_of_an_equivalent_one() {
+    let mut index = Index::default();
+    for (number, group) in ["apps", "extensions", "*", "batch"].into_iter().enumerate() {
+        index.add(number, &Criteria::of_policy(&about(rule(&["*"], group, "*", "*"))));
+    }
+    assert_eq!(index.candidates(&create(PODS)), [2]);
+    assert_eq!(index.candidates(&create(DEPLOYMENTS)), [0, 1, 2], "deployments are in two groups");
+    let mut index = Index::default();
+    index.add(0, &Criteria::of_policy(&about(rule(&["*"], "apps", "*", "*"))));
+    assert!(index.has(Operation::Create, &DEPLOYMENTS) && !index.has(Operation::Create, &PODS));
 }
 
 #[test]

@@ -102,10 +102,12 @@ const OWN_LIMITS: [&str; 3] =
     ["Usage of EmptyDir volume", "exceeded its local ephemeral storage limit", "exceeds the total limit of containers"];
 
 /// The Pod is over and did not end well: it says why, or a container's end does.
-fn failed(pod: &Value, found: &mut Findings) {
+fn failed<'a>(pod: &'a Value, found: &mut Findings) {
     let (reason, message) = (text(pod, "/status/reason"), text(pod, "/status/message"));
     let ends = items(pod, "/status/initContainerStatuses").iter().chain(items(pod, "/status/containerStatuses"));
-    let bad = ends.filter_map(|it| Some((text(it, "/name"), it.pointer("/state/terminated")?)));
+    // One that was lost with its machine, and is not started again, waits and has its end in `lastState`, as upstream's.
+    let end = |it: &'a Value| it.pointer("/state/terminated").or_else(|| it.pointer("/lastState/terminated"));
+    let bad = ends.filter_map(|it| Some((text(it, "/name"), end(it)?)));
     let bad = bad.filter(|(_, it)| it["exitCode"] != 0).min_by_key(|(_, it)| text(it, "/finishedAt").to_owned());
     let (reason, message, at) = match bad {
         _ if !reason.is_empty() => (reason, message.to_owned(), None),

@@ -18,10 +18,11 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result, bail};
+use corten_meta::Time;
 use rustix::process::{Pid, Signal, kill_process};
 
 pub(super) use self::outside::{enter, missing};
@@ -227,9 +228,7 @@ impl Machine for Apart {
         self.starts_cluster = has_cluster;
         // What it was cut with stays for whoever looks for a cause.
         self.bench.shelf.copy(&self.disk, BEFORE_BOOT)?;
-        // Whole seconds, as the API writes times.
-        let output = Command::new("date").args(["-u", "-d", "+1 second", "+%Y-%m-%dT%H:%M:%SZ"]).output()?;
-        self.booted = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        self.booted = next_second();
         let log = self.bench.shelf.path().join("boot.log");
         let device = disk::attach(&self.disk)?;
         let up = self.power_on(&device, &log).and_then(|it| {
@@ -267,6 +266,15 @@ impl Machine for Apart {
         self.cut()?;
         fs::remove_file(&self.disk).context("removing its disk")
     }
+}
+
+/// Waits for the next whole second, and returns it as the API writes times: what started before is from an earlier one, and what
+/// the machine starts is not.
+fn next_second() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let next = now.as_secs() + 1;
+    std::thread::sleep(Duration::from_secs(next) - now);
+    Time::from_unix_seconds(next.cast_signed()).to_string()
 }
 
 impl Drop for Apart {

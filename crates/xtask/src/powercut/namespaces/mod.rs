@@ -271,9 +271,11 @@ impl Machine for Apart {
 /// Waits for the next whole second, and returns it as the API writes times: what started before is from an earlier one, and what
 /// the machine starts is not.
 fn next_second() -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let next = now.as_secs() + 1;
-    std::thread::sleep(Duration::from_secs(next) - now);
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let next = now().as_secs() + 1;
+    while let Some(rest) = Duration::from_secs(next).checked_sub(now()).filter(|it| !it.is_zero()) {
+        std::thread::park_timeout(rest);
+    }
     Time::from_unix_seconds(next.cast_signed()).to_string()
 }
 

@@ -7,6 +7,8 @@ mod root_ca;
 mod services;
 mod token_secrets;
 
+use std::time::Duration;
+
 use corten_access::default_roles;
 use corten_api::resources::{
     CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, FLOW_SCHEMAS, NAMESPACES, PRIORITY_CLASSES, PRIORITY_LEVEL_CONFIGURATIONS,
@@ -14,14 +16,18 @@ use corten_api::resources::{
 };
 use corten_kinds::flow_control;
 use corten_meta::{Key, Resource, Status};
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 use crate::{
     own_requests::{self, JSON},
     state::State,
 };
+
+/// Before objects that were refused are tried again.
+const RETRY: Duration = Duration::from_secs(2);
 
 /// A write that is still to be made.
 struct Write {
@@ -42,10 +48,33 @@ pub(crate) async fn run(state: &State) -> Result<(), Status> {
     // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
     // after it.
     for objects in [wanted(), wanted_within()] {
-        try_join_all(objects.into_iter().map(|(resource, object)| ensure(state, resource, object))).await?;
+        // Where one is refused, the others are written all the same.
+        let made = join_all(objects.into_iter().map(|(resource, object)| ensure(state, resource, object))).await;
+        made.into_iter().collect::<Result<(), Status>>()?;
     }
     publish_authority(state).await?;
     services::run(state).await
+}
+
+/// Has nobody ever written anything?
+pub(crate) fn is_new(state: &State) -> bool {
+    state.caches().get(&NAMESPACES_AT).is_none_or(|it| it.snapshot().iter().next().is_none())
+}
+
+/// Tries again until all is there, or the server ends.
+pub(crate) async fn keep_trying(state: State, mut ended: watch::Receiver<bool>) {
+    let trying = async {
+        while let Err(status) = run(&state).await {
+            tracing::warn!(%status, "objects of the cluster cannot be written, and are tried again");
+            tokio::time::sleep(RETRY).await;
+        }
+        tracing::info!("all objects of the cluster are there");
+    };
+    tokio::select! {
+        biased;
+        _ = ended.wait_for(|it| *it) => {}
+        () = trying => {}
+    }
 }
 
 /// Where clients and other API servers look whom to trust, made to say what is trusted now.

@@ -60,6 +60,8 @@ impl Deref for Server {
 
 /// How long `stop` waits for requests, and for the task that feeds the caches.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How long the start of a cluster that is not new waits for its own objects.
+const FIRST_OBJECTS_DEADLINE: Duration = Duration::from_secs(5);
 /// How often a stopping server looks whether requests are under way.
 const IDLE_LOOK: Duration = Duration::from_millis(5);
 
@@ -91,11 +93,8 @@ impl Server {
             tasks.lock().push(tokio::spawn(encrypted.keep(state_ended)));
         }
         let server = Self { state, background };
-        let bootstrap = |it| StartError::Bootstrap(Box::new(it));
-        bootstrap::run(&server.state).await.map_err(bootstrap)?;
-        flow_control_objects::keep(&server.state).await.map_err(bootstrap)?;
         let aggregator = server.state.aggregator().clone();
-        aggregator.register(&server.state).await.map_err(bootstrap)?;
+        server.begin_cluster().await?;
         server.state.serve_aggregated(aggregator.served());
         let host = Arc::new(server.state.clone());
         let aggregating = tokio::spawn(aggregator.run(host, server.background.ended.subscribe()));
@@ -103,6 +102,29 @@ impl Server {
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
         server.background.tasks.lock().extend([following, keeping, aggregating]);
         Ok(server)
+    }
+
+    /// Makes the objects every cluster begins with. Where the cluster is not new, a webhook or a policy may refuse them, or never answer.
+    /// It can be taken away only at a server that runs: so the server starts, and they are tried again meanwhile.
+    async fn begin_cluster(&self) -> Result<(), StartError> {
+        let making = async {
+            bootstrap::run(&self.state).await?;
+            flow_control_objects::keep(&self.state).await?;
+            self.state.aggregator().clone().register(&self.state).await
+        };
+        if bootstrap::is_new(&self.state) {
+            return making.await.map_err(|it| StartError::Bootstrap(Box::new(it)));
+        }
+        match tokio::time::timeout(FIRST_OBJECTS_DEADLINE, making).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(status)) => {
+                tracing::error!(%status, "objects of the cluster cannot be written, and are tried again")
+            }
+            Err(_) => tracing::error!("writing objects of the cluster takes long, and goes on beside requests"),
+        }
+        let trying = tokio::spawn(bootstrap::keep_trying(self.state.clone(), self.background.ended.subscribe()));
+        self.background.tasks.lock().push(trying);
+        Ok(())
     }
 
     /// Tells clients whom to trust, after [`corten_pki::Authority::reload`] has changed that.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
-use corten_policies::admission_policy::{Action, Binding, Decision, Evaluation, ValidatingPolicy};
+use corten_policies::admission_policy::{Action, Binding, Decision, Evaluation, Unevaluated, ValidatingPolicy};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -201,11 +201,11 @@ impl Round<'_> {
     }
 
     fn measure(&self, policy: &ValidatingPolicy, binding: &Binding, of: &Decision, action: &str, took: Duration) {
-        let error = match of {
-            Decision { is_error: false, .. } => "no_error",
-            it if it.message.contains("compilation error") => "compile_error",
-            it if it.message.contains("running out of cost budget") => "out_of_budget",
-            _ => "invalid_error",
+        let error = match of.error {
+            None => "no_error",
+            Some(Unevaluated::Compilation) => "compile_error",
+            Some(Unevaluated::OutOfBudget) => "out_of_budget",
+            Some(Unevaluated::Invalid) => "invalid_error",
         };
         self.asked.request.cluster.policies.measures.checked(&policy.policy.name, &binding.name, error, action, took);
     }

@@ -231,11 +231,15 @@ impl Kms {
                 self.state.store(Some(Arc::new(state)));
                 Ok(())
             }
-            Err(error) => Err(format!(
-                "failed to rotate DEK uid={uid:?}, statusKeyIDHash={:?}, stateKeyIDHash={:?}: {error}",
-                key_id_hash(key_id),
-                self.state.load().as_ref().map_or("", |it| &*it.key_id_hash),
-            )),
+            Err(error) => {
+                // Apart from the reason: another uid is not another reason.
+                tracing::debug!(name = self.settings.name, uid, "no new seed");
+                Err(format!(
+                    "failed to rotate DEK statusKeyIDHash={:?}, stateKeyIDHash={:?}: {error}",
+                    key_id_hash(key_id),
+                    self.state.load().as_ref().map_or("", |it| &*it.key_id_hash),
+                ))
+            }
         }
     }
 

@@ -11,7 +11,7 @@ mod validating;
 pub use binding::{Action, Binding, ParamKind, ParamRef};
 pub use mutating::{MutatingPolicy, Target};
 pub use policy::Policy;
-pub use validating::{Annotation, Decision, Evaluation, ValidatingPolicy};
+pub use validating::{Annotation, Decision, Evaluation, Unevaluated, ValidatingPolicy};
 
 #[cfg(test)]
 mod tests;

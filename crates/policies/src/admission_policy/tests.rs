@@ -3,7 +3,7 @@
 use corten_schema::Struct;
 use serde_json::{Value, json};
 
-use super::{MutatingPolicy, Target, ValidatingPolicy};
+use super::{MutatingPolicy, Target, Unevaluated, ValidatingPolicy};
 use crate::matching::Bindings;
 
 /// What is said, a line each.
@@ -105,6 +105,24 @@ fn a_bomb_ends_with_the_budget() {
         said(&many, &bindings),
         ["0 denied : validation failed due to running out of cost budget, no further validation rules will be run"]
     );
+}
+
+/// What metrics count.
+#[test]
+fn an_error_says_of_which_kind_it_is() {
+    let object = json!({ "l": vec![1; 900] });
+    let bindings = Bindings { object: Some(&object), ..Bindings::default() };
+    let bomb = json!({ "expression": "object.l.all(x, object.l.all(y, x == y))" });
+    for (validations, expected) in [
+        (json!([{ "expression": "object." }]), Some(Unevaluated::Compilation)),
+        (json!([{ "expression": "object.nothing == 1" }]), Some(Unevaluated::Invalid)),
+        (json!(vec![bomb; 40]), Some(Unevaluated::OutOfBudget)),
+        (json!([{ "expression": "false" }]), None),
+    ] {
+        let policy = json!({ "metadata": { "name": "p" }, "spec": { "validations": validations } });
+        let found = ValidatingPolicy::read(&policy).evaluate(&bindings).decisions;
+        assert_eq!(found.first().map(|it| it.error), Some(expected), "{validations}");
+    }
 }
 
 fn deployment() -> Value {

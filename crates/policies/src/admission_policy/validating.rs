@@ -5,7 +5,7 @@ use corten_validation::read::{items, text};
 use serde_json::Value;
 
 use super::policy::{Compiler, Policy};
-use crate::matching::{Bindings, Verdict, evaluate};
+use crate::matching::{Bindings, OUT_OF_BUDGET, Verdict, evaluate};
 
 #[derive(Debug)]
 pub struct ValidatingPolicy {
@@ -33,6 +33,17 @@ struct AuditAnnotation {
     program: Result<Program, String>,
 }
 
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unevaluated {
+    /// The expression cannot be compiled.
+    Compilation,
+    /// Together with those before it, it costs more than it may.
+    OutOfBudget,
+    /// It failed, or gave what it must not.
+    Invalid,
+}
+
 /// What is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -41,8 +52,8 @@ pub struct Decision {
     pub message: String,
     /// Empty where an error and no validation refuses.
     pub reason: String,
-    /// It could not be evaluated.
-    pub is_error: bool,
+    /// Why it could not be evaluated, where that is so.
+    pub error: Option<Unevaluated>,
     /// An error that is to be ignored: nothing is refused.
     pub is_admitted: bool,
 }
@@ -105,11 +116,13 @@ impl ValidatingPolicy {
 
     /// All of it failed.
     fn failed(&self, message: String) -> Evaluation {
-        Evaluation { decisions: vec![self.error(0, message)], annotations: Vec::new() }
+        let error = if message == OUT_OF_BUDGET { Unevaluated::OutOfBudget } else { Unevaluated::Invalid };
+        Evaluation { decisions: vec![self.error(0, error, message)], annotations: Vec::new() }
     }
 
-    fn error(&self, nth: usize, message: String) -> Decision {
-        Decision { nth, message, reason: String::new(), is_error: true, is_admitted: self.policy.ignores_errors }
+    fn error(&self, nth: usize, error: Unevaluated, message: String) -> Decision {
+        let is_admitted = self.policy.ignores_errors;
+        Decision { nth, message, reason: String::new(), error: Some(error), is_admitted }
     }
 
     fn decide<'a>(
@@ -121,17 +134,19 @@ impl ValidatingPolicy {
     ) -> Result<Option<Decision>, String> {
         let program = match &validation.program {
             Ok(program) => program,
-            Err(error) => return Ok(Some(self.error(nth, format!("compilation error: {error}")))),
+            Err(error) => {
+                return Ok(Some(self.error(nth, Unevaluated::Compilation, format!("compilation error: {error}"))));
+            }
         };
         match evaluate(program, activation, budget, &validation.expression)? {
-            Err(message) => Ok(Some(self.error(nth, message))),
+            Err(message) => Ok(Some(self.error(nth, Unevaluated::Invalid, message))),
             Ok(Cel::Bool(true)) => Ok(None),
             Ok(_) => Ok(Some(match validation.message(activation, budget) {
                 Ok(message) => {
                     let reason = validation.reason.clone();
-                    Decision { nth, message, reason, is_error: false, is_admitted: false }
+                    Decision { nth, message, reason, error: None, is_admitted: false }
                 }
-                Err(error) => self.error(nth, format!("failed messageExpression: {error}")),
+                Err(error) => self.error(nth, Unevaluated::Invalid, format!("failed messageExpression: {error}")),
             })),
         }
     }

@@ -3,7 +3,9 @@
 #![cfg(test)]
 
 mod controller;
+mod leading;
 mod objects;
+mod operator;
 mod watching;
 
 use std::time::Duration;
@@ -41,6 +43,14 @@ impl Room {
     async fn leave(self) -> Result<()> {
         Api::<Namespace>::all(self.client).delete(&self.name, &DeleteParams::default()).await?;
         Ok(())
+    }
+}
+
+/// Code and reason of a refusal.
+fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
+    match result {
+        Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
+        other => panic!("it was not refused: {other:?}"),
     }
 }
 

@@ -15,15 +15,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{Room, config_map};
-
-/// Code and reason of a refusal.
-fn refusal<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
-    match result {
-        Err(kube::Error::Api(status)) => (status.code, status.reason.clone()),
-        other => panic!("it was not refused: {other:?}"),
-    }
-}
+use crate::{Room, config_map, refusal};
 
 #[tokio::test]
 async fn verbs_and_errors() -> Result<()> {

@@ -21,6 +21,7 @@ use crate::{
     impersonation::{Allowed, ImpersonatedUser},
     question::{Attributes, Decision},
     reloads::Reloads,
+    remote::Unanswering,
     rights_changed::RightsChanged,
     tokens::{Authenticator, Look, review},
 };
@@ -59,6 +60,12 @@ impl Access {
     /// How often the configuration of authorization was read anew.
     pub fn authorization_reloads(&self) -> &Reloads {
         self.authorizer.authorization().reloads()
+    }
+
+    /// The webhooks that are asked about tokens or rights and gave no answer the last time; they are not asked for this.
+    pub fn unanswering(&self) -> Vec<Unanswering> {
+        let of_tokens = self.authenticator.unanswering();
+        of_tokens.into_iter().chain(self.authorizer.authorization().unanswering()).collect()
     }
 
     pub fn authenticator(&self) -> &Authenticator {

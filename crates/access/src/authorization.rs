@@ -27,6 +27,7 @@ use crate::{
     problems::{ConfigError, LoadError},
     question::Attributes,
     reloads::Reloads,
+    remote::{Trouble, Unanswering},
 };
 
 use compiled::{Compiled, Type};
@@ -53,7 +54,7 @@ impl AuthorizationSettings {
     /// # Errors
     /// The file cannot be read, or is no configuration.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let text = std::fs::read_to_string(path)?;
+        let text = corten_files::read_to_string(path)?;
         Ok(Self { file: Some(path.to_owned()), ..Self::parse(text)? })
     }
 
@@ -116,7 +117,11 @@ enum Asked {
     All(Verdict),
     Webhook(Box<Webhook>),
     /// One that cannot be asked, and why; with what is said then.
-    Broken(Verdict),
+    Broken {
+        verdict: Verdict,
+        name: String,
+        trouble: Trouble,
+    },
 }
 
 /// Whom a link asks, for who knows them.
@@ -137,7 +142,7 @@ impl Link {
             Asked::Node => Authority::Node,
             Asked::Rbac => Authority::Rbac,
             Asked::All(verdict) => Authority::All(verdict),
-            asked @ (Asked::Webhook(_) | Asked::Broken(_)) => Authority::Webhook(WebhookLink(asked)),
+            asked @ (Asked::Webhook(_) | Asked::Broken { .. }) => Authority::Webhook(WebhookLink(asked)),
         }
     }
 
@@ -151,7 +156,7 @@ impl WebhookLink<'_> {
     pub(crate) fn known(self, question: &Attributes<'_>) -> Result<Verdict, Unasked> {
         match self.0 {
             Asked::Webhook(webhook) => webhook.known(question),
-            Asked::Broken(verdict) => Ok(verdict.clone()),
+            Asked::Broken { verdict, .. } => Ok(verdict.clone()),
             _ => Ok(Verdict::of(Opinion::None)),
         }
     }
@@ -159,7 +164,7 @@ impl WebhookLink<'_> {
     pub(crate) async fn ask(self, unasked: Unasked) -> Verdict {
         match self.0 {
             Asked::Webhook(webhook) => webhook.ask(unasked).await,
-            Asked::Broken(verdict) => verdict.clone(),
+            Asked::Broken { verdict, .. } => verdict.clone(),
             _ => Verdict::of(Opinion::None),
         }
     }
@@ -179,6 +184,17 @@ impl Authorization {
             measures,
             changed: watch::Sender::new(0),
         }
+    }
+
+    /// The webhooks that gave no answer the last time they were asked, or cannot be.
+    pub(crate) fn unanswering(&self) -> Vec<Unanswering> {
+        let chain = self.chain.load();
+        let trouble = |link: &Link| match &link.asked {
+            Asked::Webhook(webhook) => webhook.trouble(),
+            Asked::Broken { trouble, name, .. } => trouble.of(|| webhook::words(name)),
+            Asked::Node | Asked::Rbac | Asked::All(_) => None,
+        };
+        chain.links.iter().filter_map(trouble).collect()
     }
 
     pub(crate) fn chain(&self) -> arc_swap::Guard<Arc<Chain>> {
@@ -256,7 +272,9 @@ impl Chain {
                     Ok(client) => Asked::Webhook(Box::new(Webhook::new(*webhook, client, measures.webhook(&name)))),
                     Err(error) => {
                         let opinion = if webhook.denies_on_error { Opinion::Deny } else { Opinion::None };
-                        Asked::Broken(Verdict { error: error.0, ..Verdict::of(opinion) })
+                        let trouble = Trouble::default();
+                        trouble.goes_on(&error.0);
+                        Asked::Broken { verdict: Verdict { error: error.0, ..Verdict::of(opinion) }, name, trouble }
                     }
                 },
             },

@@ -100,7 +100,7 @@ pub(crate) async fn identify(
         return Ok(Proof { identity, credential: Credential::FrontProxy, stale: None });
     }
     if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
-        let Accepted { who, stale, .. } = by_token(authenticator, at, &token).await.map_err(|unproven| {
+        let Accepted { who, stale, .. } = by_token(authenticator, at, &token, peer).await.map_err(|unproven| {
             tracing::debug!(reasons = ?unproven.reasons, "a bearer token was refused");
             Attempted("attempted: bearer")
         })?;
@@ -141,7 +141,7 @@ impl Credential {
                 known(request_header::is_front_proxy(peer, authenticator.pki()).then(|| before.clone()))
             }
             Self::Certificate => known(by_certificate(peer, authenticator.pki()).and_then(Result::ok)),
-            Self::Token(token) => match by_token(authenticator, at, token).await {
+            Self::Token(token) => match by_token(authenticator, at, token, peer).await {
                 Ok(accepted) => Holder::Known(accepted.who.authenticated()),
                 Err(unproven) if unproven.is_certain => Holder::Nobody,
                 Err(_) => Holder::Unknown,
@@ -154,8 +154,9 @@ async fn by_token(
     authenticator: &Authenticator,
     at: &Look<'_>,
     BearerToken(token): &BearerToken,
+    peer: Option<&Peer>,
 ) -> Result<Accepted, Unproven> {
-    authenticator.holder(at, token, &[ISSUER]).await
+    authenticator.holder(at, token, &[ISSUER], peer.map(|it| it.address.ip())).await
 }
 
 /// `None` where none was shown; `Err` where it proves nothing.

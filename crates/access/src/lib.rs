@@ -40,6 +40,7 @@ pub use problems::{ConfigError, LoadError};
 pub use question::{Attributes, Decision, Denial, MASTERS, Target};
 pub use recheck::{EVERY, Recheck, Request};
 pub use reloads::Reloads;
+pub use remote::Unanswering;
 pub use rights_changed::RightsChanged;
 
 #[cfg(test)]

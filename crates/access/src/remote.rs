@@ -1,6 +1,7 @@
 //! A server that is asked about a user or a right: with patience, within bounds, and not twice about the same.
 
 mod memory;
+mod trouble;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -13,6 +14,8 @@ use corten_webhook::{Client, Error, Question};
 use tokio::time::Instant;
 
 pub(crate) use memory::{Key, Keys, Memory};
+pub(crate) use trouble::Trouble;
+pub use trouble::Unanswering;
 
 /// As `DefaultAuthWebhookRetryBackoff`: so often a server is asked, and so long is rested, half as long again each time.
 const STEPS: u32 = 5;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use corten_access::Unanswering;
 use corten_cacher::{answer, body::Response, watch_cache::ResourceCache};
 use corten_meta::Status;
 use corten_metrics::{TEXT_FORMAT, scraped::gauge};
@@ -63,6 +64,18 @@ const STORE_ROOM: Check = ("store-room", |ctx| {
     let concern = ctx.state.config().store.disk_use().and_then(|it| it.concern());
     concern.map_or(Ok(()), |it| Err(format!("the store: {it}")))
 });
+/// Asked for by name only: webhooks of others that decide about tokens and rights and do not answer.
+const ACCESS_WEBHOOKS: Check = ("access-webhooks", |ctx| {
+    let now = ctx.state.now();
+    let line = |it: Unanswering| {
+        let since = now.before(it.since).whole_seconds();
+        format!("{} has not answered since {since}: {}", it.who, it.reason)
+    };
+    let lines: Vec<String> = ctx.state.access().unanswering().into_iter().map(line).collect();
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+});
+/// They make nothing unready.
+const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS];
 const SHUTDOWN: Check =
     ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
@@ -78,7 +91,7 @@ fn relevant<'a>(ctx: &Context, checks: &'a [Check]) -> impl Iterator<Item = &'a 
 
 fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Response, Status> {
     if !only.is_empty() {
-        let mut all = relevant(ctx, checks).chain((root == "readyz").then_some(&STORE_ROOM));
+        let mut all = relevant(ctx, checks).chain(BY_NAME.iter().filter(|_| root == "readyz"));
         let (_, check) = all.find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
         return Ok(match check(ctx) {
             Ok(()) => answer::text(StatusCode::OK, "ok"),

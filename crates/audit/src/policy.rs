@@ -123,7 +123,7 @@ impl Policy {
     /// # Errors
     /// The file cannot be read or is no policy.
     pub fn load(path: &Path) -> Result<Self, PolicyError> {
-        Self::parse(&std::fs::read_to_string(path)?)
+        Self::parse(&corten_files::read_to_string(path)?)
     }
 
     /// # Errors

@@ -23,6 +23,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub struct Client {
     transport: Arc<dyn Transport>,
     deadline: Duration,
+    /// Of one answer.
+    bytes_max: usize,
 }
 
 /// One page of objects, each as the bytes the server sent.
@@ -37,13 +39,20 @@ pub struct List {
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>) -> Self {
-        Self { transport, deadline: DEADLINE }
+        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX }
     }
 
     /// How long one request may take; for a watch, how long until it begins.
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// With a lower bound on what one answer holds, where it is another's than the cluster's own.
+    #[must_use]
+    pub fn with_answers_up_to(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
         self
     }
 
@@ -228,6 +237,16 @@ impl Client {
         Ok(Watch::new(response.into_body()))
     }
 
+    /// What is served, by this server and by those behind it, a group an item (aggregated discovery).
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub async fn list_groups(&self) -> Result<List, Error> {
+        let mut request = request(Method::GET, "/apis", "", Bytes::new())?;
+        request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(GROUPS));
+        read_list(&self.request(request).await?.into_body())
+    }
+
     /// As [`Client::watch`], of what [`Client::list_metadata`] lists.
     ///
     /// # Errors
@@ -255,7 +274,7 @@ impl Client {
     }
 
     async fn collect(&self, what: &str, body: Body) -> Result<Bytes, Error> {
-        let whole = self.within(what, whole(body)).await?;
+        let whole = self.within(what, whole(body, self.bytes_max)).await?;
         Ok(whole.map_err(|reason| TransportError(format!("the answer to {what} broke off: {reason}")))?)
     }
 
@@ -267,7 +286,7 @@ impl Client {
 }
 
 /// A whole body. One that comes in one piece, as in process, is not copied.
-async fn whole(mut body: Body) -> Result<Bytes, String> {
+async fn whole(mut body: Body, bytes_max: usize) -> Result<Bytes, String> {
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| error.to_string())?.into_data() else { continue };
@@ -279,16 +298,18 @@ async fn whole(mut body: Body) -> Result<Bytes, String> {
             rest.extend_from_slice(&first);
         }
         rest.extend_from_slice(&data);
-        if rest.len() > ANSWER_BYTES_MAX {
-            return Err(format!("it is longer than {ANSWER_BYTES_MAX} bytes"));
+        if rest.len() > bytes_max {
+            return Err(format!("it is longer than {bytes_max} bytes"));
         }
     }
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
 const JSON: &str = "application/json";
-const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
-const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
+// A server that knows no metadata alone (one of others) gives whole objects: they hold it, too.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json;q=0.9";
+const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;q=0.9";
+const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 fn path(resource: &Resource, key: &Key, subresource: &str) -> String {
     let path = resource.path(key);

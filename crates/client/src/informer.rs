@@ -73,15 +73,44 @@ pub struct InformerParams {
     pub progress: bool,
     /// What is in the objects is not wanted. Of custom resources that is to be had without their conversion webhook.
     pub metadata_only: bool,
+    /// What is listed.
+    pub listed: Listed,
+    /// There is no watch: it is listed this often.
+    pub polled: Option<Duration>,
+    /// A list or a watch of more is given up, and begun again with a back-off.
+    pub objects_max: usize,
+    /// Who comes back after a failure may be another server, with other versions: it is listed, and no watch goes on.
+    pub lists_after_failure: bool,
     /// Of the jitter in back-offs and watch lengths.
     pub seed: u64,
+}
+
+/// What the items of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// The objects of a resource.
+    Objects,
+    /// What groups serve: see [`Client::list_groups`].
+    Groups,
 }
 
 impl InformerParams {
     pub fn all(resource: Resource) -> Self {
         let seed = seed_of(&resource.qualified());
         let (namespace, label_selector, field_selector) = (String::new(), String::new(), String::new());
-        Self { resource, namespace, label_selector, field_selector, progress: false, metadata_only: false, seed }
+        Self {
+            resource,
+            namespace,
+            label_selector,
+            field_selector,
+            progress: false,
+            metadata_only: false,
+            listed: Listed::Objects,
+            polled: None,
+            objects_max: usize::MAX,
+            lists_after_failure: false,
+            seed,
+        }
     }
 }
 
@@ -298,12 +327,21 @@ impl<T> Informer<T> {
             Ok(page) => page,
             Err(error) => return self.failed("list", &error, Then::List),
         };
+        let n_before = seen.len();
         for item in page.items {
             if let Some(key) = self.apply(item, StreamPosition::AmidList) {
                 seen.insert(key);
             }
         }
+        if seen.len() > self.params.objects_max {
+            return self.too_many();
+        }
         if !page.continue_token.is_empty() {
+            // Of a server that is not trusted to come to an end.
+            if seen.len() == n_before && self.params.lists_after_failure {
+                let error = Error::Decode("a page holds nothing new and is not the last".into());
+                return self.failed("list", &error, Then::List);
+            }
             return State::Listing(Listing::go_on(&self.client, &self.params, page.continue_token, seen));
         }
         // What the new list does not hold ended while nobody watched.
@@ -316,7 +354,15 @@ impl<T> Informer<T> {
         if std::mem::take(&mut self.lists_again) {
             return State::Listing(Listing::begin(&self.client, &self.params));
         }
-        self.connect()
+        match self.params.polled {
+            Some(every) => State::Waiting { until: Box::pin(tokio::time::sleep(every)), then: Then::List },
+            None => self.connect(),
+        }
+    }
+
+    fn too_many(&mut self) -> State {
+        let message = format!("there are more than {} objects", self.params.objects_max);
+        self.failed("list", &Error::Decode(message), Then::List)
     }
 
     fn connected(&mut self, watch: Result<Watch, Error>) -> State {
@@ -326,8 +372,12 @@ impl<T> Informer<T> {
                 State::Watching { watch, until: Box::pin(tokio::time::sleep_until(Instant::now() + until)) }
             }
             Err(error) if error.is_expired() => self.failed("watch", &error, Then::List),
-            Err(error) => self.failed("watch", &error, Then::Connect),
+            Err(error) => self.failed("watch", &error, self.after_failure()),
         }
+    }
+
+    fn after_failure(&self) -> Then {
+        if self.params.lists_after_failure { Then::List } else { Then::Connect }
     }
 
     /// One event of a watch, or its end. Gives no state while the watch goes on.
@@ -344,11 +394,14 @@ impl<T> Informer<T> {
                 }
             }
             Some(Ok(WatchEvent::Error(status))) => {
-                let then = if status.code == 410 { Then::List } else { Then::Connect };
+                let then = if status.code == 410 { Then::List } else { self.after_failure() };
                 return Some(self.failed("watch", &Error::Status(status), then));
             }
-            Some(Err(error)) => return Some(self.failed("watch", &error, Then::Connect)),
+            Some(Err(error)) => return Some(self.failed("watch", &error, self.after_failure())),
             None => return Some(self.wait(Then::Connect)),
+        }
+        if self.known.len() > self.params.objects_max {
+            return Some(self.too_many());
         }
         self.backoff.reset();
         None
@@ -485,6 +538,9 @@ impl Listing {
 
     fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
         let (client, resource, metadata_only) = (client.clone(), params.resource.clone(), params.metadata_only);
+        if params.listed == Listed::Groups {
+            return Self { page: Box::pin(async move { client.list_groups().await }), seen };
+        }
         let params = ListParams {
             namespace: params.namespace.clone(),
             label_selector: params.label_selector.clone(),

@@ -19,7 +19,7 @@ mod watch;
 pub use backoff::Backoff;
 pub use client::{Client, List, decode, version_number};
 pub use error::Error;
-pub use informer::{Identity, Informer, InformerEvent, InformerParams};
+pub use informer::{Identity, Informer, InformerEvent, InformerParams, Listed};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
 pub use progress::Progress;
 pub use transport::{Body, BoxFuture, Transport, TransportError};

@@ -19,13 +19,13 @@ use std::collections::BTreeSet;
 
 use circle::Waiting;
 use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
 use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use owners::{find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
 use crate::{
-    EFFECTS_MAX,
+    EFFECTS_MAX, elsewhere,
     everything::{delete_of, with_cluster_scoped, with_namespaced},
     go_on_after_failed,
     projections::{any, defined},
@@ -73,7 +73,10 @@ impl Controller for GarbageCollector {
         let leads = |it: Watch| {
             if it.resource == resources::CUSTOM_RESOURCE_DEFINITIONS { it.leading_to(defined_watches) } else { it }
         };
-        COLLECTED.iter().map(|it| leads(watch(it))).collect()
+        // What other servers serve wakes nobody: what they hold does.
+        let groups =
+            elsewhere::groups(Wake::Nobody).leading_to(|view| elsewhere::watches(view, Wake::WithResource(keys)));
+        COLLECTED.iter().map(|it| leads(watch(it))).chain([groups]).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -146,7 +149,9 @@ fn has(object: &ObjectMeta, finalizer: &str) -> bool {
 }
 
 fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
-    let dependents = view.dependents(&owner.uid);
+    // The uids of other servers' objects are their word: what names another owner by that uid is not theirs to let go.
+    let names_it = |it: &ObjectMeta| it.owner_references.iter().any(|it| is_reference_to(it, resource, owner));
+    let dependents = view.dependents(&owner.uid).filter(|it| names_it(it.1));
     let lost = BTreeSet::from([&*owner.uid]);
     plan.effects.extend(fitting(dependents).map(|(resource, it)| without_owners(resource, it, &lost)));
     if plan.effects.is_empty() {
@@ -155,6 +160,14 @@ fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan:
         let message = format!("{} dependents still refer to it", plan.effects.len());
         plan.waits.push(Wait::new("DependentsBeingOrphaned", message, Actor::Cluster));
     }
+}
+
+fn is_reference_to(reference: &OwnerReference, resource: &Resource, owner: &ObjectMeta) -> bool {
+    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
+    reference.uid == owner.uid
+        && reference.name == owner.name
+        && reference.kind == resource.kind
+        && group == resource.group
 }
 
 /// As many as one plan may patch, each with all of its references.

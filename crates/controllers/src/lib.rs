@@ -8,6 +8,7 @@ mod cron_job;
 mod daemon_set;
 mod deployment;
 mod disruption;
+mod elsewhere;
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
 mod endpoints;

@@ -16,9 +16,10 @@ use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
+    elsewhere::{self, Undiscovered},
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
-    projections::{Definition, Namespace, any, defined},
+    projections::{ApiService, Definition, Namespace, any, defined},
     status::status_patch,
 };
 
@@ -48,7 +49,11 @@ impl Controller for Namespaces {
     fn watches(&self) -> Vec<Watch> {
         let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)));
         let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_content);
-        [Watch::new::<Namespace>(Wake::Itself), definitions].into_iter().chain(content).collect()
+        // Whether other servers answer, and what they serve, is of interest to who waits for that.
+        let others = Watch::new::<ApiService>(Wake::With(those_that_go));
+        let groups = elsewhere::groups(Wake::With(those_that_go))
+            .leading_to(|view| elsewhere::watches(view, Wake::With(namespace_that_goes)));
+        [Watch::new::<Namespace>(Wake::Itself), definitions, others, groups].into_iter().chain(content).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -76,6 +81,47 @@ fn namespace_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
     if stays { Vec::new() } else { vec![key] }
 }
 
+/// As [`namespace_of`], but in a namespace that is gone, or never was, what others hold is theirs.
+fn namespace_that_goes(view: &View, object: &ObjectMeta) -> Vec<Key> {
+    let key = Key::cluster(&*object.namespace);
+    let goes = view.meta(&resources::NAMESPACES, &key).is_some_and(ObjectMeta::is_deleting);
+    if goes { vec![key] } else { Vec::new() }
+}
+
+fn those_that_go(view: &View, _: &ObjectMeta) -> Vec<Key> {
+    view.list::<Namespace>().filter(|it| it.metadata.is_deleting()).map(|it| it.metadata.key()).collect()
+}
+
+/// Why more may be in a namespace than is seen.
+struct Unseen<'a> {
+    undiscovered: Vec<Undiscovered<'a>>,
+    unlisted: Vec<Resource>,
+}
+
+impl<'a> Unseen<'a> {
+    fn of(view: &'a View) -> Self {
+        Self { undiscovered: elsewhere::undiscovered(view), unlisted: elsewhere::unlisted(view) }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.undiscovered.is_empty() && self.unlisted.is_empty()
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Wait> {
+        let undiscovered = self.undiscovered.iter().map(|it| {
+            let message =
+                format!("it is not known what the server of {} holds in it: {}", it.group_version, it.message);
+            Wait::new("DiscoveryFailed", message, Actor::Operator).on("APIService", it.api_service)
+        });
+        let unlisted = self.unlisted.iter().map(|it| {
+            let message = format!("the server of {it} has not listed them yet");
+            Wait::new("ContentNotListed", message, Actor::Operator)
+                .on("APIService", &format!("{}.{}", it.version, it.group))
+        });
+        undiscovered.chain(unlisted)
+    }
+}
+
 /// What is left in a namespace, by resource.
 struct Content<'a> {
     objects: BTreeMap<(&'a str, &'a str), (&'a Resource, Vec<&'a ObjectMeta>)>,
@@ -93,6 +139,13 @@ impl<'a> Content<'a> {
 
     fn is_empty(&self) -> bool {
         self.objects.is_empty()
+    }
+
+    /// Namespaces that are none of this cluster's are other servers' business.
+    fn leave_to_others(&mut self, view: &View) {
+        for resource in elsewhere::resources(view) {
+            self.objects.retain(|_, it| *it.0 != resource);
+        }
     }
 
     /// Deletes what is not being deleted yet: pods, and when there are none left the rest.
@@ -122,14 +175,16 @@ fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
     let content = Content::of(view, &meta.name);
     let mut status = namespace.status.clone();
     status.phase = "Terminating".into();
-    conditions::set(&mut status.conditions, conditions::of(&content, view.failure(&meta.key())), now);
+    let unseen = Unseen::of(view);
+    conditions::set(&mut status.conditions, conditions::of(&content, &unseen, view.failure(&meta.key())), now);
 
     let mut plan = Plan { waits: waits(&content), ..Plan::default() };
+    plan.waits.extend(unseen.waits());
     plan.effects.extend(status_patch(resources::NAMESPACES, meta, &namespace.status, &status));
     let mut deletes = content.deletes();
     go_on_after_failed(&mut deletes, view.failure(&meta.key()));
     plan.effects.extend(deletes);
-    if content.is_empty() {
+    if content.is_empty() && unseen.is_empty() {
         plan.effects.push(finalize(namespace));
     }
     plan
@@ -144,7 +199,8 @@ fn finalize(namespace: &Namespace) -> Effect {
 
 /// The namespace is not in the view: either the view is behind, or content came after it went.
 fn empty_missing(view: &View, key: &Key) -> Plan {
-    let content = Content::of(view, &key.name);
+    let mut content = Content::of(view, &key.name);
+    content.leave_to_others(view);
     if content.is_empty() {
         return Plan::default();
     }

@@ -1,5 +1,6 @@
 //! The fields of objects that controllers read.
 
+mod api_service;
 mod claim;
 mod controller_revision;
 mod cron_job;
@@ -22,6 +23,7 @@ use corten_reconcile::{Projection, View, Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+pub(crate) use api_service::{ApiGroup, ApiService, ApiVersion};
 pub(crate) use claim::PersistentVolumeClaim;
 pub(crate) use controller_revision::ControllerRevision;
 pub(crate) use cron_job::{CronJob, CronJobStatus};
@@ -88,6 +90,9 @@ pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
     }
     if *resource == resources::CUSTOM_RESOURCE_DEFINITIONS {
         return Watch::of::<Definition>(resource.clone(), wake);
+    }
+    if *resource == resources::API_SERVICES {
+        return Watch::of::<ApiService>(resource.clone(), wake);
     }
     let watch = Watch::of::<Bare>(resource.clone(), wake);
     // A conversion webhook that fails holds up nobody who looks at metadata.

@@ -47,7 +47,7 @@ pub(crate) fn read_file(path: &Path) -> Result<String, ConfigError> {
     if size > FILE_MAX {
         return Err(failed(&format!("it is larger than {FILE_MAX} bytes")));
     }
-    let text = std::fs::read_to_string(path).map_err(|it| failed(&it))?;
+    let text = corten_files::read_to_string(path).map_err(|it| failed(&it))?;
     if text.is_empty() {
         return Err(ConfigError(format!(
             "error while parsing file: error while loading file: encryption provider configuration file {:?} is empty",

@@ -71,9 +71,22 @@ pub struct Watch {
     pub leads_to: Option<fn(&View) -> Vec<Watch>>,
     /// The projection reads metadata alone: no more is asked for.
     pub metadata_only: bool,
+    pub origin: Origin,
     projection: TypeId,
     decode: Decode,
     same: Option<fn(&Object, &Object) -> bool>,
+}
+
+/// Whose the objects are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Of the API server itself: a view shows all of them as they were at one revision.
+    Here,
+    /// Of another server behind this one. It has revisions of its own, may be slow or dead, and nobody waits for it: the view
+    /// holds no table of its objects before they have been listed once. `is_watched`: else they are listed again and again.
+    Elsewhere { is_watched: bool },
+    /// What is served, by this server and by others: [`API_GROUPS`]. As uncertain as what is elsewhere.
+    Discovery,
 }
 
 /// What two watches must have in common to be fed as one.
@@ -110,6 +123,7 @@ impl Watch {
             needed: None,
             leads_to: None,
             metadata_only: false,
+            origin: Origin::Here,
             projection: TypeId::of::<T>(),
             decode: decode::<T>,
             same: None,
@@ -124,6 +138,11 @@ impl Watch {
     #[must_use]
     pub fn of_metadata(self) -> Self {
         Self { metadata_only: true, ..self }
+    }
+
+    #[must_use]
+    pub fn from(self, origin: Origin) -> Self {
+        Self { origin, ..self }
     }
 
     #[must_use]
@@ -166,7 +185,11 @@ pub enum Verb {
     Delete,
 }
 
-/// Stands in a [`Write`] for every resource that a definition describes.
+/// The groups that are served, each with its versions and their resources: what discovery says, as if it were objects.
+pub const API_GROUPS: Resource =
+    Resource::cluster("apidiscovery.k8s.io", "v2", "APIGroupDiscovery", "apigroupdiscoveries");
+
+/// Stands in a [`Write`] for every resource that a definition describes, or another server serves.
 pub const DEFINED: Resource = Resource::cluster("*", "*", "*", "*");
 
 /// One thing a controller may do to one resource; for a patch, the top-level paths it may touch.

@@ -11,7 +11,7 @@ mod journal;
 mod plan;
 mod view;
 
-pub use controller::{Controller, DEFINED, Subject, Verb, Wake, Watch, Write};
+pub use controller::{API_GROUPS, Controller, DEFINED, Origin, Subject, Verb, Wake, Watch, Write};
 pub use effect::{Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Step, StepState};
 pub use plan::{Actor, Plan, Wait};

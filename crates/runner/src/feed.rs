@@ -8,7 +8,7 @@ use std::{
 };
 
 use corten_meta::{Key, ObjectMeta, Resource};
-use corten_reconcile::{Controller, Table, View, Wake, Watch};
+use corten_reconcile::{Controller, Origin, Table, View, Wake, Watch};
 
 use crate::shared_informers::{self, Change, SharedInformers, Subscription};
 
@@ -47,7 +47,7 @@ impl Feeds {
     pub(crate) fn new(sight: &SharedInformers, controller: &dyn Controller) -> Self {
         let mut view = View::default();
         let feeds = controller.watches().into_iter().map(|watch| {
-            view.declare(&watch.resource);
+            declare(&mut view, &watch);
             let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
             Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false }
         });
@@ -62,12 +62,19 @@ impl Feeds {
 
     /// Is the view of one revision? It lacks nothing that is needed, and no part of it is behind the others.
     pub(crate) fn is_synced(&self) -> bool {
-        self.feeds.iter().all(|it| it.n_lists > 0 && !it.is_behind || it.subscription.is_none())
+        let is_synced = |it: &Feed| it.n_lists > 0 && !it.is_behind || it.subscription.is_none();
+        self.feeds.iter().all(|it| it.watch.origin != Origin::Here || is_synced(it))
     }
 
-    /// Up to where the view holds this resource; `None` where it is not watched.
+    /// Up to where the view holds this resource; `None` where it is not watched. Versions of another server's objects are
+    /// not compared: a view of them is never too old.
     pub(crate) fn version(&self, resource: &Resource) -> Option<u64> {
-        self.of(resource).map(|it| if it.n_lists > 0 && !it.is_behind { self.revision } else { 0 }).min()
+        let version = |it: &Feed| match it.watch.origin {
+            Origin::Here if it.n_lists > 0 && !it.is_behind => self.revision,
+            Origin::Here => 0,
+            Origin::Elsewhere { .. } | Origin::Discovery => u64::MAX,
+        };
+        self.of(resource).map(version).min()
     }
 
     /// How often this resource has been listed; `None` where it is not watched.
@@ -154,10 +161,17 @@ impl Feeds {
         let view = Arc::make_mut(&mut self.view);
         gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
-            view.declare(&watch.resource);
+            declare(view, &watch);
             let subscription = watch.needed.is_none().then(|| self.sight.subscribe_led_to(&watch));
             self.feeds.push(Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: true });
         }
+    }
+}
+
+/// What is here and has no objects has an empty table. Of what is elsewhere that is not known before it has been listed.
+fn declare(view: &mut View, watch: &Watch) {
+    if watch.origin == Origin::Here {
+        view.declare(&watch.resource);
     }
 }
 

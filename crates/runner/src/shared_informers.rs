@@ -18,6 +18,7 @@
 
 use std::{
     collections::VecDeque,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -26,9 +27,11 @@ use std::{
     time::Duration,
 };
 
-use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, Progress, version_number};
+use corten_client::{
+    Client, Error, Identity, Informer, InformerEvent, InformerParams, Listed, Progress, version_number,
+};
 use corten_meta::{Key, ObjectMeta};
-use corten_reconcile::{Object, Subject, Table, Watch};
+use corten_reconcile::{Object, Origin, Subject, Table, Watch};
 use futures_util::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::{
@@ -44,6 +47,12 @@ pub(crate) const REST: Duration = Duration::from_millis(5);
 const INBOX_MAX: usize = 4096;
 /// How long all others wait for a stream that has not come as far as they have.
 const HOLD: Duration = Duration::from_secs(2);
+/// How often what cannot be watched is listed.
+const POLL: Duration = Duration::from_secs(10);
+/// Of one resource of another server so many objects are kept, and one of its answers is so long: others do not use up what
+/// this process has. Where it holds more, that is logged, and it is as if it could not be listed.
+const ELSEWHERE_OBJECTS_MAX: usize = 100_000;
+const ELSEWHERE_BYTES_MAX: usize = 64 << 20;
 /// A stream that has not come along for this long is suspected, and listed again; then after twice as long, and so on.
 const SUSPECTED_AFTER: Duration = Duration::from_secs(10);
 const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
@@ -101,6 +110,8 @@ struct Held {
     is_late: bool,
     /// Its objects are chosen by a selector.
     is_partial: bool,
+    /// Its revisions are another server's: what comes is shown at once, and nobody waits for it.
+    is_elsewhere: bool,
     /// It is here for what a definition describes: when nobody looks at it any more, it goes.
     is_led_to: bool,
     inboxes: Vec<Weak<Mutex<Inbox>>>,
@@ -234,7 +245,7 @@ impl SharedInformers {
             return source.clone();
         }
         let informer = informer(self.0.client.clone(), watch.clone());
-        let held = Held::new(informer, !watch.field_selector.is_empty());
+        let held = Held::new(informer, watch);
         let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), sight: self.0.waker.clone() });
         let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
         sources.push(source.clone());
@@ -369,20 +380,38 @@ struct Round {
 }
 
 fn informer(client: Client, watch: Watch) -> Informer<Object> {
+    let is_elsewhere = watch.origin != Origin::Here;
     let params = InformerParams {
         field_selector: watch.field_selector.clone(),
         progress: !watch.field_selector.is_empty(),
         metadata_only: watch.metadata_only,
+        listed: if watch.origin == Origin::Discovery { Listed::Groups } else { Listed::Objects },
+        polled: matches!(watch.origin, Origin::Discovery | Origin::Elsewhere { is_watched: false }).then_some(POLL),
+        lists_after_failure: is_elsewhere,
+        objects_max: if is_elsewhere { ELSEWHERE_OBJECTS_MAX } else { usize::MAX },
         ..InformerParams::all(watch.resource.clone())
     };
+    let client = if is_elsewhere { client.with_answers_up_to(ELSEWHERE_BYTES_MAX) } else { client };
     Informer::decoding(client, params.seeded_by("sight"), move |bytes| {
         let object = watch.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
-        Ok((Identity::of(object.meta()), object))
+        let mut identity = Identity::of(object.meta());
+        if watch.origin == Origin::Discovery {
+            identity.version = version_of(&bytes);
+        }
+        Ok((identity, object))
     })
 }
 
+/// What discovery says has no version of its own.
+fn version_of(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
 impl Held {
-    fn new(informer: Informer<Object>, is_partial: bool) -> Self {
+    fn new(informer: Informer<Object>, watch: &Watch) -> Self {
+        let (is_partial, is_elsewhere) = (!watch.field_selector.is_empty(), watch.origin != Origin::Here);
         let (state, coming) = (State::default(), VecDeque::new());
         Self {
             informer,
@@ -392,6 +421,7 @@ impl Held {
             lag: None,
             is_late: false,
             is_partial,
+            is_elsewhere,
             is_led_to: false,
             inboxes: Vec::new(),
             rests_until: None,
@@ -418,8 +448,11 @@ impl Held {
         (true, false)
     }
 
-    /// Up to which revision everything has come; nothing before the first list.
+    /// Up to which revision everything has come; nothing before the first list, or where the revisions are others.
     fn reached(&self, progress: &Progress) -> Option<u64> {
+        if self.is_elsewhere {
+            return None;
+        }
         let version = (self.informer.n_lists() > 0).then(|| version_number(self.informer.version()).unwrap_or(0))?;
         // Of changes to what it is not about a stream of some objects tells nothing: it gets bookmarks of its own.
         Some(if self.is_partial { version } else { progress.of(self.informer.resource(), version) })
@@ -445,12 +478,12 @@ impl Held {
     /// Was it listed again at a later version? What the list brings may have come before `revision` or after it: between the
     /// last version of the table and that of the list nobody knows its state.
     fn jumps_over(&self, revision: u64) -> bool {
-        let next = self.coming.front();
+        let next = self.coming.front().filter(|_| !self.is_elsewhere);
         next.is_some_and(|it| it.n_lists > self.state.n_lists && it.version > revision && self.state.n_lists > 0)
     }
 
     fn has_come(&self, revision: u64) -> bool {
-        self.coming.front().is_some_and(|it| it.version <= revision)
+        self.coming.front().is_some_and(|it| self.is_elsewhere || it.version <= revision)
     }
 
     /// Moves the table on to `revision` and tells all who look at it.

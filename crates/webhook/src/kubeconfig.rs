@@ -1,10 +1,7 @@
 //! A server to ask, as a kubeconfig names it: how Kubernetes' API server is told of its webhooks for authentication and
 //! authorization. The server's address is where requests are sent, with its path.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::Deserialize;
@@ -67,7 +64,7 @@ impl ClientConfig {
     /// It cannot be read, or names no server that can be asked.
     pub fn of_kubeconfig(path: &Path) -> Result<Self, ConfigError> {
         let wrong = |reason: String| ConfigError(format!("{}: {reason}", path.display()));
-        let text = fs::read_to_string(path).map_err(|it| wrong(it.to_string()))?;
+        let text = corten_files::read_to_string(path).map_err(|it| wrong(it.to_string()))?;
         let found: Kubeconfig = serde_saphyr::from_str(&text).map_err(|it| {
             // What follows shows the text around it, which may be a secret.
             wrong(it.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
@@ -145,7 +142,7 @@ impl Files<'_> {
 
     fn read(&self, path: &str) -> Result<Vec<u8>, String> {
         let path: PathBuf = self.folder.join(path);
-        fs::read(&path).map_err(|it| format!("unable to read {}: {it}", path.display()))
+        corten_files::read(&path).map_err(|it| format!("unable to read {}: {it}", path.display()))
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     question::{Attributes, Target},
-    remote::{Key, Keys, Memory, Outcome, Remote},
+    remote::{Key, Keys, Memory, Outcome, Remote, Trouble, Unanswering},
 };
 
 /// So many answers of one webhook are kept.
@@ -33,6 +33,7 @@ pub(super) struct Webhook {
     conditions: Conditions,
     keys: Keys,
     known: Memory<Arc<Answer>>,
+    trouble: Trouble,
     measures: WebhookMeasures,
 }
 
@@ -54,6 +55,7 @@ impl Webhook {
             conditions,
             keys: Keys::default(),
             known: Memory::new(KEPT_MAX),
+            trouble: Trouble::default(),
             measures,
         }
     }
@@ -101,8 +103,12 @@ impl Webhook {
             Err(error) => Err(error.to_string()),
         };
         let answer = match answer {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                self.trouble.over();
+                answer
+            }
             Err(error) => {
+                self.trouble.goes_on(&error);
                 tracing::error!(error, webhook = %self.measures.name(), "failed to make webhook authorizer request");
                 if !self.denies_on_error {
                     let outcome = *last.lock();
@@ -119,10 +125,20 @@ impl Webhook {
         found
     }
 
+    /// Where it gave no answer the last time it was asked.
+    pub(super) fn trouble(&self) -> Option<Unanswering> {
+        self.trouble.of(|| words(self.measures.name()))
+    }
+
     fn failed(&self, error: String) -> Verdict {
         let opinion = if self.denies_on_error { Opinion::Deny } else { Opinion::None };
         Verdict { error, ..Verdict::of(opinion) }
     }
+}
+
+/// In a sentence.
+pub(super) fn words(name: &str) -> String {
+    format!("the authorization webhook {name:?}")
 }
 
 fn verdict(answer: &Answer) -> Verdict {

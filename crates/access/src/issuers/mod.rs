@@ -83,7 +83,7 @@ impl Issuers {
     /// # Errors
     /// The file cannot be read, or is no configuration.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let text = std::fs::read_to_string(path)?;
+        let text = corten_files::read_to_string(path)?;
         Ok(Self { file: Some(path.to_owned()), ..Self::parse(&text)? })
     }
 
@@ -172,7 +172,9 @@ impl Issuers {
     /// Reads the file; true where it says something else now. What is no configuration changes nothing.
     async fn look(&self) -> bool {
         let Some(file) = &self.file else { return false };
-        let text = match tokio::fs::read_to_string(file).await {
+        let path = file.clone();
+        let read = tokio::task::spawn_blocking(move || corten_files::read_to_string(&path)).await;
+        let text = match read.unwrap_or_else(|it| Err(std::io::Error::other(it))) {
             Ok(text) => text,
             Err(error) => {
                 self.failed(&error.to_string());

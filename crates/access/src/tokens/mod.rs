@@ -10,11 +10,12 @@ pub mod issue;
 mod jwt;
 pub mod legacy;
 pub(crate) mod review;
+mod shares;
 mod static_file;
 mod verify;
 mod webhook;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use corten_cacher::watch_cache::Caches;
 use corten_meta::Time;
@@ -78,14 +79,21 @@ impl Authenticator {
     }
 
     /// As [`Self::authenticate`], by whoever has to be asked beside what is here.
-    pub(crate) async fn holder(&self, at: &Look<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Unproven> {
+    /// `from`: the address that shows the token, where one does.
+    pub(crate) async fn holder(
+        &self,
+        at: &Look<'_>,
+        token: &str,
+        audiences: &[&str],
+        from: Option<IpAddr>,
+    ) -> Result<Accepted, Unproven> {
         let mut reasons = match self.authenticate(at, token, audiences) {
             Ok(accepted) => return Ok(accepted),
             Err(reasons) => reasons,
         };
         let Some(webhook) = &self.webhook else { return Err(Unproven { reasons, is_certain: true }) };
         // Boxed: nothing of this is on the way of tokens that are known here.
-        match Box::pin(webhook.holder(token, audiences)).await {
+        match Box::pin(webhook.holder(token, audiences, from)).await {
             Ok(Some(accepted)) => Ok(accepted),
             Ok(None) => Err(Unproven { reasons, is_certain: true }),
             Err(refused) => {
@@ -93,6 +101,10 @@ impl Authenticator {
                 Err(Unproven { reasons, is_certain: refused.is_certain })
             }
         }
+    }
+
+    pub(crate) fn unanswering(&self) -> Option<crate::Unanswering> {
+        self.webhook.as_ref()?.trouble()
     }
 
     pub fn issuers(&self) -> &Arc<Issuers> {

@@ -22,7 +22,7 @@ pub(crate) async fn status(authenticator: &Authenticator, at: &Look<'_>, spec: &
     }
     let asked: Vec<&str> = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let audiences = if asked.is_empty() { vec![ISSUER] } else { asked };
-    Ok(match authenticator.holder(at, token, &audiences).await {
+    Ok(match authenticator.holder(at, token, &audiences, None).await {
         Ok(accepted) => {
             let who = accepted.who.authenticated();
             json!({ "authenticated": true, "user": user_info(&who), "audiences": accepted.audiences })

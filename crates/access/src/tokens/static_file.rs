@@ -26,7 +26,7 @@ impl StaticTokens {
     /// # Errors
     /// The file cannot be read, or a line of it means nothing.
     pub fn load(path: &Path) -> Result<Self, TokenFileError> {
-        Self::parse(&std::fs::read_to_string(path)?)
+        Self::parse(&corten_files::read_to_string(path)?)
     }
 
     /// # Errors

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    net::IpAddr,
     path::Path,
     sync::{Arc, Weak},
     time::Duration,
@@ -14,11 +15,14 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::Accepted;
+use super::{
+    Accepted,
+    shares::{Shares, Turn},
+};
 use crate::{
     identity::{ISSUER, Identity},
     problems::ConfigError,
-    remote::{Key, Keys, Memory, Remote},
+    remote::{Key, Keys, Memory, Remote, Trouble, Unanswering},
 };
 
 /// As upstream: of one request, and of all tries for one token together.
@@ -63,8 +67,12 @@ pub(crate) struct TokenWebhook {
     ttl: Duration,
     keys: Keys,
     known: Memory<Arc<Found>>,
+    /// Tokens that are nobody's, apart: however many are tried, they displace none that is somebody's.
+    nobodys: Memory<()>,
+    shares: Shares,
     /// Many who come with one token at the same time ask once.
     under_way: Mutex<HashMap<Key, Weak<OnceCell<Asked>>>>,
+    trouble: Trouble,
     measures: Measures,
 }
 
@@ -96,26 +104,35 @@ impl TokenWebhook {
             ttl,
             keys: Keys::default(),
             known: Memory::new(KEPT_MAX),
+            nobodys: Memory::new(KEPT_MAX),
+            shares: Shares::default(),
             under_way: Mutex::default(),
+            trouble: Trouble::default(),
             measures: Measures::new(registry),
         }
     }
 
     /// `Ok(None)`: the token is nobody's, or for others.
-    pub(crate) async fn holder(&self, token: &str, wanted: &[&str]) -> Result<Option<Accepted>, Refused> {
+    pub(crate) async fn holder(
+        &self,
+        token: &str,
+        wanted: &[&str],
+        from: Option<IpAddr>,
+    ) -> Result<Option<Accepted>, Refused> {
         if token.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
         let parts = std::iter::once(token).chain(wanted.iter().copied());
         let key = self.keys.key(parts.map(str::as_bytes));
-        let found = match self.known.get(&key) {
+        let known = self.known.get(&key).or_else(|| self.nobodys.get(&key).map(|()| Arc::new(None)));
+        let found = match known {
             Some(found) => {
                 self.measures.cache.with_label_values(&["hit"]).inc();
                 found
             }
             None => {
                 self.measures.cache.with_label_values(&["miss"]).inc();
-                self.asked_once(key, token, wanted).await?
+                self.asked_once(key, token, wanted, from).await?
             }
         };
         let accepted = |(who, audiences): &(Identity, Vec<String>)| {
@@ -125,7 +142,12 @@ impl TokenWebhook {
         Ok(found.as_ref().as_ref().map(accepted))
     }
 
-    async fn asked_once(&self, key: Key, token: &str, wanted: &[&str]) -> Asked {
+    /// Where it gave no answer the last time it was asked.
+    pub(crate) fn trouble(&self) -> Option<Unanswering> {
+        self.trouble.of(|| "the token webhook".to_owned())
+    }
+
+    async fn asked_once(&self, key: Key, token: &str, wanted: &[&str], from: Option<IpAddr>) -> Asked {
         let cell = {
             let mut under_way = self.under_way.lock();
             match under_way.get(&key).and_then(Weak::upgrade) {
@@ -140,11 +162,15 @@ impl TokenWebhook {
         };
         // Where who asks gives up, the next of those who wait asks.
         cell.get_or_init(|| async {
+            let _turn = match from {
+                Some(from) => Some(self.turn(from).await?),
+                None => None,
+            };
             let asked = self.ask(token, wanted).await;
-            if let Ok(found) = &asked
-                && n_bytes(found) <= KEPT_BYTES_MAX
-            {
-                self.known.put(key, found.clone(), self.ttl);
+            match asked.as_deref() {
+                Ok(None) => self.nobodys.put(key, (), self.ttl),
+                Ok(found) if n_bytes(found) <= KEPT_BYTES_MAX => self.known.put(key, Arc::new(found.clone()), self.ttl),
+                _ => {}
             }
             asked
         })
@@ -152,8 +178,17 @@ impl TokenWebhook {
         .clone()
     }
 
+    async fn turn(&self, from: IpAddr) -> Result<Turn, Refused> {
+        let turn = tokio::time::timeout(TIMEOUT, self.shares.turn(from)).await.ok().flatten();
+        turn.ok_or_else(|| {
+            let reason = format!("too many tokens from {from} are asked about at once");
+            Refused { reason, is_certain: false }
+        })
+    }
+
     async fn ask(&self, token: &str, wanted: &[&str]) -> Asked {
         let unasked = |reason: String| {
+            self.trouble.goes_on(&reason);
             tracing::error!(reason, "failed to make webhook authenticator request");
             Refused { reason, is_certain: false }
         };
@@ -175,6 +210,7 @@ impl TokenWebhook {
             Err(_) => return Err(unasked("context deadline exceeded".into())),
         };
         let review = self.read(&answer).map_err(unasked)?;
+        self.trouble.over();
         holder(review, wanted).map(Arc::new)
     }
 

@@ -39,6 +39,7 @@ pub(crate) trait Source {
 /// Of a list this many objects are looked at.
 pub(super) const PAGE: u32 = 500;
 const STORE_ROOM: &str = "store-room";
+const ACCESS_WEBHOOKS: &str = "access-webhooks";
 const LOG_LINES: usize = 8;
 /// A line that fills the screen says no more than its beginning.
 const LOG_BYTES_MAX: usize = 4096;
@@ -157,6 +158,17 @@ impl<'a> Reader<'a> {
                 status.message.trim().split("internal server error: ").last().map(str::to_owned)
             }
             _ => None,
+        }
+    }
+
+    /// What the server says of webhooks that decide about tokens and rights and do not answer, a line each.
+    pub(super) async fn access_webhooks(&self) -> Vec<String> {
+        match self.ask(self.source.ready(ACCESS_WEBHOOKS)).await {
+            Err(Error::Status(status)) if status.code >= 500 => {
+                let said = status.message.trim().split("internal server error: ").last().unwrap_or_default();
+                said.lines().map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

@@ -100,6 +100,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     if only.is_none() {
         of_cluster.extend(reader.not_ready().await.map(not_ready));
         of_cluster.extend(reader.store_room().await.map(no_room));
+        of_cluster.extend(reader.access_webhooks().await.into_iter().map(unanswering));
     }
     let journals: Vec<_> = reader.journals_of_waits(namespace).await.iter().filter_map(journal_of).collect();
     if only.is_none() {
@@ -157,6 +158,14 @@ fn not_ready(what: String) -> Group {
 fn no_room(what: String) -> Group {
     let next = "df -h; kubectl get --raw /metrics | grep -E 'apiserver_storage|corten_store'";
     Group::of_cluster("the API server", format!("StoreDiskFull: {what}"), next.into())
+}
+
+/// `the token webhook has not answered since TIME: why`.
+fn unanswering(line: String) -> Group {
+    let since = line.split(" has not answered since ").nth(1);
+    let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
+    let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
+    Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }
 }
 
 /// Loops that stand still or broke: where one does, what it looks after may look well.

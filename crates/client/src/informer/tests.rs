@@ -159,3 +159,44 @@ async fn a_silent_watch_is_begun_anew_in_the_end() {
     let event = tokio::time::timeout(Duration::from_secs(3600), informer.next()).await;
     assert!(matches!(event, Ok(InformerEvent::Applied(_, it)) if it.key.name == "a"));
 }
+
+/// As another server's objects are followed.
+fn elsewhere() -> InformerParams {
+    InformerParams { lists_after_failure: true, objects_max: 2, ..InformerParams::all(PODS) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_comes_back_after_a_failure_is_listed() {
+    // It has lost what it held, and begins with versions that were there before.
+    let script = Script::new(vec![
+        list(10, "", &[pod("a", "u1", 3)]),
+        Answer::Lost,
+        list(2, "", &[pod("b", "u2", 1)]),
+        Answer::Open(vec![event("MODIFIED", &pod("b", "u2", 4))]),
+    ]);
+    let mut informer = Informer::new(script.client(), elsewhere());
+    assert_eq!(told(&mut informer).await, ["a@3", "=10/1", "b@1", "-a@3", "=2/2", "b@4"]);
+    assert_eq!(requests(&script), ["list", "watch 10", "list", "watch 2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_come_to_an_end_is_given_up() {
+    let full = |token: &str, names: [&str; 2]| list(10, token, &names.map(|it| pod(it, it, 3)));
+    for pages in
+        [vec![full("next", ["a", "b"]), full("next", ["c", "d"])], vec![full("x", ["a", "b"]), list(10, "x", &[])]]
+    {
+        let script = Script::new(pages);
+        let mut informer = Informer::new(script.client(), elsewhere());
+        let said = told(&mut informer).await;
+        assert!(said.iter().all(|it| !it.starts_with('=')), "{said:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_watched_is_listed_again_and_again() {
+    let script = Script::new(vec![list(10, "", &[pod("a", "u1", 3)]), list(12, "", &[]), list(12, "", &[])]);
+    let params = InformerParams { polled: Some(Duration::from_secs(10)), ..InformerParams::all(PODS) };
+    let mut informer = Informer::new(script.client(), params);
+    assert_eq!(told(&mut informer).await[..4], ["a@3", "=10/1", "-a@3", "=12/2"]);
+    assert_eq!(requests(&script)[..3], ["list", "list", "list"]);
+}

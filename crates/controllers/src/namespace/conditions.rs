@@ -5,27 +5,50 @@ use std::collections::BTreeMap;
 use corten_meta::Time;
 use corten_reconcile::{Effect, Failure};
 
-use super::Content;
-use crate::projections::Condition;
+use super::{Content, Unseen};
+use crate::{elsewhere::Undiscovered, projections::Condition};
 
-/// In upstream's order. Discovery and parsing cannot fail here: what a namespace can hold is known when Corten is built.
-pub(super) fn of(content: &Content<'_>, failure: Option<&Failure>) -> Vec<Condition> {
+/// In upstream's order. Parsing cannot fail here.
+pub(super) fn of(content: &Content<'_>, unseen: &Unseen<'_>, failure: Option<&Failure>) -> Vec<Condition> {
     let ok = |r#type, reason, message| condition(r#type, "False", reason, message);
     vec![
-        ok("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+        discovery(unseen),
         ok(
             "NamespaceDeletionGroupVersionParsingFailure",
             "ParsedGroupVersions",
             "All legacy kube types successfully parsed",
         ),
-        deletion(failure),
+        deletion(unseen, failure),
         remaining(content),
         finalizers(content),
     ]
 }
 
-fn deletion(failure: Option<&Failure>) -> Condition {
+fn discovery(unseen: &Unseen<'_>) -> Condition {
+    const TYPE: &str = "NamespaceDeletionDiscoveryFailure";
+    let failing = &unseen.undiscovered;
+    if failing.is_empty() {
+        return condition(TYPE, "False", "ResourcesDiscovered", "All resources successfully discovered");
+    }
+    let stale = failing.iter().map(|Undiscovered { group_version, .. }| {
+        format!("{group_version}: stale GroupVersion discovery: {group_version}")
+    });
+    let stale: Vec<String> = stale.collect();
+    let message = format!(
+        "Discovery failed for some groups, {} failing: unable to retrieve the complete list of server APIs: {}",
+        stale.len(),
+        stale.join(", ")
+    );
+    condition(TYPE, "True", "DiscoveryFailed", &message)
+}
+
+fn deletion(unseen: &Unseen<'_>, failure: Option<&Failure>) -> Condition {
     const TYPE: &str = "NamespaceDeletionContentFailure";
+    if let Some(first) = unseen.unlisted.first() {
+        let n = unseen.unlisted.len();
+        let message = format!("Failed to delete all resource types, {n} remaining: {first} have not been listed");
+        return condition(TYPE, "True", "ContentDeletionFailed", &message);
+    }
     match failure.filter(|it| matches!(it.effect, Effect::Delete { .. })) {
         Some(failure) => {
             let message = format!("Failed to delete all resource types, 1 remaining: {}", failure.message);

@@ -39,6 +39,9 @@ const WRITE_AGE: Duration = Duration::from_secs(180);
 const GOOD_NEWS: Duration = Duration::from_secs(20);
 const BAD_NEWS: Duration = Duration::from_secs(3);
 
+/// So long a plugin that kept still is asked for no seed.
+const SILENCE: Duration = Duration::from_secs(10);
+
 const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub(crate) struct Kms {
     /// What is written with.
     state: ArcSwapOption<State>,
     seeds: Mutex<Seeds>,
+    /// When it gave no answer for a seed the last time, and why.
+    silent: Mutex<Option<(Instant, String)>>,
     health: watch::Sender<Health>,
     /// What the plugin said first; it may not change.
     version: OnceLock<String>,
@@ -98,6 +103,7 @@ impl Kms {
             service,
             state: ArcSwapOption::empty(),
             seeds: Mutex::default(),
+            silent: Mutex::default(),
             health: watch::Sender::new(None),
             version: OnceLock::new(),
             wanted: Notify::new(),
@@ -271,13 +277,28 @@ impl Kms {
     }
 
     async fn decrypt(&self, envelope: &EncryptedObject) -> Result<Vec<u8>, String> {
+        if let Some(error) = self.silence() {
+            return Err(error);
+        }
         let question = DecryptRequest {
             ciphertext: envelope.encrypted_dek_source.to_vec(),
             uid: Uuid::new_v4().to_string(),
             key_id: envelope.key_id.clone(),
             annotations: envelope.annotations.clone(),
         };
-        self.service.decrypt(question).await.map_err(|it| format!("failed to decrypt DEK, error: {it}"))
+        let answer = self.service.decrypt(question).await;
+        *self.silent.lock() = match &answer {
+            Err(error) if error.is_silence => Some((Instant::now(), error.to_string())),
+            _ => None,
+        };
+        answer.map_err(|it| format!("failed to decrypt DEK, error: {it}"))
+    }
+
+    /// Who has just kept still for one seed is not asked for the next: a server that starts would wait for each of them.
+    fn silence(&self) -> Option<String> {
+        let silent = self.silent.lock();
+        let (since, error) = silent.as_ref().filter(|it| it.0.elapsed() < SILENCE)?;
+        Some(format!("failed to decrypt DEK, error: it was not asked, for {}s ago: {error}", since.elapsed().as_secs()))
     }
 
     /// Asks the plugin for the seed of an object, and remembers it, or that there is none to be had.
@@ -294,6 +315,7 @@ impl Kms {
 
     /// Forgets for which seeds the plugin was asked in vain.
     pub(crate) fn forget_failures(&self) {
+        *self.silent.lock() = None;
         self.seeds.lock().forget_failures();
     }
 

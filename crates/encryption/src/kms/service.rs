@@ -71,6 +71,20 @@ pub(crate) const STATUS: &str = "/v2.KeyManagementService/Status";
 pub(crate) const DECRYPT: &str = "/v2.KeyManagementService/Decrypt";
 pub(crate) const ENCRYPT: &str = "/v2.KeyManagementService/Encrypt";
 
+/// Why there is no answer, in Go's words.
+#[derive(Debug)]
+pub(crate) struct CallError {
+    message: String,
+    /// Nothing was heard of the plugin at all.
+    pub(crate) is_silence: bool,
+}
+
+impl std::fmt::Display for CallError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
 pub(crate) struct Service {
     name: String,
     channel: Channel,
@@ -96,20 +110,20 @@ impl Service {
         Ok(Self { name: name.to_owned(), channel, timeout, metrics })
     }
 
-    pub(crate) async fn status(&self) -> Result<StatusResponse, String> {
+    pub(crate) async fn status(&self) -> Result<StatusResponse, CallError> {
         self.call(STATUS, StatusRequest {}).await
     }
 
-    pub(crate) async fn decrypt(&self, request: DecryptRequest) -> Result<Vec<u8>, String> {
+    pub(crate) async fn decrypt(&self, request: DecryptRequest) -> Result<Vec<u8>, CallError> {
         let answer: DecryptResponse = self.call(DECRYPT, request).await?;
         Ok(answer.plaintext)
     }
 
-    pub(crate) async fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, String> {
+    pub(crate) async fn encrypt(&self, request: EncryptRequest) -> Result<EncryptResponse, CallError> {
         self.call(ENCRYPT, request).await
     }
 
-    async fn call<Q, A>(&self, method: &'static str, question: Q) -> Result<A, String>
+    async fn call<Q, A>(&self, method: &'static str, question: Q) -> Result<A, CallError>
     where
         Q: Message + 'static,
         A: Message + Default + 'static,
@@ -119,7 +133,10 @@ impl Service {
         let answer = answer.unwrap_or_else(|_| Err(Status::deadline_exceeded("context deadline exceeded")));
         let code = answer.as_ref().map_or_else(|it| code_name(it.code()), |_| "OK");
         self.metrics.called(&self.name, method, code, begun.elapsed());
-        answer.map_err(|it| format!("rpc error: code = {} desc = {}", code_name(it.code()), told(&it)))
+        answer.map_err(|it| CallError {
+            message: format!("rpc error: code = {} desc = {}", code_name(it.code()), told(&it)),
+            is_silence: matches!(it.code(), Code::DeadlineExceeded | Code::Unavailable),
+        })
     }
 
     async fn ask<Q, A>(&self, method: &'static str, question: Q) -> Result<A, Status>

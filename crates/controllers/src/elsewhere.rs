@@ -1,0 +1,103 @@
+//! What other API servers behind this one hold: which resources they serve, and whether that is known.
+
+use std::collections::BTreeSet;
+
+use corten_meta::{Key, Resource};
+use corten_reconcile::{Origin, View, Wake, Watch};
+
+use crate::projections::{ApiGroup, ApiService, ApiVersion, Bare, defined};
+
+/// More resources than these are not looked at: each costs a watch.
+const RESOURCES_MAX: usize = 500;
+
+/// The watch that says what is served; nobody asks where all of it is served here.
+pub(crate) fn groups(wake: Wake) -> Watch {
+    Watch::new::<ApiGroup>(wake).from(Origin::Discovery).once(|view| services(view).next().is_some())
+}
+
+fn services(view: &View) -> impl Iterator<Item = &ApiService> {
+    view.list::<ApiService>().filter(|it| it.is_elsewhere())
+}
+
+/// A watch of each resource whose objects are elsewhere and can be listed and deleted, through its metadata.
+pub(crate) fn watches(view: &View, wake: Wake) -> Vec<Watch> {
+    let watch =
+        |(resource, is_watched)| Watch::of::<Bare>(resource, wake).of_metadata().from(Origin::Elsewhere { is_watched });
+    served(view).into_iter().map(watch).collect()
+}
+
+pub(crate) fn resources(view: &View) -> impl Iterator<Item = Resource> {
+    served(view).into_iter().map(|it| it.0)
+}
+
+/// Each in the first of its versions, as discovery has them, and whether it can be watched.
+fn served(view: &View) -> Vec<(Resource, bool)> {
+    if services(view).next().is_none() {
+        return Vec::new();
+    }
+    let mut seen: BTreeSet<(String, String)> =
+        defined(view).map(|it| (it.group.to_string(), it.plural.to_string())).collect();
+    let mut found = Vec::new();
+    for group in view.list::<ApiGroup>() {
+        let name = &group.metadata.name;
+        for version in group.versions.iter().filter(|it| is_of_another(view, name, &it.version)) {
+            for it in version.resources.iter().filter(|it| it.has("list") && it.has("delete")) {
+                if !seen.insert((name.clone(), it.resource.clone())) || found.len() >= RESOURCES_MAX {
+                    continue;
+                }
+                let resource = Resource {
+                    group: name.clone().into(),
+                    version: version.version.clone().into(),
+                    kind: it.response_kind.kind.clone().into(),
+                    plural: it.resource.clone().into(),
+                    namespaced: it.scope == "Namespaced",
+                };
+                found.push((resource, it.has("watch")));
+            }
+        }
+    }
+    found
+}
+
+fn is_of_another(view: &View, group: &str, version: &str) -> bool {
+    let service = view.get::<ApiService>(&Key::cluster(format!("{version}.{group}")));
+    service.is_some_and(ApiService::is_elsewhere)
+}
+
+/// A version of which it is not known what its server holds.
+pub(crate) struct Undiscovered<'a> {
+    pub(crate) api_service: &'a str,
+    pub(crate) group_version: String,
+    /// What the availability check said, where that is why.
+    pub(crate) message: &'a str,
+}
+
+/// In upstream's order, that of the versions' names.
+pub(crate) fn undiscovered(view: &View) -> Vec<Undiscovered<'_>> {
+    let mut undiscovered: Vec<Undiscovered<'_>> = services(view).filter_map(|it| gap(view, it)).collect();
+    undiscovered.sort_by(|a, b| a.group_version.cmp(&b.group_version));
+    undiscovered
+}
+
+fn gap<'a>(view: &'a View, service: &'a ApiService) -> Option<Undiscovered<'a>> {
+    let (group, version) = (&service.spec.group, &service.spec.version);
+    let gap = |message| Undiscovered {
+        api_service: &service.metadata.name,
+        group_version: format!("{group}/{version}"),
+        message,
+    };
+    match service.available() {
+        Some(it) if it.status == "True" => {}
+        Some(it) => return Some(gap(&it.message)),
+        None => return Some(gap("it has not been asked yet")),
+    }
+    let versions = view.get::<ApiGroup>(&Key::cluster(&**group)).map(|it| &it.versions);
+    let is_current = |it: &ApiVersion| it.version == *version && it.freshness == "Current";
+    let is_known = versions.is_some_and(|it| it.iter().any(is_current));
+    (!is_known).then(|| gap("what it serves has not been read yet"))
+}
+
+/// The resources in namespaces whose objects have not been listed once.
+pub(crate) fn unlisted(view: &View) -> Vec<Resource> {
+    resources(view).filter(|it| it.namespaced && view.table(it).is_none()).collect()
+}

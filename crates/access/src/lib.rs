@@ -12,6 +12,7 @@ mod access_reviews;
 mod answers;
 mod authorization;
 mod authorizer;
+mod configuration;
 pub mod credential;
 pub mod default_roles;
 pub mod identity;

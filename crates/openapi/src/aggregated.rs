@@ -7,9 +7,12 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::written::{Document, Writer};
+use crate::{
+    api_resource_discovery::{Resource, ResponseKind, Subresource},
+    written::{Document, Writer},
+};
 
 /// Which groups and versions other servers serve, in the place of what is here.
 #[derive(Default)]
@@ -86,42 +89,6 @@ struct Version {
     resources: Vec<Resource>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Resource {
-    resource: String,
-    response_kind: Option<ResponseKind>,
-    #[serde(default)]
-    scope: String,
-    #[serde(default)]
-    singular_resource: String,
-    #[serde(default)]
-    verbs: Vec<String>,
-    #[serde(default)]
-    short_names: Vec<String>,
-    #[serde(default)]
-    categories: Vec<String>,
-    #[serde(default)]
-    subresources: Vec<Subresource>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Subresource {
-    subresource: String,
-    response_kind: Option<ResponseKind>,
-    #[serde(default)]
-    verbs: Vec<String>,
-}
-
-#[derive(Clone, Default, Deserialize)]
-#[serde(default)]
-struct ResponseKind {
-    group: String,
-    version: String,
-    kind: String,
-}
-
 /// The older form.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -151,37 +118,6 @@ struct Listed {
     short_names: Vec<String>,
     #[serde(default)]
     categories: Vec<String>,
-}
-
-impl ResponseKind {
-    fn written(&self) -> Value {
-        json!({ "group": self.group, "version": self.version, "kind": self.kind })
-    }
-}
-
-impl Resource {
-    fn written(&self) -> Value {
-        let mut entry = json!({
-            "resource": self.resource,
-            "responseKind": self.response_kind.clone().unwrap_or_default().written(),
-            "scope": if self.scope == "Cluster" { "Cluster" } else { "Namespaced" },
-            "singularResource": self.singular_resource,
-            "verbs": self.verbs,
-        });
-        for (field, list) in [("shortNames", &self.short_names), ("categories", &self.categories)] {
-            if !list.is_empty() {
-                entry[field] = json!(list);
-            }
-        }
-        let below = |it: &Subresource| {
-            let kind = it.response_kind.clone().unwrap_or_default().written();
-            json!({ "subresource": it.subresource, "responseKind": kind, "verbs": it.verbs })
-        };
-        if !self.subresources.is_empty() {
-            entry["subresources"] = self.subresources.iter().map(below).collect();
-        }
-        entry
-    }
 }
 
 impl Resources {

@@ -8,6 +8,7 @@
 )]
 
 mod aggregated;
+mod api_resource_discovery;
 pub mod discovery;
 mod document;
 mod gnostic;

@@ -179,7 +179,8 @@ impl<'v> Walk<'v> {
     }
 }
 
-fn go_kind(value: &Value) -> &'static str {
+/// The kind of Go value that JSON is decoded into, as messages of `encoding/json` name it.
+pub fn go_kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

@@ -21,7 +21,7 @@ mod table;
 #[cfg(feature = "extremes")]
 pub mod wide;
 
-pub use check::{Findings, WrongType, check};
+pub use check::{Findings, WrongType, check, go_kind};
 pub use complete::complete;
 pub use cursor::{Cursor, violations};
 pub use declared::{declared, declared_custom};

@@ -11,6 +11,7 @@ mod connection;
 mod error;
 mod kubeconfig;
 mod reach;
+mod review;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -21,4 +22,5 @@ pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
 pub use connection::{Dial, Stream};
 pub use error::Error;
-pub use service::{NoEndpoint, endpoints};
+pub use review::{Review, check_uid};
+pub use service::{Endpoint, NoEndpoint, TargetRef, each_ready, endpoints, port_name};

@@ -1,58 +1,15 @@
 //! From a Service to its ready endpoints, as `ResolveEndpoint` of Kubernetes' aggregator.
 
+mod projections;
+
 use std::net::{IpAddr, SocketAddr};
 
 use corten_api::resources::{ENDPOINT_SLICES, SERVICES};
 use corten_cacher::watch_cache::Caches;
-use serde::Deserialize;
 use thiserror::Error;
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Service {
-    spec: ServiceSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ServiceSpec {
-    r#type: String,
-    ports: Vec<ServicePort>,
-}
-
-#[derive(Deserialize)]
-struct ServicePort {
-    #[serde(default)]
-    name: String,
-    port: u16,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Slice {
-    endpoints: Vec<Endpoint>,
-    ports: Option<Vec<SlicePort>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Endpoint {
-    addresses: Vec<String>,
-    conditions: Conditions,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Conditions {
-    ready: Option<bool>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SlicePort {
-    name: Option<String>,
-    port: Option<u16>,
-}
+pub use projections::{Endpoint, TargetRef};
+use projections::{Service, Slice};
 
 /// Why a Service leads nowhere.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -82,23 +39,42 @@ pub fn endpoints(caches: &Caches, namespace: &str, name: &str, port: u16) -> Res
     }
     let found = service.spec.ports.iter().find(|it| it.port == port);
     let port_name = &*found.ok_or_else(|| NoEndpoint::NoPort { name: name.to_owned(), port })?.name;
-    let slices = caches.get(&ENDPOINT_SLICES).expect("endpoint slices are a row of the table").snapshot();
-    let is_its_own = |labels: &std::collections::BTreeMap<String, String>| {
-        labels.get("kubernetes.io/service-name").is_some_and(|it| it == name)
-    };
-    let (mut addresses, mut has_slices) = (Vec::new(), false);
-    for slice in slices.range(namespace, None).filter(|it| is_its_own(it.labels())) {
-        has_slices = true;
-        let slice = slice.projection::<Slice>();
-        let of_name = |it: &&SlicePort| it.name.as_deref().unwrap_or_default() == port_name;
-        let Some(port) = slice.ports.iter().flatten().find(of_name).and_then(|it| it.port) else { continue };
-        let ready = slice.endpoints.iter().filter(|it| it.conditions.ready != Some(false));
-        let parsed = ready.filter_map(|it| it.addresses.first()?.parse::<IpAddr>().ok());
-        addresses.extend(parsed.map(|it| SocketAddr::new(it, port)));
-    }
+    let mut addresses = Vec::new();
+    let has_slices = each_ready(caches, namespace, name, port_name, |endpoint, port| {
+        let address = endpoint.addresses.first().and_then(|it| it.parse::<IpAddr>().ok());
+        addresses.extend(address.map(|it| SocketAddr::new(it, port)));
+    });
     if !has_slices {
         return Err(NoEndpoint::NoSlices(name.to_owned()));
     }
     let none = || NoEndpoint::NoAddresses { name: name.to_owned(), port_name: port_name.to_owned() };
     if addresses.is_empty() { Err(none()) } else { Ok(addresses) }
+}
+
+/// The name of the Service's port of that number. `None` where it has none.
+pub fn port_name(caches: &Caches, namespace: &str, name: &str, port: i64) -> Option<String> {
+    let service = caches.get(&SERVICES)?.get(namespace, name)?.projection::<Service>();
+    service.spec.ports.iter().find(|it| i64::from(it.port) == port).map(|it| it.name.clone())
+}
+
+/// Visits each ready endpoint of a Service's port, with the number its own port has. Answers whether the Service has slices at all.
+pub fn each_ready(
+    caches: &Caches,
+    namespace: &str,
+    service: &str,
+    port_name: &str,
+    mut visit: impl FnMut(&Endpoint, u16),
+) -> bool {
+    let slices = caches.get(&ENDPOINT_SLICES).expect("endpoint slices are a row of the table").snapshot();
+    let mut has_slices = false;
+    for slice in slices.range(namespace, None) {
+        if slice.labels().get("kubernetes.io/service-name").is_none_or(|it| it != service) {
+            continue;
+        }
+        has_slices = true;
+        let slice = slice.projection::<Slice>();
+        let Some(port) = slice.port(port_name) else { continue };
+        slice.endpoints.iter().filter(|it| it.is_ready()).for_each(|it| visit(it, port));
+    }
+    has_slices
 }

@@ -5,14 +5,15 @@
 
 use std::{fs, sync::Arc};
 
+use corten_stream::{AnyServer, IdentifiedServer, ServerIdentity};
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+    CertificateError, ClientConfig, OtherError, RootCertStore,
     client::{
         WebPkiServerVerifier,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        danger::{ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    crypto::{CryptoProvider, aws_lc_rs},
     server::ParsedCertificate,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
@@ -35,8 +36,12 @@ pub(crate) fn config(of: &client_config::ClientConfig) -> Result<ClientConfig, C
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| ConfigError(format!("no TLS version to offer: {error}")))?;
-    let verifier = if of.skip_verify { Verifier::anybody(provider) } else { Verifier::of(&of.ca_bundle, provider)? };
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let verifier: Arc<dyn ServerCertVerifier> = if of.skip_verify {
+        Arc::new(AnyServer(provider))
+    } else {
+        Arc::new(IdentifiedServer { identity: Trusted::of(&of.ca_bundle, provider.clone())?, provider })
+    };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     let mut config = match &of.proof {
         Some(Proof::Certificate { chain, key }) => {
             let chain = certificates(chain)?;
@@ -65,24 +70,13 @@ fn of_the_system() -> Vec<CertificateDer<'static>> {
 }
 
 #[derive(Debug)]
-struct Verifier {
-    provider: Arc<CryptoProvider>,
-    /// `None`: whoever answers will do.
-    trusted: Option<Trusted>,
-}
-
-#[derive(Debug)]
 struct Trusted {
     /// `None` where no certificate can be an authority's.
     roots: Option<Arc<WebPkiServerVerifier>>,
     itself: Vec<CertificateDer<'static>>,
 }
 
-impl Verifier {
-    fn anybody(provider: Arc<CryptoProvider>) -> Self {
-        Self { provider, trusted: None }
-    }
-
+impl Trusted {
     fn of(bundle: &[u8], provider: Arc<CryptoProvider>) -> Result<Self, ConfigError> {
         let (authorities, itself) = if bundle.is_empty() {
             (of_the_system(), Vec::new())
@@ -95,14 +89,14 @@ impl Verifier {
         let roots = if roots.is_empty() {
             None
         } else {
-            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
             Some(built.map_err(|it| ConfigError(format!("unable to load root certificates: {it}")))?)
         };
-        Ok(Self { provider, trusted: Some(Trusted { roots, itself }) })
+        Ok(Self { roots, itself })
     }
 }
 
-impl Trusted {
+impl ServerIdentity for Trusted {
     fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -133,42 +127,4 @@ fn check_lifetime(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(),
         return Err(CertificateError::Expired.into());
     }
     Ok(())
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        match &self.trusted {
-            Some(trusted) => trusted.verify(end_entity, intermediates, server_name, now),
-            None => Ok(ServerCertVerified::assertion()),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

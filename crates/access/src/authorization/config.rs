@@ -10,11 +10,11 @@ use super::{
     conditions::Conditions,
     words::{Authorizer, Configuration, ConnectionInfo, Webhook},
 };
-use crate::problems::{ConfigError, Problems};
+use crate::{
+    configuration,
+    problems::{ConfigError, Problems},
+};
 
-const GROUP: &str = "apiserver.config.k8s.io";
-const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1"];
-const KIND: &str = "AuthorizationConfiguration";
 /// What can stand as `type`, sorted.
 const TYPES: [&str; 6] = ["ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook"];
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -24,25 +24,7 @@ const AUTHORIZERS_MAX: usize = 64;
 /// # Errors
 /// The text is no configuration, or says what cannot be.
 pub(super) fn read(text: &str) -> Result<Compiled, ConfigError> {
-    let wrong = |detail: String| ConfigError(format!("failed to load AuthorizationConfiguration from file: {detail}"));
-    let found: Configuration = serde_saphyr::from_str(text).map_err(|it| {
-        // What follows shows the text around it.
-        let said = it.to_string();
-        let said = said.lines().next().unwrap_or_default();
-        wrong(format!("strict decoding error: {}", said.trim_start_matches("error: ")))
-    })?;
-    if found.kind != KIND || !VERSIONS.contains(&&*found.api_version) {
-        return Err(wrong(format!(
-            "no kind {:?} is registered for version {:?}, only {KIND} of v1 and v1beta1 of {GROUP}",
-            found.kind, found.api_version
-        )));
-    }
-    let mut problems = Problems::default();
-    let compiled = compile(&found, &mut problems);
-    match problems.text() {
-        Some(text) => Err(wrong(text)),
-        None => Ok(compiled),
-    }
+    configuration::read(text, compile)
 }
 
 fn compile(found: &Configuration, problems: &mut Problems) -> Compiled {

@@ -1,6 +1,8 @@
-//! `AuthorizationConfiguration` of `apiserver.config.k8s.io`, as it is written. What nobody knows is refused.
+//! `AuthorizationConfiguration` of `apiserver.config.k8s.io`, as it is written. An unknown field is refused.
 
 use serde::Deserialize;
+
+use crate::configuration;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -9,6 +11,19 @@ pub(super) struct Configuration {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) authorizers: Vec<Authorizer>,
+}
+
+impl configuration::Configuration for Configuration {
+    const KIND: &str = "AuthorizationConfiguration";
+    const NAME: &str = "AuthorizationConfiguration from file";
+
+    fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    fn kind(&self) -> &str {
+        &self.kind
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -1,6 +1,8 @@
-//! `AuthenticationConfiguration` of `apiserver.config.k8s.io`, as it is written. What nobody knows is refused.
+//! `AuthenticationConfiguration` of `apiserver.config.k8s.io`, as it is written. An unknown field is refused.
 
 use serde::Deserialize;
+
+use crate::configuration;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -11,6 +13,19 @@ pub(super) struct Configuration {
     pub(super) jwt: Vec<Jwt>,
     #[serde(default)]
     pub(super) anonymous: Option<Anonymous>,
+}
+
+impl configuration::Configuration for Configuration {
+    const KIND: &str = "AuthenticationConfiguration";
+    const NAME: &str = "authentication configuration";
+
+    fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    fn kind(&self) -> &str {
+        &self.kind
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

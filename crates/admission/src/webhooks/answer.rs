@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use corten_meta::{Status, depth};
+use corten_meta::Status;
+use corten_webhook::{Review, check_uid};
 use serde::Deserialize;
-use serde_json::Value;
 
 const V1: &str = "admission.k8s.io/v1";
 const V1BETA1: &str = "admission.k8s.io/v1beta1";
@@ -19,16 +19,6 @@ pub(super) struct Answer {
     pub(super) patch: Vec<u8>,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    response: Option<Response>,
 }
 
 #[derive(Deserialize)]
@@ -56,24 +46,18 @@ pub(super) struct Asked<'a> {
 /// # Errors
 /// What is wrong with it.
 pub(super) fn read(body: &[u8], asked: &Asked<'_>) -> Result<Answer, String> {
-    let broken =
-        |reason: &str| format!("failed to call webhook: couldn't get version/kind; json parse error: {reason}");
-    let value: Value = depth::read_answer(body).map_err(|it| broken(&depth::reason(&it)))?.value;
-    let review = Review::deserialize(&value).map_err(|it| broken(&it.to_string()))?;
+    let broken = |reason: String| format!("failed to call webhook: {reason}");
     let invalid = |reason: String| format!("received invalid webhook response: {reason}");
-    if review.api_version != asked.version || review.kind != "AdmissionReview" {
-        let Review { api_version, kind, .. } = &review;
-        let expected = asked.version;
-        return Err(invalid(format!(
-            "expected webhook response of {expected}, Kind=AdmissionReview, got {api_version}, Kind={kind}"
-        )));
-    }
+    let review = Review::<Response>::decode(body).map_err(broken)?;
+    review.check_kind(asked.version, "AdmissionReview").map_err(invalid)?;
     let response = review.response.ok_or_else(|| invalid("webhook response was absent".into()))?;
-    if asked.version == V1 && response.uid != asked.uid {
-        return Err(invalid(format!("expected response.uid={:?}, got {:?}", asked.uid, response.uid)));
+    if asked.version == V1 {
+        check_uid(&response.uid, asked.uid).map_err(invalid)?;
     }
     let patch = response.patch.as_deref().unwrap_or_default();
-    let patch = BASE64_STANDARD.decode(patch).map_err(|it| broken(&format!("illegal base64 data: {it}")))?;
+    let patch = BASE64_STANDARD
+        .decode(patch)
+        .map_err(|it| broken(format!("couldn't get version/kind; json parse error: illegal base64 data: {it}")))?;
     check_patch(asked, &patch, response.patch_type.as_deref()).map_err(invalid)?;
     Ok(Answer {
         refused: (!response.allowed).then(|| denied(asked.webhook, response.status)),

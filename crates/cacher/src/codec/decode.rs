@@ -6,6 +6,7 @@ use corten_meta::{
     depth::{self, LEVELS_MAX},
 };
 use corten_routes::Query;
+use corten_schema::go_kind;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde_json::Value;
 
@@ -104,7 +105,7 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
         unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body)
     })?;
     if !value.is_object() {
-        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
+        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", go_kind(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
     let text = if sentences.is_empty() { Vec::new() } else { body.to_vec() };
@@ -132,21 +133,10 @@ fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
         unrecognized(wanted, &format!("error converting YAML to JSON: yaml: {first}"), body)
     })?;
     if !value.is_object() {
-        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", name_of(&value));
+        let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", go_kind(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
     Ok(Document { value, duplicates: Duplicates::default() })
-}
-
-fn name_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn unrecognized(wanted: &str, reason: &str, body: &[u8]) -> Status {
@@ -207,7 +197,7 @@ fn identified(value: &mut Value, kind: &str, versions: &[&str]) -> Result<String
         Value::String(text) => Ok(text.clone()),
         other => Err(Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string ({})",
-            name_of(other),
+            go_kind(other),
             summary(value.to_string().as_bytes()),
         ))),
     };

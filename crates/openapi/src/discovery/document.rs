@@ -8,7 +8,10 @@ use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use serde_json::{Value, json};
 
 use super::priorities;
-use crate::aggregated::{Aggregated, AggregatedVersion};
+use crate::{
+    aggregated::{Aggregated, AggregatedVersion},
+    api_resource_discovery::{self, ResponseKind},
+};
 
 /// What discovery and OpenAPI say of a subresource, beside its verbs.
 pub struct Facts<'k> {
@@ -314,34 +317,28 @@ pub(super) fn aggregated(groups: &[Listed<'_>], version: &str, chosen: impl Fn(&
 }
 
 fn aggregated_resource(kind: &Kind) -> Value {
-    let resource = &kind.resource;
-    let verbs: Vec<&str> = kind.verbs.iter().map(|it| it.as_str()).collect();
-    let mut entry = json!({
-        "resource": resource.plural,
-        "responseKind": { "group": resource.group, "version": resource.version, "kind": resource.kind },
-        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": kind.singular,
-        "verbs": verbs,
-    });
-    for (field, list) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
-        if !list.is_empty() {
-            entry[field] = list.iter().collect();
+    let owned = |it: &str| it.to_owned();
+    let response_kind = |group: &str, version: &str, kind: &str| {
+        Some(ResponseKind { group: owned(group), version: owned(version), kind: owned(kind) })
+    };
+    let subresource = |it: &Subresource| {
+        let facts = facts(kind, *it);
+        api_resource_discovery::Subresource {
+            subresource: owned(it.as_str()),
+            response_kind: response_kind(facts.group, facts.version, facts.kind),
+            verbs: verbs_of(*it).into_iter().map(owned).collect(),
         }
-    }
-    let subresources: Vec<Value> = kind
-        .subresources
-        .iter()
-        .map(|it| {
-            let facts = facts(kind, *it);
-            json!({
-                "subresource": it.as_str(),
-                "responseKind": { "group": facts.group, "version": facts.version, "kind": facts.kind },
-                "verbs": verbs_of(*it),
-            })
-        })
-        .collect();
-    if !subresources.is_empty() {
-        entry["subresources"] = json!(subresources);
-    }
-    entry
+    };
+    let resource = &kind.resource;
+    let entry = api_resource_discovery::Resource {
+        resource: owned(&resource.plural),
+        response_kind: response_kind(&resource.group, &resource.version, &resource.kind),
+        scope: owned(if resource.namespaced { "Namespaced" } else { "Cluster" }),
+        singular_resource: owned(&kind.singular),
+        verbs: kind.verbs.iter().map(|it| owned(it.as_str())).collect(),
+        short_names: kind.short_names.iter().map(|it| it.to_string()).collect(),
+        categories: kind.categories.iter().map(|it| it.to_string()).collect(),
+        subresources: kind.subresources.iter().map(subresource).collect(),
+    };
+    entry.written()
 }

@@ -92,7 +92,7 @@ impl Authority {
         Ok(Self {
             names,
             front_proxy: None,
-            servers: tls::Servers::new(&trust)?,
+            servers: tls::Trusted::servers(&trust)?,
             trust: ArcSwap::from_pointee(trust),
             dir: None,
             known: tls::Known::default(),
@@ -128,7 +128,7 @@ impl Authority {
         let trust = Trust::load(dir, self.names)?;
         let is_other = !trust.is_as(&self.trust());
         if is_other {
-            self.servers.trust(&trust)?;
+            self.servers.identity.trust(&trust)?;
             self.trust.store(Arc::new(trust));
             self.known.clear();
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use corten_stream::AnyServer;
+use corten_stream::{AnyServer, IdentifiedServer, ServerIdentity};
 use parking_lot::Mutex;
 use rustls::{
     ClientConfig, DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme,
@@ -118,56 +118,36 @@ impl Authority {
 }
 
 /// Checks servers by what is trusted at each handshake.
-#[derive(Debug)]
-pub(super) struct Servers(ArcSwap<WebPkiServerVerifier>);
+pub(super) type Servers = IdentifiedServer<Trusted>;
 
-impl Servers {
-    pub(super) fn new(trust: &Trust) -> Result<Arc<Self>, Error> {
-        Ok(Arc::new(Self(ArcSwap::new(Self::verifier(trust)?))))
+#[derive(Debug)]
+pub(super) struct Trusted(ArcSwap<WebPkiServerVerifier>);
+
+impl Trusted {
+    pub(super) fn servers(trust: &Trust) -> Result<Arc<Servers>, Error> {
+        let identity = Self(ArcSwap::new(verifier(trust)?));
+        Ok(Arc::new(Servers { identity, provider: provider() }))
     }
 
     pub(super) fn trust(&self, trust: &Trust) -> Result<(), Error> {
-        self.0.store(Self::verifier(trust)?);
+        self.0.store(verifier(trust)?);
         Ok(())
-    }
-
-    fn verifier(trust: &Trust) -> Result<Arc<WebPkiServerVerifier>, Error> {
-        WebPkiServerVerifier::builder_with_provider(Arc::new(trust.roots()?), provider()).build().map_err(Error::of_tls)
     }
 }
 
-impl ServerCertVerifier for Servers {
-    fn verify_server_cert(
+fn verifier(trust: &Trust) -> Result<Arc<WebPkiServerVerifier>, Error> {
+    WebPkiServerVerifier::builder_with_provider(Arc::new(trust.roots()?), provider()).build().map_err(Error::of_tls)
+}
+
+impl ServerIdentity for Trusted {
+    fn verify(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.0.load().verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.load().verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.0.load().verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.load().supported_verify_schemes()
+        self.0.load().verify_server_cert(end_entity, intermediates, server_name, &[], now)
     }
 }
 

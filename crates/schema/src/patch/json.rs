@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use self::work::Work;
 use super::PatchError;
+use crate::check::go_kind;
 
 const OPERATIONS_MAX: usize = 10_000;
 /// The largest object that `copy` and `add` may build, by an estimate of its JSON text; equal to the body limit of the server.
@@ -65,15 +66,7 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
 }
 
 fn no_go_value(value: &Value, wanted: &str) -> String {
-    let name = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {name} into Go value of type jsonpatch.{wanted}")
+    format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", go_kind(value))
 }
 
 fn operation(value: Value) -> Result<PatchOperation, String> {

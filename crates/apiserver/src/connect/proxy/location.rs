@@ -9,9 +9,10 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use corten_api::resources::{ENDPOINT_SLICES, PODS, SERVICES};
+use corten_api::resources::{PODS, SERVICES};
 use corten_cacher::watch_cache::Caches;
 use corten_meta::{Status, address::is_reachable};
+use corten_webhook::{Endpoint, each_ready, port_name};
 use serde::Deserialize;
 
 use crate::context::Context;
@@ -134,100 +135,25 @@ fn pod(caches: &Caches, namespace: &str, named: &Named<'_>) -> Result<Location, 
     Ok(Location::Stranger { authority: authority(address, port), is_https: named.is_https })
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Service {
-    spec: ServiceSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ServiceSpec {
-    ports: Vec<ServicePort>,
-}
-
-#[derive(Deserialize)]
-struct ServicePort {
-    #[serde(default)]
-    name: String,
-    port: u16,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Slice {
-    endpoints: Vec<Endpoint>,
-    ports: Option<Vec<SlicePort>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Endpoint {
-    addresses: Vec<String>,
-    conditions: Conditions,
-    target_ref: Option<TargetRef>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Conditions {
-    ready: Option<bool>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TargetRef {
-    kind: String,
-    name: String,
-    namespace: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct SlicePort {
-    name: Option<String>,
-    port: Option<u16>,
-}
-
 /// Which endpoint is asked first: another one for each request.
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
 fn service(caches: &Caches, namespace: &str, asked: &str, named: &Named<'_>) -> Result<Location, Status> {
-    let service: Service = cached(caches, &SERVICES, namespace, named.name)?;
-    let port = match named.port.parse::<i64>() {
-        Ok(number) => {
-            let found = service.spec.ports.iter().find(|it| i64::from(it.port) == number);
-            let none = || format!("no service port {number} found for service {:?}", named.name);
-            &*found.ok_or_else(|| Status::unavailable(none()))?.name
-        }
-        Err(_) => named.port,
-    };
-    let mut found: Vec<(IpAddr, u16)> = slices(caches, namespace, named.name)
-        .iter()
-        .flat_map(|slice| {
-            let of_name = |it: &&SlicePort| it.name.as_deref().unwrap_or_default() == port;
-            let port = slice.ports.iter().flatten().find(of_name).and_then(|it| it.port);
-            let ready = slice.endpoints.iter().filter(|it| it.conditions.ready != Some(false));
-            ready.filter_map(move |it| Some((own_address(caches, it)?, port?)))
-        })
-        .collect();
-    let none = || Status::unavailable(format!("no endpoints available for service {asked:?}"));
+    cached::<serde::de::IgnoredAny>(caches, &SERVICES, namespace, named.name)?;
+    let by_number = named.port.parse::<i64>().ok().map(|number| {
+        let none = || format!("no service port {number} found for service {:?}", named.name);
+        port_name(caches, namespace, named.name, number).ok_or_else(|| Status::unavailable(none()))
+    });
+    let port = by_number.unwrap_or_else(|| Ok(named.port.to_owned()))?;
+    let mut found: Vec<(IpAddr, u16)> = Vec::new();
+    each_ready(caches, namespace, named.name, &port, |endpoint, port| {
+        found.extend(own_address(caches, endpoint).map(|it| (it, port)));
+    });
     if found.is_empty() {
-        return Err(none());
+        return Err(Status::unavailable(format!("no endpoints available for service {asked:?}")));
     }
     let (address, port) = found.swap_remove(TURN.fetch_add(1, Ordering::Relaxed) % found.len());
     Ok(Location::Stranger { authority: authority(address, port), is_https: named.is_https })
-}
-
-fn slices(caches: &Caches, namespace: &str, service: &str) -> Vec<Slice> {
-    let Some(cache) = caches.get(&ENDPOINT_SLICES) else { return Vec::new() };
-    let snapshot = cache.snapshot();
-    let of_service = |labels: &serde_json::Value| labels["kubernetes.io/service-name"] == service;
-    let decoded = snapshot.range(namespace, None).filter_map(|it| {
-        let object: serde_json::Value = serde_json::from_slice(it.value()).ok()?;
-        of_service(&object["metadata"]["labels"]).then_some(object)
-    });
-    decoded.filter_map(|it| serde_json::from_value(it).ok()).collect()
 }
 
 /// The endpoint's address, where it is that of the Pod it says it is.

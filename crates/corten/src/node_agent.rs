@@ -17,7 +17,8 @@ use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::PodNetwork;
 use corten_pki::Authority;
-use corten_runner::{Hands, NodeInquiries, NodeProblemHands, whole};
+use corten_proxy::rules::Protocol;
+use corten_runner::{Hands, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::node_options::NodeOptions;
@@ -88,6 +89,20 @@ impl NodeProblemHands for HostProblems {
     }
 }
 
+struct HostReadings(NodeHands, Vec<IpAddr>);
+
+impl ObservationHands for HostReadings {
+    fn read(&self) -> BoxFuture<'_, Option<Reading>> {
+        Box::pin(async {
+            let pods = self.0.pod_readings(&[CLUSTER_DNS.into()]).await?;
+            let addresses = self.1.clone();
+            let listening = tokio::task::spawn_blocking(move || corten_network::listening(&addresses)).await.ok()?;
+            let tcp = listening.into_iter().filter(|it| it.0 == Protocol::Tcp).map(|it| it.1);
+            Some(Reading { pods, listening: tcp.collect() })
+        })
+    }
+}
+
 /// Runs the node until the control plane stops, and its containers go on; or until it was told to `drain` and its pods have
 /// ended.
 pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain: watch::Receiver<bool>) -> Result<()> {
@@ -127,6 +142,9 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
     let stopping = control_plane.stopping();
     tasks.spawn(corten_runner::run_node_problems(exposed, name, clock_of_node, journal_of_node, stopping));
+    let readings = HostReadings(hands.clone(), gather(&layout).addresses);
+    let (name, stopping) = (settings.node_name.clone(), control_plane.stopping());
+    tasks.spawn(corten_runner::run_observations(readings, name, clock.clone(), journal.clone(), stopping));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
     tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));

@@ -7,6 +7,7 @@
 mod clients;
 mod exchange;
 mod forward;
+mod probe;
 mod tcp;
 mod udp;
 mod upstreams;
@@ -26,6 +27,7 @@ use arc_swap::ArcSwap;
 use clients::Clients;
 use corten_dns::{Name, Outcome, Query, Question, Rejected, Zone, answer, chased, fail, parse, reject, relay};
 use forward::Forwarder;
+pub(crate) use probe::answers;
 use tokio::{
     net::{TcpListener, UdpSocket},
     sync::Semaphore,

@@ -8,6 +8,7 @@ mod housekeeping;
 mod images;
 mod measure;
 mod pleg;
+mod readings;
 mod resize;
 mod stop;
 

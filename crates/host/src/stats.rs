@@ -8,6 +8,7 @@ pub(crate) mod counters;
 pub(crate) mod disk;
 pub(crate) mod exposition;
 mod network;
+mod readings;
 pub(crate) mod resource;
 pub(crate) mod summary;
 

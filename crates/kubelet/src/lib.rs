@@ -18,6 +18,7 @@ mod words;
 mod tests;
 
 pub use kubelet::Kubelet;
+pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::effect::{

@@ -12,7 +12,7 @@ mod service_health;
 pub mod source_guards;
 
 pub use addresses::addresses;
-pub use listening::listening;
+pub use listening::{listening, listening_in};
 pub use nft::ServiceRules;
 pub use pod_network::{PodNetwork, withdraw};
 pub use service_health::ServiceHealth;

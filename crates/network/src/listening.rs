@@ -1,6 +1,6 @@
 //! At which ports processes of the machine answer who asks at the node's addresses.
 
-use std::{collections::BTreeSet, fs, net::IpAddr};
+use std::{collections::BTreeSet, fs, net::IpAddr, path::Path};
 
 use corten_proxy::rules::Protocol;
 
@@ -21,20 +21,36 @@ pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
     let mut all = BTreeSet::new();
     for (table, protocol, state) in TABLES {
         let text = fs::read_to_string(format!("/proc/self/net/{table}")).unwrap_or_default();
-        let ports = ports(&text, state, addresses).filter(|it| protocol == Protocol::Tcp || *it < ephemeral);
+        let is_here = |it: IpAddr| it.is_unspecified() || addresses.contains(&it);
+        let ports = ports(&text, state, &is_here).filter(|it| protocol == Protocol::Tcp || *it < ephemeral);
         all.extend(ports.map(|it| (protocol, it)));
     }
     all
 }
 
-fn ports<'a>(table: &'a str, state: &'a str, addresses: &'a [IpAddr]) -> impl Iterator<Item = u16> + 'a {
+/// The TCP ports at which the network namespace of a process answers others: what listens on the loopback answers only itself.
+/// `None` where the kernel does not tell, because the process has ended.
+pub fn listening_in(proc: &Path) -> Option<BTreeSet<u16>> {
+    let mut all = BTreeSet::new();
+    for (table, _, state) in TABLES.iter().filter(|it| it.1 == Protocol::Tcp) {
+        let text = match fs::read_to_string(proc.join("net").join(table)) {
+            Ok(text) => text,
+            // A kernel without IPv6 has no such table.
+            Err(_) if table.ends_with('6') => continue,
+            Err(_) => return None,
+        };
+        all.extend(ports(&text, state, &|it| !it.is_loopback()));
+    }
+    Some(all)
+}
+
+fn ports<'a>(table: &'a str, state: &'a str, is_here: &'a dyn Fn(IpAddr) -> bool) -> impl Iterator<Item = u16> + 'a {
     table.lines().skip(1).filter_map(move |line| {
         let mut words = line.split_whitespace().skip(1);
         let (local, _, is) = (words.next()?, words.next()?, words.next()?);
         let (address, port) = local.split_once(':')?;
         let address = address_of(address)?;
-        let is_here = address.is_unspecified() || addresses.contains(&address);
-        u16::from_str_radix(port, 16).ok().filter(|_| is == state && is_here)
+        u16::from_str_radix(port, 16).ok().filter(|_| is == state && is_here(address))
     })
 }
 
@@ -80,6 +96,16 @@ mod tests {
     }
 
     #[test]
+    fn what_listens_on_the_loopback_answers_no_other() {
+        let everywhere = TcpListener::bind("0.0.0.0:0").expect("a port");
+        let inside = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = |it: &TcpListener| it.local_addr().expect("bound").port();
+        let found = listening_in(Path::new("/proc/self")).expect("this process lives");
+        assert!(found.contains(&port(&everywhere)) && !found.contains(&port(&inside)), "{found:?}");
+        assert_eq!(listening_in(Path::new("/proc/0")), None);
+    }
+
+    #[test]
     fn reads_the_kernels_table() {
         let table = "  sl  local_address rem_address   st\n\
              0: 00000000:0016 00000000:0000 0A 0\n\
@@ -89,6 +115,7 @@ mod tests {
              4: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0\n\
              5: 000000000000000000000000:1F91 x 0A\nnonsense\n";
         let node: IpAddr = [172, 16, 0, 2].into();
-        assert_eq!(ports(table, "0A", &[node]).collect::<Vec<_>>(), [22, 443, 8080]);
+        let is_here = |it: IpAddr| it.is_unspecified() || it == node;
+        assert_eq!(ports(table, "0A", &is_here).collect::<Vec<_>>(), [22, 443, 8080]);
     }
 }

@@ -35,11 +35,39 @@ pub struct Decision {
     /// The named steps it takes the object through, in order, where it has any (scheduler, kubelet).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// What a node sees of the object, where no API object says it (Pods and Nodes).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Box<Observation>>,
     /// The last effect's failure, and how often it has failed in a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
+}
+
+/// What a node sees of the processes of a Pod, or of its own machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Observation {
+    /// TCP ports at which they answer others, in order; absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listening: Option<Vec<u16>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttled: Vec<Throttled>,
+    /// Name servers of the Pod's resolv.conf that do not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent_name_servers: Vec<String>,
+}
+
+/// A container that its CPU limit holds back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Throttled {
+    pub container: String,
+    /// In so many of a hundred periods of the last minute it had used up its limit; whole tens.
+    pub percent: u64,
+    /// Its limit, in thousandths of a CPU.
+    pub limit_millis: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]

@@ -13,6 +13,6 @@ mod view;
 
 pub use controller::{API_GROUPS, Controller, DEFINED, Origin, Subject, Verb, Wake, Watch, Write};
 pub use effect::{Effect, EventType, Propagation};
-pub use journal::{Decision, Journal, Step, StepState};
+pub use journal::{Decision, Journal, Observation, Step, StepState, Throttled};
 pub use plan::{Actor, Plan, Wait};
 pub use view::{Answer, AnyProjection, Failure, Object, Projection, Table, View};

@@ -515,9 +515,9 @@ impl LoopState {
             at: Some(now),
             effects,
             waits: plan.waits.clone(),
-            steps: Vec::new(),
             error: error.map(str::to_owned),
             retries: self.queue.failures(key),
+            ..Decision::default()
         };
         self.journal.record(about, of, decision);
     }

@@ -158,5 +158,5 @@ fn blocked(info: &PodInfo, message: &str, waits: Vec<Wait>, since: Time, now: Ti
 }
 
 fn decision(effects: Vec<String>, waits: Vec<Wait>, step: Step, now: Time) -> Decision {
-    Decision { by: "scheduler".into(), at: Some(now), effects, waits, steps: vec![step], error: None, retries: 0 }
+    Decision { by: "scheduler".into(), at: Some(now), effects, waits, steps: vec![step], ..Decision::default() }
 }

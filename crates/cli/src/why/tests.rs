@@ -210,7 +210,7 @@ fn can_be_followed(it: &Explanation) {
     };
     assert!(!advice.who.is_empty(), "{}", it.account.subject);
     assert!(
-        ["kubectl ", "corten ", "curl ", "chmod ", "nft "].iter().any(|known| advice.next.starts_with(known)),
+        ["kubectl ", "corten ", "curl ", "chmod ", "nft ", "ss "].iter().any(|known| advice.next.starts_with(known)),
         "{}",
         advice.next
     );

@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 pub(crate) mod image_gc;
 pub(crate) mod local_storage;
+pub(crate) mod observations;
 pub(crate) mod pressure;
 pub(crate) mod rank;
 pub(crate) mod shutdown;

@@ -220,6 +220,12 @@ pub(super) fn init(case: &Case<'_>) -> Advice {
         .who("nobody, if it ends by itself; else whoever wrote it: that cannot be known from outside")
 }
 
+pub(super) fn throttled(case: &Case<'_>) -> Advice {
+    Advice::run(case.edit())
+        .hints(case.edit_hints())
+        .hint("raise or remove its limits.cpu: requests.cpu alone holds nobody back")
+}
+
 pub(super) fn gate(case: &Case<'_>) -> Advice {
     let gates = items(case.object, "/spec/readinessGates").iter().map(|it| text(it, "/conditionType"));
     let unmet =

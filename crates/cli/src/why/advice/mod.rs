@@ -101,6 +101,10 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NamedPortMissing" => Some(services::port(case).await),
         "ScaledToZero" => Some(services::scaled(case)),
         "PodsEnded" => Some(services::ended(case)),
+        "TargetPortClosed" => Some(services::closed(case)),
+        "CPUThrottled" => Some(containers::throttled(case)),
+        "NameServerSilent" => Some(Advice::run(case.edit()).hints(case.edit_hints())),
+        "HostPortTaken" | "NodePortTaken" => Some(taken(case)),
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
@@ -124,6 +128,12 @@ fn defect(case: &Case<'_>) -> Advice {
     } else {
         "change or delete what is unusual about it"
     })
+}
+
+/// Another process listens at the port, and its message names it.
+fn taken(case: &Case<'_>) -> Advice {
+    let port = case.wait.message.split("at port ").nth(1).and_then(|it| it.split(',').next()).unwrap_or_default();
+    Advice::run(format!("ss -tlnp 'sport = :{port}'")).hint("end that process, or take another port")
 }
 
 /// The command that its message names.

@@ -109,6 +109,12 @@ pub(super) fn ended(case: &Case<'_>) -> Advice {
         .hint("a Service needs pods that go on: those of a Deployment, or of restartPolicy Always")
 }
 
+pub(super) fn closed(case: &Case<'_>) -> Advice {
+    Advice::run(case.edit())
+        .hint("name a port at which they listen, or let them listen there")
+        .hint("what listens at 127.0.0.1 answers nobody outside its pod: 0.0.0.0 or :: does")
+}
+
 pub(super) fn scaled(case: &Case<'_>) -> Advice {
     let workload = case.wait.on.as_deref().unwrap_or_default();
     Advice::run(kubectl(case.namespace, &["scale", workload, "--replicas=1"])).headline(case.wait.message.clone())

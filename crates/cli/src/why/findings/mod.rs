@@ -12,6 +12,7 @@ pub(super) mod effects;
 pub(crate) mod found;
 pub(super) mod jobs;
 mod nodes;
+mod observed;
 mod pods;
 pub(super) mod refusal;
 pub(super) mod refusers;

@@ -7,7 +7,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::found::Findings;
+use super::{found::Findings, observed};
 use crate::why::{
     State,
     duration::duration,
@@ -53,6 +53,7 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
         wait.since = since;
         found.wait(wait.on("Node", node));
     }
+    observed::pod(reader, object, found).await;
 }
 
 /// Has its node ended it, so that only finalizers keep it?

@@ -7,7 +7,7 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::found::Findings;
+use super::{found::Findings, observed};
 use crate::why::{
     State,
     fields::{condition, items, text, time},
@@ -33,7 +33,11 @@ pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Fin
     } else {
         named_ports(reader, object, &selector, found).await;
         makers(reader, object, &selector, found).await;
+        let pods = reader.list(&PODS, text(object, "/metadata/namespace")).await;
+        let selected: Vec<&Value> = pods.iter().filter(|it| is_selected(it, &selector)).collect();
+        observed::target_ports(reader, object, &selected, found).await;
     }
+    observed::node_ports(reader, object, found).await;
     if object["spec"]["type"] == "LoadBalancer" && items(object, "/status/loadBalancer/ingress").is_empty() {
         let message = "nobody has given it an address: that is for a load balancer's own program to do";
         let mut wait = Wait::new("LoadBalancerPending", message, Actor::External);

@@ -31,6 +31,7 @@ mod fairness;
 mod faults;
 mod frames;
 mod framing;
+mod future;
 mod head;
 mod https;
 mod indented;

@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use super::server;
 use crate::Server;
 
-const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(super) const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const REPLICA_SETS: &str = "/apis/apps/v1/namespaces/default/replicasets";
 
-fn admin() -> Identity {
+pub(super) fn admin() -> Identity {
     Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"])
 }
 
-async fn ask(server: &Server, who: Identity, method: &str, path: &str, body: &Value) -> (u16, Body) {
+pub(super) async fn ask(server: &Server, who: Identity, method: &str, path: &str, body: &Value) -> (u16, Body) {
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let response = server.answer(request.body(whole(body)).expect("a request"), None, Some(who)).await;
@@ -28,7 +28,7 @@ async fn ask(server: &Server, who: Identity, method: &str, path: &str, body: &Va
 }
 
 /// The revision that the answer, an object, is at.
-async fn written(server: &Server, method: &str, path: &str, body: Value) -> String {
+pub(super) async fn written(server: &Server, method: &str, path: &str, body: Value) -> String {
     let (code, answer) = ask(server, admin(), method, path, &body).await;
     let answer = answer.collect().await.expect("a whole body").to_bytes();
     assert!((200..300).contains(&code), "{method} {path}: {code} {answer:?}");

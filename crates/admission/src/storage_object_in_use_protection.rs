@@ -1,6 +1,6 @@
-//! Volumes and claims get the finalizer that keeps them for as long as they are in use; a loop takes it off.
+//! Volumes, claims and classes of attributes get the finalizer that keeps them for as long as they are in use; a loop takes it off.
 
-use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
+use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTRIBUTES_CLASSES};
 use corten_cacher::body::BoxFuture;
 use corten_meta::Status;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ impl Admission for StorageObjectInUseProtection {
             for (resource, finalizer) in [
                 (PERSISTENT_VOLUMES, "kubernetes.io/pv-protection"),
                 (PERSISTENT_VOLUME_CLAIMS, "kubernetes.io/pvc-protection"),
+                (VOLUME_ATTRIBUTES_CLASSES, "kubernetes.io/vac-protection"),
             ] {
                 if request.creates(&resource) {
                     protect(object, finalizer);

@@ -4,5 +4,6 @@
 
 pub mod resources;
 pub mod scheduling;
+pub mod volumes;
 
 pub use k8s_openapi::{self, api::*, apimachinery};

@@ -42,7 +42,7 @@ mod taint_eviction;
 mod tests;
 mod token_secrets;
 mod ttl_after_finished;
-mod volume_protection;
+mod volumes;
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ pub use storage_version_migration::StorageVersionMigrations;
 pub use taint_eviction::TaintEviction;
 pub use token_secrets::{BootstrapTokens, ServiceAccountTokens};
 pub use ttl_after_finished::TtlAfterFinished;
-pub use volume_protection::{ClaimProtection, VolumeProtection};
+pub use volumes::{AttributesClassProtection, ClaimProtection, VolumeBinder, VolumeProtection};
 
 /// Every controller, in name order.
 pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
@@ -99,6 +99,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(LeaseCandidateExpiry),
     || Arc::new(Namespaces),
     || Arc::new(NodeLifecycle),
+    || Arc::new(VolumeBinder),
     || Arc::new(PodGarbageCollector),
     || Arc::new(VolumeProtection),
     || Arc::new(ClaimProtection),
@@ -117,6 +118,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(NodeTtl),
     || Arc::new(TtlAfterFinished),
     || Arc::new(PolicyStatus),
+    || Arc::new(AttributesClassProtection),
 ];
 
 /// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.

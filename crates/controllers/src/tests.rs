@@ -15,8 +15,8 @@ use corten_reconcile::{
 };
 
 use crate::{
-    CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, PolicyStatus,
-    ReplicaSets, ServiceAccounts,
+    AttributesClassProtection, CONTROLLERS, Deployments, EFFECTS_MAX, EventExpiry, GarbageCollector, LoadBalancers,
+    Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -41,6 +41,16 @@ fn namespace() {
 #[test]
 fn load_balancer() {
     check(&LoadBalancers, "load_balancer");
+}
+
+#[test]
+fn volume_binder() {
+    check(&VolumeBinder, "volume_binder");
+}
+
+#[test]
+fn attributes_class_protection() {
+    check(&AttributesClassProtection, "attributes_class_protection");
 }
 
 #[test]

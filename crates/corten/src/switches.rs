@@ -35,7 +35,7 @@ const NAMES: &[Row] = &[
     ("node-lifecycle-controller", "nodelifecycle", "node"),
     ("node-route-controller", "route", ""),
     ("persistentvolume-attach-detach-controller", "attachdetach", ""),
-    ("persistentvolume-binder-controller", "persistentvolume-binder", ""),
+    ("persistentvolume-binder-controller", "persistentvolume-binder", "persistent-volume-binder"),
     ("persistentvolume-expander-controller", "persistentvolume-expander", ""),
     ("persistentvolume-protection-controller", "pv-protection", "pv-protection"),
     ("persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection"),
@@ -59,7 +59,7 @@ const NAMES: &[Row] = &[
     ("ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished"),
     ("ttl-controller", "ttl", "ttl"),
     ("validatingadmissionpolicy-status-controller", "", "validatingadmissionpolicy-status"),
-    ("volumeattributesclass-protection-controller", "", ""),
+    ("volumeattributesclass-protection-controller", "", "volumeattributesclass-protection"),
 ];
 
 /// What of the control plane's loops is off.

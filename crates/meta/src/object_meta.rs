@@ -62,8 +62,8 @@ impl ObjectMeta {
 pub trait Named {
     fn meta(&self) -> &ObjectMeta;
 
-    /// The node it is on, for projections that are to be found by it.
-    fn node(&self) -> Option<&str> {
+    /// What a projection is to be found by beside its key: of a pod, the node it is on.
+    fn found_by(&self) -> Option<&str> {
         None
     }
 }

@@ -14,6 +14,7 @@
 
 mod extremes;
 mod line;
+mod storage;
 mod words;
 mod workloads;
 mod world;

@@ -169,7 +169,12 @@ impl View {
 
     /// The objects that are on a node, in key order.
     pub fn on_node<'a, T: Projection>(&'a self, node: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
-        let table = self.tables.get(&T::RESOURCE).map(|it| it.on_node(node));
+        self.found_by(node)
+    }
+
+    /// The objects that are to be found by this word (see [`Named::found_by`]), in key order.
+    pub fn found_by<'a, T: Projection>(&'a self, word: &str) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        let table = self.tables.get(&T::RESOURCE).map(|it| it.found_by(word));
         table.into_iter().flatten().filter_map(as_type)
     }
 

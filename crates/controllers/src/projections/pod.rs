@@ -27,7 +27,7 @@ impl Named for Pod {
         &self.metadata
     }
 
-    fn node(&self) -> Option<&str> {
+    fn found_by(&self) -> Option<&str> {
         Some(&*self.spec.node_name).filter(|it| !it.is_empty())
     }
 }

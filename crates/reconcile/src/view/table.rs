@@ -20,8 +20,8 @@ pub struct Table {
     uncontrolled: OrdSet<Arc<Key>>,
     /// The objects that are being deleted, by uid: few at any time.
     deleting: OrdMap<Arc<str>, Arc<Key>>,
-    /// Node's name and the key of an object that is on it.
-    by_node: OrdSet<(Arc<str>, Arc<Key>)>,
+    /// What objects are to be found by beside their keys, such as a node's name, and the key of one.
+    by_word: OrdSet<(Arc<str>, Arc<Key>)>,
 }
 
 impl Table {
@@ -76,12 +76,12 @@ impl Table {
         !self.by_owner.is_empty()
     }
 
-    /// The objects that are on a node.
-    pub fn on_node<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
-        let node: Arc<str> = node.into();
-        let first = (node.clone(), Arc::new(Key::new("", "")));
-        let range = self.by_node.range((Bound::Included(first), Bound::Unbounded));
-        range.take_while(move |it| it.0 == node).filter_map(|it| self.objects.get(&*it.1))
+    /// The objects that are to be found by this word.
+    pub fn found_by<'a>(&'a self, word: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
+        let word: Arc<str> = word.into();
+        let first = (word.clone(), Arc::new(Key::new("", "")));
+        let range = self.by_word.range((Bound::Included(first), Bound::Unbounded));
+        range.take_while(move |it| it.0 == word).filter_map(|it| self.objects.get(&*it.1))
     }
 
     /// The objects of a namespace that no owner controls.
@@ -123,8 +123,8 @@ impl Table {
 
     fn index(&mut self, key: Arc<Key>, object: &Object) {
         let meta = object.meta();
-        if let Some(node) = object.node() {
-            self.by_node.insert((node.into(), key.clone()));
+        if let Some(word) = object.found_by() {
+            self.by_word.insert((word.into(), key.clone()));
         }
         for owner in &meta.owner_references {
             let blocks = self.by_owner.entry((owner.uid.as_str().into(), key.clone())).or_insert(false);
@@ -140,8 +140,8 @@ impl Table {
 
     fn unindex(&mut self, key: &Arc<Key>, object: &Object) {
         let meta = object.meta();
-        if let Some(node) = object.node() {
-            self.by_node.remove(&(Arc::<str>::from(node), key.clone()));
+        if let Some(word) = object.found_by() {
+            self.by_word.remove(&(Arc::<str>::from(word), key.clone()));
         }
         for owner in &meta.owner_references {
             self.by_owner.remove(&(Arc::<str>::from(owner.uid.as_str()), key.clone()));
@@ -157,7 +157,7 @@ impl Table {
 
 /// Do the indexes hold the same of both? Most changes of an object touch none of what they read.
 fn is_indexed_alike(old: &Object, new: &Object) -> bool {
-    let is_moved = old.node() != new.node();
+    let is_moved = old.found_by() != new.found_by();
     let (old, new) = (old.meta(), new.meta());
     !is_moved
         && old.uid == new.uid

@@ -13,7 +13,7 @@ impl Named for Pod {
         &self.0
     }
 
-    fn node(&self) -> Option<&str> {
+    fn found_by(&self) -> Option<&str> {
         self.0.labels.get("node").map(|it| &**it)
     }
 }

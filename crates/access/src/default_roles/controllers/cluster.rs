@@ -14,6 +14,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "leader-election", role: "leader-election-controller", rules: leader_election },
     Loop { name: "lease-candidate-expiry", role: "lease-candidate-expiry-controller", rules: candidate_expiry },
     Loop { name: "node", role: "node-controller", rules: node },
+    Loop { name: "persistent-volume-binder", role: "persistent-volume-binder", rules: volume_binder },
     Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
     Loop { name: "pv-protection", role: "pv-protection-controller", rules: volume_protection },
     Loop { name: "pvc-protection", role: "pvc-protection-controller", rules: claim_protection },
@@ -30,6 +31,11 @@ pub(super) const LOOPS: &[Loop] = &[
         name: "validatingadmissionpolicy-status",
         role: "validatingadmissionpolicy-status-controller",
         rules: policy_status,
+    },
+    Loop {
+        name: "volumeattributesclass-protection",
+        role: "volumeattributesclass-protection-controller",
+        rules: attributes_class_protection,
     },
 ];
 
@@ -110,6 +116,23 @@ fn taint_eviction() -> Vec<Value> {
         rule(&["delete", "get", "list", "watch"], &[""], &["pods"]),
         rule(UPDATE, &[""], &["pods/status"]),
         rule(&["get", "list", "patch", "watch"], &[""], &["nodes"]),
+    ]
+}
+
+/// Less than upstream's, whose loop makes and deletes volumes itself.
+fn volume_binder() -> Vec<Value> {
+    vec![
+        rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumeclaims", "persistentvolumes"]),
+        rule(UPDATE, &[""], &["persistentvolumeclaims/status", "persistentvolumes/status"]),
+        rule(READ, &["storage.k8s.io"], &["storageclasses"]),
+        rule(READ, &[""], &["pods"]),
+    ]
+}
+
+fn attributes_class_protection() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
+        rule(&["get", "list", "patch", "update", "watch"], &["storage.k8s.io"], &["volumeattributesclasses"]),
     ]
 }
 

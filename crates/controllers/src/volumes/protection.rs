@@ -1,40 +1,16 @@
 //! Keeps claims and volumes from going while they are used: a finalizer that is taken away when they are not.
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    projections::{Pod, projection},
-    status::exact_patch,
-};
+use super::projections::{AttributesClass, Claim, Volume};
+use crate::{projections::Pod, status::exact_patch};
 
 const OF_CLAIMS: &str = "kubernetes.io/pvc-protection";
 const OF_VOLUMES: &str = "kubernetes.io/pv-protection";
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Phase {
-    phase: String,
-}
-
-#[derive(Deserialize)]
-struct Claim {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    status: Phase,
-}
-projection!(Claim, resources::PERSISTENT_VOLUME_CLAIMS);
-
-#[derive(Deserialize)]
-struct Volume {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    status: Phase,
-}
-projection!(Volume, resources::PERSISTENT_VOLUMES);
+const OF_ATTRIBUTES: &str = "kubernetes.io/vac-protection";
 
 fn has(meta: &ObjectMeta, finalizer: &str) -> bool {
     meta.finalizers.iter().any(|it| it == finalizer)
@@ -80,10 +56,6 @@ impl Controller for ClaimProtection {
         if !meta.is_deleting() {
             if !has(meta, OF_CLAIMS) {
                 plan.effects.push(with::<Claim>(meta, OF_CLAIMS));
-            }
-            if matches!(&*claim.status.phase, "" | "Pending") {
-                let message = "no loop of this cluster gives claims their volumes yet";
-                plan.waits.push(Wait::new("NoVolumeBinder", message, Actor::Operator));
             }
             return plan;
         }
@@ -143,4 +115,66 @@ impl Controller for VolumeProtection {
         }
         plan
     }
+}
+
+pub struct AttributesClassProtection;
+
+impl Controller for AttributesClassProtection {
+    fn name(&self) -> &'static str {
+        "volumeattributesclass-protection"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let is_any = |view: &View| view.list::<AttributesClass>().next().is_some();
+        vec![
+            Watch::new::<AttributesClass>(Wake::Itself),
+            Watch::new::<Claim>(Wake::With(leaving_classes)).once(is_any),
+            Watch::new::<Volume>(Wake::With(leaving_classes)).once(is_any),
+        ]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        const {
+            &[Write {
+                verb: Verb::Patch,
+                resource: resources::VOLUME_ATTRIBUTES_CLASSES,
+                fields: &["metadata.finalizers"],
+            }]
+        }
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
+        let Some(class) = view.get::<AttributesClass>(key) else { return Plan::default() };
+        let (meta, mut plan) = (&class.metadata, Plan::default());
+        if !meta.is_deleting() && !has(meta, OF_ATTRIBUTES) {
+            plan.effects.push(with::<AttributesClass>(meta, OF_ATTRIBUTES));
+        }
+        if !meta.is_deleting() || !has(meta, OF_ATTRIBUTES) {
+            return plan;
+        }
+        let in_use = |kind, name| {
+            let message = "it is deleted when nothing is of this class";
+            Wait::new("ClassInUse", message, Actor::Author).on(kind, name)
+        };
+        let claim = view.list::<Claim>().find(|it| is_of(it, &key.name));
+        let volume = view.list::<Volume>().find(|it| it.spec.volume_attributes_class_name.as_ref() == Some(&key.name));
+        match (claim, volume) {
+            (Some(it), _) => plan.waits.push(in_use("PersistentVolumeClaim", &it.metadata.name)),
+            (None, Some(it)) => plan.waits.push(in_use("PersistentVolume", &it.metadata.name)),
+            (None, None) => plan.effects.push(without::<AttributesClass>(meta, OF_ATTRIBUTES)),
+        }
+        plan
+    }
+}
+
+/// It asks for the class, has it, or is being changed to it.
+fn is_of(claim: &Claim, class: &str) -> bool {
+    let status = &claim.status;
+    let asked = [&claim.spec.volume_attributes_class_name, &status.current_volume_attributes_class_name];
+    let target = status.modify_volume_status.as_ref().map(|it| &*it.target_volume_attributes_class_name);
+    asked.into_iter().flatten().any(|it| it == class) || target == Some(class)
+}
+
+fn leaving_classes(view: &View, _changed: &ObjectMeta) -> Vec<Key> {
+    view.list::<AttributesClass>().filter(|it| it.metadata.is_deleting()).map(|it| it.metadata.key()).collect()
 }

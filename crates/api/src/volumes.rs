@@ -1,0 +1,252 @@
+//! Rules about volumes and claims that binder, scheduler, node and `corten why` must agree on, each once: upstream has them in
+//! k8s.io/component-helpers (`storage/volume`). Here stand the parts of the objects they read, and the rules.
+
+use std::collections::BTreeMap;
+
+use corten_meta::{LabelSelector, ObjectMeta, Quantity};
+use serde::Deserialize;
+
+use crate::scheduling::{node_field, requirement_holds, term_matches};
+
+/// On a claim: it and its volume are bound to each other; what is missing after that is lost.
+pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+/// On a claim or a volume: the controller chose the other, not a person.
+pub const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
+/// On a volume: the provisioner that made it.
+pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+/// On a volume that grows: how large its claim sees it until that has ended.
+pub const PRE_RESIZE_CAPACITY: &str = "volume.alpha.kubernetes.io/pre-resize-capacity";
+/// On a claim: the node that the scheduler chose for the Pod that uses it, where the volume is to be made.
+pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// On a claim: the provisioner that is to make its volume.
+pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
+/// The older name of [`STORAGE_PROVISIONER`], which provisioners of before 1.23 read.
+pub const BETA_STORAGE_PROVISIONER: &str = "volume.beta.kubernetes.io/storage-provisioner";
+/// On claims and volumes: the older form of `spec.storageClassName`, which goes before it.
+pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// On a class, `"true"`: claims without a class get this one.
+pub const IS_DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+pub const BETA_IS_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+/// The provisioner of classes whose volumes are made by hand.
+pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
+/// Of a PersistentVolumeClaim's spec, what decides which volume it gets.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSpec {
+    pub volume_name: String,
+    pub storage_class_name: Option<String>,
+    pub access_modes: Vec<String>,
+    pub volume_mode: Option<String>,
+    pub selector: Option<LabelSelector>,
+    pub resources: Requests,
+    pub volume_attributes_class_name: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Requests {
+    pub requests: Storage,
+}
+
+/// An amount of storage: `{storage: 1Gi}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Storage {
+    pub storage: Option<Quantity>,
+}
+
+/// Of a PersistentVolume's spec, what decides which claim gets it, and what becomes of it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VolumeSpec {
+    pub capacity: Storage,
+    pub access_modes: Vec<String>,
+    pub claim_ref: Option<ClaimRef>,
+    pub persistent_volume_reclaim_policy: String,
+    pub storage_class_name: Option<String>,
+    pub volume_mode: Option<String>,
+    pub volume_attributes_class_name: Option<String>,
+    pub node_affinity: Option<VolumeNodeAffinity>,
+    pub csi: Option<CsiSource>,
+}
+
+/// The claim that a volume is for. Without a uid it is reserved for whichever claim has the name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ClaimRef {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CsiSource {
+    pub driver: String,
+    pub volume_handle: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct VolumeNodeAffinity {
+    pub required: Option<NodeSelector>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSelector {
+    pub node_selector_terms: Vec<NodeSelectorTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NodeSelectorTerm {
+    pub match_expressions: Vec<NodeSelectorRequirement>,
+    pub match_fields: Vec<NodeSelectorRequirement>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct NodeSelectorRequirement {
+    pub key: String,
+    pub operator: String,
+    pub values: Vec<String>,
+}
+
+/// Of a StorageClass, all that is not the driver's alone.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClassFields {
+    pub provisioner: String,
+    pub volume_binding_mode: String,
+    pub allowed_topologies: Vec<TopologyTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TopologyTerm {
+    pub match_label_expressions: Vec<TopologyRequirement>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct TopologyRequirement {
+    pub key: String,
+    pub values: Vec<String>,
+}
+
+impl ClassFields {
+    /// Are its claims bound only when a Pod that uses them has a node?
+    pub fn waits_for_consumer(&self) -> bool {
+        self.volume_binding_mode == "WaitForFirstConsumer"
+    }
+
+    /// May a volume of the class be made for a node with these labels? (`MatchTopologySelectorTerms`)
+    pub fn allows(&self, labels: &BTreeMap<String, String>) -> bool {
+        let holds = |it: &TopologyRequirement| labels.get(&it.key).is_some_and(|value| it.values.contains(value));
+        let allows = |it: &TopologyTerm| it.match_label_expressions.iter().all(holds);
+        self.allowed_topologies.is_empty() || self.allowed_topologies.iter().any(allows)
+    }
+}
+
+/// Is a class the one for claims that name none?
+pub fn is_default_class(meta: &ObjectMeta) -> bool {
+    [IS_DEFAULT_CLASS, BETA_IS_DEFAULT_CLASS].iter().any(|it| meta.annotations.get(*it).is_some_and(|it| it == "true"))
+}
+
+/// The class of a claim or a volume; empty where it has none (`GetPersistentVolumeClaimClass`).
+pub fn class_of<'a>(meta: &'a ObjectMeta, class: Option<&'a str>) -> &'a str {
+    meta.annotations.get(BETA_CLASS).map(String::as_str).or(class).unwrap_or_default()
+}
+
+/// Does a claim say which class it is of, be it none? (`PersistentVolumeClaimHasClass`)
+pub fn has_class(meta: &ObjectMeta, class: Option<&str>) -> bool {
+    meta.annotations.contains_key(BETA_CLASS) || class.is_some()
+}
+
+/// Is the volume for this claim? (`IsVolumeBoundToClaim`)
+pub fn is_for(volume: &VolumeSpec, claim: &ObjectMeta) -> bool {
+    volume.claim_ref.as_ref().is_some_and(|it| {
+        it.namespace == claim.namespace && it.name == claim.name && (it.uid.is_empty() || it.uid == claim.uid)
+    })
+}
+
+/// Does a volume hold less than a claim asks for?
+pub fn is_too_small(claim: &ClaimSpec, volume: &VolumeSpec) -> bool {
+    volume.capacity.storage.unwrap_or_default() < claim.resources.requests.storage.unwrap_or_default()
+}
+
+/// Do a claim and a volume differ in being a file system or a block device?
+pub fn modes_differ(claim: &ClaimSpec, volume: &VolumeSpec) -> bool {
+    let mode = |it: &Option<String>| it.as_deref().unwrap_or("Filesystem").to_owned();
+    mode(&claim.volume_mode) != mode(&volume.volume_mode)
+}
+
+pub fn attributes_classes_differ(claim: &ClaimSpec, volume: &VolumeSpec) -> bool {
+    claim.volume_attributes_class_name.as_deref().unwrap_or_default()
+        != volume.volume_attributes_class_name.as_deref().unwrap_or_default()
+}
+
+pub fn has_access_modes(claim: &ClaimSpec, volume: &VolumeSpec) -> bool {
+    claim.access_modes.iter().all(|it| volume.access_modes.contains(it))
+}
+
+/// Why a claim cannot have the volume that it names, in upstream's words (`checkVolumeSatisfyClaim`).
+pub fn mismatch(
+    (claim_meta, claim): (&ObjectMeta, &ClaimSpec),
+    (volume_meta, volume): (&ObjectMeta, &VolumeSpec),
+) -> Option<String> {
+    let class = |meta, class: &Option<String>| class_of(meta, class.as_deref()).to_owned();
+    if volume_meta.is_deleting() {
+        return Some(format!("the volume is marked for deletion {:?}", volume_meta.name));
+    }
+    let said = if is_too_small(claim, volume) {
+        "requested PV is too small"
+    } else if class(claim_meta, &claim.storage_class_name) != class(volume_meta, &volume.storage_class_name) {
+        "storageClassName does not match"
+    } else if attributes_classes_differ(claim, volume) {
+        "volumeAttributesClassName does not match"
+    } else if modes_differ(claim, volume) {
+        "incompatible volumeMode"
+    } else if !has_access_modes(claim, volume) {
+        "incompatible accessMode"
+    } else {
+        return None;
+    };
+    Some(said.into())
+}
+
+/// Can the claim have this volume, which is of its class and nobody's? The caller looks at phases and nodes
+/// (`FindMatchingVolume`).
+pub fn fits(claim: &ClaimSpec, volume_meta: &ObjectMeta, volume: &VolumeSpec) -> bool {
+    !volume_meta.is_deleting()
+        && !is_too_small(claim, volume)
+        && !modes_differ(claim, volume)
+        && !attributes_classes_differ(claim, volume)
+        && has_access_modes(claim, volume)
+        && claim.selector.as_ref().is_none_or(|it| it.clone().selector().matches(&volume_meta.labels))
+}
+
+/// Is the volume reachable from a node with these labels? (`CheckNodeAffinity`, which knows no fields of the node.)
+pub fn is_reachable(volume: &VolumeSpec, labels: &BTreeMap<String, String>) -> bool {
+    let required = volume.node_affinity.as_ref().and_then(|it| it.required.as_ref());
+    required.is_none_or(|it| it.matches(labels, ""))
+}
+
+impl NodeSelector {
+    pub fn matches(&self, labels: &BTreeMap<String, String>, node: &str) -> bool {
+        self.node_selector_terms.iter().any(|it| {
+            let label = |key: &str| labels.get(key).map(String::as_str);
+            let labels = it.match_expressions.iter().map(|it| it.holds(label(&it.key)));
+            let fields = it.match_fields.iter().map(|it| it.holds(node_field(&it.key, node)));
+            term_matches(labels.chain(fields))
+        })
+    }
+}
+
+impl NodeSelectorRequirement {
+    fn holds(&self, value: Option<&str>) -> bool {
+        requirement_holds(&self.operator, self.values.iter().map(|it| &**it), value)
+    }
+}

@@ -1,0 +1,14 @@
+//! The controllers of storage: who gets which volume, who may keep it, and where it is attached.
+//!
+//! [`projections`] is what they read; each other file is one controller, or a part of the binder.
+
+mod binder;
+mod binding;
+mod claims;
+mod classes;
+mod projections;
+mod protection;
+mod released;
+
+pub use binder::VolumeBinder;
+pub use protection::{AttributesClassProtection, ClaimProtection, VolumeProtection};

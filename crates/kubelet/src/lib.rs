@@ -24,7 +24,7 @@ pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, Ter
 pub use words::effect::{
     Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, HostPathType,
     Hosts, MemoryCheck, Mount, MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep,
-    Resources, SandboxSpec, Seccomp, Security, Source, SourceKind, Volume, VolumeFile, VolumeSource,
+    Resources, SandboxSpec, Seccomp, Security, Source, SourceKind, Volume, VolumeFile, VolumeGroup, VolumeSource,
 };
 pub use words::event::{
     ApiFailure, Event, Exit, Failure, HookAnswer, Image, Manifest, NodeFacts, NodeImage, Observed, ObservedContainer,
@@ -32,6 +32,7 @@ pub use words::event::{
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};
+pub use words::persistent::{Backend, CsiVolume, Device, DeviceSource, PersistentMount, VolumeName, VolumeRead};
 pub use words::service::{ServiceLink, ServicePort};
 pub use words::thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,

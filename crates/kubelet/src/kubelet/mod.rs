@@ -160,6 +160,10 @@ impl Kubelet {
                 self.with(&pod.uid, now, effects, |machine, cx| machine.token_done(&wish, result, cx));
                 vec![pod.uid]
             }
+            Event::VolumeRead { pod, volume, result } => {
+                self.with(&pod.uid, now, effects, |machine, cx| machine.volume_read(&volume, result, cx));
+                vec![pod.uid]
+            }
             Event::Snapshot(snapshot) => self.observe(&snapshot, now),
             Event::Done { pod, outcome } => {
                 self.done(&pod, outcome, now, effects);

@@ -12,7 +12,7 @@ use crate::{
     Exit, HostEffect, Observed, ObservedContainer, PodRef, ProbeKind,
     backoff::BackOff,
     pod::{context::Context, image_state::ImageState, probe::ProbeState, span::Span},
-    spec::env_file::EnvFilesRead,
+    spec::{container::Persistent, env_file::EnvFilesRead},
 };
 
 /// What is known of one container by name.
@@ -98,6 +98,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) target: Option<Result<String, String>>,
     /// The ids of the images that its pod's volumes are and that are there, by volume.
     pub(crate) images: &'a BTreeMap<String, String>,
+    /// Its pod's volumes that outlive it, by their names in it.
+    pub(crate) persistent: &'a Persistent,
 }
 
 impl ContainerRecord {

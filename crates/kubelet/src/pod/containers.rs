@@ -146,6 +146,7 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
         around,
         target,
         images: frame.images,
+        persistent: frame.persistent,
     };
     match container::spec(frame.pod, frame.container, &ingredients) {
         Ok(spec) => {

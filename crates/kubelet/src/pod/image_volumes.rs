@@ -78,7 +78,7 @@ impl PodMachine {
             ..Container::default()
         };
         let track = self.image_volumes.entry(name.to_owned()).or_default();
-        let images = BTreeMap::new();
+        let (images, persistent) = (BTreeMap::new(), BTreeMap::new());
         // Events about it are about the pod.
         let frame = Frame {
             who: &self.who,
@@ -88,6 +88,7 @@ impl PodMachine {
             pod_ips: &[],
             target: None,
             images: &images,
+            persistent: &persistent,
         };
         Some(act(track, &frame, cx))
     }

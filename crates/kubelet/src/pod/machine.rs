@@ -14,6 +14,7 @@ use crate::{
     ObservedSandbox, PodRef, Snapshot, Volume,
     pod::{
         admission::Admission,
+        claims::Claims,
         container_record::{ContainerRecord, Frame, exit_of},
         context::Context,
         resize::Resize,
@@ -46,6 +47,7 @@ pub(crate) struct PodMachine {
     pub(crate) removing: BTreeSet<String>,
     pub(crate) volumes: VolumeState,
     pub(crate) tokens: Tokens,
+    pub(crate) claims: Claims,
     pub(crate) tracks: BTreeMap<String, ContainerRecord>,
     /// Of the volumes that are images: what is known of each.
     pub(crate) image_volumes: BTreeMap<String, ContainerRecord>,
@@ -138,6 +140,7 @@ impl PodMachine {
             removing: BTreeSet::new(),
             volumes: VolumeState::default(),
             tokens: Tokens::default(),
+            claims: Claims::default(),
             tracks: BTreeMap::new(),
             image_volumes: BTreeMap::new(),
             ending: None,
@@ -214,8 +217,9 @@ impl PodMachine {
         let target = self.target_of(&container.name);
         let images = self.volume_images();
         let track = self.tracks.entry(container.name.clone()).or_default();
+        let persistent = self.claims.resolved();
         let (who, pod, field, pod_ips, images) = (&self.who, &*self.pod, &*field, &*ips, &images);
-        let frame = Frame { who, pod, container, field, pod_ips, target, images };
+        let frame = Frame { who, pod, container, field, pod_ips, target, images, persistent: &persistent };
         act(track, &frame, cx)
     }
 

@@ -91,12 +91,13 @@ impl PodMachine {
     /// True once the volumes are there; later it keeps their content up to date.
     fn prepare_volumes(&mut self, cx: &mut Context<'_>) -> bool {
         self.fetch_tokens(cx);
+        self.read_volumes(cx);
         let state = &mut self.volumes;
         if state.in_flight {
             return state.is_ready;
         }
         state.span.started.get_or_insert(cx.now);
-        match volumes::plan(&self.pod, cx.sources, &self.tokens, &cx.around(&[])) {
+        match volumes::plan(&self.pod, cx.sources, &self.tokens, &self.claims, &cx.around(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());
                 if content.is_empty() {
@@ -107,8 +108,8 @@ impl PodMachine {
                 let is_current = state.is_ready && state.content == content;
                 if !is_current && cx.is_due(state.retry_at) {
                     (state.in_flight, state.content) = (true, content.clone());
-                    let fs_group = spec_of(&self.pod).security_context.as_ref().and_then(|it| it.fs_group);
-                    cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, fs_group });
+                    let group = volumes::group(&self.pod);
+                    cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, group });
                 }
             }
             Err(problems) => {

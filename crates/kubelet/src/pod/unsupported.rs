@@ -1,8 +1,7 @@
 //! What a pod's spec asks for and this kubelet cannot do yet. Left out, it would make the pod another one or weaken its
 //! walls; so the pod stays Pending and says which field stands in the way.
 //!
-//! Not here, because leaving it out does no harm: `fsGroupChangePolicy: OnRootMismatch` is about volumes that
-//! outlive their pod, of which there are none; preferences of every kind ask for nothing that must be.
+//! Not here, because leaving it out does no harm: preferences of every kind ask for nothing that must be.
 
 use std::collections::BTreeSet;
 
@@ -130,7 +129,5 @@ impl Found {
             let claims = resources.claims.as_ref().is_some_and(|it| !it.is_empty());
             self.add(claims, format!("{at}.resources.claims"), "the node has no devices to give, leave it out");
         }
-        let devices = container.volume_devices.as_ref().is_some_and(|it| !it.is_empty());
-        self.add(devices, format!("{at}.volumeDevices"), "use volumeMounts");
     }
 }

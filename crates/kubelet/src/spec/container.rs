@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume};
+use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume, VolumeDevice};
 
 use crate::{
-    AppArmor, ContainerSpec, Image, Mount, MountSource, PodRef, Propagation, Seccomp, Security,
+    AppArmor, Backend, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource, PersistentMount, PodRef, Propagation,
+    Seccomp, Security,
     spec::{
         downward::Surroundings,
         env::{self, ConfigError, environment, expand},
@@ -29,7 +30,12 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) target: Option<&'a Result<String, String>>,
     /// The ids of the images that volumes are, by volume.
     pub(crate) images: &'a BTreeMap<String, String>,
+    /// The volumes that outlive the pod, by their names in it.
+    pub(crate) persistent: &'a Persistent,
 }
+
+/// Volumes that outlive the pod, by their names in it.
+pub(crate) type Persistent = BTreeMap<String, PersistentMount>;
 
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
     let who = PodRef::of(pod);
@@ -59,6 +65,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         args,
         working_dir: container.working_dir.clone().unwrap_or_default(),
         mounts: mounts(pod, container, &values, from)?,
+        devices: devices(pod, container, from.persistent)?,
         labels,
         annotations: annotations(pod, container, from.attempt),
         stdin: container.stdin == Some(true),
@@ -144,9 +151,13 @@ fn mounts(
         if sub_path.split('/').any(|it| it == "..") {
             return broken(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
         }
-        let source = source(volume, sub_path, from.images).map_err(ConfigError::Broken)?;
+        let persistent = from.persistent.get(&volume.name);
+        let source = source(volume, sub_path, from).map_err(ConfigError::Broken)?;
         // Content that the kubelet makes is never the container's to change.
-        let is_made = volume.host_path.is_none() && volume.empty_dir.is_none();
+        let is_made = match persistent {
+            Some(it) => it.read_only,
+            None => volume.host_path.is_none() && volume.empty_dir.is_none(),
+        };
         mounts.push(Mount {
             container_path: absolute(&mount.mount_path),
             source,
@@ -172,19 +183,55 @@ fn mounts(
     Ok(mounts)
 }
 
-fn source(volume: &Volume, sub_path: String, images: &BTreeMap<String, String>) -> Result<MountSource, String> {
+fn source(volume: &Volume, sub_path: String, from: &Ingredients<'_>) -> Result<MountSource, String> {
     let name = volume.name.clone();
     if let Some(it) = &volume.image {
         let image_ref =
-            images.get(&name).cloned().ok_or_else(|| format!("the image of volume {name:?} is not there"))?;
+            from.images.get(&name).cloned().ok_or_else(|| format!("the image of volume {name:?} is not there"))?;
         let reference = it.reference.clone().unwrap_or_default();
         return Ok(MountSource::Image { image_ref, reference, sub_path });
+    }
+    if let Some(it) = from.persistent.get(&name) {
+        return persistent_source(name, it, sub_path);
     }
     match (&volume.host_path, volumes::plugin(volume)) {
         (Some(it), _) => Ok(MountSource::HostPath { name, path: it.path.clone(), sub_path }),
         (None, Some(plugin)) => Ok(MountSource::Volume { plugin, name, sub_path }),
         (None, None) => Err(format!("volume {name:?} is of a kind this node does not support")),
     }
+}
+
+fn persistent_source(volume: String, mount: &PersistentMount, sub_path: String) -> Result<MountSource, String> {
+    if mount.is_block {
+        return Err(format!("volume {} has volumeMode Block, but is specified in volumeMounts", mount.name));
+    }
+    Ok(match &mount.backend {
+        Backend::HostPath { path, .. } => MountSource::HostPath { name: volume, path: path.clone(), sub_path },
+        backend => MountSource::Volume { plugin: volumes::plugin_of(backend), name: mount.name.clone(), sub_path },
+    })
+}
+
+/// As `makeBlockVolumes`.
+fn devices(pod: &Pod, container: &Container, persistent: &Persistent) -> Result<Vec<Device>, ConfigError> {
+    let names = || spec_of(pod).volumes.iter().flatten().map(|it| it.name.as_str());
+    let device = |it: &VolumeDevice| {
+        let broken = |why: String| ConfigError::Broken(why);
+        if !names().any(|name| name == it.name) {
+            let (volume, container) = (&it.name, &container.name);
+            return Err(broken(format!("cannot find volume {volume:?} to pass into container {container:?}")));
+        }
+        let mount = persistent.get(&it.name).filter(|it| it.is_block);
+        let mount = mount.ok_or_else(|| {
+            broken(format!("volume {} has volumeMode Filesystem, but is specified in volumeDevices", it.name))
+        })?;
+        let source = match &mount.backend {
+            Backend::Csi(_) => DeviceSource::Csi { name: mount.name.clone() },
+            Backend::Local { path, .. } | Backend::HostPath { path, .. } => DeviceSource::Path(path.clone()),
+            Backend::Nfs { .. } => return Err(broken(format!("volume {} of NFS has no device", mount.name))),
+        };
+        Ok(Device { container_path: it.device_path.clone(), source, read_only: mount.read_only })
+    };
+    container.volume_devices.iter().flatten().map(device).collect()
 }
 
 /// The variables of a subPathExpr that are not set, or empty: it must not come to name another folder.

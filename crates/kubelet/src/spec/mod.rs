@@ -1,5 +1,6 @@
 //! What a Pod asks for: from its spec to words for the runtime. Nothing here remembers a pod.
 
+pub(crate) mod claims;
 pub(crate) mod container;
 pub(crate) mod downward;
 pub(crate) mod env;

@@ -8,8 +8,9 @@ use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccount
 use corten_meta::{Key, Quantity};
 
 use crate::{
-    HostPathType, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeSource,
+    Backend, HostPathType, PersistentMount, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeGroup, VolumeSource,
     spec::{
+        claims,
         downward::{self, Surroundings},
         pod::{all_containers, container_named, spec_of},
         resources,
@@ -47,6 +48,7 @@ pub(crate) fn plan(
     pod: &Pod,
     sources: &Sources,
     tokens: &Tokens,
+    persistent: &impl Lasting,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Volume>, Vec<Problem>> {
     let mut volumes = Vec::new();
@@ -55,12 +57,41 @@ pub(crate) fn plan(
     // One that is an image is the runtime's to make.
     for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
         let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
-        match planner.source(volume) {
+        let planned = match claims::name(pod, volume) {
+            Some(_) => persistent.mount(&volume.name).map(|it| VolumeSource::Persistent(Box::new(it))),
+            None => match claims::in_place(volume) {
+                Some(it) => Ok(VolumeSource::Persistent(Box::new(it))),
+                None => planner.source(volume),
+            },
+        };
+        match planned {
             Ok(source) => volumes.push(Volume { name: volume.name.clone(), source }),
             Err(problem) => problems.push(problem),
         }
     }
     if problems.is_empty() { Ok(volumes) } else { Err(problems) }
+}
+
+/// Who knows the volumes that outlive the pod.
+pub(crate) trait Lasting {
+    /// The volume that has this name in the pod, or why it is not there yet.
+    fn mount(&self, volume: &str) -> Result<PersistentMount, Problem>;
+}
+
+/// Whom the pod's volumes are given to.
+pub(crate) fn group(pod: &Pod) -> Option<VolumeGroup> {
+    let security = spec_of(pod).security_context.as_ref()?;
+    let only_on_root_mismatch = security.fs_group_change_policy.as_deref() == Some("OnRootMismatch");
+    Some(VolumeGroup { gid: security.fs_group?, only_on_root_mismatch })
+}
+
+/// Where what is mounted for a pod lies; a hostPath is where it is.
+pub(crate) fn plugin_of(backend: &Backend) -> Plugin {
+    match backend {
+        Backend::HostPath { .. } | Backend::Local { .. } => Plugin::LocalVolume,
+        Backend::Nfs { .. } => Plugin::Nfs,
+        Backend::Csi(_) => Plugin::Csi,
+    }
 }
 
 struct Planner<'a> {
@@ -275,7 +306,7 @@ fn mode(mode: Option<i32>, default: u32) -> u32 {
     mode.and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
 }
 
-fn host_path_type(kind: &str) -> Option<HostPathType> {
+pub(crate) fn host_path_type(kind: &str) -> Option<HostPathType> {
     Some(match kind {
         "" => HostPathType::Unset,
         "DirectoryOrCreate" => HostPathType::DirectoryOrCreate,
@@ -304,10 +335,6 @@ pub(crate) fn plugin(volume: &ApiVolume) -> Option<Plugin> {
 /// The name of the one source field that is set.
 fn kind_name(volume: &ApiVolume) -> &'static str {
     let kinds = [
-        (volume.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
-        (volume.csi.is_some(), "csi"),
-        (volume.ephemeral.is_some(), "ephemeral"),
-        (volume.nfs.is_some(), "nfs"),
         (volume.iscsi.is_some(), "iscsi"),
         (volume.fc.is_some(), "fc"),
         (volume.git_repo.is_some(), "gitRepo"),

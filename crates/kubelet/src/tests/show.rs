@@ -3,7 +3,7 @@
 use corten_reconcile::Step;
 use serde_json::Value;
 
-use crate::{Action, HostEffect, MemoryCheck, MountSource, ResizeStep, VolumeSource};
+use crate::{Action, Backend, HostEffect, MemoryCheck, MountSource, PersistentMount, ResizeStep, VolumeSource};
 
 pub(super) fn host(effect: &HostEffect) -> String {
     let pod = &effect.pod().key.name;
@@ -69,6 +69,7 @@ fn volume(source: &VolumeSource) -> String {
         VolumeSource::EmptyDir { memory: false, .. } => "emptyDir".into(),
         VolumeSource::EmptyDir { .. } => "tmpfs".into(),
         VolumeSource::HostPath { path, .. } => path.clone(),
+        VolumeSource::Persistent(it) => persistent(it),
         VolumeSource::Files { plugin, files } => {
             let files: Vec<_> = files
                 .iter()
@@ -77,6 +78,23 @@ fn volume(source: &VolumeSource) -> String {
             format!("{}{{{}}}", plugin.as_str(), files.join(","))
         }
     }
+}
+
+fn persistent(mount: &PersistentMount) -> String {
+    let backend = match &mount.backend {
+        Backend::HostPath { path, .. } | Backend::Local { path, .. } => path.clone(),
+        Backend::Nfs { server, path } => format!("{server}:{path}"),
+        Backend::Csi(it) => format!("{}/{}({}){:?}", it.driver, it.handle, it.fs_type, it.context),
+    };
+    let marks = [
+        (mount.is_block, " block"),
+        (mount.read_only, " read-only"),
+        (mount.is_single_pod, " single-pod"),
+        (mount.takes_group, " takes-group"),
+    ];
+    let marks: String = marks.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+    let options = mount.mount_options.iter().map(|it| format!(" -o {it}")).collect::<String>();
+    format!("{}={backend}{marks}{options}", mount.name)
 }
 
 fn action(action: &Action) -> String {
@@ -102,6 +120,7 @@ pub(super) fn details(effect: &HostEffect) -> Vec<String> {
                 format!("own users {} strict groups {}", spec.own_users, spec.security.strict_groups),
             ];
             lines.extend(spec.pid_target.iter().map(|it| format!("sees the processes of {it}")));
+            lines.extend(spec.devices.iter().map(|it| format!("{it:?}")));
             for mount in &spec.mounts {
                 let source = match &mount.source {
                     MountSource::Volume { name, sub_path, .. } => format!("volume {name}/{sub_path}"),

@@ -16,7 +16,7 @@ use super::show;
 use crate::{
     Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
     Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse,
-    RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeUse,
+    RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeName, VolumeRead, VolumeUse,
 };
 
 pub(super) struct World {
@@ -37,6 +37,8 @@ pub(super) struct World {
     manifests: BTreeMap<String, Value>,
     /// What lies in emptyDirs, by path.
     files: BTreeMap<String, String>,
+    /// Claims, PersistentVolumes and what else is of storage, by kind and name.
+    stored: BTreeMap<String, Value>,
     /// What is written on the disk of containers that are stopped for the machine's end.
     noted: Vec<String>,
     terminations: BTreeMap<String, TerminationNote>,
@@ -66,6 +68,7 @@ impl World {
             journal: BTreeMap::new(),
             manifests: BTreeMap::new(),
             files: BTreeMap::new(),
+            stored: BTreeMap::new(),
             noted: Vec::new(),
             terminations: BTreeMap::new(),
             is_api_away: false,
@@ -176,6 +179,10 @@ impl World {
             "unlink" => {
                 self.manifests.remove(name);
                 self.read_manifests();
+            }
+            // `store claim/data {…}`, `store volume/pv1 {…}`, `store driver/NAME`, `store attachment/VOLUME`.
+            "store" => {
+                self.stored.insert(name.into(), serde_json::from_str(more).unwrap());
             }
             "tokens" => self.refusal = Some(rest.to_owned()).filter(|it| it != "again"),
             "configmap" => self.configure(SourceKind::ConfigMap, name, more),
@@ -386,6 +393,10 @@ impl World {
                 };
                 self.step(Event::Token { pod, wish, result });
             }
+            ApiEffect::ReadVolume { pod, volume, name } => {
+                let result = self.read_volume(&name);
+                self.step(Event::VolumeRead { pod, volume, result });
+            }
             ApiEffect::CreateNode { node } => {
                 self.shown.push(format!("create node {}", show::node(&node)));
                 self.set_node(node);
@@ -406,6 +417,30 @@ impl World {
                 self.step(Event::LeaseRenewed(Ok(())));
             }
         }
+    }
+
+    fn read_volume(&self, name: &VolumeName) -> Result<Box<VolumeRead>, String> {
+        fn of<T: serde::de::DeserializeOwned>(stored: Option<&Value>) -> Option<T> {
+            stored.map(|it| serde_json::from_value(it.clone()).unwrap())
+        }
+        let stored = |kind: &str, name: &str| self.stored.get(&format!("{kind}/{name}"));
+        let driver = |name: &str| of(stored("driver", name));
+        let VolumeName::Claim(claim) = name else {
+            let VolumeName::Driver(name) = name else { unreachable!("of two names") };
+            return Ok(Box::new(VolumeRead { driver: driver(name), ..VolumeRead::default() }));
+        };
+        let Some(claim) = stored("claim", claim) else {
+            return Err(format!("failed to fetch PVC from API server: persistentvolumeclaims {claim:?} not found"));
+        };
+        let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+        let found = stored("volume", volume);
+        let named = found.and_then(|it| it["spec"]["csi"]["driver"].as_str()).unwrap_or_default();
+        Ok(Box::new(VolumeRead {
+            claim: of(Some(claim)),
+            volume: of(found),
+            driver: driver(named),
+            attachment: of(stored("attachment", volume)),
+        }))
     }
 
     fn set_node(&mut self, mut node: Value) {

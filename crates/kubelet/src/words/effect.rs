@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::words::{
     event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
     measure::NodeEffect,
+    persistent::{Device, PersistentMount, VolumeName},
     token::TokenWish,
 };
 
@@ -44,7 +45,7 @@ pub struct PodRef {
 pub enum HostEffect {
     /// Makes the pod's folder hold exactly these volumes' content; also refreshes content that changed (atomically,
     /// for [`VolumeSource::Files`]). Idempotent. → [`Outcome::Volumes`]
-    PrepareVolumes { pod: PodRef, volumes: Vec<Volume>, fs_group: Option<i64> },
+    PrepareVolumes { pod: PodRef, volumes: Vec<Volume>, group: Option<VolumeGroup> },
     /// CRI RunPodSandbox, then PodSandboxStatus for the addresses. → [`Outcome::Sandbox`]
     RunSandbox(Box<SandboxSpec>),
     /// CRI StopPodSandbox: its network goes, the dead containers and their logs stay. Already gone is success.
@@ -78,6 +79,14 @@ pub enum HostEffect {
     RemovePod { pod: PodRef },
 }
 
+/// Whom a pod's volumes are given to (`fsGroup`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VolumeGroup {
+    pub gid: i64,
+    /// `fsGroupChangePolicy: OnRootMismatch`: a volume whose top folder is as it must be is left alone.
+    pub only_on_root_mismatch: bool,
+}
+
 /// One volume of a pod; its content lies in the pod's folder under its name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume {
@@ -93,6 +102,8 @@ pub enum VolumeSource {
     HostPath { path: String, kind: HostPathType },
     /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
     Files { plugin: Plugin, files: Vec<VolumeFile> },
+    /// What outlives the pod, mounted for it.
+    Persistent(Box<PersistentMount>),
 }
 
 /// Upstream's word for a kind of volume, which is also a step of its path.
@@ -103,6 +114,9 @@ pub enum Plugin {
     Secret,
     DownwardApi,
     Projected,
+    LocalVolume,
+    Nfs,
+    Csi,
 }
 
 /// `hostPath.type`.
@@ -259,6 +273,8 @@ pub struct ContainerSpec {
     pub working_dir: String,
     pub env: Vec<(String, String)>,
     pub mounts: Vec<Mount>,
+    /// Block devices it is given.
+    pub devices: Vec<Device>,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub stdin: bool,
@@ -446,6 +462,13 @@ pub enum ApiEffect {
         account: String,
         wish: TokenWish,
     },
+    /// What the API has of one volume of the pod: its claim and that claim's volume, or a CSI driver.
+    /// → [`Event::VolumeRead`]
+    ReadVolume {
+        pod: PodRef,
+        volume: String,
+        name: VolumeName,
+    },
     /// Creates the Node. → [`Event::NodeWritten`]
     CreateNode {
         node: Value,
@@ -491,6 +514,9 @@ impl Plugin {
             Self::Secret => "secret",
             Self::DownwardApi => "downward-api",
             Self::Projected => "projected",
+            Self::LocalVolume => "local-volume",
+            Self::Nfs => "nfs",
+            Self::Csi => "csi",
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     words::{
         effect::{Dns, Hook, PodRef, ProbeKind, Source},
         measure::NodeNews,
+        persistent::VolumeRead,
         service::ServiceLink,
         token::{Token, TokenWish},
     },
@@ -50,6 +51,12 @@ pub enum Event {
         pod: PodRef,
         wish: TokenWish,
         result: Result<Token, ApiFailure>,
+    },
+    /// What [`crate::ApiEffect::ReadVolume`] found, or why the API did not say, in upstream's words.
+    VolumeRead {
+        pod: PodRef,
+        volume: String,
+        result: Result<Box<VolumeRead>, String>,
     },
     /// How [`crate::ApiEffect::PatchPodStatus`] ended: the pod as it now is.
     StatusPatched {

@@ -5,6 +5,7 @@ pub(crate) mod effect;
 pub(crate) mod event;
 pub(crate) mod measure;
 pub mod node_problem;
+pub(crate) mod persistent;
 pub(crate) mod service;
 mod subject;
 pub(crate) mod thresholds;

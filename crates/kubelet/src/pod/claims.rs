@@ -1,0 +1,106 @@
+//! What is known of a pod's volumes that outlive it: each is asked for at the API until it can be mounted.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use corten_meta::Time;
+
+use crate::{
+    ApiEffect, PersistentMount, VolumeRead,
+    backoff::pause,
+    pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
+    spec::{
+        claims::{in_place, name, resolve},
+        container::Persistent,
+        pod::spec_of,
+        volumes::{Lasting, Problem, ProblemKind},
+    },
+};
+
+/// A claim may be bound any moment: it is asked for again after so many seconds at the latest.
+const RETRY_SECONDS_MAX: u64 = 4;
+
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    slots: BTreeMap<String, Slot>,
+    /// Those that can be mounted, by their names in the pod.
+    resolved: Arc<Persistent>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    in_flight: bool,
+    failures: u32,
+    retry_at: Option<Time>,
+    problem: Option<String>,
+}
+
+impl Claims {
+    pub(crate) fn resolved(&self) -> Arc<Persistent> {
+        self.resolved.clone()
+    }
+
+    fn resolve(&mut self, volume: &str, mount: PersistentMount) {
+        Arc::make_mut(&mut self.resolved).insert(volume.to_owned(), mount);
+    }
+}
+
+impl Lasting for Claims {
+    fn mount(&self, volume: &str) -> Result<PersistentMount, Problem> {
+        if let Some(it) = self.resolved.get(volume) {
+            return Ok(it.clone());
+        }
+        let problem = self.slots.get(volume).and_then(|it| it.problem.clone());
+        let (kind, message) = match problem {
+            Some(it) => (ProblemKind::Missing, it),
+            None => (ProblemKind::Asked, format!("volume {volume:?} is asked for")),
+        };
+        Err(Problem { volume: volume.to_owned(), kind, message })
+    }
+}
+
+impl PodMachine {
+    /// Asks for the volumes of which it is not known yet what to mount.
+    pub(crate) fn read_volumes(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        for volume in spec_of(&pod).volumes.iter().flatten() {
+            if self.claims.resolved.contains_key(&volume.name) {
+                continue;
+            }
+            if let Some(mount) = in_place(volume) {
+                self.claims.resolve(&volume.name, mount);
+                continue;
+            }
+            let Some(name) = name(&pod, volume) else { continue };
+            let slot = self.claims.slots.entry(volume.name.clone()).or_default();
+            if slot.in_flight || !cx.is_due(slot.retry_at) {
+                continue;
+            }
+            slot.in_flight = true;
+            cx.api(ApiEffect::ReadVolume { pod: self.who.clone(), volume: volume.name.clone(), name });
+        }
+    }
+
+    pub(crate) fn volume_read(
+        &mut self,
+        volume: &str,
+        result: Result<Box<VolumeRead>, String>,
+        cx: &mut Context<'_>,
+    ) {
+        let pod = self.pod.clone();
+        let Some(wanted) = spec_of(&pod).volumes.iter().flatten().find(|it| it.name == volume) else { return };
+        let runs = self.tracks.values().any(ContainerRecord::is_alive);
+        let slot = self.claims.slots.entry(volume.to_owned()).or_default();
+        slot.in_flight = false;
+        match result.and_then(|read| resolve(&pod, wanted, &read, runs)) {
+            Ok(mount) => {
+                self.claims.slots.remove(volume);
+                self.claims.resolve(volume, mount);
+            }
+            Err(problem) => {
+                slot.failures += 1;
+                slot.retry_at = Some(cx.now.after(pause(slot.failures, RETRY_SECONDS_MAX)));
+                slot.problem = Some(problem);
+            }
+        }
+    }
+}

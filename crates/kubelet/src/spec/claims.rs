@@ -1,0 +1,283 @@
+//! Volumes that outlive their pods: from a claim, its PersistentVolume and the driver's object to what is mounted, with
+//! upstream's checks (`desiredStateOfWorldPopulator`) in upstream's words.
+
+use std::collections::BTreeMap;
+
+use corten_api::core::v1::{
+    CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume,
+};
+use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
+
+use crate::{
+    Backend, CsiVolume, HostPathType, PersistentMount, VolumeName, VolumeRead,
+    spec::{
+        pod::{all_containers, spec_of},
+        volumes::host_path_type,
+    },
+};
+
+/// The older way to name a volume's class and its mount options.
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+
+/// By what the volume is found at the API; `None`: it is not of this kind.
+pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
+    if let Some(it) = &volume.persistent_volume_claim {
+        return Some(VolumeName::Claim(it.claim_name.clone()));
+    }
+    if volume.ephemeral.is_some() {
+        let pod = pod.metadata.name.as_deref().unwrap_or_default();
+        return Some(VolumeName::Claim(format!("{pod}-{}", volume.name)));
+    }
+    volume.csi.as_ref().map(|it| VolumeName::Driver(it.driver.clone()))
+}
+
+/// A volume that says in the pod itself all that there is to say of it.
+pub(crate) fn in_place(volume: &Volume) -> Option<PersistentMount> {
+    let nfs = volume.nfs.as_ref()?;
+    Some(PersistentMount {
+        name: volume.name.clone(),
+        backend: Backend::Nfs { server: nfs.server.clone(), path: nfs.path.clone() },
+        is_block: false,
+        read_only: nfs.read_only == Some(true),
+        mount_options: Vec::new(),
+        is_single_pod: false,
+        takes_group: false,
+    })
+}
+
+/// What is to be mounted, or why it cannot be. `runs`: containers of the pod are there already, and a claim that is being
+/// deleted waits for them.
+pub(crate) fn resolve(pod: &Pod, volume: &Volume, read: &VolumeRead, runs: bool) -> Result<PersistentMount, String> {
+    match &volume.csi {
+        Some(inline) => inline_mount(pod, volume, inline, read.driver.as_ref()),
+        None => {
+            let name = match name(pod, volume) {
+                Some(VolumeName::Claim(name)) => name,
+                _ => return Err("the volume names no claim".into()),
+            };
+            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+            let failed = |why: String| format!("error processing PVC {namespace}/{name}: {why}");
+            let volume_of = bound(pod, volume, read, runs).map_err(failed)?;
+            mount_of(pod, volume, volume_of, read)
+        }
+    }
+}
+
+/// The PersistentVolume that the claim is bound to, both ways.
+fn bound<'r>(pod: &Pod, volume: &Volume, read: &'r VolumeRead, runs: bool) -> Result<&'r PersistentVolume, String> {
+    let claim = read.claim.as_ref().ok_or("PVC is not found")?;
+    if volume.ephemeral.is_some() && !is_owned_by(claim, pod) {
+        let of = |it: &Option<String>| it.clone().unwrap_or_default();
+        let (own, its) = (&pod.metadata, &claim.metadata);
+        return Err(format!(
+            "PVC {}/{} was not created for pod {}/{} (pod is not owner)",
+            of(&its.namespace),
+            of(&its.name),
+            of(&own.namespace),
+            of(&own.name)
+        ));
+    }
+    if claim.metadata.deletion_timestamp.is_some() && !runs {
+        return Err("PVC is being deleted".into());
+    }
+    let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
+    let name = claim.spec.as_ref().and_then(|it| it.volume_name.as_deref()).filter(|it| !it.is_empty());
+    let (Some("Bound"), Some(name)) = (phase, name) else { return Err("PVC is not bound".into()) };
+    let found = read.volume.as_ref().ok_or_else(|| format!("failed to fetch PV {name} from API server: not found"))?;
+    let owner = found.spec.as_ref().and_then(|it| it.claim_ref.as_ref());
+    let Some(owner) = owner else {
+        return Err(format!(
+            "found PV object {name:?} with nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
+        ));
+    };
+    let (its_uid, uid) =
+        (owner.uid.as_deref().unwrap_or_default(), claim.metadata.uid.as_deref().unwrap_or_default());
+    if its_uid != uid {
+        return Err(format!(
+            "found PV object {name:?} with pv.Spec.ClaimRef.UID {its_uid:?} that does not point to claim.UID {uid:?}"
+        ));
+    }
+    Ok(found)
+}
+
+fn is_owned_by(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
+    let owners = claim.metadata.owner_references.iter().flatten();
+    owners.filter(|it| it.controller == Some(true)).any(|it| Some(&it.uid) == pod.metadata.uid.as_ref())
+}
+
+fn mount_of(pod: &Pod, volume: &Volume, found: &PersistentVolume, read: &VolumeRead) -> Result<PersistentMount, String> {
+    let name = found.metadata.name.clone().unwrap_or_default();
+    let spec = found.spec.as_ref().ok_or_else(|| format!("PV {name} says nothing"))?;
+    let modes = spec.access_modes.as_deref().unwrap_or_default();
+    let wanted = read.claim.as_ref().and_then(|it| it.spec.as_ref()?.access_modes.as_deref()).unwrap_or_default();
+    let is_block = spec.volume_mode.as_deref() == Some("Block");
+    check_mode(pod, volume, is_block)?;
+    let read_only = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
+    let (backend, takes_group, is_read_only_source) = if let Some(it) = &spec.csi {
+        if let Some(problem) = not_attached(&name, read) {
+            return Err(problem);
+        }
+        let driver = read.driver.as_ref();
+        let takes = takes_group(driver, it.fs_type.as_deref(), modes);
+        (Backend::Csi(csi(pod, it, modes, read)), takes, it.read_only == Some(true))
+    } else if let Some(it) = &spec.host_path {
+        let kind = host_path_type(it.type_.as_deref().unwrap_or_default()).unwrap_or(HostPathType::Unset);
+        (Backend::HostPath { path: it.path.clone(), kind }, false, false)
+    } else if let Some(it) = &spec.local {
+        let backend = Backend::Local { path: it.path.clone(), fs_type: it.fs_type.clone().unwrap_or_default() };
+        (backend, true, false)
+    } else if let Some(it) = &spec.nfs {
+        let backend = Backend::Nfs { server: it.server.clone(), path: it.path.clone() };
+        (backend, false, it.read_only == Some(true))
+    } else {
+        return Err(format!("volume {:?} is of a kind this node does not support: {}", volume.name, kind_of(found)));
+    };
+    if is_block && matches!(backend, Backend::HostPath { .. } | Backend::Nfs { .. }) {
+        return Err(format!("MapVolume.SetUpDevice failed for volume {name:?} : no block volume of such a source"));
+    }
+    Ok(PersistentMount {
+        backend,
+        is_block,
+        read_only: read_only || is_read_only_source,
+        mount_options: mount_options(found),
+        is_single_pod: wanted.iter().any(|it| it == READ_WRITE_ONCE_POD),
+        takes_group,
+        name,
+    })
+}
+
+/// The one source that a PersistentVolume of another kind has.
+fn kind_of(volume: &PersistentVolume) -> &'static str {
+    let Some(spec) = &volume.spec else { return "unknown" };
+    let kinds = [(spec.iscsi.is_some(), "iscsi"), (spec.fc.is_some(), "fc")];
+    kinds.into_iter().find(|it| it.0).map_or("unknown", |it| it.1)
+}
+
+fn mount_options(volume: &PersistentVolume) -> Vec<String> {
+    let annotated = volume.metadata.annotations.as_ref().and_then(|it| it.get(MOUNT_OPTIONS));
+    let listed = volume.spec.as_ref().and_then(|it| it.mount_options.clone()).unwrap_or_default();
+    match annotated {
+        Some(it) => it.split(',').filter(|it| !it.is_empty()).map(str::to_owned).collect(),
+        None => listed,
+    }
+}
+
+/// A volume is used as what it is: a file system is mounted, a device is passed on.
+fn check_mode(pod: &Pod, volume: &Volume, is_block: bool) -> Result<(), String> {
+    let name = &volume.name;
+    let mounted = |it: &corten_api::core::v1::Container| it.volume_mounts.iter().flatten().any(|it| it.name == *name);
+    let passed = |it: &corten_api::core::v1::Container| it.volume_devices.iter().flatten().any(|it| it.name == *name);
+    if is_block && all_containers(pod).any(mounted) {
+        return Err(format!("volume {name} has volumeMode Block, but is specified in volumeMounts"));
+    }
+    if !is_block && all_containers(pod).any(passed) {
+        return Err(format!("volume {name} has volumeMode Filesystem, but is specified in volumeDevices"));
+    }
+    Ok(())
+}
+
+fn spec_of_driver(driver: Option<&CSIDriver>) -> CSIDriverSpec {
+    driver.map(|it| it.spec.clone()).unwrap_or_default()
+}
+
+/// Where the driver must attach a volume first: why it is not there yet. A driver without an object must, as upstream.
+fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
+    if spec_of_driver(read.driver.as_ref()).attach_required == Some(false) {
+        return None;
+    }
+    let status = read.attachment.as_ref().and_then(|it| it.status.as_ref());
+    if status.is_some_and(|it| it.attached) {
+        return None;
+    }
+    let refused = status.and_then(|it| it.attach_error.as_ref()?.message.as_deref());
+    Some(match refused {
+        Some(why) => format!("AttachVolume.Attach failed for volume {volume:?} : {why}"),
+        None => format!("volume {volume:?} is not attached to this node yet"),
+    })
+}
+
+/// As `supportsFSGroup`: what `fsGroupPolicy` says.
+fn takes_group(driver: Option<&CSIDriver>, fs_type: Option<&str>, modes: &[String]) -> bool {
+    match spec_of_driver(driver).fs_group_policy.as_deref() {
+        Some("File") => true,
+        Some("None") => false,
+        _ => {
+            let once = ["ReadWriteOnce", READ_WRITE_ONCE_POD];
+            fs_type.is_some_and(|it| !it.is_empty()) && modes.iter().any(|it| once.contains(&it.as_str()))
+        }
+    }
+}
+
+fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &VolumeRead) -> CsiVolume {
+    let attributes = source.volume_attributes.clone().unwrap_or_default();
+    let attached = |it: &VolumeAttachment| it.status.as_ref()?.attachment_metadata.clone();
+    CsiVolume {
+        driver: source.driver.clone(),
+        handle: source.volume_handle.clone(),
+        fs_type: source.fs_type.clone().unwrap_or_default(),
+        context: attributes.into_iter().chain(pod_info(pod, read.driver.as_ref(), false)).collect(),
+        publish_context: read.attachment.as_ref().and_then(attached).unwrap_or_default(),
+        access_mode: modes.first().cloned().unwrap_or_default(),
+        is_ephemeral: false,
+    }
+}
+
+/// What a driver with `podInfoOnMount` is told of the pod.
+fn pod_info(pod: &Pod, driver: Option<&CSIDriver>, is_ephemeral: bool) -> BTreeMap<String, String> {
+    if spec_of_driver(driver).pod_info_on_mount != Some(true) {
+        return BTreeMap::new();
+    }
+    let of = |it: &Option<String>| it.clone().unwrap_or_default();
+    let account = spec_of(pod).service_account_name.clone().unwrap_or_default();
+    let info = [
+        ("csi.storage.k8s.io/pod.name", of(&pod.metadata.name)),
+        ("csi.storage.k8s.io/pod.namespace", of(&pod.metadata.namespace)),
+        ("csi.storage.k8s.io/pod.uid", of(&pod.metadata.uid)),
+        ("csi.storage.k8s.io/serviceAccount.name", account),
+        ("csi.storage.k8s.io/ephemeral", is_ephemeral.to_string()),
+    ];
+    info.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A volume that a driver makes for this pod alone.
+fn inline_mount(
+    pod: &Pod,
+    volume: &Volume,
+    source: &CSIVolumeSource,
+    driver: Option<&CSIDriver>,
+) -> Result<PersistentMount, String> {
+    let name = &source.driver;
+    let Some(found) = driver else {
+        return Err(format!("MountVolume.SetUp failed for volume {:?} : CSIDriver {name:?} not found", volume.name));
+    };
+    let modes = found.spec.volume_lifecycle_modes.as_deref().unwrap_or_default();
+    if !modes.iter().any(|it| it == "Ephemeral") {
+        return Err(format!(
+            "MountVolume.SetUp failed for volume {:?} : volume mode \"Ephemeral\" not supported by driver {name} (only \
+             supports {modes:?})",
+            volume.name
+        ));
+    }
+    let attributes = source.volume_attributes.clone().unwrap_or_default();
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    let csi = CsiVolume {
+        driver: name.clone(),
+        // Upstream's is a hash of the same parts: one for each volume of each pod.
+        handle: format!("csi-{uid}-{}", volume.name),
+        fs_type: source.fs_type.clone().unwrap_or_default(),
+        context: attributes.into_iter().chain(pod_info(pod, driver, true)).collect(),
+        publish_context: BTreeMap::new(),
+        access_mode: "ReadWriteOnce".into(),
+        is_ephemeral: true,
+    };
+    Ok(PersistentMount {
+        name: volume.name.clone(),
+        is_block: false,
+        read_only: source.read_only == Some(true),
+        mount_options: Vec::new(),
+        is_single_pod: false,
+        takes_group: takes_group(driver, Some(&csi.fs_type), &["ReadWriteOnce".into()]),
+        backend: Backend::Csi(csi),
+    })
+}

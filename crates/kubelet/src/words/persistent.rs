@@ -1,0 +1,91 @@
+//! Volumes that outlive their pods: what the API says of one, and what the host is to mount for it.
+
+use std::collections::BTreeMap;
+
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::{CSIDriver, VolumeAttachment},
+};
+
+use crate::words::effect::HostPathType;
+
+/// By what a pod's volume is found at the API.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VolumeName {
+    /// A claim of the pod's namespace.
+    Claim(String),
+    /// A CSI driver that is named in the pod itself (`csi`).
+    Driver(String),
+}
+
+/// What the API has of one volume at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VolumeRead {
+    pub claim: Option<PersistentVolumeClaim>,
+    /// The one the claim names.
+    pub volume: Option<PersistentVolume>,
+    /// That of its CSI driver, where there is one.
+    pub driver: Option<CSIDriver>,
+    /// The volume's attachment to this node, where there is one.
+    pub attachment: Option<VolumeAttachment>,
+}
+
+/// A volume that outlives its pod, or that a CSI driver makes for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersistentMount {
+    /// The PersistentVolume's name; of a volume that is in the pod itself, its name there.
+    pub name: String,
+    pub backend: Backend,
+    /// The device itself, without a file system (`volumeMode: Block`).
+    pub is_block: bool,
+    pub read_only: bool,
+    pub mount_options: Vec<String>,
+    /// `ReadWriteOncePod`: no second pod has it.
+    pub is_single_pod: bool,
+    /// The node gives its files to the pod's `fsGroup`.
+    pub takes_group: bool,
+}
+
+/// Who has the data.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backend {
+    /// A path of the machine.
+    HostPath { path: String, kind: HostPathType },
+    /// A folder of the machine, or a disk: then with a file system of this type, made where there is none.
+    Local { path: String, fs_type: String },
+    /// A server's folder, mounted by the kernel.
+    Nfs { server: String, path: String },
+    Csi(CsiVolume),
+}
+
+/// What a CSI driver is told of a volume.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CsiVolume {
+    pub driver: String,
+    pub handle: String,
+    pub fs_type: String,
+    /// `volumeAttributes`, and what a driver with `podInfoOnMount` is told of the pod.
+    pub context: BTreeMap<String, String>,
+    /// What the attaching gave (`status.attachmentMetadata`).
+    pub publish_context: BTreeMap<String, String>,
+    /// As in the PersistentVolume, the first of them: `ReadWriteOnce` and so on.
+    pub access_mode: String,
+    /// It ends with its pod.
+    pub is_ephemeral: bool,
+}
+
+/// A block device in a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    pub container_path: String,
+    pub source: DeviceSource,
+    pub read_only: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceSource {
+    /// A device of the machine.
+    Path(String),
+    /// What a CSI driver has published for the pod under this name.
+    Csi { name: String },
+}

@@ -20,11 +20,13 @@ use std::{
 };
 
 use corten_kubelet::{
-    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
-    PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeSource,
+    Action, Backend, ContainerSpec, Device, DeviceSource, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
+    PersistentMount, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeGroup,
+    VolumeSource,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills, tree};
 use corten_network::{PodSourceGuards, cni};
+use corten_volumes::{Drivers, Mounter};
 use tokio::sync::{Mutex, Notify};
 
 use crate::{
@@ -58,6 +60,8 @@ struct Inner {
     layout: Layout,
     cgroups: Cgroups,
     volumes: Volumes,
+    /// Brings what outlives Pods.
+    mounter: Mounter,
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
     observer: Mutex<pleg::Observer>,
@@ -90,6 +94,7 @@ impl NodeHands {
             kills_together: cgroups.is_unified() && !containerd.options().single_process_oom_kill,
             cgroups,
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
+            mounter: Mounter::new(layout.clone(), containerd.mounts(), Drivers::default()),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&layout)),
             known: pleg::Known::default(),
@@ -135,6 +140,11 @@ impl NodeHands {
 
     pub(crate) fn mounts(&self) -> NodeMounts {
         self.inner.mounts.clone()
+    }
+
+    /// Who brings volumes that outlive Pods.
+    pub fn mounter(&self) -> &Mounter {
+        &self.inner.mounter
     }
 
     pub(crate) fn stats(&self) -> &Stats {
@@ -184,6 +194,7 @@ impl Inner {
             layout: other.layout.clone(),
             cgroups: other.cgroups.clone(),
             volumes: other.volumes.clone(),
+            mounter: other.mounter.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&other.layout)),
             known: pleg::Known::default(),
@@ -204,8 +215,8 @@ impl Inner {
 
     async fn outcome(&self, effect: HostEffect) -> Outcome {
         match effect {
-            HostEffect::PrepareVolumes { pod, volumes, fs_group } => {
-                Outcome::Volumes(self.prepare_volumes(&pod, volumes, fs_group).await)
+            HostEffect::PrepareVolumes { pod, volumes, group } => {
+                Outcome::Volumes(self.prepare_volumes(&pod, volumes, group).await)
             }
             HostEffect::RunSandbox(spec) => Outcome::Sandbox(self.run_sandbox(&spec).await),
             HostEffect::StopSandbox { id, .. } => {
@@ -264,9 +275,14 @@ impl Inner {
 
     // ---- volumes ----
 
-    async fn prepare_volumes(&self, pod: &PodRef, volumes: Vec<Volume>, fs_group: Option<i64>) -> Result<(), Failure> {
+    async fn prepare_volumes(
+        &self,
+        pod: &PodRef,
+        volumes: Vec<Volume>,
+        group: Option<VolumeGroup>,
+    ) -> Result<(), Failure> {
         for Volume { name, source } in volumes {
-            self.prepare_volume(&pod.uid, &name, source, fs_group)
+            self.prepare_volume(&pod.uid, &name, source, group)
                 .await
                 .map_err(|error| Failure::new(format!("MountVolume.SetUp failed for volume {name:?} : {error}")))?;
         }
@@ -278,7 +294,7 @@ impl Inner {
         uid: &str,
         name: &str,
         source: VolumeSource,
-        fs_group: Option<i64>,
+        group: Option<VolumeGroup>,
     ) -> Result<(), VolumeError> {
         // What is made here, nobody else writes.
         let read_only = matches!(source, VolumeSource::Files { .. });
@@ -295,14 +311,36 @@ impl Inner {
             VolumeSource::Files { plugin, files } => {
                 self.volumes.write_files(uid, plugin.as_str(), name, files).await?
             }
+            VolumeSource::Persistent(mount) => return self.mount_persistent(uid, &mount, group).await,
         };
-        if let Some(group) = fs_group.and_then(|it| u32::try_from(it).ok()) {
-            self.volumes.set_group(&path, group, read_only).await?;
+        if let Some(gid) = group.and_then(|it| u32::try_from(it.gid).ok()) {
+            self.volumes.set_group(&path, gid, read_only).await?;
         }
         Ok(())
     }
 
+    /// A volume that outlives the pod; its files are given to the pod's group before a container sees them, once.
+    async fn mount_persistent(
+        &self,
+        uid: &str,
+        mount: &PersistentMount,
+        group: Option<VolumeGroup>,
+    ) -> Result<(), VolumeError> {
+        if let Backend::HostPath { path, kind } = &mount.backend {
+            return self.volumes.host_path(&PathBuf::from(path), *kind).await.map(drop);
+        }
+        let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
+        let takes_group = mount.takes_group && !mount.is_block && !mount.read_only;
+        let Some(placed) = placed.filter(|it| it.is_new && takes_group) else { return Ok(()) };
+        let Some((gid, group)) = group.and_then(|it| Some((u32::try_from(it.gid).ok()?, it))) else { return Ok(()) };
+        match group.only_on_root_mismatch {
+            true => self.volumes.set_group_on_root_mismatch(&placed.path, gid, false).await,
+            false => self.volumes.set_group(&placed.path, gid, false).await,
+        }
+    }
+
     async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
+        self.mounter.tear_down(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
         self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
         let (cgroups, uid, layout) = (self.cgroups.clone(), pod.uid.clone(), self.layout.clone());
         let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
@@ -409,7 +447,8 @@ impl Inner {
         let first_id = self.first_id(&spec.pod, spec.own_users).await;
         let first_id = first_id.map_err(|it| failed(StartStage::Config, it))?;
         let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups, first_id);
-        let parts = config::Parts { mounts, unified: self.cgroup_files(spec), first_id };
+        let devices = self.devices(spec).map_err(|it| failed(StartStage::Config, it.to_string()))?;
+        let parts = config::Parts { mounts, devices, unified: self.cgroup_files(spec), first_id };
         let config = config::container(spec, parts, &self.layout);
         let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;
         let id = created.map_err(|it| failed(StartStage::Create, images::explain(spec, it.message)))?;
@@ -447,6 +486,11 @@ impl Inner {
                     mounts.push(config::image_mount(mount, image_ref, reference, sub_path));
                     continue;
                 }
+                MountSource::Volume { plugin: Plugin::Csi, name, sub_path } => {
+                    let path = self.mounter.path(uid, Plugin::Csi.as_str(), name);
+                    let path = path.map_err(|it| VolumeError::Refused(it.to_string()))?;
+                    (path, name.as_str(), sub_path.as_str())
+                }
                 MountSource::Volume { plugin, name, sub_path } => {
                     (self.volumes.volume(uid, plugin.as_str(), name)?, name.as_str(), sub_path.as_str())
                 }
@@ -467,6 +511,21 @@ impl Inner {
             mounts.push(config::mount(mount, &path));
         }
         Ok(mounts)
+    }
+
+    /// As `makeBlockVolumes`.
+    fn devices(&self, spec: &ContainerSpec) -> Result<Vec<cri::Device>, VolumeError> {
+        let device = |it: &Device| {
+            let path = match &it.source {
+                DeviceSource::Path(path) => PathBuf::from(path),
+                DeviceSource::Csi { name } => {
+                    let path = self.mounter.device(&spec.pod.uid, name);
+                    path.map_err(|it| VolumeError::Refused(it.to_string()))?
+                }
+            };
+            Ok(config::device(it, &path))
+        };
+        spec.devices.iter().map(device).collect()
     }
 
     fn log(&self, pod: &PodRef, container: &str, attempt: u32) -> PathBuf {

@@ -55,6 +55,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), MachineError> {
         unmounted.and_then(|it| it).doing("unmount what is beneath", &layout.data)?;
     }
     NodeMounts::release(layout);
+    corten_volumes::detach_all(layout);
     logind::forget();
     // The rest of the data may hold disks that the machine's owner mounted there.
     for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {

@@ -28,7 +28,7 @@ use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use crate::{
-    Clock, EventRecorder, JournalBook, QueueCounts,
+    Clock, EventRecorder, JournalBook, QueueCounts, node_volumes,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -239,8 +239,8 @@ impl KubeletLoop {
             events.extend(lane.poll(context, |effect| perform(hands.clone(), effect)));
         }
         events.extend(self.of_node.poll(context, |effect| perform_node(hands.clone(), effect)));
-        let client = self.client.clone();
-        events.extend(self.writes.poll(context, |effect| write(client.clone(), effect)));
+        let (client, name) = (self.client.clone(), self.kubelet.config().node_name.clone());
+        events.extend(self.writes.poll(context, |effect| write(client.clone(), name.clone(), effect)));
         let now = Instant::now();
         if self.tick_at.is_some_and(|it| it <= now) {
             self.tick_at = None;
@@ -429,7 +429,7 @@ fn perform_node(hands: Arc<dyn Hands>, effect: NodeEffect) -> BoxFuture<'static,
 }
 
 /// Carries out one write to the API.
-fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
+fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
     let span = effect.pod().map_or_else(tracing::Span::none, span);
     let written = async move {
         match effect {
@@ -464,6 +464,10 @@ fn write(client: Client, effect: ApiEffect) -> BoxFuture<'static, Vec<Event>> {
                 // Told to the pod's users as it came.
                 let result = result.map_err(|it| ApiFailure::Other(it.to_string()));
                 vec![Event::Token { pod, wish, result }]
+            }
+            ApiEffect::ReadVolume { pod, volume, name } => {
+                let result = node_volumes::read(&client, &node, &pod.key.namespace, &name).await;
+                vec![Event::VolumeRead { pod, volume, result }]
             }
             ApiEffect::CreateNode { node } => {
                 // Of two that register one waits for the other's Node to come by its watch.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use corten_kubelet::{AppArmor, ContainerSpec, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
+use corten_kubelet::{AppArmor, ContainerSpec, Device, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
 use corten_machine::{Cgroups, Layout};
 
 use crate::{cri, user_namespaces};
@@ -100,6 +100,7 @@ pub(super) const VOLUME_IMAGES: &str = "corten.dev/volume-images";
 /// What a container is made of beside its spec.
 pub(super) struct Parts {
     pub(super) mounts: Vec<cri::Mount>,
+    pub(super) devices: Vec<cri::Device>,
     /// What else is written into its cgroup, with the kernel's second layout of cgroups.
     pub(super) unified: BTreeMap<String, String>,
     /// Of the Pod's own user namespace, where it has one.
@@ -107,7 +108,7 @@ pub(super) struct Parts {
 }
 
 pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> cri::ContainerConfig {
-    let Parts { mut mounts, unified, first_id } = parts;
+    let Parts { mut mounts, devices, unified, first_id } = parts;
     // As KEP-127 has it: in the container a file belongs to whom it belongs to on the machine, whatever ids the Pod has.
     for it in &mut mounts {
         it.uid_mappings.extend(first_id.map(id_mapping));
@@ -130,6 +131,7 @@ pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> 
         working_dir: spec.working_dir.clone(),
         envs: spec.env.iter().map(key_value).collect(),
         mounts,
+        devices,
         labels: spec.labels.clone(),
         annotations,
         log_path: Layout::relative_container_log(&spec.name, spec.attempt),
@@ -177,6 +179,15 @@ pub(super) fn mount(mount: &Mount, path: &Path) -> cri::Mount {
         recursive_read_only: mount.recursive_read_only,
         propagation: propagation.into(),
         ..cri::Mount::default()
+    }
+}
+
+/// A block device: to be read and written, or read alone.
+pub(super) fn device(device: &Device, path: &Path) -> cri::Device {
+    cri::Device {
+        container_path: device.container_path.clone(),
+        host_path: path.to_string_lossy().into_owned(),
+        permissions: if device.read_only { "r" } else { "mrw" }.to_owned(),
     }
 }
 

@@ -60,6 +60,7 @@ impl Care {
                 vec![Event::OfNode(NodeNews::Signals(signals))]
             }
             () = tokio::time::sleep_until(self.remains_at) => {
+                hands.mounter().unstage_left().await;
                 let remains = hands.remains().await;
                 match hands.inner.keep_loaded(&self.loaded).await {
                     Ok(loaded) => self.loaded = loaded,

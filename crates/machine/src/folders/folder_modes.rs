@@ -52,7 +52,7 @@ const fn of_containerd(folder: Folder) -> Folder {
 }
 
 /// Every folder that is closed. What lies beneath one comes after it.
-pub const FOLDERS: [Folder; 12] = [
+pub const FOLDERS: [Folder; 15] = [
     of_server(closed(NodeFolder::Data, "")),
     of_server(closed(NodeFolder::Data, "pki")),
     of_server(closed(NodeFolder::Data, "store")),
@@ -60,6 +60,9 @@ pub const FOLDERS: [Folder; 12] = [
     closed(NodeFolder::Data, "kubelet/pki"),
     // The kubelet's mode.
     Folder { mode: 0o750, forbidden_bits: 0o027, ..closed(NodeFolder::Data, "pods") },
+    closed(NodeFolder::Data, "volumes"),
+    closed(NodeFolder::Data, "plugins"),
+    closed(NodeFolder::Data, "plugins_registry"),
     closed(NodeFolder::Data, "checkpoints"),
     closed(NodeFolder::Data, "log"),
     closed(NodeFolder::Data, "log/pods"),

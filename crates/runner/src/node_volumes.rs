@@ -1,0 +1,81 @@
+//! What a kubelet asks of the API about one volume of a Pod: its claim, the claim's volume, that volume's driver, and how far
+//! it is attached. As its node, which may read just these (the node authorizer).
+
+use aws_lc_rs::digest::{SHA256, digest};
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    resources::{CSI_DRIVERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS},
+    storage::v1::CSIDriver,
+};
+use corten_client::{Client, Error};
+use corten_kubelet::{VolumeName, VolumeRead};
+use corten_meta::{Key, Resource};
+use serde::de::DeserializeOwned;
+
+/// Reads all there is to say of a volume; an error is in the words of the kubelet's `desiredStateOfWorldPopulator`.
+pub(crate) async fn read(
+    client: &Client,
+    node: &str,
+    namespace: &str,
+    name: &VolumeName,
+) -> Result<Box<VolumeRead>, String> {
+    let claim = match name {
+        VolumeName::Driver(driver) => {
+            let driver = found(client, &CSI_DRIVERS, driver).await.map_err(|it| format!("kubernetes.io/csi: {it}"))?;
+            return Ok(Box::new(VolumeRead { driver, ..VolumeRead::default() }));
+        }
+        VolumeName::Claim(claim) => claim,
+    };
+    let key = Key::new(namespace, claim.as_str());
+    let read = client.get_as::<PersistentVolumeClaim>(&PERSISTENT_VOLUME_CLAIMS, &key).await;
+    let claim = read
+        .map_err(|it| format!("error processing PVC {namespace}/{claim}: failed to fetch PVC from API server: {it}"))?;
+    let named = claim.spec.as_ref().and_then(|it| it.volume_name.clone()).filter(|it| !it.is_empty());
+    let is_bound = claim.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Bound");
+    let mut read = VolumeRead { claim: Some(claim), ..VolumeRead::default() };
+    // Before that the node may not look at the volume.
+    let Some(volume) = named.filter(|_| is_bound) else { return Ok(Box::new(read)) };
+    let fetched = found::<PersistentVolume>(client, &PERSISTENT_VOLUMES, &volume).await;
+    read.volume = fetched.map_err(|it| format!("failed to fetch PV {volume} from API server: {it}"))?;
+    let csi = read.volume.as_ref().and_then(|it| it.spec.as_ref()?.csi.as_ref());
+    let Some((driver, handle)) = csi.map(|it| (it.driver.clone(), it.volume_handle.clone())) else {
+        return Ok(Box::new(read));
+    };
+    let fetched = found::<CSIDriver>(client, &CSI_DRIVERS, &driver).await;
+    read.driver = fetched.map_err(|it| format!("failed to fetch CSIDriver {driver} from API server: {it}"))?;
+    if read.driver.as_ref().is_none_or(|it| it.spec.attach_required != Some(false)) {
+        let name = attachment_name(&handle, &driver, node);
+        let fetched = found(client, &VOLUME_ATTACHMENTS, &name).await;
+        read.attachment = fetched.map_err(|it| format!("failed to fetch VolumeAttachment {name}: {it}"))?;
+    }
+    Ok(Box::new(read))
+}
+
+async fn found<T: DeserializeOwned>(client: &Client, resource: &Resource, name: &str) -> Result<Option<T>, Error> {
+    match client.get_as(resource, &Key::cluster(name)).await {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is_not_found() => Ok(None),
+        // The node authorizer says no more of an attachment that is not there.
+        Err(Error::Status(status)) if status.code == 403 && resource.plural == VOLUME_ATTACHMENTS.plural => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// As upstream's `getAttachmentName`: of handle, driver and node.
+pub(crate) fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
+    let hash = digest(&SHA256, format!("{handle}{driver}{node}").as_bytes());
+    let hex: String = hash.as_ref().iter().map(|it| format!("{it:02x}")).collect();
+    format!("csi-{hex}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attachment_is_named_as_upstream_names_it() {
+        let name = attachment_name("vol", "driver", "node");
+        assert_eq!(name.len(), "csi-".len() + 64);
+        assert_ne!(name, attachment_name("vol", "driver", "other"));
+    }
+}

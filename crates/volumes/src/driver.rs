@@ -1,0 +1,154 @@
+//! What a driver of volumes can do, whether it is built in or a program of somebody else's. Words and codes are those of the
+//! Container Storage Interface; each call may be made again, and then has the same end.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use futures_util::future::BoxFuture;
+
+/// gRPC's words for what went wrong, those that a storage driver uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    InvalidArgument,
+    DeadlineExceeded,
+    NotFound,
+    AlreadyExists,
+    PermissionDenied,
+    ResourceExhausted,
+    FailedPrecondition,
+    Aborted,
+    OutOfRange,
+    Unimplemented,
+    Internal,
+    Unavailable,
+    Unknown,
+}
+
+/// Why a driver did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("rpc error: code = {code:?} desc = {message}")]
+pub struct Fault {
+    pub code: Code,
+    pub message: String,
+}
+
+impl Fault {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    pub fn internal(message: impl fmt::Display) -> Self {
+        Self::new(Code::Internal, message.to_string())
+    }
+
+    /// Will the same request never succeed, as far as it says? As the resizer's list of infeasible codes.
+    pub fn is_infeasible(&self) -> bool {
+        matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound | Code::ResourceExhausted)
+    }
+}
+
+/// Adds what was being done, where the system refused.
+pub fn with_faults_named<T, E: fmt::Display>(result: Result<T, E>, doing: impl fmt::Display) -> Result<T, Fault> {
+    result.map_err(|it| Fault::internal(format!("{doing}: {it}")))
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateVolume {
+    /// The same name gives the same volume.
+    pub name: String,
+    /// At least so many bytes.
+    pub required_bytes: u64,
+    pub fs_type: String,
+    pub is_block: bool,
+    /// `ReadWriteOnce` and so on.
+    pub access_modes: Vec<String>,
+    pub mount_options: Vec<String>,
+    /// The class's parameters, without those of the provisioner itself.
+    pub parameters: BTreeMap<String, String>,
+    pub secrets: BTreeMap<String, String>,
+    /// Where it is to be: one node's labels of the driver's keys.
+    pub topology: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreatedVolume {
+    pub handle: String,
+    /// 0: the driver does not say.
+    pub bytes: u64,
+    /// Told to the driver again at each use.
+    pub context: BTreeMap<String, String>,
+    /// The labels of nodes that reach it; empty: all do.
+    pub topology: Vec<BTreeMap<String, String>>,
+    pub fs_type: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expanded {
+    pub bytes: u64,
+    /// The node has its part still to do ([`Driver::node_expand`]).
+    pub node_expansion_required: bool,
+}
+
+/// How much a driver could still give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capacity {
+    pub available_bytes: u64,
+    /// The largest volume.
+    pub maximum_bytes: Option<u64>,
+}
+
+/// What a driver is told of a volume that it stages and publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageVolume {
+    pub handle: String,
+    pub fs_type: String,
+    pub is_block: bool,
+    pub access_mode: String,
+    pub mount_options: Vec<String>,
+    pub context: BTreeMap<String, String>,
+    pub publish_context: BTreeMap<String, String>,
+    pub secrets: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeStats {
+    pub capacity_bytes: u64,
+    pub used_bytes: u64,
+    pub available_bytes: u64,
+    pub inodes: u64,
+    pub inodes_used: u64,
+    pub inodes_free: u64,
+}
+
+type Done<'a, T> = BoxFuture<'a, Result<T, Fault>>;
+
+/// One driver on this node.
+pub trait Driver: Send + Sync + 'static {
+    fn name(&self) -> &str;
+
+    /// Is a volume mounted once for the node before it is for its Pods?
+    fn stages(&self) -> bool;
+
+    fn create(&self, volume: CreateVolume) -> Done<'_, CreatedVolume>;
+    /// Success where there is none.
+    fn delete(&self, handle: String, secrets: BTreeMap<String, String>) -> Done<'_, ()>;
+    fn expand(&self, handle: String, bytes: u64, secrets: BTreeMap<String, String>) -> Done<'_, Expanded>;
+    /// `None`: the driver does not tell.
+    fn capacity(&self, parameters: BTreeMap<String, String>) -> Done<'_, Option<Capacity>>;
+
+    fn stage(&self, volume: StageVolume, staging: PathBuf) -> Done<'_, ()>;
+    /// Success where nothing is staged.
+    fn unstage(&self, handle: String, staging: PathBuf) -> Done<'_, ()>;
+    /// `target` is made by the driver; the folder it lies in is there.
+    fn publish(
+        &self,
+        volume: StageVolume,
+        staging: Option<PathBuf>,
+        target: PathBuf,
+        read_only: bool,
+    ) -> Done<'_, ()>;
+    /// Success where nothing is published; `target` is gone afterwards.
+    fn unpublish(&self, handle: String, target: PathBuf) -> Done<'_, ()>;
+    /// The node's part of growing a volume that is staged or published at `path`.
+    fn node_expand(&self, handle: String, path: PathBuf, staging: Option<PathBuf>, bytes: u64) -> Done<'_, u64>;
+    fn stats(&self, handle: String, path: PathBuf) -> Done<'_, VolumeStats>;
+}

@@ -1,0 +1,221 @@
+//! File systems: made, checked, mounted and grown. All in the node's mount namespace.
+
+use std::{
+    ffi::CString,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use corten_machine::mounts;
+use rustix::{
+    io::Errno,
+    mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount},
+};
+
+use crate::{
+    Code, Fault,
+    loop_device::text,
+    mount_options,
+    program::{run, run_to_end},
+    with_faults_named,
+};
+
+/// The file systems that are made here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ext4,
+    Xfs,
+}
+
+/// `e2fsck`: some errors are left.
+const UNCORRECTED: i32 = 4;
+
+impl Kind {
+    /// # Errors
+    /// It is another one.
+    pub(crate) fn parse(name: &str) -> Result<Self, Fault> {
+        match name {
+            "" | "ext4" => Ok(Self::Ext4),
+            "xfs" => Ok(Self::Xfs),
+            other => {
+                let why = format!("file system {other:?} is not made here: use ext4 or xfs");
+                Err(Fault::new(Code::InvalidArgument, why))
+            }
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    /// Nothing smaller can be made.
+    pub(crate) fn least_bytes(self) -> u64 {
+        match self {
+            Self::Ext4 => 8 << 20,
+            Self::Xfs => 300 << 20,
+        }
+    }
+
+    /// Makes one on a file or device; all of it is its users'.
+    pub(crate) fn make(self, on: &Path) -> Result<(), Fault> {
+        let on = text(on)?;
+        match self {
+            Self::Ext4 => {
+                let later = "lazy_itable_init=1,lazy_journal_init=1,nodiscard";
+                run("mkfs.ext4", &["-q", "-F", "-m", "0", "-E", later, on])
+            }
+            Self::Xfs => run("mkfs.xfs", &["-q", "-f", "-K", on]),
+        }
+        .map(drop)
+    }
+
+    /// As the kubelet's `FormatAndMount`: what a crash left is mended; what cannot be is an error. XFS mends itself when mounted.
+    pub(crate) fn check(self, on: &Path) -> Result<(), Fault> {
+        if self == Self::Xfs {
+            return Ok(());
+        }
+        let ended = run_to_end("e2fsck", &["-p", text(on)?])?;
+        match ended.code {
+            Some(code) if code < UNCORRECTED => Ok(()),
+            // A container that is about to end holds it still: what is mounted is not broken.
+            _ if ended.stderr.contains("is in use") || ended.stderr.contains("is mounted") => Ok(()),
+            _ => Err(Fault::internal(format!("'fsck' found errors on the volume but could not correct them: {}", ended.stdout))),
+        }
+    }
+
+    /// Makes it as large as its device, while it is mounted at `at`. False: the kernel refuses that to this process
+    /// (`CAP_SYS_RESOURCE`), and it is to be done while nobody has it mounted.
+    pub(crate) fn grow(self, device: &Path, at: &Path) -> Result<bool, Fault> {
+        let ended = match self {
+            Self::Ext4 => run_to_end("resize2fs", &[text(device)?])?,
+            Self::Xfs => run_to_end("xfs_growfs", &["-d", text(at)?])?,
+        };
+        match ended.code {
+            Some(0) => Ok(true),
+            _ if ended.stderr.contains("Permission denied to resize") => Ok(false),
+            _ => Err(Fault::internal(format!("growing the file system failed: {}", ended.stderr))),
+        }
+    }
+
+    /// The same before it is mounted, where that is possible.
+    pub(crate) fn grow_unmounted(self, device: &Path) -> Result<(), Fault> {
+        if self == Self::Xfs {
+            return Ok(());
+        }
+        // It refuses to grow what was not looked at as a whole.
+        let looked = run_to_end("e2fsck", &["-f", "-p", text(device)?])?;
+        match looked.code {
+            Some(code) if code < UNCORRECTED => run("resize2fs", &[text(device)?]).map(drop),
+            _ => Err(Fault::internal(format!("'fsck' found errors on the volume: {}", looked.stdout))),
+        }
+    }
+
+    /// Mounts it; harmless where it is mounted there.
+    pub(crate) fn mount(self, device: &Path, at: &Path, options: &[String]) -> Result<(), Fault> {
+        if mounts::is_mount_point(at) {
+            return Ok(());
+        }
+        let parsed = mount_options::parse(options);
+        let data = CString::new(parsed.data).map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
+        // As all that is the Pods': programs in it give no rights, devices in it are none.
+        let flags = parsed.flags | MountFlags::NOSUID | MountFlags::NODEV;
+        mount(device, at, self.as_str(), flags, data.as_c_str()).map_err(|it| not_mounted(it, self.as_str()))
+    }
+}
+
+pub(crate) fn not_mounted(error: Errno, fs_type: &str) -> Fault {
+    let why = match error {
+        Errno::NODEV => format!("this machine's kernel has no file system {fs_type}"),
+        Errno::INVAL => format!("{}: wrong fs type {fs_type}, bad option, or bad superblock", io::Error::from(error)),
+        _ => io::Error::from(error).to_string(),
+    };
+    Fault::internal(format!("mount failed: {why}"))
+}
+
+/// Shows `source`, a folder or a file, at `target` too. Harmless where something is mounted there.
+pub(crate) fn bind(source: &Path, target: &Path, flags: MountFlags) -> Result<(), Fault> {
+    if mounts::is_mount_point(target) {
+        return Ok(());
+    }
+    with_faults_named(mount_bind(source, target), "mount failed")?;
+    if flags.is_empty() {
+        return Ok(());
+    }
+    // What the mount has already is kept: leaving a flag out would take it away.
+    let held = with_faults_named(rustix::fs::statvfs(target), "look at what is mounted")?.f_flag;
+    let kept = [
+        (rustix::fs::StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (rustix::fs::StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (rustix::fs::StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (rustix::fs::StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (rustix::fs::StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (rustix::fs::StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (rustix::fs::StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = kept.into_iter().filter(|it| held.contains(it.0)).fold(flags, |all, it| all | it.1);
+    if let Err(error) = mount_remount(target, MountFlags::BIND | kept, c"") {
+        // Half a mount would be a writable one.
+        let _ = unmount(target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+        return Err(Fault::internal(format!("mount failed: {error}")));
+    }
+    Ok(())
+}
+
+/// How often, and with which pause, what is busy is tried again: a program that is being started holds for a moment all that
+/// whoever starts it has open.
+const BUSY_TRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
+
+/// Unmounts all that is mounted at `target`, however often.
+pub(crate) fn unmount_all(target: &Path) -> Result<(), Fault> {
+    let mut tries = 0;
+    while mounts::is_mount_point(target) {
+        match unmount(target, UnmountFlags::NOFOLLOW) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOENT) => break,
+            Err(Errno::BUSY) if tries < BUSY_TRIES => {
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            Err(error) => return Err(Fault::internal(format!("unmount failed: {}", io::Error::from(error)))),
+        }
+    }
+    Ok(())
+}
+
+/// Unmounts and removes a mount point that was made for it, file or folder. What is in a folder is never removed.
+pub(crate) fn remove_place(target: &Path) -> Result<(), Fault> {
+    unmount_all(target)?;
+    let removed = match fs::symlink_metadata(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(it) if it.is_dir() => fs::remove_dir(target),
+        Ok(_) => fs::remove_file(target),
+    };
+    with_faults_named(removed, format_args!("remove {}", target.display()))
+}
+
+/// A file system that was never used has nothing in it: databases refuse to begin in a folder that holds something.
+pub(crate) fn clear_new(at: &Path) {
+    const FOUND: &str = "lost+found";
+    let names: Vec<_> = fs::read_dir(at).into_iter().flatten().flatten().map(|it| it.file_name()).collect();
+    if names == [FOUND] {
+        // Where something was found in it, it is not empty and stays.
+        let _ = fs::remove_dir(at.join(FOUND));
+    }
+}
+
+/// Where `device` is mounted, in this thread's namespace.
+pub(crate) fn mounted_at(device: &Path) -> Option<PathBuf> {
+    let stat = fs::metadata(device).ok()?;
+    let number = std::os::unix::fs::MetadataExt::rdev(&stat);
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let table = fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
+    let wanted = format!("{major}:{minor}");
+    let line = table.lines().find(|it| it.split(' ').nth(2) == Some(&wanted))?;
+    Some(PathBuf::from(line.split(' ').nth(4)?))
+}

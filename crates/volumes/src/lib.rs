@@ -1,0 +1,21 @@
+//! Volumes that outlive Pods: who has the data, and how it comes to where a Pod finds it.
+//!
+//! A driver makes, grows and removes volumes, and mounts one for this node (stages it) and for a Pod (publishes it). One is
+//! built in, `local.corten.dev`; others are programs that speak CSI. What is mounted is what the kernel says is mounted;
+//! records on disk say only for whom.
+
+mod driver;
+mod file_system;
+mod loop_device;
+mod local;
+mod mount_options;
+mod mounter;
+mod nfs;
+mod program;
+mod records;
+
+pub use driver::{
+    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Fault, StageVolume, VolumeStats, with_faults_named,
+};
+pub use local::{LocalDriver, NAME as LOCAL_DRIVER, detach_all};
+pub use mounter::{Drivers, MountError, Mounter, Placed};

@@ -1,0 +1,274 @@
+//! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
+//! With the parameter `limit: none` it is a folder, and nobody keeps it from growing.
+
+mod store;
+mod volume;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use corten_machine::{Layout, NodeMounts, mounts};
+use futures_util::future::BoxFuture;
+use rustix::mount::MountFlags;
+
+use crate::{
+    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Fault, StageVolume, VolumeStats,
+    file_system::{self, Kind},
+    loop_device, with_faults_named,
+};
+use store::Store;
+use volume::{Form, Volume};
+
+pub const NAME: &str = "local.corten.dev";
+/// The one key of its topology.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// See the module's documentation. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct LocalDriver {
+    store: Arc<Store>,
+    mounts: NodeMounts,
+    node_name: String,
+}
+
+impl LocalDriver {
+    pub fn new(layout: &Layout, mounts: NodeMounts, node_name: &str) -> Self {
+        Self { store: Arc::new(Store::new(layout)), mounts, node_name: node_name.to_owned() }
+    }
+
+    /// Removes what a crash left of volumes that were being made or removed.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub async fn recover(&self) -> Result<(), Fault> {
+        let store = self.store.clone();
+        beside(move || store.recover()).await
+    }
+
+    async fn there<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let store = self.store.clone();
+        self.mounts.run(move || work(&store)).await.map_err(Fault::internal)?
+    }
+}
+
+/// Work on plain files, which are the same in every mount namespace.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
+    tokio::task::spawn_blocking(work).await.map_err(Fault::internal)?
+}
+
+/// Lets go of all files of a node's volumes that are attached as disks; nothing may be mounted any more.
+pub fn detach_all(layout: &Layout) {
+    let folder = store::folder(layout);
+    for (device, file) in loop_device::all() {
+        if file.starts_with(&folder)
+            && let Err(error) = loop_device::detach(&device)
+        {
+            tracing::warn!(%error, device = %device.display(), "a volume's file stays attached");
+        }
+    }
+}
+
+/// What the class asks for, checked.
+fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
+    let invalid = |why: String| Err(Fault::new(Code::InvalidArgument, why));
+    if let Some(mode) = request.access_modes.iter().find(|it| it.ends_with("Many")) {
+        return invalid(format!("a volume of {NAME} is on one node: {mode} is not supported, use ReadWriteOnce"));
+    }
+    let mut is_limited = true;
+    for (name, value) in &request.parameters {
+        match (name.as_str(), value.as_str()) {
+            ("limit", "none") => is_limited = false,
+            ("limit", "file") => {}
+            ("limit", other) => return invalid(format!("parameter limit is {other:?}, and may be file or none")),
+            (other, _) => return invalid(format!("{NAME} has no parameter {other:?}: it has limit and csi.storage.k8s.io/fstype")),
+        }
+    }
+    if request.is_block {
+        return if is_limited { Ok(Form::Disk) } else { invalid("a block volume has a limit: leave limit out".into()) };
+    }
+    let kind = Kind::parse(&request.fs_type)?;
+    Ok(if is_limited { Form::FileSystem(kind) } else { Form::Folder })
+}
+
+impl Driver for LocalDriver {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn stages(&self) -> bool {
+        true
+    }
+
+    fn create(&self, request: CreateVolume) -> BoxFuture<'_, Result<CreatedVolume, Fault>> {
+        Box::pin(async move {
+            let form = form_of(&request)?;
+            let store = self.store.clone();
+            let made = beside(move || store.create(&request.name, request.required_bytes, form)).await?;
+            Ok(CreatedVolume {
+                handle: made.handle,
+                bytes: made.bytes,
+                context: BTreeMap::new(),
+                topology: vec![BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())])],
+                fs_type: made.form.fs_type().to_owned(),
+            })
+        })
+    }
+
+    fn delete(&self, handle: String, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |store| store.delete(&handle)))
+    }
+
+    fn expand(&self, handle: String, bytes: u64, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<Expanded, Fault>> {
+        Box::pin(self.there(move |store| {
+            let volume = store.expand(&handle, bytes)?;
+            let is_done = grow(store, &volume)?;
+            Ok(Expanded { bytes: volume.bytes, node_expansion_required: !is_done })
+        }))
+    }
+
+    fn capacity(&self, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<Option<Capacity>, Fault>> {
+        let store = self.store.clone();
+        Box::pin(beside(move || {
+            let available_bytes = store.available()?;
+            Ok(Some(Capacity { available_bytes, maximum_bytes: Some(available_bytes) }))
+        }))
+    }
+
+    fn stage(&self, request: StageVolume, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |store| {
+            let volume = store.get(&request.handle)?;
+            if volume.form.is_block() != request.is_block {
+                return Err(Fault::new(Code::InvalidArgument, "the volume is of another volumeMode"));
+            }
+            stage(store, &volume, &staging, &request.mount_options)
+        }))
+    }
+
+    fn unstage(&self, handle: String, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |store| {
+            file_system::unmount_all(&staging)?;
+            match loop_device::of(&store.disk(&handle)?) {
+                Some(device) => loop_device::detach(&device),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn publish(
+        &self,
+        request: StageVolume,
+        staging: Option<PathBuf>,
+        target: PathBuf,
+        read_only: bool,
+    ) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |store| {
+            let staging = staging.ok_or_else(|| Fault::new(Code::FailedPrecondition, "it is not staged"))?;
+            let volume = store.get(&request.handle)?;
+            let flags = if read_only { MountFlags::RDONLY } else { MountFlags::empty() };
+            if volume.form.is_block() {
+                let device = loop_device::of(&store.disk(&volume.handle)?);
+                let device = device.ok_or_else(|| Fault::new(Code::FailedPrecondition, "it is not staged"))?;
+                with_faults_named(fs::File::options().create(true).append(true).open(&target), "make the device's place")?;
+                return file_system::bind(&device, &target, MountFlags::empty());
+            }
+            if !mounts::is_mount_point(&staging) {
+                return Err(Fault::new(Code::FailedPrecondition, "it is not staged"));
+            }
+            with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
+            file_system::bind(&staging, &target, flags)
+        }))
+    }
+
+    fn unpublish(&self, _: String, target: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |_| file_system::remove_place(&target)))
+    }
+
+    fn node_expand(&self, handle: String, _: PathBuf, _: Option<PathBuf>, _: u64) -> BoxFuture<'_, Result<u64, Fault>> {
+        Box::pin(self.there(move |store| {
+            let volume = store.get(&handle)?;
+            if grow(store, &volume)? {
+                return Ok(volume.bytes);
+            }
+            let why = "the kernel grows this file system only while no pod has it";
+            Err(Fault::new(Code::FailedPrecondition, why))
+        }))
+    }
+
+    fn stats(&self, handle: String, path: PathBuf) -> BoxFuture<'_, Result<VolumeStats, Fault>> {
+        Box::pin(self.there(move |store| {
+            let volume = store.get(&handle)?;
+            if volume.form.is_block() {
+                return Ok(VolumeStats { capacity_bytes: volume.bytes, ..VolumeStats::default() });
+            }
+            stats_of(&path)
+        }))
+    }
+}
+
+/// What the file system at `path` says of itself.
+fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
+    let stat = with_faults_named(rustix::fs::statvfs(path), "look at the volume")?;
+    let (total, free) = (stat.f_blocks, stat.f_bfree);
+    Ok(VolumeStats {
+        capacity_bytes: total.saturating_mul(stat.f_frsize),
+        used_bytes: total.saturating_sub(free).saturating_mul(stat.f_frsize),
+        available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        inodes: stat.f_files,
+        inodes_used: stat.f_files.saturating_sub(stat.f_ffree),
+        inodes_free: stat.f_ffree,
+    })
+}
+
+/// Mounts the volume for the node; harmless where it is.
+fn stage(store: &Store, volume: &Volume, staging: &Path, options: &[String]) -> Result<(), Fault> {
+    with_faults_named(fs::create_dir_all(staging), "make the mount's place")?;
+    match volume.form {
+        Form::Folder => file_system::bind(&store.content(&volume.handle)?, staging, MountFlags::NOSUID | MountFlags::NODEV),
+        Form::Disk => loop_device::attach(&store.whole_disk(volume)?).map(drop),
+        Form::FileSystem(kind) => {
+            if mounts::is_mount_point(staging) {
+                return Ok(());
+            }
+            let device = loop_device::attach(&store.whole_disk(volume)?)?;
+            // Where a place of before a crash is left, the kernel shows the same file system at both.
+            if file_system::mounted_at(&device).is_none() {
+                kind.check(&device)?;
+                if volume.grows {
+                    loop_device::refresh(&device)?;
+                    kind.grow_unmounted(&device)?;
+                }
+            }
+            kind.mount(&device, staging, options)?;
+            file_system::clear_new(staging);
+            grow(store, volume).map(drop)
+        }
+    }
+}
+
+/// Has disk and file system be as large as the file. Of a volume that is not in use the next staging does it. False: it is in
+/// use, and the kernel refuses.
+fn grow(store: &Store, volume: &Volume) -> Result<bool, Fault> {
+    if !volume.grows {
+        return Ok(true);
+    }
+    let Some(device) = loop_device::of(&store.disk(&volume.handle)?) else { return Ok(true) };
+    loop_device::refresh(&device)?;
+    if let Form::FileSystem(kind) = volume.form {
+        let Some(place) = file_system::mounted_at(&device) else { return Ok(true) };
+        if !kind.grow(&device, &place)? {
+            return Ok(false);
+        }
+    }
+    store.has_grown(volume)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

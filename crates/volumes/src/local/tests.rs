@@ -1,0 +1,211 @@
+//! Volumes on a real disk, with real mounts where the test may mount.
+
+use std::os::unix::fs::MetadataExt;
+
+use super::*;
+
+struct World {
+    dir: tempfile::TempDir,
+    layout: Layout,
+    driver: LocalDriver,
+}
+
+fn world() -> Option<World> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+    let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+    let driver = LocalDriver::new(&layout, mounts, "n1");
+    Some(World { dir, layout, driver })
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let folder = self.layout.data.clone();
+        let _ = self.driver.mounts.run_blocking(move || mounts::unmount_beneath(&folder));
+        NodeMounts::release(&self.layout);
+        detach_all(&self.layout);
+    }
+}
+
+fn wanted(name: &str, mib: u64) -> CreateVolume {
+    CreateVolume { name: name.into(), required_bytes: mib << 20, ..CreateVolume::default() }
+}
+
+fn staged(handle: &str, is_block: bool) -> StageVolume {
+    StageVolume { handle: handle.into(), is_block, ..StageVolume::default() }
+}
+
+impl World {
+    async fn write(&self, path: PathBuf, bytes: usize) -> std::io::Result<()> {
+        let work = move || fs::write(path, vec![7; bytes]);
+        self.driver.mounts.run(work).await.expect("entered")
+    }
+}
+
+#[tokio::test]
+async fn a_volume_keeps_its_data_and_its_size() {
+    let Some(world) = world() else { return };
+    let made = world.driver.create(wanted("pvc-1", 16)).await.expect("made");
+    assert_eq!((made.bytes, made.fs_type.as_str()), (16 << 20, "ext4"));
+    assert_eq!(made.topology[0][HOSTNAME], "n1");
+    assert_eq!(world.driver.create(wanted("pvc-1", 16)).await.expect("the same"), made);
+    let other = world.driver.create(wanted("pvc-1", 32)).await.expect_err("another size");
+    assert_eq!(other.code, Code::AlreadyExists);
+
+    let (staging, target) = (world.dir.path().join("staging"), world.dir.path().join("pod"));
+    for round in 0..2 {
+        world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
+        world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("harmless");
+        let publish = || world.driver.publish(staged("pvc-1", false), Some(staging.clone()), target.clone(), false);
+        publish().await.expect("published");
+        publish().await.expect("harmless");
+        if round == 0 {
+            world.write(target.join("file"), 100).await.expect("written");
+            let full = world.write(target.join("large"), 64 << 20).await.expect_err("it is full");
+            assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        }
+        let seen = target.clone();
+        let names = move || fs::read_dir(seen).expect("there").flatten().map(|it| it.file_name()).count();
+        assert_eq!(world.driver.mounts.run(names).await.expect("entered"), 2, "no lost+found");
+        let in_use = world.driver.delete("pvc-1".into(), BTreeMap::new()).await.expect_err("in use");
+        assert_eq!(in_use.code, Code::FailedPrecondition);
+        for _ in 0..2 {
+            world.driver.unpublish("pvc-1".into(), target.clone()).await.expect("unpublished");
+            world.driver.unstage("pvc-1".into(), staging.clone()).await.expect("unstaged");
+        }
+        assert!(!target.exists());
+        assert_eq!(loop_device::of(&world.driver.store.disk("pvc-1").expect("a path")), None);
+    }
+    for _ in 0..2 {
+        world.driver.delete("pvc-1".into(), BTreeMap::new()).await.expect("deleted");
+    }
+    let gone = world.driver.stage(staged("pvc-1", false), staging).await.expect_err("gone");
+    assert_eq!(gone.code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_volume_grows_while_it_is_used_and_while_it_is_not() {
+    let Some(world) = world() else { return };
+    world.driver.create(wanted("pvc-1", 16)).await.expect("made");
+    let staging = world.dir.path().join("staging");
+    let grown = world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown on disk");
+    assert_eq!(grown.bytes, 24 << 20);
+    world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
+    let stats = |path: &Path| world.driver.stats("pvc-1".into(), path.to_owned());
+    let before = stats(&staging).await.expect("there").capacity_bytes;
+    assert!(before > 18 << 20, "{before}");
+    let grown = world.driver.expand("pvc-1".into(), 64 << 20, BTreeMap::new()).await.expect("grown in use");
+    if grown.node_expansion_required {
+        // A machine that is a container itself may not.
+        world.driver.unstage("pvc-1".into(), staging.clone()).await.expect("unstaged");
+        world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
+    }
+    let after = stats(&staging).await.expect("there").capacity_bytes;
+    assert!(after > 50 << 20, "{after}");
+    let smaller = world.driver.expand("pvc-1".into(), 1 << 20, BTreeMap::new()).await.expect("nothing to do");
+    assert_eq!(smaller.bytes, 64 << 20);
+    assert!(!world.driver.store.get("pvc-1").expect("there").grows);
+    world.driver.unstage("pvc-1".into(), staging).await.expect("unstaged");
+}
+
+#[tokio::test]
+async fn xfs_grows_while_it_is_used() {
+    let Some(world) = world() else { return };
+    let request = CreateVolume { fs_type: "xfs".into(), ..wanted("pvc-1", 1) };
+    assert_eq!(world.driver.create(request).await.expect("made").bytes, 300 << 20);
+    let staging = world.dir.path().join("staging");
+    world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
+    let grown = world.driver.expand("pvc-1".into(), 400 << 20, BTreeMap::new()).await.expect("grown in use");
+    assert!(!grown.node_expansion_required);
+    let bytes = world.driver.stats("pvc-1".into(), staging.clone()).await.expect("there").capacity_bytes;
+    assert!(bytes > 320 << 20, "{bytes}");
+    world.driver.unstage("pvc-1".into(), staging).await.expect("unstaged");
+}
+
+#[tokio::test]
+async fn a_block_volume_is_a_device() {
+    let Some(world) = world() else { return };
+    let request = CreateVolume { is_block: true, ..wanted("pvc-1", 4) };
+    world.driver.create(request).await.expect("made");
+    let (staging, target) = (world.dir.path().join("staging"), world.dir.path().join("device"));
+    let wrong = world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect_err("it is a device");
+    assert_eq!(wrong.code, Code::InvalidArgument);
+    world.driver.stage(staged("pvc-1", true), staging.clone()).await.expect("staged");
+    let publish = world.driver.publish(staged("pvc-1", true), Some(staging.clone()), target.clone(), false);
+    publish.await.expect("published");
+    let seen = target.clone();
+    let device = move || {
+        let stat = fs::metadata(&seen).expect("there");
+        (rustix::fs::major(stat.rdev()), fs::File::open("/dev/null").is_ok())
+    };
+    assert_eq!(world.driver.mounts.run(device).await.expect("entered"), (7, true));
+    world.driver.unpublish("pvc-1".into(), target).await.expect("unpublished");
+    world.driver.unstage("pvc-1".into(), staging).await.expect("unstaged");
+}
+
+#[tokio::test]
+async fn what_is_promised_is_not_promised_again() {
+    let Some(world) = world() else { return };
+    let room = || world.driver.capacity(BTreeMap::new());
+    let before = room().await.expect("told").expect("known").available_bytes;
+    world.driver.create(wanted("pvc-1", 256)).await.expect("made");
+    let after = room().await.expect("told").expect("known").available_bytes;
+    // Others write to the same disk meanwhile.
+    assert!(before.saturating_sub(after) > 200 << 20, "{before} {after}");
+    let request = CreateVolume { required_bytes: before * 2, ..wanted("pvc-2", 1) };
+    let full = world.driver.create(request).await.expect_err("too large");
+    assert_eq!(full.code, Code::ResourceExhausted);
+    let full = world.driver.expand("pvc-1".into(), before * 2, BTreeMap::new()).await.expect_err("too large");
+    assert_eq!(full.code, Code::ResourceExhausted);
+    world.driver.delete("pvc-1".into(), BTreeMap::new()).await.expect("deleted");
+}
+
+#[tokio::test]
+async fn nothing_half_made_is_a_volume() {
+    let Some(world) = world() else { return };
+    let folder = store::folder(&world.layout);
+    fs::create_dir_all(folder.join("pvc-1.making")).expect("made");
+    fs::write(folder.join("pvc-1.making/disk.img"), "half").expect("written");
+    fs::create_dir_all(folder.join("pvc-2.deleting/data")).expect("made");
+    world.driver.recover().await.expect("recovered");
+    assert_eq!(fs::read_dir(&folder).expect("there").count(), 0);
+    for bad in ["", "..", "a/b", "../../etc", "pvc-1.making"] {
+        assert!(world.driver.delete(bad.into(), BTreeMap::new()).await.is_err(), "{bad}");
+        assert!(world.driver.create(wanted(bad, 8)).await.is_err(), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_volume_whose_file_is_gone_says_so() {
+    let Some(world) = world() else { return };
+    world.driver.create(wanted("pvc-1", 8)).await.expect("made");
+    let (disk, staging) = (world.driver.store.disk("pvc-1").expect("a path"), world.dir.path().join("staging"));
+    let short = fs::File::options().write(true).open(&disk).expect("there");
+    short.set_len(4 << 20).expect("cut");
+    let cut = world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect_err("cut").message;
+    assert!(cut.contains("has 4194304 of its 8388608 bytes"), "{cut}");
+    fs::remove_file(&disk).expect("removed");
+    std::os::unix::fs::symlink("/dev/null", &disk).expect("a link");
+    let gone = world.driver.stage(staged("pvc-1", false), staging).await.expect_err("a link").message;
+    assert!(gone.contains("is gone"), "{gone}");
+}
+
+#[test]
+fn a_class_is_checked() {
+    let with = |name: &str, value: &str| CreateVolume {
+        parameters: BTreeMap::from([(name.into(), value.into())]),
+        ..wanted("pvc-1", 8)
+    };
+    let on_many = CreateVolume { access_modes: vec!["ReadWriteMany".into()], ..wanted("pvc-1", 8) };
+    let other = CreateVolume { fs_type: "btrfs".into(), ..wanted("pvc-1", 8) };
+    let block = CreateVolume { is_block: true, ..with("limit", "none") };
+    for bad in [with("size", "1"), with("limit", "quota"), on_many, other, block] {
+        assert_eq!(form_of(&bad).expect_err("refused").code, Code::InvalidArgument);
+    }
+    assert_eq!(form_of(&with("limit", "none")).expect("taken"), Form::Folder);
+    assert_eq!(form_of(&wanted("pvc-1", 8)).expect("taken"), Form::FileSystem(Kind::Ext4));
+}

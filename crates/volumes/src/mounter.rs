@@ -1,0 +1,397 @@
+//! Brings volumes to Pods and takes them away again: staged once for the node, published for each Pod.
+//!
+//! One volume is in one hand at a time. What is to be mounted is written down before it is, and forgotten after it is
+//! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::FileTypeExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use corten_kubelet::{Backend, CsiVolume, PersistentMount};
+use corten_machine::{Layout, NodeMounts, mounts};
+use parking_lot::{Mutex, RwLock};
+use rustix::mount::MountFlags;
+
+use crate::{
+    Driver, Fault, StageVolume,
+    file_system::{self, Kind},
+    mount_options, nfs,
+    records::{self, Published, Record, Records},
+    with_faults_named,
+};
+
+/// Why a volume is not where a Pod finds it, in the kubelet's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MountError {
+    #[error("{0}")]
+    Refused(String),
+    #[error("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name {0} not found in the list of registered CSI drivers")]
+    NoDriver(String),
+    #[error("{doing}: {fault}")]
+    Driver { doing: &'static str, fault: Fault },
+}
+
+/// The drivers of this node by name. Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Drivers(Arc<RwLock<BTreeMap<String, Arc<dyn Driver>>>>);
+
+impl Drivers {
+    pub fn add(&self, driver: Arc<dyn Driver>) {
+        self.0.write().insert(driver.name().to_owned(), driver);
+    }
+
+    pub fn remove(&self, name: &str) {
+        self.0.write().remove(name);
+    }
+
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Driver>> {
+        self.0.read().get(name).cloned()
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        self.0.read().keys().cloned().collect()
+    }
+}
+
+/// See the module's documentation. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Mounter {
+    drivers: Drivers,
+    records: Records,
+    mounts: NodeMounts,
+    turns: Turns,
+}
+
+/// Whoever holds it has the volume in hand.
+type Turn = tokio::sync::Mutex<()>;
+/// A driver's name, and a volume's handle.
+type VolumeId = (String, String);
+
+/// Whose turn it is with each volume.
+#[derive(Clone, Default)]
+struct Turns(Arc<Mutex<BTreeMap<VolumeId, Weak<Turn>>>>);
+
+impl Turns {
+    fn of(&self, driver: &str, handle: &str) -> Arc<Turn> {
+        let mut turns = self.0.lock();
+        turns.retain(|_, it| it.strong_count() > 0);
+        let slot = turns.entry((driver.to_owned(), handle.to_owned())).or_default();
+        slot.upgrade().unwrap_or_else(|| {
+            let turn = Arc::default();
+            *slot = Arc::downgrade(&turn);
+            turn
+        })
+    }
+}
+
+/// Where a volume is, once it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub path: PathBuf,
+    /// It was not there before this call.
+    pub is_new: bool,
+}
+
+impl Mounter {
+    pub fn new(layout: Layout, mounts: NodeMounts, drivers: Drivers) -> Self {
+        Self { drivers, records: Records::new(layout), mounts, turns: Turns::default() }
+    }
+
+    pub fn drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
+    /// Has the volume be where the Pod's containers find it. `None`: that is a path of the machine.
+    ///
+    /// # Errors
+    /// In upstream's words; what was begun is taken away with the Pod at the latest.
+    pub async fn set_up(&self, uid: &str, mount: &PersistentMount) -> Result<Option<Placed>, MountError> {
+        match &mount.backend {
+            Backend::HostPath { .. } => Ok(None),
+            Backend::Local { path, fs_type } => self.local(uid, mount, path, fs_type).await,
+            Backend::Nfs { server, path } => self.nfs(uid, mount, server, path).await.map(Some),
+            Backend::Csi(volume) => self.csi(uid, mount, volume).await.map(Some),
+        }
+    }
+
+    /// Where a Pod's volume is that a driver or the kernel has mounted.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn path(&self, uid: &str, plugin: &str, name: &str) -> Result<PathBuf, MountError> {
+        let folder = self.records.published_folder(uid, plugin, name).map_err(refused)?;
+        Ok(if plugin == "csi" { folder.join("mount") } else { folder })
+    }
+
+    /// Where a Pod's volume is that is a device.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub fn device(&self, uid: &str, name: &str) -> Result<PathBuf, MountError> {
+        self.records.device(uid, name).map_err(refused)
+    }
+
+    async fn there<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, MountError> {
+        let entered = self.mounts.run(work).await.map_err(Fault::internal);
+        entered.and_then(|it| it).map_err(|fault| MountError::Driver { doing, fault })
+    }
+
+    /// A folder of the machine, or a disk of it.
+    async fn local(
+        &self,
+        uid: &str,
+        mount: &PersistentMount,
+        path: &str,
+        fs_type: &str,
+    ) -> Result<Option<Placed>, MountError> {
+        let (source, target) = (PathBuf::from(path), self.path(uid, "local-volume", &mount.name)?);
+        if source.components().any(|it| it == std::path::Component::ParentDir) || !source.is_absolute() {
+            return Err(MountError::Refused(format!("invalid path: {path} {:?}", target.display())));
+        }
+        let is_block = mount.is_block;
+        let (options, read_only, kind) = (mount.mount_options.clone(), mount.read_only, fs_type.to_owned());
+        self.there("local volume", move || {
+            let is_device = fs::metadata(&source).is_ok_and(|it| it.file_type().is_block_device());
+            if is_block {
+                let why = || Fault::internal(format!("{} is not a block device", source.display()));
+                return if is_device { Ok(None) } else { Err(why()) };
+            }
+            if !source.exists() {
+                return Err(Fault::internal(format!("path {:?} does not exist", source.display())));
+            }
+            let is_new = !mounts::is_mount_point(&target);
+            with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
+            if is_device && is_new {
+                mount_disk(&source, &target, &kind, &options)?;
+            }
+            let flags = mount_options::parse(&options).flags;
+            let flags = if read_only { flags | MountFlags::RDONLY } else { flags };
+            if !is_device {
+                file_system::bind(&source, &target, flags)?;
+            }
+            Ok(Some(Placed { path: target, is_new }))
+        })
+        .await
+    }
+
+    async fn nfs(&self, uid: &str, mount: &PersistentMount, server: &str, path: &str) -> Result<Placed, MountError> {
+        let target = self.path(uid, "nfs", &mount.name)?;
+        let address = nfs::address(server).await.map_err(|fault| MountError::Driver { doing: "nfs", fault })?;
+        let (server, path, options) = (server.to_owned(), path.to_owned(), mount.mount_options.clone());
+        let read_only = mount.read_only;
+        self.there("nfs", move || {
+            let is_new = !mounts::is_mount_point(&target);
+            with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
+            nfs::mount_folder(&server, address, &path, &target, &options, read_only)?;
+            Ok(Placed { path: target, is_new })
+        })
+        .await
+    }
+
+    async fn csi(&self, uid: &str, mount: &PersistentMount, volume: &CsiVolume) -> Result<Placed, MountError> {
+        let driver = self.drivers.get(&volume.driver).ok_or_else(|| MountError::NoDriver(volume.driver.clone()))?;
+        let folder = self.records.published_folder(uid, "csi", &mount.name).map_err(refused)?;
+        let target = if mount.is_block { self.device(uid, &mount.name)? } else { folder.join("mount") };
+        let turn = self.turns.of(&volume.driver, &volume.handle);
+        let _turn = turn.lock().await;
+        if mount.is_single_pod {
+            self.is_alone(uid, volume).await?;
+        }
+        let record = record_of(mount, volume);
+        let request = request_of(mount, volume);
+        let is_new = {
+            let (folder, record, target) = (folder.clone(), record.clone(), target.clone());
+            self.there("kubernetes.io/csi", move || {
+                records::write(&folder, &record)?;
+                let parent = target.parent().unwrap_or(&target);
+                with_faults_named(fs::create_dir_all(parent), "make the mount's place")?;
+                Ok(!mounts::is_mount_point(&target))
+            })
+            .await?
+        };
+        let doing = |doing| move |fault| MountError::Driver { doing, fault };
+        let mut staging = None;
+        if driver.stages() && !volume.is_ephemeral {
+            let staged = self.records.staged_folder(&volume.driver, &volume.handle);
+            let place = staged.join("globalmount");
+            self.there("kubernetes.io/csi", move || {
+                records::write(&staged, &record)?;
+                with_faults_named(fs::create_dir_all(staged.join("globalmount")), "make the mount's place")
+            })
+            .await?;
+            let stage = driver.stage(request.clone(), place.clone()).await;
+            stage.map_err(doing("MountVolume.MountDevice failed"))?;
+            staging = Some(place);
+        }
+        let publish = driver.publish(request, staging, target.clone(), mount.read_only).await;
+        publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
+        Ok(Placed { path: target, is_new })
+    }
+
+    /// As of `ReadWriteOncePod`: has no other Pod of this node the volume?
+    async fn is_alone(&self, uid: &str, volume: &CsiVolume) -> Result<(), MountError> {
+        let (records, uid) = (self.records.clone(), uid.to_owned());
+        let (driver, handle) = (volume.driver.clone(), volume.handle.clone());
+        let work = move || Ok(records.published().iter().any(|it| is_of(it, &driver, &handle) && it.uid != uid));
+        match self.there("kubernetes.io/csi", work).await? {
+            false => Ok(()),
+            true => Err(MountError::Refused(
+                "volume uses the ReadWriteOncePod access mode and is already in use by another pod".into(),
+            )),
+        }
+    }
+
+    /// Takes away all that a Pod was given. Harmless where that is nothing.
+    ///
+    /// # Errors
+    /// What the driver or the kernel says; the rest is taken away by another call.
+    pub async fn tear_down(&self, uid: &str) -> Result<(), MountError> {
+        let (records, of) = (self.records.clone(), uid.to_owned());
+        let published = self.there("kubernetes.io/csi", move || records.of_pod(&of)).await?;
+        for it in published {
+            self.unpublish(it).await?;
+        }
+        for plugin in ["local-volume", "nfs"] {
+            let folder = self.records.published_folder(uid, plugin, "x").map_err(refused)?;
+            self.there("unmount", move || {
+                let places = folder.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
+                places.map(|it| it.path()).try_for_each(|it| file_system::remove_place(&it))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn unpublish(&self, published: Published) -> Result<(), MountError> {
+        let Published { uid, folder, record } = published;
+        let Record { driver_name, volume_handle, .. } = record.clone();
+        let driver = self.drivers.get(&driver_name).ok_or_else(|| MountError::NoDriver(driver_name.clone()))?;
+        let turn = self.turns.of(&driver_name, &volume_handle);
+        let _turn = turn.lock().await;
+        let target = if record.is_block() { self.device(&uid, &record.name)? } else { folder.join("mount") };
+        let unpublished = driver.unpublish(volume_handle.clone(), target.clone()).await;
+        unpublished.map_err(|fault| MountError::Driver { doing: "kubernetes.io/csi: Unmounter.TearDownAt failed", fault })?;
+        self.there("kubernetes.io/csi", move || {
+            // What a driver left: nothing is removed through a mount.
+            file_system::remove_place(&target)?;
+            records::forget(&folder)
+        })
+        .await?;
+        // The Pod has nothing of it any more; what fails now is looked at again later.
+        if let Err(error) = self.unstage_unused(&driver, &driver_name, &volume_handle).await {
+            tracing::warn!(%error, volume = volume_handle, "a volume stays staged for now");
+        }
+        Ok(())
+    }
+
+    /// Unstages a volume that no Pod has. The volume is in the caller's hand.
+    async fn unstage_unused(&self, driver: &Arc<dyn Driver>, name: &str, handle: &str) -> Result<(), MountError> {
+        let (records, of, volume) = (self.records.clone(), name.to_owned(), handle.to_owned());
+        let folder = self.records.staged_folder(name, handle);
+        let looked = folder.clone();
+        let work = move || {
+            let is_used = records.published().iter().any(|it| is_of(it, &of, &volume));
+            Ok(!is_used && looked.exists())
+        };
+        if !self.there("kubernetes.io/csi", work).await? {
+            return Ok(());
+        }
+        let place = folder.join("globalmount");
+        let unstaged = driver.unstage(handle.to_owned(), place.clone()).await;
+        unstaged.map_err(|fault| MountError::Driver { doing: "UnmountDevice failed", fault })?;
+        self.there("kubernetes.io/csi", move || {
+            file_system::remove_place(&place)?;
+            records::forget(&folder)
+        })
+        .await
+    }
+
+    /// Unstages what no Pod has: what a crash, or a driver that was away, left.
+    pub async fn unstage_left(&self) {
+        let records = self.records.clone();
+        let staged = self.there("kubernetes.io/csi", move || Ok(records.staged())).await.unwrap_or_default();
+        for (_, record) in staged {
+            // One whose driver is not there yet waits for it.
+            let Some(driver) = self.drivers.get(&record.driver_name) else { continue };
+            let turn = self.turns.of(&record.driver_name, &record.volume_handle);
+            let _turn = turn.lock().await;
+            if let Err(error) = self.unstage_unused(&driver, &record.driver_name, &record.volume_handle).await {
+                tracing::warn!(%error, volume = record.volume_handle, "a volume that no pod has stays staged");
+            }
+        }
+    }
+
+    /// Is it staged here, and where? For who grows it.
+    pub async fn staged(&self, driver: &str, handle: &str) -> Option<PathBuf> {
+        let place = self.records.staged_folder(driver, handle).join("globalmount");
+        let looked = place.clone();
+        self.there("kubernetes.io/csi", move || Ok(looked.exists())).await.ok()?.then_some(place)
+    }
+
+    /// Where it is published, for each Pod.
+    pub async fn published(&self, driver: &str, handle: &str) -> Vec<PathBuf> {
+        let (records, driver, handle) = (self.records.clone(), driver.to_owned(), handle.to_owned());
+        let work = move || {
+            let all = records.published();
+            let places = all.iter().filter(|it| is_of(it, &driver, &handle)).map(|it| match it.record.is_block() {
+                true => records.device(&it.uid, &it.record.name),
+                false => Ok(it.folder.join("mount")),
+            });
+            places.collect::<Result<Vec<_>, _>>()
+        };
+        self.there("kubernetes.io/csi", work).await.unwrap_or_default()
+    }
+}
+
+fn mount_disk(device: &Path, target: &Path, fs_type: &str, options: &[String]) -> Result<(), Fault> {
+    let kind = Kind::parse(fs_type)?;
+    // A disk that holds anything is never made anew.
+    if crate::program::run_to_end("blkid", &["-p", crate::loop_device::text(device)?])?.code == Some(2) {
+        kind.make(device)?;
+    }
+    kind.check(device)?;
+    kind.mount(device, target, options)
+}
+
+fn is_of(published: &Published, driver: &str, handle: &str) -> bool {
+    published.record.driver_name == driver && published.record.volume_handle == handle
+}
+
+fn refused(fault: Fault) -> MountError {
+    MountError::Refused(fault.message)
+}
+
+fn record_of(mount: &PersistentMount, volume: &CsiVolume) -> Record {
+    Record {
+        driver_name: volume.driver.clone(),
+        volume_handle: volume.handle.clone(),
+        volume_lifecycle_mode: if volume.is_ephemeral { "Ephemeral" } else { "Persistent" }.into(),
+        volume_mode: if mount.is_block { "Block" } else { "Filesystem" }.into(),
+        name: mount.name.clone(),
+        fs_type: volume.fs_type.clone(),
+    }
+}
+
+fn request_of(mount: &PersistentMount, volume: &CsiVolume) -> StageVolume {
+    StageVolume {
+        handle: volume.handle.clone(),
+        fs_type: volume.fs_type.clone(),
+        is_block: mount.is_block,
+        access_mode: volume.access_mode.clone(),
+        mount_options: mount.mount_options.clone(),
+        context: volume.context.clone(),
+        publish_context: volume.publish_context.clone(),
+        secrets: BTreeMap::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

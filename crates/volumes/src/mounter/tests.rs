@@ -1,0 +1,188 @@
+//! What Pods are given, and what is left of it, with the built-in driver and real mounts.
+
+use super::*;
+use crate::{CreateVolume, LOCAL_DRIVER, LocalDriver, detach_all};
+
+struct World {
+    layout: Layout,
+    mounts: NodeMounts,
+    mounter: Mounter,
+    _dir: tempfile::TempDir,
+}
+
+fn mounter(layout: &Layout, mounts: &NodeMounts) -> Mounter {
+    let drivers = Drivers::default();
+    drivers.add(Arc::new(LocalDriver::new(layout, mounts.clone(), "n1")));
+    Mounter::new(layout.clone(), mounts.clone(), drivers)
+}
+
+fn world() -> Option<World> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root");
+        return None;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+    let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+    Some(World { mounter: mounter(&layout, &mounts), layout, mounts, _dir: dir })
+}
+
+impl World {
+    async fn create(&self, name: &str) {
+        let driver = self.mounter.drivers.get(LOCAL_DRIVER).expect("built in");
+        let request = CreateVolume { name: name.into(), required_bytes: 8 << 20, ..CreateVolume::default() };
+        driver.create(request).await.expect("made");
+    }
+
+    /// What is mounted beneath the node's data.
+    fn mounted(&self) -> usize {
+        let folder = self.layout.data.clone();
+        self.mounts.run_blocking(move || mounts::mounts_beneath(&folder).len()).expect("entered")
+    }
+
+    fn attached(&self) -> usize {
+        crate::loop_device::all().iter().filter(|it| it.1.starts_with(&self.layout.data)).count()
+    }
+
+    fn unmount_everything(&self) {
+        let folder = self.layout.data.clone();
+        let _ = self.mounts.run_blocking(move || mounts::unmount_beneath(&folder));
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.unmount_everything();
+        NodeMounts::release(&self.layout);
+        detach_all(&self.layout);
+    }
+}
+
+fn claimed(name: &str) -> PersistentMount {
+    let volume = CsiVolume {
+        driver: LOCAL_DRIVER.into(),
+        handle: name.into(),
+        access_mode: "ReadWriteOnce".into(),
+        ..CsiVolume::default()
+    };
+    PersistentMount {
+        name: name.into(),
+        backend: Backend::Csi(volume),
+        is_block: false,
+        read_only: false,
+        mount_options: Vec::new(),
+        is_single_pod: false,
+        takes_group: true,
+    }
+}
+
+#[tokio::test]
+async fn two_pods_share_what_is_staged_once() {
+    let Some(world) = world() else { return };
+    world.create("pvc-1").await;
+    let mount = claimed("pvc-1");
+    let first = world.mounter.set_up("u1", &mount).await.expect("there").expect("a mount");
+    assert!(first.is_new && first.path.ends_with("pods/u1/volumes/kubernetes.io~csi/pvc-1/mount"));
+    assert!(!world.mounter.set_up("u1", &mount).await.expect("there").expect("a mount").is_new);
+    world.mounter.set_up("u2", &mount).await.expect("there");
+    assert_eq!((world.mounted(), world.attached()), (3, 1));
+    let alone = PersistentMount { is_single_pod: true, ..mount.clone() };
+    let refused = world.mounter.set_up("u3", &alone).await.expect_err("it has others").to_string();
+    assert_eq!(refused, "volume uses the ReadWriteOncePod access mode and is already in use by another pod");
+
+    world.mounter.tear_down("u1").await.expect("taken away");
+    assert_eq!((world.mounted(), world.attached()), (2, 1));
+    world.mounter.tear_down("u2").await.expect("taken away");
+    world.mounter.tear_down("u2").await.expect("harmless");
+    assert_eq!((world.mounted(), world.attached()), (0, 0));
+    world.mounter.set_up("u3", &alone).await.expect("alone now");
+    world.mounter.tear_down("u3").await.expect("taken away");
+}
+
+/// The machine ends amid its work: the files are there, the mounts are not.
+#[tokio::test]
+async fn after_a_boot_all_is_as_it_was() {
+    let Some(world) = world() else { return };
+    world.create("pvc-1").await;
+    world.create("pvc-2").await;
+    let placed = world.mounter.set_up("u1", &claimed("pvc-1")).await.expect("there").expect("a mount");
+    let file = placed.path.join("kept");
+    let written = file.clone();
+    world.mounts.run(move || fs::write(written, "data")).await.expect("entered").expect("written");
+    world.mounter.set_up("u2", &claimed("pvc-2")).await.expect("there");
+    world.unmount_everything();
+    detach_all(&world.layout);
+
+    let after = mounter(&world.layout, &world.mounts);
+    // A Pod that is still wanted, and one that was deleted meanwhile.
+    assert!(after.set_up("u1", &claimed("pvc-1")).await.expect("there").expect("a mount").is_new);
+    assert_eq!(world.mounts.run(move || fs::read_to_string(file)).await.expect("entered").expect("read"), "data");
+    after.tear_down("u2").await.expect("nothing is left");
+    assert_eq!((world.mounted(), world.attached()), (2, 1));
+}
+
+/// Corten ends between two steps of taking a volume away.
+#[tokio::test]
+async fn what_nobody_has_is_unstaged() {
+    let Some(world) = world() else { return };
+    world.create("pvc-1").await;
+    world.mounter.set_up("u1", &claimed("pvc-1")).await.expect("there");
+    world.mounter.unstage_left().await;
+    assert_eq!(world.mounted(), 2, "a Pod has it");
+    let (driver, folder) = (world.mounter.drivers.get(LOCAL_DRIVER).expect("built in"), world.layout.pod("u1"));
+    let target = folder.join("volumes/kubernetes.io~csi/pvc-1/mount");
+    driver.unpublish("pvc-1".into(), target).await.expect("unpublished");
+    fs::remove_dir_all(folder).expect("the Pod's folder is gone");
+    let after = mounter(&world.layout, &world.mounts);
+    after.unstage_left().await;
+    assert_eq!((world.mounted(), world.attached()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_local_folder_is_bound() {
+    let Some(world) = world() else { return };
+    let source = world.layout.data.join("disk");
+    fs::create_dir_all(source.join("sub")).expect("made");
+    let local = |path: &Path| PersistentMount {
+        backend: Backend::Local { path: path.to_string_lossy().into_owned(), fs_type: String::new() },
+        read_only: true,
+        ..claimed("pv1")
+    };
+    let placed = world.mounter.set_up("u1", &local(&source)).await.expect("there").expect("a mount");
+    let seen = placed.path.clone();
+    let written = world.mounts.run(move || (seen.join("sub").exists(), fs::write(seen.join("x"), ""))).await;
+    let (is_there, written) = written.expect("entered");
+    assert!(is_there && written.is_err(), "read-only");
+    for bad in ["/no/such/folder", "relative", "/srv/../etc"] {
+        world.mounter.set_up("u2", &local(Path::new(bad))).await.expect_err(bad);
+    }
+    world.mounter.tear_down("u1").await.expect("taken away");
+    assert!(source.join("sub").exists() && !placed.path.exists());
+    for bad in ["..", "a/b", ""] {
+        let mount = PersistentMount { name: bad.into(), ..local(&source) };
+        world.mounter.set_up("u1", &mount).await.expect_err("no name");
+        world.mounter.set_up("u1", &PersistentMount { name: bad.into(), ..claimed("pvc-1") }).await.expect_err("no name");
+    }
+}
+
+#[tokio::test]
+async fn a_driver_that_is_not_there_is_named() {
+    let Some(world) = world() else { return };
+    let mut mount = claimed("pvc-1");
+    if let Backend::Csi(volume) = &mut mount.backend {
+        volume.driver = "other.example".into();
+    }
+    let error = world.mounter.set_up("u1", &mount).await.expect_err("no driver").to_string();
+    assert!(error.contains("driver name other.example not found in the list of registered CSI drivers"), "{error}");
+}
+
+#[tokio::test]
+async fn nfs_where_nobody_answers_or_the_kernel_has_none() {
+    let Some(world) = world() else { return };
+    let mount = PersistentMount {
+        backend: Backend::Nfs { server: "127.0.0.1".into(), path: "no/slash".into() },
+        ..claimed("pv1")
+    };
+    let error = world.mounter.set_up("u1", &mount).await.expect_err("no path").to_string();
+    assert!(error.contains("an NFS volume has a server and an absolute path"), "{error}");
+}

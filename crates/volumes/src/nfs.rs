@@ -1,0 +1,47 @@
+//! Folders of NFS servers, mounted by the kernel's own client.
+
+use std::{ffi::CString, net::IpAddr, path::Path};
+
+use corten_machine::mounts;
+use rustix::mount::{MountFlags, mount};
+
+use crate::{Code, Fault, file_system::not_mounted, mount_options};
+
+/// The server's address: the kernel asks no name server.
+pub(crate) async fn address(server: &str) -> Result<IpAddr, Fault> {
+    let server = server.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(address) = server.parse() {
+        return Ok(address);
+    }
+    let found = tokio::net::lookup_host((server, 2049)).await;
+    let mut found = found.map_err(|it| Fault::new(Code::Unavailable, format!("mount failed: {server}: {it}")))?;
+    let first = found.next().map(|it| it.ip());
+    first.ok_or_else(|| Fault::new(Code::Unavailable, format!("mount failed: {server} has no address")))
+}
+
+/// Mounts it, as version 4.2 where its options name no other; harmless where it is mounted there.
+pub(crate) fn mount_folder(
+    server: &str,
+    address: IpAddr,
+    path: &str,
+    at: &Path,
+    options: &[String],
+    read_only: bool,
+) -> Result<(), Fault> {
+    if mounts::is_mount_point(at) {
+        return Ok(());
+    }
+    if !path.starts_with('/') || path.contains('\0') || server.contains(['\0', '/']) {
+        return Err(Fault::new(Code::InvalidArgument, "an NFS volume has a server and an absolute path"));
+    }
+    let parsed = mount_options::parse(options);
+    let names_version = |it: &str| ["vers=", "nfsvers=", "v3", "v4"].iter().any(|word| it.starts_with(word));
+    let version = if parsed.data.split(',').any(names_version) { "" } else { "vers=4.2," };
+    let more = if parsed.data.is_empty() { String::new() } else { format!(",{}", parsed.data) };
+    // A server that is away must not hold whoever touches the volume for ever where the options say nothing else.
+    let data = CString::new(format!("{version}addr={address}{more}"));
+    let data = data.map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
+    let flags = parsed.flags | MountFlags::NOSUID | MountFlags::NODEV;
+    let flags = if read_only { flags | MountFlags::RDONLY } else { flags };
+    mount(format!("{server}:{path}"), at, "nfs", flags, data.as_c_str()).map_err(|it| not_mounted(it, "nfs"))
+}

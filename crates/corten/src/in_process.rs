@@ -44,6 +44,11 @@ pub(crate) fn kubelet(node: &str) -> Identity {
     Identity::new(format!("system:node:{node}"), &["system:nodes", "system:authenticated"])
 }
 
+/// Who makes, grows and removes volumes with the drivers of a node.
+pub(crate) fn volume_provisioner() -> Identity {
+    Identity::new("system:node-volume-provisioner", &["system:authenticated"])
+}
+
 pub(crate) fn kube_proxy() -> Identity {
     Identity::new("system:kube-proxy", &["system:authenticated"])
 }

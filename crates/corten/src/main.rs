@@ -15,6 +15,7 @@ mod service_proxy;
 mod signer;
 mod switches;
 mod verbs;
+mod volume_provisioner;
 
 use std::process::ExitCode;
 

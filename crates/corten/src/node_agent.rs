@@ -27,7 +27,7 @@ use crate::{
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster},
-    name_server, process, service_proxy,
+    name_server, process, service_proxy, volume_provisioner,
 };
 
 /// Where Pods ask for names, as in upstream's own clusters.
@@ -122,6 +122,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let hands = NodeHands::new(&containerd);
     hands.set_node_name(&settings.node_name);
     let mut tasks = JoinSet::new();
+    volume_provisioner::add_built_in(&hands, &containerd, &settings.node_name).await;
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());
@@ -148,6 +149,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
     tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
+    volume_provisioner::start(&mut tasks, control_plane, &hands, &settings.node_name);
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let networks = Options::default().pod_cidrs;

@@ -20,9 +20,9 @@ use std::{
 };
 
 use corten_kubelet::{
-    Action, Backend, ContainerSpec, Device, DeviceSource, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
-    PersistentMount, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage, Volume, VolumeGroup,
-    VolumeSource,
+    Action, Backend, ContainerSpec, Device, DeviceSource, Event, Failure, HookAnswer, HostEffect, MountSource,
+    Observed, ObservedSandbox, Outcome, PersistentMount, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec,
+    StartFailure, StartStage, Volume, VolumeGroup, VolumeSource,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills, tree};
 use corten_network::{PodSourceGuards, cni};

@@ -119,11 +119,30 @@ pub struct VolumeStats {
     pub inodes_free: u64,
 }
 
+/// What a driver is and can do on this node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Makes and removes volumes, and no sidecar does it for this driver.
+    pub provisions: bool,
+    /// Grows volumes, and no sidecar does it for this driver.
+    pub expands: bool,
+    /// The node has a part in growing a volume.
+    pub node_expands: bool,
+    pub tells_capacity: bool,
+    /// This node's name for the driver.
+    pub node_id: String,
+    /// This node's labels of the driver's own keys.
+    pub topology: BTreeMap<String, String>,
+    /// How many of its volumes this node takes.
+    pub limit: Option<i32>,
+}
+
 type Done<'a, T> = BoxFuture<'a, Result<T, Fault>>;
 
 /// One driver on this node.
 pub trait Driver: Send + Sync + 'static {
     fn name(&self) -> &str;
+    fn facts(&self) -> Facts;
 
     /// Is a volume mounted once for the node before it is for its Pods?
     fn stages(&self) -> bool;
@@ -139,13 +158,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Success where nothing is staged.
     fn unstage(&self, handle: String, staging: PathBuf) -> Done<'_, ()>;
     /// `target` is made by the driver; the folder it lies in is there.
-    fn publish(
-        &self,
-        volume: StageVolume,
-        staging: Option<PathBuf>,
-        target: PathBuf,
-        read_only: bool,
-    ) -> Done<'_, ()>;
+    fn publish(&self, volume: StageVolume, staging: Option<PathBuf>, target: PathBuf, read_only: bool) -> Done<'_, ()>;
     /// Success where nothing is published; `target` is gone afterwards.
     fn unpublish(&self, handle: String, target: PathBuf) -> Done<'_, ()>;
     /// The node's part of growing a volume that is staged or published at `path`.

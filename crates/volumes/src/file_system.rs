@@ -83,7 +83,10 @@ impl Kind {
             Some(code) if code < UNCORRECTED => Ok(()),
             // A container that is about to end holds it still: what is mounted is not broken.
             _ if ended.stderr.contains("is in use") || ended.stderr.contains("is mounted") => Ok(()),
-            _ => Err(Fault::internal(format!("'fsck' found errors on the volume but could not correct them: {}", ended.stdout))),
+            _ => Err(Fault::internal(format!(
+                "'fsck' found errors on the volume but could not correct them: {}",
+                ended.stdout
+            ))),
         }
     }
 
@@ -120,7 +123,8 @@ impl Kind {
             return Ok(());
         }
         let parsed = mount_options::parse(options);
-        let data = CString::new(parsed.data).map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
+        let data =
+            CString::new(parsed.data).map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
         // As all that is the Pods': programs in it give no rights, devices in it are none.
         let flags = parsed.flags | MountFlags::NOSUID | MountFlags::NODEV;
         mount(device, at, self.as_str(), flags, data.as_c_str()).map_err(|it| not_mounted(it, self.as_str()))

@@ -6,8 +6,8 @@
 
 mod driver;
 mod file_system;
-mod loop_device;
 mod local;
+mod loop_device;
 mod mount_options;
 mod mounter;
 mod nfs;
@@ -15,7 +15,8 @@ mod program;
 mod records;
 
 pub use driver::{
-    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Fault, StageVolume, VolumeStats, with_faults_named,
+    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats,
+    with_faults_named,
 };
 pub use local::{LocalDriver, NAME as LOCAL_DRIVER, detach_all};
 pub use mounter::{Drivers, MountError, Mounter, Placed};

@@ -13,8 +13,9 @@ use std::{
 
 use corten_kubelet::{Backend, CsiVolume, PersistentMount};
 use corten_machine::{Layout, NodeMounts, mounts};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use rustix::mount::MountFlags;
+use tokio::sync::watch;
 
 use crate::{
     Driver, Fault, StageVolume,
@@ -29,31 +30,42 @@ use crate::{
 pub enum MountError {
     #[error("{0}")]
     Refused(String),
-    #[error("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name {0} not found in the list of registered CSI drivers")]
+    #[error(
+        "kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name {0} not found in the list of registered CSI drivers"
+    )]
     NoDriver(String),
     #[error("{doing}: {fault}")]
     Driver { doing: &'static str, fault: Fault },
 }
 
 /// The drivers of this node by name. Cheap to clone; all clones are one.
-#[derive(Clone, Default)]
-pub struct Drivers(Arc<RwLock<BTreeMap<String, Arc<dyn Driver>>>>);
+#[derive(Clone)]
+pub struct Drivers(watch::Sender<BTreeMap<String, Arc<dyn Driver>>>);
+
+impl Default for Drivers {
+    fn default() -> Self {
+        Self(watch::Sender::new(BTreeMap::new()))
+    }
+}
 
 impl Drivers {
     pub fn add(&self, driver: Arc<dyn Driver>) {
-        self.0.write().insert(driver.name().to_owned(), driver);
+        self.0.send_modify(|it| {
+            it.insert(driver.name().to_owned(), driver);
+        });
     }
 
     pub fn remove(&self, name: &str) {
-        self.0.write().remove(name);
+        self.0.send_if_modified(|it| it.remove(name).is_some());
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<dyn Driver>> {
-        self.0.read().get(name).cloned()
+        self.0.borrow().get(name).cloned()
     }
 
-    pub fn names(&self) -> Vec<String> {
-        self.0.read().keys().cloned().collect()
+    /// All drivers, each time one comes or goes.
+    pub fn follow(&self) -> watch::Receiver<BTreeMap<String, Arc<dyn Driver>>> {
+        self.0.subscribe()
     }
 }
 
@@ -278,7 +290,8 @@ impl Mounter {
         let _turn = turn.lock().await;
         let target = if record.is_block() { self.device(&uid, &record.name)? } else { folder.join("mount") };
         let unpublished = driver.unpublish(volume_handle.clone(), target.clone()).await;
-        unpublished.map_err(|fault| MountError::Driver { doing: "kubernetes.io/csi: Unmounter.TearDownAt failed", fault })?;
+        unpublished
+            .map_err(|fault| MountError::Driver { doing: "kubernetes.io/csi: Unmounter.TearDownAt failed", fault })?;
         self.there("kubernetes.io/csi", move || {
             // What a driver left: nothing is removed through a mount.
             file_system::remove_place(&target)?;

@@ -141,10 +141,7 @@ pub(crate) fn forget(folder: &Path) -> Result<(), Fault> {
 pub(crate) fn name_of(name: &str) -> Result<&str, Fault> {
     match name {
         "" | "." | ".." => Err(Fault::new(Code::InvalidArgument, format!("{name:?} is not a name"))),
-        name if name.contains(['/', '\0']) => {
-            Err(Fault::new(Code::InvalidArgument, format!("{name:?} is not a name")))
-        }
+        name if name.contains(['/', '\0']) => Err(Fault::new(Code::InvalidArgument, format!("{name:?} is not a name"))),
         name => Ok(name),
     }
 }
-

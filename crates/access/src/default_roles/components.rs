@@ -17,6 +17,7 @@ pub(super) fn roles() -> Vec<Value> {
         role("system:node-bootstrapper", vec![node::signing_requests()]),
         role("system:node-problem-detector", problem_detector()),
         role("system:node-proxier", proxier()),
+        role("system:node-volume-provisioner", volume_provisioner()),
         role("system:kubelet-api-admin", kubelet_admin()),
         role("system:kube-aggregator", vec![rule(READ, &[""], &["endpoints", "services"])]),
         role("system:kube-dns", vec![rule(LIST, &[""], &["endpoints", "services"])]),
@@ -35,6 +36,7 @@ pub(super) fn bindings() -> Vec<Value> {
         same("system:kube-scheduler", vec![user("system:kube-scheduler")]),
         same("system:volume-scheduler", vec![user("system:kube-scheduler")]),
         same("system:node-proxier", vec![user("system:kube-proxy")]),
+        same("system:node-volume-provisioner", vec![user("system:node-volume-provisioner")]),
         same("system:kube-dns", vec![account("kube-dns")]),
         same("system:kubelet-api-admin", vec![user("kube-apiserver-kubelet-client")]),
         // To nobody: what it holds the node authorizer grants, to each node for itself.
@@ -109,6 +111,23 @@ fn proxier() -> Vec<Value> {
         events(),
         rule(LIST, &["discovery.k8s.io"], &["endpointslices"]),
         rule(LIST, &["networking.k8s.io"], &["servicecidrs"]),
+    ]
+}
+
+/// Of Corten: who makes, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers.
+fn volume_provisioner() -> Vec<Value> {
+    let storage = &["storage.k8s.io"];
+    vec![
+        events(),
+        rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
+        rule(&["patch"], &[""], &["persistentvolumeclaims", "persistentvolumeclaims/status"]),
+        rule(&["create", "delete", "patch", "update"], &[""], &["persistentvolumes"]),
+        rule(&["get"], &[""], &["nodes"]),
+        rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments"]),
+        rule(CREATE, storage, &["csidrivers", "storageclasses"]),
+        rule(&["create", "get", "patch", "update"], storage, &["csinodes"]),
+        rule(&["create", "delete", "get", "list", "patch"], storage, &["csistoragecapacities"]),
+        rule(&["patch"], storage, &["volumeattachments", "volumeattachments/status"]),
     ]
 }
 

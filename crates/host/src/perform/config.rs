@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use corten_kubelet::{AppArmor, ContainerSpec, Device, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security};
+use corten_kubelet::{
+    AppArmor, ContainerSpec, Device, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security,
+};
 use corten_machine::{Cgroups, Layout};
 
 use crate::{cri, user_namespaces};
@@ -146,7 +148,6 @@ pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> 
             }),
             security_context: Some(security(spec, layout, first_id)),
         }),
-        ..cri::ContainerConfig::default()
     }
 }
 

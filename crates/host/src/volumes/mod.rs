@@ -114,9 +114,15 @@ impl Volumes {
     }
 
     /// The same, and nothing where the volume's top folder is as it must be.
-    pub async fn set_group_on_root_mismatch(&self, volume: &Path, gid: u32, read_only: bool) -> Result<(), VolumeError> {
+    pub async fn set_group_on_root_mismatch(
+        &self,
+        volume: &Path,
+        gid: u32,
+        read_only: bool,
+    ) -> Result<(), VolumeError> {
         let volume = volume.to_owned();
-        self.there(move || group::give_on_root_mismatch(&volume, gid, read_only).doing("give to the group", &volume)).await
+        self.there(move || group::give_on_root_mismatch(&volume, gid, read_only).doing("give to the group", &volume))
+            .await
     }
 
     /// A part of a volume, for one mount of one container. It is bound, so that nothing that happens to the volume's

@@ -80,12 +80,7 @@ impl PodMachine {
         }
     }
 
-    pub(crate) fn volume_read(
-        &mut self,
-        volume: &str,
-        result: Result<Box<VolumeRead>, String>,
-        cx: &mut Context<'_>,
-    ) {
+    pub(crate) fn volume_read(&mut self, volume: &str, result: Result<Box<VolumeRead>, String>, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
         let Some(wanted) = spec_of(&pod).volumes.iter().flatten().find(|it| it.name == volume) else { return };
         let runs = self.tracks.values().any(ContainerRecord::is_alive);

@@ -91,8 +91,7 @@ fn bound<'r>(pod: &Pod, volume: &Volume, read: &'r VolumeRead, runs: bool) -> Re
             "found PV object {name:?} with nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
         ));
     };
-    let (its_uid, uid) =
-        (owner.uid.as_deref().unwrap_or_default(), claim.metadata.uid.as_deref().unwrap_or_default());
+    let (its_uid, uid) = (owner.uid.as_deref().unwrap_or_default(), claim.metadata.uid.as_deref().unwrap_or_default());
     if its_uid != uid {
         return Err(format!(
             "found PV object {name:?} with pv.Spec.ClaimRef.UID {its_uid:?} that does not point to claim.UID {uid:?}"
@@ -106,7 +105,12 @@ fn is_owned_by(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
     owners.filter(|it| it.controller == Some(true)).any(|it| Some(&it.uid) == pod.metadata.uid.as_ref())
 }
 
-fn mount_of(pod: &Pod, volume: &Volume, found: &PersistentVolume, read: &VolumeRead) -> Result<PersistentMount, String> {
+fn mount_of(
+    pod: &Pod,
+    volume: &Volume,
+    found: &PersistentVolume,
+    read: &VolumeRead,
+) -> Result<PersistentMount, String> {
     let name = found.metadata.name.clone().unwrap_or_default();
     let spec = found.spec.as_ref().ok_or_else(|| format!("PV {name} says nothing"))?;
     let modes = spec.access_modes.as_deref().unwrap_or_default();

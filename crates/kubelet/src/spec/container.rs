@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume, VolumeDevice};
 
 use crate::{
-    AppArmor, Backend, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource, PersistentMount, PodRef, Propagation,
-    Seccomp, Security,
+    AppArmor, Backend, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource, PersistentMount, PodRef,
+    Propagation, Seccomp, Security,
     spec::{
         downward::Surroundings,
         env::{self, ConfigError, environment, expand},

@@ -334,10 +334,7 @@ pub(crate) fn plugin(volume: &ApiVolume) -> Option<Plugin> {
 
 /// The name of the one source field that is set.
 fn kind_name(volume: &ApiVolume) -> &'static str {
-    let kinds = [
-        (volume.iscsi.is_some(), "iscsi"),
-        (volume.fc.is_some(), "fc"),
-        (volume.git_repo.is_some(), "gitRepo"),
-    ];
+    let kinds =
+        [(volume.iscsi.is_some(), "iscsi"), (volume.fc.is_some(), "fc"), (volume.git_repo.is_some(), "gitRepo")];
     kinds.into_iter().find(|it| it.0).map_or("unknown", |it| it.1)
 }

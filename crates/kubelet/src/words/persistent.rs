@@ -50,11 +50,20 @@ pub struct PersistentMount {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
     /// A path of the machine.
-    HostPath { path: String, kind: HostPathType },
+    HostPath {
+        path: String,
+        kind: HostPathType,
+    },
     /// A folder of the machine, or a disk: then with a file system of this type, made where there is none.
-    Local { path: String, fs_type: String },
+    Local {
+        path: String,
+        fs_type: String,
+    },
     /// A server's folder, mounted by the kernel.
-    Nfs { server: String, path: String },
+    Nfs {
+        server: String,
+        path: String,
+    },
     Csi(CsiVolume),
 }
 

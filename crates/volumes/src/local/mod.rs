@@ -16,7 +16,7 @@ use futures_util::future::BoxFuture;
 use rustix::mount::MountFlags;
 
 use crate::{
-    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Fault, StageVolume, VolumeStats,
+    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats,
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
@@ -87,7 +87,11 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
             ("limit", "none") => is_limited = false,
             ("limit", "file") => {}
             ("limit", other) => return invalid(format!("parameter limit is {other:?}, and may be file or none")),
-            (other, _) => return invalid(format!("{NAME} has no parameter {other:?}: it has limit and csi.storage.k8s.io/fstype")),
+            (other, _) => {
+                return invalid(format!(
+                    "{NAME} has no parameter {other:?}: it has limit and csi.storage.k8s.io/fstype"
+                ));
+            }
         }
     }
     if request.is_block {
@@ -100,6 +104,18 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
 impl Driver for LocalDriver {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            provisions: true,
+            expands: true,
+            node_expands: true,
+            tells_capacity: true,
+            node_id: self.node_name.clone(),
+            topology: BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())]),
+            limit: None,
+        }
     }
 
     fn stages(&self) -> bool {
@@ -125,7 +141,12 @@ impl Driver for LocalDriver {
         Box::pin(self.there(move |store| store.delete(&handle)))
     }
 
-    fn expand(&self, handle: String, bytes: u64, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<Expanded, Fault>> {
+    fn expand(
+        &self,
+        handle: String,
+        bytes: u64,
+        _: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<Expanded, Fault>> {
         Box::pin(self.there(move |store| {
             let volume = store.expand(&handle, bytes)?;
             let is_done = grow(store, &volume)?;
@@ -175,7 +196,10 @@ impl Driver for LocalDriver {
             if volume.form.is_block() {
                 let device = loop_device::of(&store.disk(&volume.handle)?);
                 let device = device.ok_or_else(|| Fault::new(Code::FailedPrecondition, "it is not staged"))?;
-                with_faults_named(fs::File::options().create(true).append(true).open(&target), "make the device's place")?;
+                with_faults_named(
+                    fs::File::options().create(true).append(true).open(&target),
+                    "make the device's place",
+                )?;
                 return file_system::bind(&device, &target, MountFlags::empty());
             }
             if !mounts::is_mount_point(&staging) {
@@ -230,7 +254,9 @@ fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
 fn stage(store: &Store, volume: &Volume, staging: &Path, options: &[String]) -> Result<(), Fault> {
     with_faults_named(fs::create_dir_all(staging), "make the mount's place")?;
     match volume.form {
-        Form::Folder => file_system::bind(&store.content(&volume.handle)?, staging, MountFlags::NOSUID | MountFlags::NODEV),
+        Form::Folder => {
+            file_system::bind(&store.content(&volume.handle)?, staging, MountFlags::NOSUID | MountFlags::NODEV)
+        }
         Form::Disk => loop_device::attach(&store.whole_disk(volume)?).map(drop),
         Form::FileSystem(kind) => {
             if mounts::is_mount_point(staging) {

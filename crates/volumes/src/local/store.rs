@@ -74,7 +74,8 @@ impl Store {
         match fs::symlink_metadata(&disk) {
             Ok(it) if it.is_file() && it.len() >= volume.bytes => Ok(disk),
             Ok(it) if it.is_file() => {
-                let why = format!("the file of volume {} has {} of its {} bytes", volume.handle, it.len(), volume.bytes);
+                let why =
+                    format!("the file of volume {} has {} of its {} bytes", volume.handle, it.len(), volume.bytes);
                 Err(Fault::internal(why))
             }
             _ => Err(gone(&volume.handle)),

@@ -161,7 +161,11 @@ async fn a_local_folder_is_bound() {
     for bad in ["..", "a/b", ""] {
         let mount = PersistentMount { name: bad.into(), ..local(&source) };
         world.mounter.set_up("u1", &mount).await.expect_err("no name");
-        world.mounter.set_up("u1", &PersistentMount { name: bad.into(), ..claimed("pvc-1") }).await.expect_err("no name");
+        world
+            .mounter
+            .set_up("u1", &PersistentMount { name: bad.into(), ..claimed("pvc-1") })
+            .await
+            .expect_err("no name");
     }
 }
 

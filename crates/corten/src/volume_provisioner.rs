@@ -1,0 +1,176 @@
+//! The drivers of this node, as the provisioner asks them; the built-in one among them.
+
+use std::sync::Arc;
+
+use corten_client::BoxFuture;
+use corten_host::{Containerd, NodeHands};
+use corten_machine::{Layout, write_whole};
+use corten_provisioner::{Created, DriverFacts, Published, Request};
+use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands};
+use corten_volumes::{Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter};
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinSet,
+};
+
+use crate::{control_plane::ControlPlane, in_process};
+
+/// Says, in the node's folder, that the cluster was given its default class.
+const CLASS_MADE: &str = "kubelet/storage-class-made";
+
+/// Has the node know its built-in driver, before a Pod asks for it.
+pub(crate) async fn add_built_in(hands: &NodeHands, containerd: &Containerd, node_name: &str) {
+    let driver = LocalDriver::new(containerd.layout(), containerd.mounts(), node_name);
+    if let Err(error) = driver.recover().await {
+        tracing::warn!(%error, "volumes that were being made or removed are left on the disk");
+    }
+    hands.mounter().drivers().add(Arc::new(driver));
+}
+
+/// Makes, grows and removes volumes from now until the control plane stops.
+pub(crate) fn start(tasks: &mut JoinSet<()>, control_plane: &ControlPlane, hands: &NodeHands, node_name: &str) {
+    let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
+    let news = Mutex::new((mounter.drivers().follow(), false));
+    let settings = ProvisionerSettings {
+        node_name: node_name.to_owned(),
+        client: in_process::client(&control_plane.server, in_process::volume_provisioner()),
+        hands: Arc::new(NodeVolumes { mounter, layout, news }),
+        clock: control_plane.clock.clone(),
+    };
+    let stopping = control_plane.stopping();
+    tasks.spawn(corten_runner::run_provisioner(settings, stopping));
+}
+
+type AllDrivers = std::collections::BTreeMap<String, Arc<dyn Driver>>;
+
+struct NodeVolumes {
+    mounter: Mounter,
+    layout: Layout,
+    /// And whether they were told once.
+    news: Mutex<(watch::Receiver<AllDrivers>, bool)>,
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn refusal(fault: Fault) -> Refusal {
+    Refusal {
+        message: fault.to_string(),
+        is_exhausted: fault.code == Code::ResourceExhausted,
+        is_infeasible: fault.is_infeasible(),
+    }
+}
+
+fn by_name(drivers: &Drivers, name: &str) -> Result<Arc<dyn Driver>, Refusal> {
+    let missing = || Fault::new(Code::Unavailable, format!("driver {name} is not registered on this node"));
+    drivers.get(name).ok_or_else(|| refusal(missing()))
+}
+
+impl NodeVolumes {
+    fn driver(&self, name: &str) -> Result<Arc<dyn Driver>, Refusal> {
+        by_name(self.mounter.drivers(), name)
+    }
+
+    fn mark(&self) -> std::path::PathBuf {
+        self.layout.data.join(CLASS_MADE)
+    }
+}
+
+impl VolumeHands for NodeVolumes {
+    fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
+        Box::pin(async {
+            let mut news = self.news.lock().await;
+            let (drivers, is_told) = &mut *news;
+            if *is_told && drivers.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            *is_told = true;
+            let found: Vec<Arc<dyn Driver>> = drivers.borrow_and_update().values().cloned().collect();
+            found.iter().map(|it| node_driver(&**it)).collect()
+        })
+    }
+
+    fn create(&self, request: Request) -> BoxFuture<'_, Result<Created, Refusal>> {
+        Box::pin(async move {
+            let driver = self.driver(&request.driver)?;
+            let wanted = CreateVolume {
+                name: request.name,
+                required_bytes: request.bytes,
+                fs_type: request.fs_type,
+                is_block: request.is_block,
+                access_modes: request.access_modes,
+                mount_options: request.mount_options,
+                parameters: request.parameters,
+                topology: request.topology,
+                ..CreateVolume::default()
+            };
+            let made = driver.create(wanted).await.map_err(refusal)?;
+            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type } = made;
+            Ok(Created { handle, bytes, context, topology, fs_type })
+        })
+    }
+
+    fn delete(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move {
+            self.driver(&driver)?.delete(handle, std::collections::BTreeMap::new()).await.map_err(refusal)
+        })
+    }
+
+    fn expand(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<bool, Refusal>> {
+        Box::pin(async move {
+            let expanded = self.driver(&driver)?.expand(handle, bytes, std::collections::BTreeMap::new()).await;
+            Ok(expanded.map_err(refusal)?.node_expansion_required)
+        })
+    }
+
+    fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move {
+            let staged = self.mounter.staged(&driver, &handle).await;
+            let published = self.mounter.published(&driver, &handle).await;
+            let Some(path) = published.first().or(staged.as_ref()).cloned() else {
+                let why = "no pod has the volume on this node";
+                return Err(refusal(Fault::new(Code::FailedPrecondition, why)));
+            };
+            self.driver(&driver)?.node_expand(handle, path, staged, bytes).await.map(drop).map_err(refusal)
+        })
+    }
+
+    fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
+        Box::pin(async move {
+            let told = self.driver(&of.driver).ok()?.capacity(of.parameters).await;
+            let told = told.inspect_err(|error| tracing::debug!(%error, driver = of.driver, "no capacity is told"));
+            told.ok()?.map(|it| (it.available_bytes, it.maximum_bytes))
+        })
+    }
+
+    fn built_in(&self) -> BoxFuture<'_, BuiltIn> {
+        Box::pin(async { BuiltIn { driver: LOCAL_DRIVER.to_owned(), has_class: self.mark().exists() } })
+    }
+
+    fn class_is_made(&self) -> BoxFuture<'_, ()> {
+        let mark = self.mark();
+        Box::pin(async move {
+            let written = tokio::task::spawn_blocking(move || {
+                mark.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                write_whole(&mark, 0o600, b"")
+            });
+            if let Err(error) = written.await.map_err(std::io::Error::other).and_then(|it| it) {
+                tracing::warn!(%error, "the class local comes back at the next start where somebody deletes it");
+            }
+        })
+    }
+}
+
+fn node_driver(driver: &dyn Driver) -> NodeDriver {
+    let facts = driver.facts();
+    NodeDriver {
+        facts: DriverFacts {
+            name: driver.name().to_owned(),
+            provisions: facts.provisions,
+            expands: facts.expands,
+            node_expands: facts.node_expands,
+            tells_capacity: facts.tells_capacity,
+            topology: facts.topology,
+        },
+        node_id: facts.node_id,
+        limit: facts.limit,
+    }
+}

@@ -1,0 +1,112 @@
+//! Claims that ask for more than they have: upstream's external-resizer with `RecoverVolumeExpansionFailure` (KEP-1790).
+
+use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
+use corten_meta::{Key, Quantity, Time};
+use serde_json::{Value, json};
+
+use crate::{
+    provision::spec,
+    words::{DriverFacts, Growth, Job},
+};
+
+const PENDING_MESSAGE: &str = "Waiting for user to (re-)start a pod to finish file system resize of volume on node.";
+/// The conditions that say how far a growth has come.
+const CONDITIONS: [&str; 4] = ["Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError"];
+/// What stands for the driver's words in a status.
+pub const MESSAGE: &str = "{message}";
+
+fn size(quantity: Option<&corten_api::apimachinery::pkg::api::resource::Quantity>) -> Option<Quantity> {
+    quantity.and_then(|it| it.0.parse().ok())
+}
+
+/// What is to be done for a claim that is bound to this volume.
+pub(crate) fn job(
+    claim: &PersistentVolumeClaim,
+    volume: &PersistentVolume,
+    driver: &DriverFacts,
+    now: Time,
+) -> Option<Job> {
+    let (claim_spec, status) = (spec(claim), claim.status.clone().unwrap_or_default());
+    let csi = volume.spec.as_ref()?.csi.as_ref().filter(|it| it.driver == driver.name)?;
+    if status.phase.as_deref() != Some("Bound") || claim.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let asked = size(claim_spec.resources.as_ref()?.requests.as_ref()?.get("storage"))?;
+    let has = size(status.capacity.as_ref().and_then(|it| it.get("storage")))?;
+    let said = status.allocated_resource_statuses.as_ref().and_then(|it| it.get("storage")).map(String::as_str);
+    let volume_has = size(volume.spec.as_ref()?.capacity.as_ref()?.get("storage")).unwrap_or_default();
+    let growth = |bytes: Quantity| growth(claim, &status, volume, &csi.volume_handle, driver, bytes, now);
+    if asked <= has {
+        // Called off: as much is there as is asked for, and a growth that failed is forgotten.
+        let is_marked = said.is_some_and(|it| it.ends_with("Infeasible"));
+        let key = key(claim);
+        return is_marked.then(|| Job::WriteStatus { claim: key, status: settled(&status, has) });
+    }
+    let allocated = size(status.allocated_resources.as_ref().and_then(|it| it.get("storage")));
+    match said {
+        // The same size will be refused again; another one is asked for anew.
+        Some("ControllerResizeInfeasible" | "NodeResizeInfeasible") if allocated == Some(asked) => None,
+        Some("NodeResizePending" | "NodeResizeInProgress") if volume_has >= asked => {
+            driver.node_expands.then(|| Job::ExpandOnNode(growth(asked)))
+        }
+        _ => Some(Job::Expand(growth(asked))),
+    }
+}
+
+fn key(claim: &PersistentVolumeClaim) -> Key {
+    let of = |it: &Option<String>| it.clone().unwrap_or_default();
+    Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name))
+}
+
+fn growth(
+    claim: &PersistentVolumeClaim,
+    status: &PersistentVolumeClaimStatus,
+    volume: &PersistentVolume,
+    handle: &str,
+    driver: &DriverFacts,
+    asked: Quantity,
+    now: Time,
+) -> Growth {
+    let condition = |kind: &str, message: &str| {
+        let mut condition = json!({ "type": kind, "status": "True", "lastTransitionTime": now });
+        if !message.is_empty() {
+            condition["message"] = message.into();
+        }
+        condition
+    };
+    let with = |said: &str, own: Option<Value>| {
+        json!({
+            "allocatedResources": { "storage": asked.to_string() },
+            "allocatedResourceStatuses": { "storage": said },
+            "conditions": conditions(status, own),
+        })
+    };
+    Growth {
+        claim: key(claim),
+        volume: volume.metadata.name.clone().unwrap_or_default(),
+        driver: driver.name.clone(),
+        handle: handle.to_owned(),
+        bytes: u64::try_from(asked.value()).unwrap_or(0),
+        begun: with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
+        waits_for_node: with("NodeResizePending", Some(condition("FileSystemResizePending", PENDING_MESSAGE))),
+        done: settled(status, asked),
+        failed: with("ControllerResizeInProgress", Some(condition("ControllerResizeError", MESSAGE))),
+        infeasible: with("ControllerResizeInfeasible", Some(condition("ControllerResizeError", MESSAGE))),
+    }
+}
+
+/// A claim of which no growth is under way.
+fn settled(status: &PersistentVolumeClaimStatus, size: Quantity) -> Value {
+    json!({
+        "capacity": { "storage": size.to_string() },
+        "allocatedResources": null,
+        "allocatedResourceStatuses": null,
+        "conditions": conditions(status, None),
+    })
+}
+
+/// Those of others stay.
+fn conditions(status: &PersistentVolumeClaimStatus, own: Option<Value>) -> Vec<Value> {
+    let others = status.conditions.iter().flatten().filter(|it| !CONDITIONS.contains(&it.type_.as_str()));
+    others.filter_map(|it| serde_json::to_value(it).ok()).chain(own).collect()
+}

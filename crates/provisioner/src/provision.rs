@@ -1,0 +1,147 @@
+//! Claims that want a volume: upstream's `shouldProvision`, what the driver is asked for, and the PersistentVolume.
+
+use std::collections::BTreeMap;
+
+use corten_api::{
+    core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec},
+    storage::v1::StorageClass,
+};
+use corten_meta::Quantity;
+use serde_json::{Value, json};
+
+use crate::words::{Created, DriverFacts, Request, Topology};
+
+pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+pub const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
+pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+const PROVISIONER: [&str; 2] =
+    ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
+const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
+/// Parameters of a class that are the provisioner's own, not the driver's.
+const OWN_PREFIX: &str = "csi.storage.k8s.io/";
+/// As external-provisioner, where neither class nor driver says one.
+const DEFAULT_FS_TYPE: &str = "ext4";
+
+pub(crate) fn spec(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimSpec {
+    claim.spec.clone().unwrap_or_default()
+}
+
+pub(crate) fn annotation<'c>(claim: &'c PersistentVolumeClaim, name: &str) -> Option<&'c str> {
+    claim.metadata.annotations.as_ref()?.get(name).map(String::as_str)
+}
+
+/// Who is to make a volume for this claim.
+pub(crate) fn provisioner_of(claim: &PersistentVolumeClaim) -> Option<&str> {
+    PROVISIONER.into_iter().find_map(|it| annotation(claim, it))
+}
+
+pub(crate) fn waits_for_consumer(class: &StorageClass) -> bool {
+    class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
+}
+
+/// Does this claim want a volume of this node?
+pub(crate) fn is_wanted(claim: &PersistentVolumeClaim, class: &StorageClass, node: &str) -> bool {
+    let spec = spec(claim);
+    let has_volume = spec.volume_name.as_deref().is_some_and(|it| !it.is_empty());
+    if has_volume || claim.metadata.deletion_timestamp.is_some() || provisioner_of(claim) != Some(&class.provisioner) {
+        return false;
+    }
+    match annotation(claim, SELECTED_NODE) {
+        Some(selected) => selected == node,
+        None => !waits_for_consumer(class),
+    }
+}
+
+/// What the driver is asked for, or why there is nothing to ask.
+pub(crate) fn request(
+    claim: &PersistentVolumeClaim,
+    class: &StorageClass,
+    driver: &DriverFacts,
+) -> Result<Request, String> {
+    let spec = spec(claim);
+    if spec.selector.is_some() {
+        return Err("claim Selector is not supported".into());
+    }
+    if let Some(source) = spec.data_source_ref {
+        return Err(format!(
+            "data source {} {} is not supported: {} makes empty volumes",
+            source.kind, source.name, driver.name
+        ));
+    }
+    let asked = spec.resources.as_ref().and_then(|it| it.requests.as_ref()?.get("storage"));
+    let bytes = asked.and_then(|it| it.0.parse::<Quantity>().ok()).map_or(0, Quantity::value);
+    let bytes = u64::try_from(bytes).map_err(|_| "it asks for less than nothing".to_owned())?;
+    let given = class.parameters.clone().unwrap_or_default();
+    Ok(Request {
+        driver: driver.name.clone(),
+        name: volume_name(claim),
+        bytes,
+        fs_type: given.get(FS_TYPE).cloned().unwrap_or_default(),
+        is_block: spec.volume_mode.as_deref() == Some("Block"),
+        access_modes: spec.access_modes.unwrap_or_default(),
+        mount_options: class.mount_options.clone().unwrap_or_default(),
+        parameters: driver_parameters(given),
+        topology: driver.topology.clone(),
+    })
+}
+
+pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    given.into_iter().filter(|it| !it.0.starts_with(OWN_PREFIX)).collect()
+}
+
+pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
+    format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
+}
+
+/// The PersistentVolume of what a driver made for a claim.
+pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Request, created: &Created) -> Value {
+    let (own, bytes) = (&claim.metadata, if created.bytes > 0 { created.bytes } else { request.bytes });
+    let fs_type = [&created.fs_type, &request.fs_type].into_iter().find(|it| !it.is_empty()).map(String::as_str);
+    let mut csi = json!({
+        "driver": request.driver,
+        "volumeHandle": created.handle,
+        "volumeAttributes": created.context,
+    });
+    // A folder has none, and an empty one says that nobody makes a file system.
+    if !request.is_block && (fs_type.is_some() || !created.topology.is_empty()) {
+        csi["fsType"] = fs_type.unwrap_or_default().into();
+    } else if !request.is_block {
+        csi["fsType"] = DEFAULT_FS_TYPE.into();
+    }
+    let mut spec = json!({
+        "capacity": { "storage": Quantity::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).to_string() },
+        "accessModes": request.access_modes,
+        "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
+        "storageClassName": class.metadata.name,
+        "mountOptions": request.mount_options,
+        "volumeMode": if request.is_block { "Block" } else { "Filesystem" },
+        "csi": csi,
+        "claimRef": {
+            "kind": "PersistentVolumeClaim",
+            "apiVersion": "v1",
+            "namespace": own.namespace,
+            "name": own.name,
+            "uid": own.uid,
+            "resourceVersion": own.resource_version,
+        },
+    });
+    if !created.topology.is_empty() {
+        let terms: Vec<Value> = created.topology.iter().map(term).collect();
+        spec["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": terms } });
+    }
+    json!({
+        "kind": "PersistentVolume",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": request.name,
+            "annotations": { PROVISIONED_BY: request.driver },
+            "finalizers": [FINALIZER],
+        },
+        "spec": spec,
+    })
+}
+
+fn term(labels: &Topology) -> Value {
+    let expressions = labels.iter().map(|(key, value)| json!({ "key": key, "operator": "In", "values": [value] }));
+    json!({ "matchExpressions": expressions.collect::<Vec<_>>() })
+}

@@ -1,0 +1,447 @@
+//! All claims and volumes that drivers of this node have to do with.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::StorageClass,
+};
+use corten_meta::{Key, ObjectReference, Time};
+use corten_reconcile::EventType::{self, Normal, Warning};
+
+use crate::{
+    capacity, expansion, provision, removal,
+    words::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome},
+};
+
+/// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+/// The same for the node's part of a growth, which waits for a Pod.
+const NODE_PAUSE_MAX: Duration = Duration::from_secs(8);
+/// What was done is seen by the watch, or looked at again after so long.
+const SEEN_WITHIN: Duration = Duration::from_secs(10);
+/// How often what is left is told, beside after every change.
+const CAPACITY_PERIOD: Duration = Duration::from_secs(60);
+
+/// See the crate's documentation.
+#[derive(Debug)]
+pub struct Provisioner {
+    config: Config,
+    claims: BTreeMap<Key, PersistentVolumeClaim>,
+    volumes: BTreeMap<String, PersistentVolume>,
+    classes: BTreeMap<String, StorageClass>,
+    drivers: BTreeMap<String, DriverFacts>,
+    /// Before that nothing is begun: a volume that is there already would be asked for again.
+    is_synced: bool,
+    work: BTreeMap<Subject, Work>,
+    /// What was told to be left, by the objects' names.
+    published: BTreeSet<String>,
+    capacity_at: Option<Time>,
+    wake: Option<Time>,
+}
+
+/// What something is under way about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Claim(Key),
+    Volume(String),
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    in_flight: bool,
+    failures: u32,
+    retry_at: Option<Time>,
+}
+
+impl Provisioner {
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            claims: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            classes: BTreeMap::new(),
+            drivers: BTreeMap::new(),
+            is_synced: false,
+            work: BTreeMap::new(),
+            published: BTreeSet::new(),
+            capacity_at: None,
+            wake: None,
+        }
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Takes one event in and says what is to be done.
+    pub fn step(&mut self, event: Event, now: Time) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        let subjects = self.take_in(event, now, &mut effects);
+        if self.is_synced {
+            for subject in subjects {
+                self.look_at(&subject, now, &mut effects);
+            }
+            self.tell_capacity(now, &mut effects);
+        }
+        let retries = self.work.values().filter(|it| !it.in_flight).filter_map(|it| it.retry_at);
+        let wake = retries.chain(self.capacity_at).min();
+        if wake.is_some() && wake != self.wake {
+            effects.extend(wake.map(Effect::WakeAt));
+        }
+        self.wake = wake;
+        effects
+    }
+
+    /// Changes what is known and names what must be looked at.
+    fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<Subject> {
+        match event {
+            Event::Claim(claim) => {
+                let key = key_of(&claim);
+                self.claims.insert(key.clone(), *claim);
+                vec![self.heard_of(Subject::Claim(key))]
+            }
+            Event::ClaimGone(key) => {
+                self.claims.remove(&key);
+                self.forget(&Subject::Claim(key));
+                Vec::new()
+            }
+            Event::Volume(volume) => {
+                let name = volume.metadata.name.clone().unwrap_or_default();
+                let claim = claim_of(&volume).map(Subject::Claim);
+                self.volumes.insert(name.clone(), *volume);
+                let subjects = std::iter::once(Subject::Volume(name)).chain(claim);
+                subjects.map(|it| self.heard_of(it)).collect()
+            }
+            Event::VolumeGone(name) => {
+                let claim = self.volumes.remove(&name).as_ref().and_then(claim_of);
+                self.forget(&Subject::Volume(name));
+                claim.map(Subject::Claim).into_iter().collect()
+            }
+            Event::Class(class) => {
+                self.classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
+                self.capacity_at = Some(now);
+                self.all()
+            }
+            Event::ClassGone(name) => {
+                self.classes.remove(&name);
+                self.capacity_at = Some(now);
+                Vec::new()
+            }
+            Event::Synced => {
+                self.is_synced = true;
+                self.capacity_at = Some(now);
+                self.all()
+            }
+            Event::Drivers(drivers) => {
+                self.drivers = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
+                self.capacity_at = Some(now);
+                self.all()
+            }
+            Event::Done(outcome) => vec![self.done(outcome, now, effects)],
+            Event::Tick => {
+                self.wake = None;
+                let is_due = |it: &Work| !it.in_flight && it.retry_at.is_some_and(|it| it <= now);
+                self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
+            }
+        }
+    }
+
+    fn all(&self) -> Vec<Subject> {
+        let claims = self.claims.keys().cloned().map(Subject::Claim);
+        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).collect()
+    }
+
+    /// What is under way ends, and is forgotten then.
+    fn forget(&mut self, subject: &Subject) {
+        if self.work.get(subject).is_some_and(|it| !it.in_flight) {
+            self.work.remove(subject);
+        }
+    }
+
+    /// What was done about it can be seen by now.
+    fn heard_of(&mut self, subject: Subject) -> Subject {
+        if self.work.get(&subject).is_some_and(|it| !it.in_flight && it.failures == 0) {
+            self.work.remove(&subject);
+        }
+        subject
+    }
+
+    fn look_at(&mut self, subject: &Subject, now: Time, effects: &mut Vec<Effect>) {
+        let work = self.work.get(subject);
+        if work.is_some_and(|it| it.in_flight || it.retry_at.is_some_and(|it| it > now)) {
+            return;
+        }
+        let job = match subject {
+            Subject::Claim(key) => self.job_of_claim(key, now, effects),
+            Subject::Volume(name) => self.volumes.get(name).and_then(|volume| {
+                let name = &volume.spec.as_ref()?.csi.as_ref()?.driver;
+                removal::job(volume, self.drivers.get(name).filter(|it| it.provisions)?)
+            }),
+        };
+        match job {
+            Some(job) => {
+                let work = self.work.entry(subject.clone()).or_default();
+                (work.in_flight, work.retry_at) = (true, None);
+                effects.push(Effect::Do(Box::new(job)));
+            }
+            None => {
+                // Something was told that keeps it from going on: the next try is at its time.
+                if self.work.get(subject).is_some_and(|it| it.retry_at.is_none_or(|it| it <= now)) {
+                    self.work.remove(subject);
+                }
+            }
+        }
+    }
+
+    fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
+        let claim = self.claims.get(key)?.clone();
+        let spec = claim.spec.as_ref()?;
+        if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
+            let volume = self.volumes.get(volume)?;
+            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver).filter(|it| it.expands)?;
+            return removal::is_reached(volume, &driver.topology)
+                .then(|| expansion::job(&claim, volume, driver, now))
+                .flatten();
+        }
+        let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
+        let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
+        if !provision::is_wanted(&claim, &class, &self.config.node_name) {
+            return None;
+        }
+        // Made already: the binder has it from here.
+        if self.volumes.contains_key(&provision::volume_name(&claim)) {
+            return None;
+        }
+        match provision::request(&claim, &class, &driver) {
+            Ok(request) => {
+                let message =
+                    format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
+                self.tell(&driver.name, &about_claim(&claim), Normal, "Provisioning", message, effects);
+                Some(Job::Provision { claim: Box::new(claim), class: Box::new(class), request })
+            }
+            Err(why) => {
+                let message = not_provisioned(&class, &why);
+                self.tell(&driver.name, &about_claim(&claim), Warning, "ProvisioningFailed", message, effects);
+                self.failed(&Subject::Claim(key.clone()), now);
+                None
+            }
+        }
+    }
+
+    fn tell(
+        &self,
+        driver: &str,
+        about: &ObjectReference,
+        event_type: EventType,
+        reason: &'static str,
+        message: String,
+        effects: &mut Vec<Effect>,
+    ) {
+        let (driver, about) = (driver.to_owned(), about.clone());
+        effects.push(Effect::Event { driver, about, event_type, reason, message });
+    }
+
+    fn failed(&mut self, subject: &Subject, now: Time) {
+        self.failed_for(subject, PAUSE_MAX, now);
+    }
+
+    /// It is tried again after a pause, which is never longer than `longest`.
+    fn failed_for(&mut self, subject: &Subject, longest: Duration, now: Time) {
+        let work = self.work.entry(subject.clone()).or_default();
+        work.in_flight = false;
+        work.failures = work.failures.saturating_add(1);
+        let pause = Duration::from_secs(1_u64 << work.failures.saturating_sub(1).min(16)).min(longest);
+        work.retry_at = Some(now.after(pause));
+    }
+
+    /// It ended well, or is tried again after a pause.
+    fn ended(&mut self, subject: &Subject, is_ok: bool, now: Time) {
+        if is_ok {
+            let retry_at = Some(now.after(SEEN_WITHIN));
+            self.work.insert(subject.clone(), Work { in_flight: false, failures: 0, retry_at });
+            self.capacity_at = Some(now);
+        } else {
+            self.failed(subject, now);
+        }
+    }
+
+    fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
+        match outcome {
+            Outcome::Provisioned { claim, volume, driver, result } => {
+                self.provisioned(&claim, &volume, &driver, result, now, effects);
+                Subject::Claim(claim)
+            }
+            Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
+                let subject = Subject::Claim(claim);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::Removed { volume, driver, result } => {
+                let subject = Subject::Volume(volume.clone());
+                self.ended(&subject, result.is_ok(), now);
+                match (result, self.volumes.get(&volume)) {
+                    (Err(failure), Some(found)) => {
+                        let about = about_volume(found);
+                        self.tell(&driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
+                    }
+                    // It may be told once more as it was before.
+                    (Ok(()), _) => {
+                        self.volumes.remove(&volume);
+                    }
+                    _ => {}
+                }
+                subject
+            }
+            Outcome::Expanded { claim, volume, driver, result } => {
+                let told = match &result {
+                    Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
+                    Ok(true) => {
+                        let message = "Require file system resize of volume on node".to_owned();
+                        (Normal, "FileSystemResizeRequired", message)
+                    }
+                    Err(failure) => {
+                        let message =
+                            format!("resize volume {volume:?} by resizer {driver:?} failed: {}", failure.message);
+                        (Warning, "VolumeResizeFailed", message)
+                    }
+                };
+                self.expanded(claim, &driver, told, result.is_ok(), now, effects)
+            }
+            Outcome::ExpandedOnNode { claim, volume, driver, result } => {
+                let subject = Subject::Claim(claim.clone());
+                match result {
+                    Ok(()) => {
+                        let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?}");
+                        let told = (Normal, "FileSystemResizeSuccessful", message);
+                        self.expanded(claim, &driver, told, true, now, effects)
+                    }
+                    // The condition says what it waits for: that its Pod begins anew.
+                    Err(_) => {
+                        self.failed_for(&subject, NODE_PAUSE_MAX, now);
+                        subject
+                    }
+                }
+            }
+        }
+    }
+
+    fn expanded(
+        &mut self,
+        claim: Key,
+        driver: &str,
+        (event_type, reason, message): (EventType, &'static str, String),
+        is_ok: bool,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        if let Some(about) = self.claims.get(&claim).map(about_claim) {
+            self.tell(driver, &about, event_type, reason, message, effects);
+        }
+        let subject = Subject::Claim(claim);
+        self.ended(&subject, is_ok, now);
+        subject
+    }
+
+    fn provisioned(
+        &mut self,
+        key: &Key,
+        volume: &str,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) {
+        let subject = Subject::Claim(key.clone());
+        let Some(claim) = self.claims.get(key).cloned() else {
+            self.work.remove(&subject);
+            return;
+        };
+        let about = about_claim(&claim);
+        let failure = match result {
+            Ok(()) => {
+                let message = format!("Successfully provisioned volume {volume}");
+                self.tell(driver, &about, Normal, "ProvisioningSucceeded", message, effects);
+                return self.ended(&subject, true, now);
+            }
+            Err(failure) => failure,
+        };
+        let class =
+            claim.spec.as_ref().and_then(|it| it.storage_class_name.as_ref()).and_then(|it| self.classes.get(it));
+        let message = class.map(|it| not_provisioned(it, &failure.message)).unwrap_or(failure.message);
+        self.tell(driver, &about, Warning, "ProvisioningFailed", message, effects);
+        self.failed(&subject, now);
+        // As external-provisioner: there may be room on another node, and here it is asked for again where the scheduler says so.
+        let is_selected = provision::annotation(&claim, provision::SELECTED_NODE).is_some();
+        if failure.is_exhausted
+            && is_selected
+            && let Some(work) = self.work.get_mut(&subject)
+        {
+            work.in_flight = true;
+            let version = claim.metadata.resource_version.clone().unwrap_or_default();
+            effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
+            self.capacity_at = Some(now);
+        }
+    }
+
+    fn tell_capacity(&mut self, now: Time, effects: &mut Vec<Effect>) {
+        if self.capacity_at.is_some_and(|it| it > now) {
+            return;
+        }
+        self.capacity_at = Some(now.after(CAPACITY_PERIOD));
+        let of = |class: &StorageClass| {
+            let driver = self.drivers.get(&class.provisioner).filter(|it| it.tells_capacity)?;
+            Some(capacity::of(class, driver))
+        };
+        let told: Vec<_> = self.classes.values().filter_map(of).collect();
+        let names: BTreeSet<String> =
+            told.iter().map(|it| capacity::object_name(&it.driver, &it.class, &self.config)).collect();
+        let gone = self.published.difference(&names).cloned();
+        effects.extend(gone.map(|name| Effect::WithdrawCapacity { name }));
+        effects.extend(told.into_iter().map(Effect::PublishCapacity));
+        self.published = names;
+    }
+}
+
+fn key_of(claim: &PersistentVolumeClaim) -> Key {
+    let of = |it: &Option<String>| it.clone().unwrap_or_default();
+    Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name))
+}
+
+fn claim_of(volume: &PersistentVolume) -> Option<Key> {
+    let owner = volume.spec.as_ref()?.claim_ref.as_ref()?;
+    Some(Key::new(owner.namespace.clone()?, owner.name.clone()?))
+}
+
+fn not_provisioned(class: &StorageClass, why: &str) -> String {
+    let class = class.metadata.name.as_deref().unwrap_or_default();
+    format!("failed to provision volume with StorageClass {class:?}: {why}")
+}
+
+fn about_claim(claim: &PersistentVolumeClaim) -> ObjectReference {
+    let (key, of) = (key_of(claim), |it: &Option<String>| it.clone().unwrap_or_default());
+    ObjectReference {
+        kind: "PersistentVolumeClaim".into(),
+        api_version: "v1".into(),
+        namespace: key.namespace,
+        name: key.name,
+        uid: of(&claim.metadata.uid),
+        resource_version: of(&claim.metadata.resource_version),
+        ..ObjectReference::default()
+    }
+}
+
+fn about_volume(volume: &PersistentVolume) -> ObjectReference {
+    let of = |it: &Option<String>| it.clone().unwrap_or_default();
+    ObjectReference {
+        kind: "PersistentVolume".into(),
+        api_version: "v1".into(),
+        name: of(&volume.metadata.name),
+        uid: of(&volume.metadata.uid),
+        resource_version: of(&volume.metadata.resource_version),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,292 @@
+//! Short stories of claims and volumes, told as objects.
+
+use serde_json::{Value, json};
+
+use crate::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome, Provisioner};
+use corten_meta::{Key, Time};
+
+const DRIVER: &str = "local.corten.dev";
+
+struct World {
+    provisioner: Provisioner,
+    now: Time,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut world =
+            Self { provisioner: Provisioner::new(Config { node_name: "n1".into() }), now: Time::from_unix_seconds(0) };
+        let facts = DriverFacts {
+            name: DRIVER.into(),
+            provisions: true,
+            expands: true,
+            node_expands: true,
+            tells_capacity: true,
+            topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+        };
+        world.tell(Event::Drivers(vec![facts]));
+        world.tell(Event::Class(Box::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
+        world
+    }
+
+    fn tell(&mut self, event: Event) -> Vec<String> {
+        self.provisioner.step(event, self.now).iter().map(show).filter(|it| !it.is_empty()).collect()
+    }
+
+    fn claim(&mut self, patch: Value) -> Vec<String> {
+        let claim = serde_json::from_value(claim(patch)).expect("a claim");
+        self.tell(Event::Claim(Box::new(claim)))
+    }
+
+    fn volume(&mut self, volume: Value) -> Vec<String> {
+        self.tell(Event::Volume(Box::new(serde_json::from_value(volume).expect("a volume"))))
+    }
+
+    fn wait(&mut self, seconds: i64) -> Vec<String> {
+        self.now = self.now.after_seconds(seconds);
+        self.tell(Event::Tick)
+    }
+}
+
+fn merge(target: &mut Value, patch: Value) {
+    match (target, patch) {
+        (Value::Object(target), Value::Object(patch)) => {
+            for (name, value) in patch {
+                merge(target.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (target, patch) => *target = patch,
+    }
+}
+
+fn claim(patch: Value) -> Value {
+    let mut claim = json!({
+        "metadata": {
+            "name": "data", "namespace": "default", "uid": "c1", "resourceVersion": "7",
+            "annotations": { "volume.kubernetes.io/storage-provisioner": DRIVER },
+        },
+        "spec": {
+            "storageClassName": "local", "accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem",
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    merge(&mut claim, patch);
+    claim
+}
+
+fn selected() -> Value {
+    json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n1" } } })
+}
+
+fn show(effect: &Effect) -> String {
+    match effect {
+        Effect::Do(job) => match &**job {
+            Job::Provision { request, .. } => {
+                format!("provision {} {} {}", request.name, request.bytes, request.is_block)
+            }
+            Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
+            Job::Remove { volume, handle, .. } => format!("remove {volume} {handle}"),
+            Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
+            Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
+            Job::WriteStatus { status, .. } => format!("status {status}"),
+        },
+        Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
+        Effect::PublishCapacity(it) => format!("capacity {}", it.class),
+        Effect::WithdrawCapacity { .. } => "withdraw".into(),
+        Effect::WakeAt(_) => String::new(),
+    }
+}
+
+fn provisioned(result: Result<(), Failure>) -> Event {
+    let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
+    Event::Done(Outcome::Provisioned { claim, volume, driver: DRIVER.into(), result })
+}
+
+fn failure(message: &str, is_exhausted: bool) -> Failure {
+    Failure { message: message.into(), is_exhausted }
+}
+
+#[test]
+fn a_claim_is_given_a_volume_on_the_selected_node() {
+    let mut world = World::new();
+    assert_eq!(world.claim(selected()), [""; 0], "not before all is known");
+    assert_eq!(
+        world.tell(Event::Synced),
+        [
+            "Normal Provisioning: External provisioner is provisioning volume for claim \"default/data\"",
+            "provision pvc-c1 1073741824 false",
+            "capacity local",
+        ]
+    );
+    assert_eq!(world.claim(selected()), [""; 0], "it is under way");
+    let done = world.tell(provisioned(Ok(())));
+    assert_eq!(done, ["Normal ProvisioningSucceeded: Successfully provisioned volume pvc-c1", "capacity local"]);
+    world.volume(json!({ "metadata": { "name": "pvc-c1" }, "spec": {} }));
+    assert_eq!(world.claim(selected()), [""; 0], "it is there");
+}
+
+#[test]
+fn claims_of_others_are_left_alone() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let elsewhere = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n2" } } });
+    let of_other = json!({ "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "x" } } });
+    let bound = json!({ "spec": { "volumeName": "pv1" } });
+    let no_class = json!({ "spec": { "storageClassName": "other" } });
+    for patch in [json!({}), elsewhere, of_other, bound, no_class] {
+        assert_eq!(world.claim(patch.clone()), [""; 0], "{patch}");
+    }
+}
+
+#[test]
+fn what_fails_is_tried_again_and_what_has_no_room_goes_elsewhere() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    world.claim(selected());
+    assert_eq!(
+        world.tell(provisioned(Err(failure("rpc error: code = Internal desc = mkfs broke", false)))),
+        [
+            "Warning ProvisioningFailed: failed to provision volume with StorageClass \"local\": rpc error: code = Internal \
+          desc = mkfs broke"
+        ]
+    );
+    assert_eq!(world.claim(selected()), [""; 0], "after a pause");
+    assert_eq!(world.wait(1).last().map(String::as_str), Some("provision pvc-c1 1073741824 false"));
+    let full = world.tell(provisioned(Err(failure("no room", true))));
+    assert_eq!(full[1], "reschedule default/data");
+    let claim = Key::new("default", "data");
+    world.tell(Event::Done(Outcome::Rescheduled { claim, result: Ok(()) }));
+    assert_eq!(world.claim(json!({ "metadata": { "annotations": { "x": "y" } } })), [""; 0], "no node is selected");
+}
+
+#[test]
+fn what_cannot_be_made_says_why() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let mut patch = selected();
+    merge(&mut patch, json!({ "spec": { "selector": { "matchLabels": { "a": "b" } } } }));
+    let prefix = "Warning ProvisioningFailed: failed to provision volume with StorageClass \"local\": ";
+    assert_eq!(world.claim(patch), [format!("{prefix}claim Selector is not supported")]);
+}
+
+fn released(policy: &str, by: &str, host: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": "pvc-c1",
+            "annotations": { "pv.kubernetes.io/provisioned-by": by },
+            "finalizers": ["kubernetes.io/pv-protection", "external-provisioner.volume.kubernetes.io/finalizer"],
+        },
+        "spec": {
+            "csi": { "driver": DRIVER, "volumeHandle": "pvc-c1" },
+            "persistentVolumeReclaimPolicy": policy,
+            "capacity": { "storage": "1Gi" },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [
+                { "key": "kubernetes.io/hostname", "operator": "In", "values": [host] },
+            ] }] } },
+        },
+        "status": { "phase": "Released" },
+    })
+}
+
+#[test]
+fn a_released_volume_is_removed_by_who_made_it() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    assert_eq!(world.volume(released("Retain", DRIVER, "n1")), [""; 0]);
+    assert_eq!(world.volume(released("Delete", "other", "n1")), [""; 0]);
+    assert_eq!(world.volume(released("Delete", DRIVER, "n2")), [""; 0]);
+    let removal = "remove pvc-c1 pvc-c1";
+    assert_eq!(world.volume(released("Delete", DRIVER, "n1")), [removal]);
+    let ended = |result| Event::Done(Outcome::Removed { volume: "pvc-c1".into(), driver: DRIVER.into(), result });
+    let busy = world.tell(ended(Err(failure("volume pvc-c1 is in use", false))));
+    assert_eq!(busy, ["Warning VolumeFailedDelete: volume pvc-c1 is in use"]);
+    assert_eq!(world.wait(2), [removal]);
+    assert_eq!(world.tell(ended(Ok(()))), ["capacity local"]);
+}
+
+fn bound(asked: &str, has: &str, more: Value) -> Value {
+    let mut patch = json!({
+        "spec": { "volumeName": "pvc-c1", "resources": { "requests": { "storage": asked } } },
+        "status": { "phase": "Bound", "capacity": { "storage": has } },
+    });
+    merge(&mut patch, more);
+    patch
+}
+
+#[test]
+fn a_claim_that_asks_for_more_is_grown() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let mut volume = released("Delete", DRIVER, "n1");
+    volume["status"] = json!({ "phase": "Bound" });
+    world.volume(volume.clone());
+    assert_eq!(world.claim(bound("1Gi", "1Gi", json!({}))), [""; 0]);
+    assert_eq!(world.claim(bound("2Gi", "1Gi", json!({}))), ["expand pvc-c1 pvc-c1 2147483648"]);
+    let (claim, volume_name, driver) = (Key::new("default", "data"), "pvc-c1".to_owned(), DRIVER.to_owned());
+    let ended = |result| {
+        let (claim, volume, driver) = (claim.clone(), volume_name.clone(), driver.clone());
+        Event::Done(Outcome::Expanded { claim, volume, driver, result })
+    };
+    let failed = world.tell(ended(Err(failure("no room", true))));
+    assert_eq!(
+        failed,
+        ["Warning VolumeResizeFailed: resize volume \"pvc-c1\" by resizer \"local.corten.dev\" failed: no room"]
+    );
+    // It is infeasible, and stays so until somebody asks for less.
+    let infeasible = json!({ "status": {
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "ControllerResizeInfeasible" },
+    } });
+    world.now = world.now.after_seconds(10);
+    assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible.clone())), [""; 0]);
+    assert_eq!(world.claim(bound("1536Mi", "1Gi", infeasible.clone())), ["expand pvc-c1 pvc-c1 1610612736"]);
+    let done = world.tell(ended(Ok(false)));
+    assert_eq!(done[0], "Normal VolumeResizeSuccessful: Resize volume succeeded");
+    let called_off = world.claim(bound("1Gi", "1Gi", infeasible));
+    assert!(
+        called_off[0].starts_with("status {\"capacity\":{\"storage\":\"1Gi\"},\"allocatedResources\":null"),
+        "{called_off:?}"
+    );
+}
+
+#[test]
+fn the_nodes_part_is_done_after_the_drivers() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let mut volume = released("Delete", DRIVER, "n1");
+    volume["status"] = json!({ "phase": "Bound" });
+    volume["spec"]["capacity"]["storage"] = "2Gi".into();
+    world.volume(volume);
+    let pending = json!({ "status": {
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizePending" },
+    } });
+    assert_eq!(world.claim(bound("2Gi", "1Gi", pending)), ["expand on node pvc-c1 2147483648"]);
+}
+
+#[test]
+fn a_volume_says_whose_it_is_and_where() {
+    let claim = serde_json::from_value(claim(selected())).expect("a claim");
+    let class = serde_json::from_value(crate::default_class(DRIVER)).expect("a class");
+    let request = crate::Request {
+        driver: DRIVER.into(),
+        name: "pvc-c1".into(),
+        bytes: 1 << 30,
+        access_modes: vec!["ReadWriteOnce".into()],
+        ..crate::Request::default()
+    };
+    let created = crate::Created {
+        handle: "pvc-c1".into(),
+        bytes: 1 << 30,
+        topology: vec![[("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into()],
+        fs_type: "ext4".into(),
+        ..crate::Created::default()
+    };
+    let made = crate::volume_object(&claim, &class, &request, &created);
+    assert_eq!(made["spec"]["capacity"]["storage"], "1Gi");
+    assert_eq!(made["spec"]["claimRef"]["uid"], "c1");
+    assert_eq!(made["spec"]["persistentVolumeReclaimPolicy"], "Delete");
+    assert_eq!(made["spec"]["csi"]["fsType"], "ext4");
+    let term = &made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0];
+    assert_eq!(term, &json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"] }));
+}

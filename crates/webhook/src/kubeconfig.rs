@@ -152,6 +152,8 @@ fn named<'a, T>(list: &'a [Named<T>], name: &str) -> Option<&'a T> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const GOOD: &str = "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster: {server: 'https://hook.example/ask'}\nusers:\n- name: u\n  user: {tokenFile: token}\ncontexts:\n- name: x\n  context: {cluster: c, user: u}\ncurrent-context: x\n";

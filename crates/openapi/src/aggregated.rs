@@ -1,18 +1,21 @@
 //! What other API servers say they serve, as far as it was heard: read into known fields, so that nothing else of it gets into
 //! this server's own documents.
 
+mod chosen;
+
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     api_resource_discovery::{Resource, ResponseKind, Subresource},
     written::{Document, Writer},
 };
+use chosen::{chosen, n_values_at_most};
 
 /// Which groups and versions other servers serve, in the place of what is here.
 #[derive(Default)]
@@ -129,6 +132,8 @@ impl Resources {
         let list: GroupList = serde_json::from_slice(json)?;
         let found = list.items.into_iter().filter(|it| it.metadata.name == group).flat_map(|it| it.versions);
         let found = found.into_iter().find(|it| it.version == version);
+        let n = found.iter().flat_map(|it| &it.resources).map(|it| 1 + it.subresources.len()).sum();
+        refuse_many(n)?;
         Ok(found.map(|it| Self(it.resources.iter().map(Resource::written).collect())))
     }
 
@@ -138,12 +143,7 @@ impl Resources {
     /// It is none.
     pub fn of_list(json: &[u8]) -> Result<Self, serde_json::Error> {
         let list: ResourceList = serde_json::from_slice(json)?;
-        if list.resources.len() > RESOURCES_MAX {
-            let n = list.resources.len();
-            return Err(serde::de::Error::custom(format!(
-                "it lists {n} resources, and at most {RESOURCES_MAX} are read"
-            )));
-        }
+        refuse_many(list.resources.len())?;
         let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
         let kind = |it: &Listed| {
             let or = |own: &str, outer: &str| if own.is_empty() { outer.to_owned() } else { own.to_owned() };
@@ -178,6 +178,13 @@ impl Resources {
     }
 }
 
+fn refuse_many(n: usize) -> Result<(), serde_json::Error> {
+    if n <= RESOURCES_MAX {
+        return Ok(());
+    }
+    Err(serde::de::Error::custom(format!("it lists {n} resources, and at most {RESOURCES_MAX} are read")))
+}
+
 /// A document of OpenAPI v3, kept compressed.
 pub struct Description(Document);
 
@@ -185,9 +192,8 @@ impl Description {
     /// # Errors
     /// It is no such document.
     pub fn of(json: &[u8]) -> Result<Self, String> {
-        let read: BTreeMap<String, &serde_json::value::RawValue> =
-            serde_json::from_slice(json).map_err(|it| it.to_string())?;
-        if !read.contains_key("openapi") {
+        let text = std::str::from_utf8(json).map_err(|it| it.to_string())?;
+        if !members(text, "openapi")?.iter().any(|it| it.0 == "openapi") {
             return Err("it has no field `openapi`".into());
         }
         let mut writer = Writer::new();
@@ -204,42 +210,58 @@ pub struct Swagger {
 }
 
 const DEFINITIONS: &str = "#/definitions/";
-/// More than any server has; what is read here is read beside requests.
-const DEFINITIONS_MAX: usize = 10_000;
-/// Of one group and version.
+/// More definitions, or paths of one group and version, than any server has; what is read here is read beside requests.
+const MEMBERS_MAX: usize = 10_000;
+/// Of one group and version, all levels together: each costs some hundred bytes as long as it is read, or merged.
+const VALUES_MAX: usize = 200_000;
+/// Of one group and version, with what is below them.
 const RESOURCES_MAX: usize = 2_000;
 
 impl Swagger {
-    /// The paths below `prefix` (`/apis/GROUP/VERSION/`), and the definitions that they lead to.
+    /// The paths below `prefix` (`/apis/GROUP/VERSION/`), and the definitions that they lead to. Nothing else of the document is
+    /// ever in memory but as its text.
     ///
     /// # Errors
-    /// It is no such document.
+    /// It is no such document, or more of it belongs to the group and version than any server has.
     pub fn of(json: &[u8], prefix: &str) -> Result<Self, String> {
-        let read = corten_meta::depth::read_answer(json).map_err(|it| it.to_string())?;
-        if !read.is_whole || read.value["swagger"] != "2.0" {
+        let text = std::str::from_utf8(json).map_err(|it| it.to_string())?;
+        let mut document: HashMap<String, &RawValue> = members(text, "")?.into_iter().collect();
+        if document.get("swagger").is_none_or(|it| it.get() != "\"2.0\"") {
             return Err("it is no document of OpenAPI 2.0".into());
         }
-        let mut read = read.value;
-        let mut taken = |field: &str| match read[field].take() {
-            Value::Object(map) => map,
-            _ => Map::new(),
+        let mut part = |name: &str| document.remove(name).map_or("{}", RawValue::get);
+        let (paths_of_all, definitions_of_all) = (part("paths"), part("definitions"));
+        let mut n_values = 0;
+        let mut read = |text: &RawValue| {
+            n_values += n_values_at_most(text.get());
+            if n_values > VALUES_MAX {
+                return Err(format!("more than {VALUES_MAX} values belong to it"));
+            }
+            let read = corten_meta::depth::read_answer(text.get().as_bytes()).map_err(|it| it.to_string())?;
+            if read.is_whole { Ok(read.value) } else { Err("it is nested too deeply".to_owned()) }
         };
-        let (paths, mut all) = (taken("paths"), taken("definitions"));
-        if all.len() > DEFINITIONS_MAX {
-            return Err(format!("it has {} definitions, and at most {DEFINITIONS_MAX} are read", all.len()));
-        }
-        let paths: BTreeMap<String, Value> = paths.into_iter().filter(|it| it.0.starts_with(prefix)).collect();
         let mut open = BTreeSet::new();
-        paths.values().for_each(|it| references(it, &mut open));
+        let mut paths = BTreeMap::new();
+        for (path, text) in members(paths_of_all, prefix)? {
+            let path_item = read(text)?;
+            references(&path_item, &mut open);
+            paths.insert(path, path_item);
+        }
+        let mut all: HashMap<String, &RawValue> = members(definitions_of_all, "")?.into_iter().collect();
         let mut definitions = BTreeMap::new();
         while let Some(name) = open.pop_first() {
-            if let Some(definition) = all.swap_remove(&name) {
+            if let Some(text) = all.remove(&name) {
+                let definition = read(text)?;
                 references(&definition, &mut open);
                 definitions.insert(name, definition);
             }
         }
         Ok(Self { paths, definitions })
     }
+}
+
+fn members<'t>(text: &'t str, prefix: &str) -> Result<Vec<(String, &'t RawValue)>, String> {
+    chosen(text, prefix, MEMBERS_MAX).map_err(|it| it.to_string())
 }
 
 fn references(value: &Value, found: &mut BTreeSet<String>) {

@@ -32,8 +32,15 @@ const RETRIES: u32 = 3;
 const NOT_READY: [&str; 6] =
     ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "NodeSilent", "NotReady", "PIDPressure"];
 /// What matters of an object that is deleted; what it once waited for to run does not.
-const LEAVING: [&str; 5] =
-    ["AddressesInUse", "ClaimInUse", "FinalizerRemains", "NamespaceContentRemaining", "VolumeBound"];
+const LEAVING: [&str; 7] = [
+    "AddressesInUse",
+    "ClaimInUse",
+    "ContentNotListed",
+    "DiscoveryFailed",
+    "FinalizerRemains",
+    "NamespaceContentRemaining",
+    "VolumeBound",
+];
 
 /// Waits for loops that do not do their work.
 pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
@@ -95,8 +102,8 @@ fn below<'a>(
             let because = if n_followed < BREADTH_MAX { because(reader, kind, &key, &wait, &path).await } else { None };
             let because = because.and_then(|it| explaining(&wait, &reasons, it));
             // What a namespace waits for is that its objects go, and not that they run.
-            let is_told = |it: &Account| match &*kind.singular {
-                "namespace" => it.state == State::Terminating,
+            let is_told = |it: &Account| match &*wait.reason {
+                "NamespaceContentRemaining" => it.state == State::Terminating,
                 _ => it.state != State::Fine,
             };
             let because = because.filter(is_told).map(Box::new);

@@ -59,3 +59,42 @@ fn what_is_no_document_is_refused() {
         assert!(Resources::of_discovery(text.as_bytes(), "a", "v1").is_err());
     }
 }
+
+/// A document with one path, and `more` beside it.
+fn swagger(path: &str, definitions: &str, more: &str) -> Result<Swagger, String> {
+    let text =
+        format!(r##"{{"swagger":"2.0","paths":{{"/apis/a/v1/x":{path}}},"definitions":{{{definitions}}}{more}}}"##);
+    Swagger::of(text.as_bytes(), "/apis/a/v1/")
+}
+
+#[test]
+fn what_is_hostile_is_passed_over_or_refused() {
+    let many = |of: &str| vec![of; 1_000_000].join(",");
+    let reference = r##"{"$ref":"#/definitions/Big"}"##;
+    for passed_over in [
+        swagger("{}", "", &format!(r#","other":[{}]"#, many("1"))),
+        swagger("{}", &format!(r#""Big":[{}]"#, many("1")), ""),
+        swagger("{}", "", &format!(r#","deep":{}{}"#, "[".repeat(100_000), "]".repeat(100_000))),
+        swagger(r#"{"a":"[,[,{,\"[["}"#, "", ""),
+    ] {
+        let read = passed_over.expect("it can be read");
+        assert_eq!((read.paths.len(), read.definitions.len()), (1, 0));
+    }
+    let names: Vec<String> = (0..=MEMBERS_MAX).map(|it| format!(r#""d{it}":{{}}"#)).collect();
+    for (refused, why) in [
+        (swagger(&format!("[{}]", many("1")), "", ""), "more than 200000 values belong to it"),
+        (swagger(reference, &format!(r#""Big":[{}]"#, many("{}")), ""), "more than 200000 values belong to it"),
+        (swagger("{}", &names.join(","), ""), "there are more than 10000 of them"),
+        (swagger(&format!("{}{}", "[".repeat(1000), "]".repeat(1000)), "", ""), "it is nested too deeply"),
+    ] {
+        let error = refused.err().unwrap_or_default();
+        assert!(error.contains(why), "{error}");
+    }
+    let below = r#"{"subresource":"s"}"#;
+    let below = vec![below; 2000].join(",");
+    let list = format!(
+        r#"{{"items":[{{"metadata":{{"name":"a"}},"versions":[{{"version":"v1","resources":[{{"resource":"x","subresources":[{below}]}}]}}]}}]}}"#
+    );
+    assert!(Resources::of_discovery(list.as_bytes(), "a", "v1").is_err());
+    assert!(Resources::of_discovery(list.as_bytes(), "a", "v2").is_ok_and(|it| it.is_none()));
+}

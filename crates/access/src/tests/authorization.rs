@@ -303,3 +303,16 @@ fn what_is_wrong_is_said_with_its_path() {
         assert!(wrong.contains(said), "{modes:?}: {wrong}");
     }
 }
+
+#[tokio::test]
+async fn a_webhook_that_does_not_answer_is_named_until_it_does() {
+    let hook = Hook::start(|_| Some(("403 Forbidden", "go\naway".into()))).await;
+    let access = access(settings(&webhook(&hook, "Deny", "3s", &[])), None).await;
+    asks(&access, &jane(), "mine").await;
+    let unanswering = access.unanswering();
+    assert_eq!(unanswering[0].who, "the authorization webhook \"hook\"");
+    assert!(unanswering[0].reason.contains("go away"), "{unanswering:?}");
+    hook.says(by_name);
+    asks(&access, &jane(), "mine").await;
+    assert_eq!(access.unanswering(), []);
+}

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use futures_util::future::join_all;
 use http::{HeaderMap, header};
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Access, AuthorizationSettings,
     credential::Attempted,
-    identity::user_info,
+    identity::{Peer, user_info},
     tokens::{ISSUER, TokenWebhookSettings},
 };
 
@@ -25,6 +25,15 @@ async fn who(access: &Access, token: &str) -> Result<Value, Attempted> {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().expect("a header"));
     access.identify(None, &headers, "/version").await.map(|it| user_info(&it.identity))
+}
+
+/// As [`who`], from an address.
+async fn from(access: &Access, address: &str, token: &str) -> Result<Value, Attempted> {
+    let address = SocketAddr::new(address.parse().expect("an address"), 1);
+    let peer = Peer { address, certificates: Vec::new().into() };
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().expect("a header"));
+    access.identify(Some(&peer), &headers, "/version").await.map(|it| user_info(&it.identity))
 }
 
 async fn reviewed(access: &Access, token: &str, audiences: &[&str]) -> Value {
@@ -117,4 +126,44 @@ async fn a_huge_answer_is_not_kept_and_a_flood_is_none() {
     hook.says(|_| Some(("302 Found\r\nLocation: https://localhost:1/", String::new())));
     assert!(who(&access, "good").await.is_err());
     assert!(begun.elapsed() < Duration::from_secs(8));
+}
+
+#[tokio::test]
+async fn one_address_with_many_unknown_tokens_keeps_no_other_waiting() {
+    let hook = Hook::start(|review| match review["spec"]["token"].as_str() {
+        Some("good") => by_token(review),
+        _ => None,
+    })
+    .await;
+    let access = over(&hook, "v1").await;
+    let flood: Vec<_> = (0..300)
+        .map(|n| {
+            let access = access.clone();
+            tokio::spawn(async move { from(&access, "10.0.0.1", &format!("random-{n}")).await })
+        })
+        .collect();
+    while hook.n_asked() < 16 {
+        tokio::task::yield_now().await;
+    }
+    let begun = Instant::now();
+    let found = from(&access, "10.0.0.2", "good").await;
+    assert!(found.is_ok() && begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(hook.n_asked() <= 17, "{} are asked about at once", hook.n_asked());
+    // Of the flood too many wait already: some of it is refused before anybody is asked.
+    let refused = flood.into_iter().filter(tokio::task::JoinHandle::is_finished).count();
+    assert!(refused > 0);
+}
+
+#[tokio::test]
+async fn a_webhook_that_does_not_answer_is_named_until_it_does() {
+    let hook = Hook::start(|_| Some(("403 Forbidden", "go away".into()))).await;
+    let access = over(&hook, "v1").await;
+    assert_eq!(access.unanswering(), []);
+    assert!(who(&access, "good").await.is_err());
+    let unanswering = access.unanswering();
+    assert_eq!(unanswering[0].who, "the token webhook");
+    assert!(unanswering[0].reason.contains("go away"), "{unanswering:?}");
+    hook.says(by_token);
+    assert!(who(&access, "good").await.is_ok());
+    assert_eq!(access.unanswering(), []);
 }

@@ -139,6 +139,8 @@ pub struct Informer<T = Bytes> {
     /// What was delivered last is part of a list, or an end that was found out late: its version says nothing.
     is_amid_list: bool,
     n_lists: u64,
+    /// The last list failed, and none has gone well since.
+    cannot_list: bool,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
@@ -213,6 +215,7 @@ impl<T> Informer<T> {
             version: String::new(),
             is_amid_list: false,
             n_lists: 0,
+            cannot_list: false,
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
@@ -237,6 +240,11 @@ impl<T> Informer<T> {
     /// How many whole lists have been delivered.
     pub fn n_lists(&self) -> u64 {
         self.n_lists
+    }
+
+    /// The last list failed, and none has gone well since: nobody knows what there is now.
+    pub fn cannot_list(&self) -> bool {
+        self.cannot_list
     }
 
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
@@ -325,7 +333,10 @@ impl<T> Informer<T> {
     fn listed(&mut self, page: Result<List, Error>, mut seen: BTreeSet<Key>) -> State {
         let page = match page {
             Ok(page) => page,
-            Err(error) => return self.failed("list", &error, Then::List),
+            Err(error) => {
+                self.cannot_list = true;
+                return self.failed("list", &error, Then::List);
+            }
         };
         let n_before = seen.len();
         for item in page.items {
@@ -349,6 +360,7 @@ impl<T> Informer<T> {
         for key in gone {
             self.forget(&key);
         }
+        self.cannot_list = false;
         self.from = page.resource_version;
         self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced(self.from.clone())));
         if std::mem::take(&mut self.lists_again) {

@@ -5,7 +5,7 @@
 
 mod conditions;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
@@ -24,6 +24,8 @@ use crate::{
 };
 
 const FINALIZER: &str = "kubernetes";
+/// What was hidden and is seen wakes nobody where nothing of it is in the namespace.
+const LOOKS_AGAIN: Duration = Duration::from_secs(10);
 
 macro_rules! content {
     ([$($resource:ident)*]) => {
@@ -47,7 +49,7 @@ impl Controller for Namespaces {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)));
+        let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)).bearing_gaps());
         let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_content);
         // Whether other servers answer, and what they serve, is of interest to who waits for that.
         let others = Watch::new::<ApiService>(Wake::With(those_that_go));
@@ -71,7 +73,7 @@ impl Controller for Namespaces {
 
 /// What namespaces hold of what definitions describe.
 fn defined_content(view: &View) -> Vec<Watch> {
-    defined(view).filter(|it| it.namespaced).map(|it| any(&it, Wake::With(namespace_of))).collect()
+    defined(view).filter(|it| it.namespaced).map(|it| any(&it, Wake::With(namespace_of)).bearing_gaps()).collect()
 }
 
 /// Only what is in a namespace that is going, or gone, is of interest.
@@ -96,15 +98,21 @@ fn those_that_go(view: &View, _: &ObjectMeta) -> Vec<Key> {
 struct Unseen<'a> {
     undiscovered: Vec<Undiscovered<'a>>,
     unlisted: Vec<Resource>,
+    /// Of this server, which cannot list them: what is stored of them cannot be read.
+    unreadable: Vec<&'a Resource>,
 }
 
 impl<'a> Unseen<'a> {
     fn of(view: &'a View) -> Self {
-        Self { undiscovered: elsewhere::undiscovered(view), unlisted: elsewhere::unlisted(view) }
+        Self {
+            undiscovered: elsewhere::undiscovered(view),
+            unlisted: elsewhere::unlisted(view),
+            unreadable: view.cannot_be_listed().iter().filter(|it| it.namespaced).collect(),
+        }
     }
 
     fn is_empty(&self) -> bool {
-        self.undiscovered.is_empty() && self.unlisted.is_empty()
+        self.undiscovered.is_empty() && self.unlisted.is_empty() && self.unreadable.is_empty()
     }
 
     fn waits(&self) -> impl Iterator<Item = Wait> {
@@ -118,7 +126,12 @@ impl<'a> Unseen<'a> {
             Wait::new("ContentNotListed", message, Actor::Operator)
                 .on("APIService", &format!("{}.{}", it.version, it.group))
         });
-        undiscovered.chain(unlisted)
+        // Which of them, and why, is not for everybody who may see the namespace.
+        let unreadable = self.unreadable.iter().map(|it| {
+            let message = format!("{it} cannot be listed: what is stored of them cannot be read");
+            Wait::new("ContentUnreadable", message, Actor::Operator)
+        });
+        undiscovered.chain(unlisted).chain(unreadable)
     }
 }
 
@@ -180,6 +193,7 @@ fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
 
     let mut plan = Plan { waits: waits(&content), ..Plan::default() };
     plan.waits.extend(unseen.waits());
+    plan.wake_at = (!unseen.is_empty()).then(|| now.after(LOOKS_AGAIN));
     plan.effects.extend(status_patch(resources::NAMESPACES, meta, &namespace.status, &status));
     let mut deletes = content.deletes();
     go_on_after_failed(&mut deletes, view.failure(&meta.key()));

@@ -72,6 +72,8 @@ pub struct Watch {
     /// The projection reads metadata alone: no more is asked for.
     pub metadata_only: bool,
     pub origin: Origin,
+    /// The mind is asked though the resource cannot be listed: [`View::cannot_be_listed`] tells it so.
+    pub bears_gaps: bool,
     projection: TypeId,
     decode: Decode,
     same: Option<fn(&Object, &Object) -> bool>,
@@ -124,6 +126,7 @@ impl Watch {
             leads_to: None,
             metadata_only: false,
             origin: Origin::Here,
+            bears_gaps: false,
             projection: TypeId::of::<T>(),
             decode: decode::<T>,
             same: None,
@@ -143,6 +146,11 @@ impl Watch {
     #[must_use]
     pub fn from(self, origin: Origin) -> Self {
         Self { origin, ..self }
+    }
+
+    #[must_use]
+    pub fn bearing_gaps(self) -> Self {
+        Self { bears_gaps: true, ..self }
     }
 
     #[must_use]

@@ -7,7 +7,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, collections::BTreeMap, sync::Arc};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use serde::de::DeserializeOwned;
@@ -66,6 +70,7 @@ pub struct View {
     /// With the time since which it has been so, where that is known.
     answers: BTreeMap<(Resource, Key), (Answer, Option<Time>)>,
     failures: BTreeMap<Key, Failure>,
+    gaps: BTreeSet<Resource>,
     since: Option<Time>,
 }
 
@@ -183,7 +188,17 @@ impl View {
         self.failures.get(key)
     }
 
+    /// The resources of which nobody knows what there is now, since the server cannot list them; their tables may be old, or
+    /// empty. Only those of watches that bear it: for any other the mind is not asked.
+    pub fn cannot_be_listed(&self) -> &BTreeSet<Resource> {
+        &self.gaps
+    }
+
     // ---- for the runner and for fixtures ----
+
+    pub fn set_gaps(&mut self, gaps: BTreeSet<Resource>) {
+        self.gaps = gaps;
+    }
 
     /// Makes an empty table, so that a resource without objects is known to be watched.
     pub fn declare(&mut self, resource: &Resource) {

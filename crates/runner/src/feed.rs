@@ -23,6 +23,19 @@ struct Feed {
     is_behind: bool,
     /// What another watch leads to.
     is_led_to: bool,
+    /// It cannot be listed, and the mind knows.
+    is_borne_gap: bool,
+}
+
+impl Feed {
+    fn is_synced(&self) -> bool {
+        self.n_lists > 0 && !self.is_behind || self.subscription.is_none()
+    }
+
+    fn has_borne_gap(&self) -> bool {
+        let cannot_be_listed = || self.subscription.as_ref().is_some_and(Subscription::cannot_be_listed);
+        self.watch.bears_gaps && !self.is_synced() && cannot_be_listed()
+    }
 }
 
 pub(crate) struct Feeds {
@@ -49,7 +62,7 @@ impl Feeds {
         let feeds = controller.watches().into_iter().map(|watch| {
             declare(&mut view, &watch);
             let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
-            Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false }
+            Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false, is_borne_gap: false }
         });
         let feeds = feeds.collect();
         Self { sight: sight.clone(), feeds, is_led_anew: false, revision: 0, view: Arc::new(view) }
@@ -62,8 +75,7 @@ impl Feeds {
 
     /// Is the view of one revision? It lacks nothing that is needed, and no part of it is behind the others.
     pub(crate) fn is_synced(&self) -> bool {
-        let is_synced = |it: &Feed| it.n_lists > 0 && !it.is_behind || it.subscription.is_none();
-        self.feeds.iter().all(|it| it.watch.origin != Origin::Here || is_synced(it))
+        self.feeds.iter().all(|it| it.watch.origin != Origin::Here || it.is_synced() || it.is_borne_gap)
     }
 
     /// Up to where the view holds this resource; `None` where it is not watched. Versions of another server's objects are
@@ -145,7 +157,22 @@ impl Feeds {
             changes.iter().filter(|it| is_news(it)).for_each(|it| tell(view, watch, it, news));
             self.is_led_anew |= watch.leads_to.is_some();
         }
+        self.look_for_gaps();
         Poll::Ready(())
+    }
+
+    fn look_for_gaps(&mut self) {
+        let mut gaps = BTreeSet::new();
+        for feed in &mut self.feeds {
+            feed.is_borne_gap = feed.has_borne_gap();
+            if feed.is_borne_gap {
+                gaps.insert(feed.watch.resource.clone());
+            }
+        }
+        // Nearly always there is none.
+        if self.view.cannot_be_listed() != &gaps {
+            self.view_mut().set_gaps(gaps);
+        }
     }
 
     /// Watches what the view leads to now, and no longer what it led to before.
@@ -163,7 +190,14 @@ impl Feeds {
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
             declare(view, &watch);
             let subscription = watch.needed.is_none().then(|| self.sight.subscribe_led_to(&watch));
-            self.feeds.push(Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: true });
+            self.feeds.push(Feed {
+                watch,
+                subscription,
+                n_lists: 0,
+                is_behind: false,
+                is_led_to: true,
+                is_borne_gap: false,
+            });
         }
     }
 }

@@ -108,6 +108,8 @@ struct Held {
     lag: Option<Lag>,
     /// It is not waited for.
     is_late: bool,
+    /// Everybody was told that it cannot be listed.
+    cannot_be_listed: bool,
     /// Its objects are chosen by a selector.
     is_partial: bool,
     /// Its revisions are another server's: what comes is shown at once, and nobody waits for it.
@@ -420,6 +422,7 @@ impl Held {
             open: Vec::new(),
             lag: None,
             is_late: false,
+            cannot_be_listed: false,
             is_partial,
             is_elsewhere,
             is_led_to: false,
@@ -436,7 +439,9 @@ impl Held {
     /// Takes in what the informer has. Was there anything, and is there nothing more?
     fn poll(&mut self, context: &mut Context<'_>) -> (bool, bool) {
         for n in 0..BATCH {
-            let Poll::Ready(event) = self.informer.poll_event(context) else { return (n > 0, true) };
+            let polled = self.informer.poll_event(context);
+            self.tell_whether_listed();
+            let Poll::Ready(event) = polled else { return (n > 0, true) };
             self.open.push(event);
             if self.informer.is_amid_list() {
                 continue;
@@ -446,6 +451,14 @@ impl Held {
             self.coming.extend(self.open.drain(..).map(|event| Coming { event, version, n_lists }));
         }
         (true, false)
+    }
+
+    /// Who can go on without is told, though there is no news to see.
+    fn tell_whether_listed(&mut self) {
+        if self.cannot_be_listed != self.informer.cannot_list() {
+            self.cannot_be_listed = self.informer.cannot_list();
+            self.inboxes.iter().filter_map(Weak::upgrade).for_each(|it| it.lock().put(&[], &self.state));
+        }
     }
 
     /// Up to which revision everything has come; nothing before the first list, or where the revisions are others.
@@ -551,6 +564,11 @@ impl Subscription {
         let changes = std::mem::take(&mut inbox.changes);
         let is_everything = std::mem::take(&mut inbox.is_everything);
         Poll::Ready(News { state: inbox.state.clone(), changes: (!is_everything).then_some(changes) })
+    }
+
+    /// The server cannot list it now: its table is old, or empty.
+    pub(crate) fn cannot_be_listed(&self) -> bool {
+        self.source.held.lock().cannot_be_listed
     }
 
     /// Lists again. Gives the number of lists at which the table holds one that was begun after this call.

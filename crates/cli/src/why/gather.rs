@@ -32,10 +32,11 @@ const RETRIES: u32 = 3;
 const NOT_READY: [&str; 6] =
     ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "NodeSilent", "NotReady", "PIDPressure"];
 /// What matters of an object that is deleted; what it once waited for to run does not.
-const LEAVING: [&str; 7] = [
+const LEAVING: [&str; 8] = [
     "AddressesInUse",
     "ClaimInUse",
     "ContentNotListed",
+    "ContentUnreadable",
     "DiscoveryFailed",
     "FinalizerRemains",
     "NamespaceContentRemaining",

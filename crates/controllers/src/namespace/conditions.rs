@@ -44,9 +44,10 @@ fn discovery(unseen: &Unseen<'_>) -> Condition {
 
 fn deletion(unseen: &Unseen<'_>, failure: Option<&Failure>) -> Condition {
     const TYPE: &str = "NamespaceDeletionContentFailure";
-    if let Some(first) = unseen.unlisted.first() {
-        let n = unseen.unlisted.len();
-        let message = format!("Failed to delete all resource types, {n} remaining: {first} have not been listed");
+    let hidden = unseen.unlisted.iter().chain(unseen.unreadable.iter().copied());
+    let n = hidden.clone().count();
+    if let Some(first) = hidden.clone().next() {
+        let message = format!("Failed to delete all resource types, {n} remaining: {first} cannot be listed");
         return condition(TYPE, "True", "ContentDeletionFailed", &message);
     }
     match failure.filter(|it| matches!(it.effect, Effect::Delete { .. })) {

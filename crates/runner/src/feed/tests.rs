@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
-use crate::fake::FakeApi;
+use crate::fake::{FakeApi, Fault};
 
 #[derive(Deserialize)]
 struct Any {
@@ -75,5 +75,91 @@ async fn a_resource_is_watched_when_it_is_needed_first() {
     api.put("/api/v1/namespaces/default/pods/q", object("q"));
     let woken = look(&mut feeds).await;
     assert!(woken.contains(&"q".to_owned()), "once begun it goes on: {woken:?}");
+    running.abort();
+}
+
+/// Is asked though ConfigMaps cannot be listed, or is not.
+struct Content {
+    bears_gaps: bool,
+}
+
+impl Controller for Content {
+    fn name(&self) -> &'static str {
+        "content"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let watch = Watch::of::<Any>(CONFIG_MAPS, Wake::Itself);
+        vec![if self.bears_gaps { watch.bearing_gaps() } else { watch }]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn reconcile(&self, _view: &View, _key: &Key, _now: Time) -> Plan {
+        Plan::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_bears_it_is_asked_though_a_resource_cannot_be_listed_and_told_so() {
+    for bears_gaps in [true, false] {
+        let api = FakeApi::new();
+        api.put(
+            "/api/v1/namespaces/default/configmaps/c",
+            json!({ "metadata": { "name": "c", "namespace": "default" } }),
+        );
+        // The back-off after these is longer than a look.
+        (0..8).for_each(|_| api.fault(Fault::Refused("GET", 500, "InternalError")));
+        let sight = SharedInformers::new(api.client());
+        let running = tokio::spawn(sight.clone().run(std::future::pending()));
+        let mut feeds = Feeds::new(&sight, &Content { bears_gaps });
+        look(&mut feeds).await;
+        assert_eq!(feeds.is_synced(), bears_gaps);
+        assert_eq!(feeds.view.cannot_be_listed().contains(&CONFIG_MAPS), bears_gaps);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(look(&mut feeds).await, ["c"]);
+        assert!(feeds.is_synced() && feeds.view.cannot_be_listed().is_empty());
+        running.abort();
+    }
+}
+
+/// Looks at what another server holds.
+struct Elsewhere;
+
+impl Controller for Elsewhere {
+    fn name(&self) -> &'static str {
+        "elsewhere"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let foreign = Watch::of::<Any>(PODS, Wake::Itself).from(Origin::Elsewhere { is_watched: true });
+        vec![Watch::of::<Any>(CONFIG_MAPS, Wake::Itself), foreign]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn reconcile(&self, _view: &View, _key: &Key, _now: Time) -> Plan {
+        Plan::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_another_server_and_its_revisions_are_its_own() {
+    let api = FakeApi::new();
+    let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+    let sight = SharedInformers::new(api.client());
+    let running = tokio::spawn(sight.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&sight, &Elsewhere);
+    assert!(feeds.view.table(&CONFIG_MAPS).is_some() && feeds.view.table(&PODS).is_none(), "nobody knows yet");
+    look(&mut feeds).await;
+    assert!(feeds.view.table(&PODS).is_some(), "it has been listed");
+    api.put("/api/v1/namespaces/default/pods/p", object("p"));
+    assert_eq!(look(&mut feeds).await, ["p"]);
+    assert!(feeds.is_synced());
+    assert_eq!(feeds.version(&PODS), Some(u64::MAX), "no write there is waited for by its version");
     running.abort();
 }

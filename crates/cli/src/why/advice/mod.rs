@@ -108,6 +108,10 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
+        "ContentUnreadable" => Some(
+            Advice::run("kubectl get --raw '/readyz?verbose'".into())
+                .hint("it goes by itself when all of them can be read"),
+        ),
         "LoopStuck" | "LoopPanicked" => Some(defect(case)),
         "FolderExposed" | "FileExposed" | "FolderReplaceable" | "FileLost" | "FileSystemReadOnly"
         | "FileSystemFull" | "NoDefaultRoute" => told(case),

@@ -139,7 +139,7 @@ pub struct Informer<T = Bytes> {
     /// What was delivered last is part of a list, or an end that was found out late: its version says nothing.
     is_amid_list: bool,
     n_lists: u64,
-    /// The last list failed, and none has gone well since.
+    /// The server has said so of the last list that was tried.
     cannot_list: bool,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
@@ -242,7 +242,7 @@ impl<T> Informer<T> {
         self.n_lists
     }
 
-    /// The last list failed, and none has gone well since: nobody knows what there is now.
+    /// The server answered the last list with an error of its own (500): as long as it does nobody knows what there is.
     pub fn cannot_list(&self) -> bool {
         self.cannot_list
     }
@@ -334,7 +334,8 @@ impl<T> Informer<T> {
         let page = match page {
             Ok(page) => page,
             Err(error) => {
-                self.cannot_list = true;
+                // A server that is away, or in haste, will list them; one that says so cannot.
+                self.cannot_list = matches!(&error, Error::Status(it) if it.code == 500);
                 return self.failed("list", &error, Then::List);
             }
         };

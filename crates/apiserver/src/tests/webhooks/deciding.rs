@@ -213,3 +213,28 @@ async fn a_webhook_that_asks_this_server_is_no_endless_loop() {
     assert_eq!(ask(running, "GET", CONFIGMAPS, &Value::Null).await.code, 200, "others go on");
     assert!(begun.elapsed() < Duration::from_secs(20));
 }
+
+/// What is asked for by name, as an administrator, of whom no webhook is asked.
+async fn said_of_webhooks(server: &Server) -> (u16, String) {
+    let admin = Identity::new("admin", &["system:masters", "system:authenticated"]);
+    let request = Request::get("/readyz/access-webhooks").body(bytes::Bytes::new()).expect("a request");
+    let response = server.call(admin, request).await;
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+    (code, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_does_not_answer_is_named_and_makes_nothing_unready() {
+    let hook = Hook::start(decide).await;
+    let server = decided_by(&hook, "3s").await;
+    assert_eq!(said_of_webhooks(&server).await, (200, "ok".to_owned()));
+    as_jane(&server, "GET", "/api/v1/namespaces/default/pods", &Value::Null).await;
+    let (code, said) = said_of_webhooks(&server).await;
+    let begin = "internal server error: the authorization webhook \"decider\" has not answered since 20";
+    assert!(code == 500 && said.starts_with(begin) && said.contains("go away"), "{code} {said}");
+    let (_, health) = as_jane(&server, "GET", "/readyz", &Value::Null).await;
+    assert!(!health.to_string().contains("access-webhooks"));
+    as_jane(&server, "GET", CONFIGMAPS, &Value::Null).await;
+    assert_eq!(said_of_webhooks(&server).await, (200, "ok".to_owned()), "it has answered");
+}

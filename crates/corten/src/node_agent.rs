@@ -139,13 +139,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
     let network = containerd.pod_network();
-    let (exposed, name) = (HostProblems(hands.clone(), network.clone()), settings.node_name.clone());
-    let (clock_of_node, journal_of_node) = (clock.clone(), journal.clone());
-    let stopping = control_plane.stopping();
-    tasks.spawn(corten_runner::run_node_problems(exposed, name, clock_of_node, journal_of_node, stopping));
-    let readings = HostReadings(hands.clone(), gather(&layout).addresses);
-    let (name, stopping) = (settings.node_name.clone(), control_plane.stopping());
-    tasks.spawn(corten_runner::run_observations(readings, name, clock.clone(), journal.clone(), stopping));
+    observe(&mut tasks, &settings.node_name, control_plane, &hands, (&network, gather(&layout).addresses));
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
     tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
@@ -200,6 +194,23 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         Some(reason) => Err(corten_cli::BeginsAnew(reason.to_owned()).into()),
         None => Ok(()),
     }
+}
+
+/// Tells what is wrong with the machine, and what its processes do.
+fn observe(
+    tasks: &mut JoinSet<()>,
+    node_name: &str,
+    control_plane: &ControlPlane,
+    hands: &NodeHands,
+    (network, addresses): (&PodNetwork, Vec<IpAddr>),
+) {
+    let told = || (node_name.to_owned(), control_plane.clock.clone(), control_plane.journal.clone());
+    let (name, clock, journal) = told();
+    let problems = HostProblems(hands.clone(), network.clone());
+    tasks.spawn(corten_runner::run_node_problems(problems, name, clock, journal, control_plane.stopping()));
+    let (name, clock, journal) = told();
+    let readings = HostReadings(hands.clone(), addresses);
+    tasks.spawn(corten_runner::run_observations(readings, name, clock, journal, control_plane.stopping()));
 }
 
 /// Where the machine has a logind, its end waits for the pods.

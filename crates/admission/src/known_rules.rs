@@ -1,5 +1,5 @@
-//! Refuses writes while a rule that may be about them cannot be read: nobody knows what it would say. As upstream, whose plugins
-//! wait for their informers.
+//! Refuses writes while a rule that may be about them cannot be read: nobody knows what it would say. Upstream's plugins
+//! wait for their informers instead (`WaitForReady`).
 
 use corten_api::resources::{
     LIMIT_RANGES, MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_WEBHOOK_CONFIGURATIONS,

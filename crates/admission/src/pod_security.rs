@@ -1,6 +1,6 @@
 //! Holds Pods to the level of the Pod Security Standards that their namespace's labels ask for.
 //!
-//! As upstream: templates in workloads are only warned of and noted in the audit log; what refuses is the Pod's creation.
+//! Templates in workloads are only warned of and noted in the audit log (`ValidatePodController`); what refuses is the Pod's creation.
 
 use std::collections::BTreeMap;
 

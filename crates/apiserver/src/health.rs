@@ -55,7 +55,7 @@ fn unreadable(cache: &ResourceCache) -> Option<String> {
     Some(format!("{n} of {} cannot be read: {reason}", cache.kind().resource.qualified()))
 }
 
-/// As upstream: plugins that hold keys are well. Only where there can be some.
+/// The KMS plugins answer; kube-apiserver's check of the same name. There only where `--encryption-provider-config` is given.
 const KMS: Check = ("kms-providers", |ctx| {
     ctx.state.config().encryption.as_ref().map_or(Ok(()), |it| it.encryption().plugins_ready())
 });

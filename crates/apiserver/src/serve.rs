@@ -34,7 +34,7 @@ const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(10);
 const HEADER_DEADLINE: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 100;
 const HEADER_BYTES_MAX: u32 = 64 * 1024;
-/// As upstream.
+/// Streams of one HTTP/2 connection at a time; kube-apiserver's `--http2-max-streams-per-connection` where it is not given.
 const STREAMS_MAX: u32 = 250;
 /// Streams a client opened and reset at once before it is shut out (the rapid reset attack).
 const RESETS_MAX: usize = 200;

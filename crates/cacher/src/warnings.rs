@@ -51,7 +51,7 @@ impl Warnings {
         let most = if self.n_whole > ALL_MAX { EACH_MAX } else { ALL_MAX };
         self.texts.iter().filter_map(move |it| {
             let text = start(it, most).replace('\\', "\\\\").replace('"', "\\\"");
-            // As upstream, one with control characters is not sent.
+            // A warning with control characters is not sent (`net.NewWarningHeader`).
             HeaderValue::from_bytes(format!("299 - \"{text}\"").as_bytes()).ok()
         })
     }

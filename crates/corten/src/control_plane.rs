@@ -161,7 +161,8 @@ impl ControlPlane {
         let mut this =
             Self { server, authority, journal, clock, port, for_pods, store, audit_log, tasks, loops, stopping };
         this.serve(listener);
-        // As upstream's controller manager: its loops read together, and each writes as itself.
+        // The loops read together, and each writes under an identity of its own, as with kube-controller-manager's
+        // `--use-service-account-credentials`.
         let sight = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
         this.keep_certificates(dir, url(address), sight.clone());
         this.start_loops(&settings.switches, &sight);

@@ -70,7 +70,7 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// As upstream reads `--controllers`: a name alone turns on, `-name` off, and `*` all that are not named.
+    /// Reads `--controllers` (`IsControllerEnabled`): a name alone turns on, `-name` off, and `*` all that are not named.
     ///
     /// # Errors
     /// A name is unknown, or names a controller that this program does not have.

@@ -2,7 +2,7 @@
 //! nothing.
 //!
 //! Nothing below the cluster's domain is ever asked elsewhere. A headless Service without ready endpoints has no records,
-//! and so, as upstream, no name.
+//! and so, as with CoreDNS, no name.
 
 use std::net::IpAddr;
 
@@ -368,7 +368,7 @@ impl Reply<'_> {
     }
 }
 
-/// As upstream: of a hundred each gets as much as the others.
+/// The weight of one of `n` records of SRV: they share a hundred evenly, as CoreDNS's do.
 fn weight(n: usize) -> u16 {
     u16::try_from(100 / n.max(1)).unwrap_or(1).max(1)
 }

@@ -12,7 +12,7 @@ pub fn width_max(nominal: u32) -> u32 {
 
 /// A list, or the first look of a watch, that goes through `objects` of which it sends at most `limit` where that is not zero.
 ///
-/// As upstream's estimator: what is selected by labels or fields is looked for among all.
+/// What is selected by labels or fields is looked for among all objects (`listWorkEstimator`).
 pub fn width_of_list(objects: usize, limit: usize, is_selected: bool) -> u32 {
     let gone_through = if limit == 0 || is_selected { objects } else { objects.min(limit) };
     u32::try_from(gone_through.div_ceil(OBJECTS_PER_SEAT)).unwrap_or(SEATS_MAX).clamp(1, SEATS_MAX)

@@ -233,7 +233,7 @@ impl Deref for PolicyRef {
     }
 }
 
-/// Where the value of a selectable field stands. As upstream: two of them are not called what they are.
+/// Where the value of a selectable field stands: two of them have other names in selectors (Job's `SelectableFields`, Event's).
 pub fn place_of(field: &str) -> &str {
     match field {
         "status.successful" => "status.succeeded",

@@ -10,7 +10,7 @@ fn too_long(max: usize) -> String {
     format!("must be no more than {max} bytes")
 }
 
-/// As upstream: names of DNS are counted in characters, all else in bytes.
+/// For names of DNS, which are counted in characters; all else is counted in bytes (`validation.MaxLenError`).
 fn too_many_characters(max: usize) -> String {
     format!("must be no more than {max} characters")
 }

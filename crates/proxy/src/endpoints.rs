@@ -83,7 +83,7 @@ pub(crate) fn choose<'a>(
 }
 
 fn candidate<'a>(endpoint: &'a Endpoint, port: u16, family: Family, config: &Config) -> Option<Candidate<'a>> {
-    // As upstream: the others of an endpoint are for other uses.
+    // kube-proxy uses the first address of an endpoint, too (`EndpointSliceCache.addEndpoints`).
     let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
     // The server refuses such endpoints, too: they would open what listens for this machine alone.
     if Family::of(address) != family || !is_reachable(address) {

@@ -64,7 +64,7 @@ pub struct Observation {
 #[serde(rename_all = "camelCase")]
 pub struct Throttled {
     pub container: String,
-    /// In so many of a hundred periods of the last minute it had used up its limit; whole tens.
+    /// In so many of a hundred of the last periods, over half a minute or more, it had used up its limit; whole tens.
     pub percent: u64,
     /// Its limit, in thousandths of a CPU.
     pub limit_millis: u64,

@@ -18,7 +18,7 @@ impl Query {
         Self(form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect())
     }
 
-    /// The first value of `name`; an empty one counts as absent, as upstream.
+    /// The first value of `name`; an empty one counts as absent, as in `url.Values.Get`.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(key, _)| key == name).map(|(_, value)| &**value).filter(|it| !it.is_empty())
     }
@@ -44,7 +44,7 @@ impl Query {
         self.get(name).map(number::signed).transpose().map_err(Status::bad_request)
     }
 
-    /// A length of time in seconds; none where it is zero, and no time at all where it is negative, as upstream. However long,
+    /// A length of time in seconds; none where it is zero, and no time at all where it is negative. However long,
     /// the end of it can be reckoned.
     ///
     /// # Errors

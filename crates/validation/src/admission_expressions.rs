@@ -82,7 +82,7 @@ fn shown(of: &Type) -> String {
     }
 }
 
-/// An object whose fields are named as they are: as upstream, `request.namespace` is not escaped here.
+/// An object whose fields are named as they are: `BuildRequestType` does not escape `request.namespace`, a word that CEL reserves.
 fn object<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, DeclType, bool)>) -> DeclType {
     let field = |(name, of, is_required): (&str, DeclType, bool)| {
         (name.to_owned(), Field { property: name.to_owned(), of, is_required })
@@ -148,7 +148,7 @@ pub static NAMESPACE: LazyLock<DeclType> = LazyLock::new(|| {
             ("namespace", text(), true),
             ("labels", DeclType::map(text(), None), true),
             ("annotations", DeclType::map(text(), None), true),
-            // As upstream: nothing has a field of this name, and `uid` is not declared.
+            // `BuildNamespaceType` declares `UID`, which no Namespace has, and not `uid`.
             ("UID", text(), true),
             ("creationTimestamp", DeclType::TIMESTAMP, true),
             ("deletionGracePeriodSeconds", DeclType::INT, true),

@@ -87,7 +87,7 @@ impl<'r> Round<'r> {
         Ok(())
     }
 
-    /// As upstream: which policies are asked is found before any of them changes the object.
+    /// The evaluations to make, found before any policy changes the object (`mutating.dispatcher.Dispatch`).
     async fn invocations<'c>(
         &mut self,
         asked: &Asked<'_>,
@@ -225,7 +225,7 @@ impl<'r> Round<'r> {
         self.errors.push(format!("policy '{}'{binding} denied request: {message}", policy.policy.name));
     }
 
-    /// As upstream: the code is that of a refusal, the first message is told, and all are causes.
+    /// The refusal, where there are errors: its message is the first of them, and all are its causes.
     fn settle(self, object: &Value) -> Result<(), Status> {
         let Some(first) = self.errors.first() else { return Ok(()) };
         let mut status = forbidden(self.request, object, "");

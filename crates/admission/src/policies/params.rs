@@ -18,7 +18,7 @@ pub(super) enum Misconfigured {
 /// Each entry is one evaluation; `None` is one without parameters.
 pub(super) type Params = Vec<Option<Arc<Value>>>;
 
-/// As upstream's `CollectParams`.
+/// The parameters that a binding gives its policy for one request (`CollectParams`).
 pub(super) async fn collect(
     request: &Attributes<'_>,
     policy: &Policy,
@@ -48,7 +48,7 @@ pub(super) async fn collect(
     }
     let mut params = Vec::with_capacity(found.len());
     for stored in found {
-        // As upstream, where the params cannot be read.
+        // Params that cannot be converted are an error of the binding.
         let stored = match &cache {
             CacheRef::Custom(cache) => request.cluster.conversion.stored(&row, cache, &stored).await,
             CacheRef::BuiltIn(_) => Ok(stored),

@@ -192,7 +192,7 @@ impl Round<'_> {
                     "message": decision.message, "policy": name, "binding": binding.name,
                     "expressionIndex": decision.nth, "validationActions": actions,
                 }]);
-                // As upstream: an annotation is never written over.
+                // The first value of an audit annotation stays (`audit.AddAuditAnnotation`).
                 if !std::mem::replace(&mut self.noted, true) {
                     notes.annotate(FAILURE, failure.to_string());
                 }

@@ -6,7 +6,7 @@ use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, regis
 
 /// In seconds: `latencyBuckets` of kube-apiserver's admission metrics.
 const SECONDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
-/// As upstream: no code is larger.
+/// Larger codes are counted as this one (`AdmissionMetrics.ObserveWebhook`).
 const CODE_MAX: u16 = 600;
 /// So many different webhooks are counted by name.
 const LABELS_MAX: usize = 1000;

@@ -39,7 +39,7 @@ impl Admission for ValidatingWebhook {
             }
             let asking =
                 relevant.iter().enumerate().map(|(at, (hook, row))| one(webhooks, request, at, hook, row, object));
-            // As upstream: of several refusals the first is told.
+            // Of several refusals that of the first webhook in order is told.
             join_all(asking).await.into_iter().collect()
         })
     }

@@ -30,7 +30,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     if ctx.audit.is_kept() {
         let (word, reason) = match decision {
             Decision::Allowed(reason) => ("allow", reason.as_deref().unwrap_or_default().to_owned()),
-            // As upstream, where somebody could not be asked.
+            // An authorizer that could not be asked has decided nothing (`WithAuthorization`).
             Decision::Denied(denial) if !denial.error.is_empty() => ("", "internal error".to_owned()),
             Decision::Denied(denial) => ("forbid", denial.reason),
         };

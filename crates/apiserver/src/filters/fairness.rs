@@ -12,7 +12,7 @@ use http::HeaderValue;
 use super::next::Rest;
 use crate::context::Context;
 
-/// As upstream: a quarter of the time a request has until it is answered.
+/// How long a request waits for a seat: a quarter of the time it has until it is answered (`getRequestWaitContext`).
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {

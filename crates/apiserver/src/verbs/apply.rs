@@ -69,7 +69,7 @@ async fn created(
         let detail = format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
         return Err(Status::conflict(target.resource(), &target.name, &detail));
     }
-    // As upstream: a revision alone does not say that there must be an object.
+    // A `resourceVersion` alone does not say that there must be an object (`applyPatcher.createNewObject`).
     metadata::of(&mut object).shift_remove("resourceVersion");
     metadata::place(&mut object, target, "")?;
     metadata::rename(&mut object, target)?;
@@ -94,7 +94,7 @@ async fn may_create(ctx: &Context) -> Result<(), Status> {
     ctx.state.access().may(&Attributes { verb: "create", ..question }).await
 }
 
-/// As upstream, what a strict reader would refuse is found only when all else was right.
+/// Refuses fields given twice, once all else was right: `applyPatcher.applyPatchToCurrentObject` validates strictly at its end.
 fn strict(ctx: &Context, configuration: &Configuration) -> Result<(), Status> {
     if configuration.duplicates.is_empty() || ctx.strictness()? != Strictness::Strict {
         return Ok(());

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::context::Context;
 
-/// As upstream: a generated name that is taken is replaced this often.
+/// A generated name that is taken is replaced so often (`maxNameGenerationCreateAttempts`, KEP-4420).
 const NAMES_MAX: usize = 8;
 
 pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
@@ -36,7 +36,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         if ctx.dry_run() {
             return dry_run(ctx, &target, &object, form).await;
         }
-        // As upstream: it is the store that refuses it.
+        // Upstream's store refuses it, after validation and never in a dry run (`ErrResourceVersionSetOnCreate`).
         if revision > 0 {
             return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
         }
@@ -66,7 +66,7 @@ pub(crate) async fn prepared(
     metadata::place(&mut object, target, "")?;
     metadata::begin(ctx, kind, &mut object);
     defaulted(target, policy, &mut object)?;
-    // As upstream: what the server itself adds from here on nobody owns.
+    // Nobody owns what the server itself adds from here on: `FieldManager.UpdateNoErrors` comes before `PrepareForCreate`.
     let owners = match owners {
         Some(owners) => owners.to_owned(),
         None => managed::after_create(ctx, target, &object, &sent).await,
@@ -76,7 +76,7 @@ pub(crate) async fn prepared(
     managed::put(&mut object, &owners);
     let asked = WriteRequest::create(ctx, target).with_generated_name(is_generated);
     if asked.admit(&mut object).await? {
-        // As upstream, what nobody may set is taken away after admission, too.
+        // Admission may not set what a client may not set: `rest.BeforeCreate` prepares the object after admission.
         metadata::place(&mut object, target, "")?;
         policy.prepare_create(&mut object);
         kind.schema.complete(&mut object);

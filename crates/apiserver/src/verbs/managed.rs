@@ -91,7 +91,7 @@ pub(super) async fn after_create(ctx: &Context, target: &Target, object: &Value,
 }
 
 /// Computes again until all is known that was asked of objects in other versions. Who owns something in a version that the webhook
-/// does not convert to owns it no longer, as upstream, where then nobody owns anything.
+/// does not convert to owns it no longer. Upstream drops such owners, too (`versionConverter.IsMissingVersionError`).
 async fn settled<T>(ctx: &Context, target: &Target, compute: impl Fn() -> T) -> T {
     let Some(memo) = &target.memo else { return compute() };
     for _ in 0..ROUNDS_MAX {

@@ -132,7 +132,8 @@ impl Patch {
         }
     }
 
-    /// Reads what the patch made as an object of its type. As upstream: what does not fit is the patch's fault.
+    /// Reads what the patch made as an object of its type. What does not fit is the patch's fault: `NewInvalid` of the field `patch`
+    /// (`jsonPatcher.applyPatchToCurrentObject`).
     pub(crate) fn decode(&self, ctx: &mut Context, schema: &Schema, new: &mut Value) -> Result<(), Status> {
         let strictness = ctx.strictness()?;
         let unknown = codec::unknown_fields(schema, new).map_err(|wrong| self.invalid(schema, new, &wrong))?;

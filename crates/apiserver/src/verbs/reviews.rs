@@ -45,7 +45,7 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
     if !review["metadata"].is_object() {
         review["metadata"] = json!({});
     }
-    // As upstream: of a review that was not stored.
+    // Go's zero time: the review was never stored.
     review["metadata"]["creationTimestamp"] = Value::Null;
     Ok(answer::json(StatusCode::CREATED, &review))
 }

@@ -15,7 +15,7 @@ use crate::context::Context;
 #[derive(Clone)]
 pub(crate) struct Target {
     /// The row in whose form an object is while it is written: what defaults, admits and validates it. Of a built-in kind that in
-    /// which it is stored, of a custom resource that which was asked for, as upstream.
+    /// which it is stored, of a custom resource that which was asked for, as in apiextensions-apiserver's `crdHandler`.
     pub(crate) kind: KindRef,
     /// The row the request names. Bodies come and answers go in its form.
     pub(crate) asked: KindRef,

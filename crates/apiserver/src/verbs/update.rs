@@ -95,13 +95,15 @@ pub(super) async fn change_owned(
         if part == Part::Main {
             write::warn(ctx, target, &new, Some(&old));
         }
-        // As upstream: what is stored in another version than it is written in, or under another key, is stored again (a migration).
+        // An object that is stored in another version than it is written in, or under another key, is stored again, though nothing
+        // changes: that is how stored objects are migrated (`origState.stale` of `GuaranteedUpdate`).
         let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
         let is_same = new == old && is_whole;
         if is_same && is_written_so && !write::is_stale(ctx, target).await? {
             return Ok(versions::json(&target.kind, &seen));
         }
-        // As upstream: what is only stored in another form keeps the times of its owners.
+        // An object that is only stored in another form keeps the times in its managedFields
+        // (`IgnoreManagedFieldsTimestampsTransformer`).
         if let Some(owners) = owners.filter(|_| !is_same) {
             managed::put(&mut new, &owners);
         }
@@ -154,7 +156,7 @@ fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored
     if matches!(revision, "" | "0") {
         if ctx.info.verb == "update" && !target.policy().allows_unconditional_update() {
             let violation = Violation::invalid("metadata.resourceVersion", 0, "must be specified for an update");
-            // As upstream: it says the resource where all others say the kind.
+            // This message names the resource where all others name the kind (`rest.BeforeUpdate`).
             let mut named = target.resource().clone();
             named.kind = named.plural.clone();
             return Err(Status::invalid(&named, &target.name, &[violation]));
@@ -218,7 +220,7 @@ async fn prepared(
     };
     let request = WriteRequest::update(ctx, target, old);
     if request.admit(&mut new).await? {
-        // As upstream, what the part may not change is put back after admission, too.
+        // Admission may not change what the subresource may not change: `rest.BeforeUpdate` prepares the object after admission.
         let owners = managed::text_of(&new).to_owned();
         new = merged(kind, policy, part, new, old);
         kind.schema.complete(&mut new);

@@ -309,7 +309,7 @@ impl Frames {
         }
     }
 
-    /// As upstream, where an object cannot be shown: the watch says so and ends.
+    /// Ends the watch with an ERROR event, because an object cannot be shown (`WatchServer.HandleHTTP`).
     fn fail(&mut self, status: &Status) {
         self.queue.push_back(error_frame(self.protobuf, status));
         self.done = true;

@@ -99,7 +99,7 @@ fn outdated(target: &Target) -> Status {
     Status::conflict(target.resource(), &target.name, detail)
 }
 
-/// What was stored, or would have been, as it is answered. As upstream: read from what was stored, and not what was sent.
+/// The answer to a write: what was stored, or would have been, and not what was sent.
 pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result<Bytes, Status> {
     if !target.kind.is_custom() || json.starts_with(head(&target.kind.resource).as_bytes()) {
         return Ok(json);

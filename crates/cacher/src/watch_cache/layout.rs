@@ -8,7 +8,7 @@ use corten_meta::Resource;
 /// All keys of the API are below this one.
 pub(crate) const ROOT: &str = "/registry/";
 
-/// `/registry/pods/`. As upstream, built-in groups are not part of the key, and a few kinds have older names.
+/// `/registry/pods/`. Built-in groups are not part of the key, and a few kinds have older names (`SpecialDefaultResourcePrefixes`).
 pub fn prefix_of(resource: &Resource) -> String {
     let built_in = !resource.group.contains('.') || resource.group.ends_with(".k8s.io");
     match (&*resource.group, &*resource.plural) {

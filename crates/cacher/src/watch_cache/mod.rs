@@ -130,7 +130,7 @@ impl Caches {
     /// Waits until the caches hold everything up to `revision`.
     ///
     /// # Errors
-    /// 504 where that does not come to pass in time, as upstream answers a resourceVersion from the future.
+    /// 504 where that does not come to pass in time (`NewTooLargeResourceVersionError`).
     pub async fn reach(&self, revision: Revision) -> Result<(), Status> {
         if self.applied() >= revision {
             return Ok(());

@@ -324,7 +324,7 @@ impl ResourceCache {
         }
         let Head { api_version } = serde_json::from_slice(value).map_err(|it| it.to_string())?;
         let form = self.forms.iter().find(|it| it.resource.api_version() == api_version);
-        // As upstream has it.
+        // The message of `crConverter`.
         form.ok_or_else(|| format!("request to convert CR from an invalid group/version: {api_version}"))
     }
 

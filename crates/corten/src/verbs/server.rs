@@ -86,7 +86,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
     let encryption = server_options::file(matches, "encryption-provider-config");
     let reloads_encryption = server_options::is_on(matches, "encryption-provider-config-automatic-reload");
     if reloads_encryption && encryption.is_none() {
-        // As upstream's `EtcdOptions.Validate`.
+        // `EtcdOptions.Validate` of kube-apiserver refuses the same.
         bail!("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config");
     }
     Ok(Settings {

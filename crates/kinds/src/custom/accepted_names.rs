@@ -86,7 +86,7 @@ pub(super) fn accepted(definition: &Value, others: &[Names]) -> (Names, Option<N
     let resources: BTreeSet<&str> = others.iter().flat_map(Names::resources).collect();
     let kinds: BTreeSet<&str> = others.iter().flat_map(Names::kinds).collect();
     let in_use = |reason, name: &str| Some(NameConflict { reason, message: format!("{name:?} is already in use") });
-    // Of several conflicts the last is told, as upstream tells it.
+    // Of several conflicts the last is told (`calculateNamesAndConditions`).
     let mut conflict = None;
     let mut take = |now: &mut String, asked: &str, taken: &BTreeSet<&str>, reason| {
         if taken.contains(asked) && *now != asked {

@@ -7,7 +7,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Observation, Throttled};
 
 /// CPU limits are looked at over so many seconds at least.
-const SPAN_SECONDS: i64 = 45;
+const SPAN_SECONDS: i64 = 30;
 /// So many readings are kept of a container, whatever the clock does.
 const READINGS_MAX: usize = 8;
 /// A limit holds a container back where it bites in so many of a hundred periods: the threshold of the alert
@@ -127,8 +127,8 @@ mod tests {
         // What was before the first reading is not known to be of late.
         assert_eq!(percents(&observations.step(&[reading(10_000, 9_000)], at(0))), [Some(vec![])]);
         assert!(observations.step(&[reading(10_150, 9_140)], at(15)).is_empty(), "too short to tell");
-        assert!(observations.step(&[reading(10_300, 9_280)], at(30)).is_empty());
-        assert_eq!(percents(&observations.step(&[reading(10_450, 9_420)], at(45))), [Some(vec![90])]);
+        assert_eq!(percents(&observations.step(&[reading(10_450, 9_420)], at(30))), [Some(vec![90])]);
+        assert!(observations.step(&[reading(10_450, 9_420)], at(45)).is_empty());
         assert!(observations.step(&[reading(10_600, 9_560)], at(60)).is_empty(), "it goes on");
         let mut last = Vec::new();
         for (periods, seconds) in (10_750..).step_by(150).zip((75..150).step_by(15)) {

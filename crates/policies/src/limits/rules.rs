@@ -30,7 +30,7 @@ pub fn broken(range: &Value, resource: &Resource, object: &Value) -> Option<Stri
             _ => {}
         }
     }
-    // As upstream, which says a thing once.
+    // The same violation is said once (`utilerrors.NewAggregate`).
     let mut seen = BTreeSet::new();
     found.retain(|it| seen.insert(it.clone()));
     match &*found {

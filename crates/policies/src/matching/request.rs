@@ -39,7 +39,7 @@ pub struct Request<'a> {
     /// The same resource in other versions and groups, for `matchPolicy: Equivalent`.
     pub equivalents: &'a [Place<'a>],
     pub subresource: &'a str,
-    /// Empty for what has none. A Namespace itself is in its own, as upstream has it.
+    /// Empty for what has none. A Namespace itself is in its own (`RequestInfoFactory.NewRequestInfo`).
     pub namespace: &'a str,
     /// Empty for a create with `generateName`.
     pub name: &'a str,

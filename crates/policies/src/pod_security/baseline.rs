@@ -109,7 +109,7 @@ fn host_ports(pod: &Pod<'_>) -> Option<Refusal> {
     if bad.is_empty() {
         return None;
     }
-    // As upstream: sorted as text.
+    // Sorted as text, as `hostPorts_1_0` sorts them.
     let mut all: Vec<String> = pod.containers().flat_map(ports).collect();
     all.sort();
     all.dedup();

@@ -21,7 +21,7 @@ fn holds(scope: &str, expression: &Value, resource: &Resource, object: &Value) -
     } else if *resource == PERSISTENT_VOLUME_CLAIMS {
         scope == "VolumeAttributesClass" && selects(expression, &attribute_classes(object))
     } else {
-        // As upstream: what is neither Pod nor claim is in no scope.
+        // Only the evaluators of Pods and claims know scopes.
         false
     }
 }

@@ -138,7 +138,7 @@ fn every_field_has_an_owner_and_every_owner_a_field() {
         let owners = apply::update(&write(of, "second", Operation::Update, &nothing), Some(a), b, owners).owners;
         let owned = owners.0.iter().fold(Set::default(), |all, it| all.union(it.set().into_owned()));
         let there = apply::compare(of, None, b);
-        // As upstream: who makes a value zero owns it, though a zero is not written.
+        // Who makes a value zero owns it, though Go omits a zero.
         let there = there.added.union(there.modified).union(apply::compare(of, Some(a), b).modified);
         assert!(there.contains(&owned), "{:?}", owned.clone().difference(&there).paths());
         let ownable = ownable(of, b);

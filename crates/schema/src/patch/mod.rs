@@ -40,7 +40,7 @@ impl PatchError {
     }
 }
 
-/// As upstream the message tells nothing; what is wrong is its cause, which kubectl prints.
+/// The message tells nothing (`NewGenericServerResponse`); what is wrong is its cause, which kubectl prints.
 fn unprocessable(message: &str) -> Status {
     let mut status = Status::failure(422, "Invalid", "the server rejected our request due to an error in our request");
     let cause = Cause { message: message.to_owned(), ..Cause::default() };

@@ -9,7 +9,7 @@ const FOUND_MAX: usize = Violation::MOST + 1;
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) found: Vec<Violation>,
-    /// How many checks were made and held, as upstream counts them.
+    /// How many checks were made and held: kube-openapi's `Result.MatchCount`, by which `oneOf` and `anyOf` choose what to report.
     pub(super) matches: u64,
 }
 

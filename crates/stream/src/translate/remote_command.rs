@@ -108,7 +108,7 @@ impl Up for Outward {
         };
         self.channel = Some(channel).filter(|_| !ends);
         if channel != CLOSE {
-            // As upstream: what is sent to no one is dropped.
+            // A message for a channel that is not open is dropped.
             if let Some(stream) = self.stream(channel) {
                 spdy::put_data(stream, rest, false, server);
             }

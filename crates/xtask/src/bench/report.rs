@@ -88,7 +88,8 @@ const CONTROL_PLANE: (&str, &str, &str) = (
     "The server is a release build of `corten server`, the control plane alone, with durable writes. The load comes from \
      the same machine over TLS and HTTP/1.1, and takes its share of the cores. The column Kubernetes is kube-apiserver 1.36 \
      with etcd 3.5 (memory: the whole control plane), measured on a machine of 2 cores too; it stays empty where nothing \
-     comparable was measured. The first rows are the machine's own: where they are worse, so is all that follows.",
+     comparable was measured. The first rows are the machine's own: where they are worse, so is all that follows. \
+     What one create of a Pod takes in instructions, and where: hot-paths.md.",
 );
 const NODE: (&str, &str, &str) = (
     "Benchmarks of the node",

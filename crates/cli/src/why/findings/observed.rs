@@ -43,8 +43,8 @@ pub(super) async fn pod(reader: &Reader<'_>, pod: &Value, found: &mut Findings) 
 fn held_back(pod: &Value, throttled: &Throttled, found: &mut Findings) {
     let Throttled { container, percent, limit_millis } = throttled;
     let message = format!(
-        "container {container} used up its CPU limit of {limit_millis}m in {percent} of 100 periods of the last minute, and \
-         waited for the next one each time"
+        "container {container} used up its CPU limit of {limit_millis}m in {percent} of the last 100 periods, and waited for \
+         the next one each time"
     );
     if is_ready(pod) { found.notices.push(message) } else { found.add("CPUThrottled", message, Actor::Author) }
 }

@@ -242,23 +242,24 @@ async fn prepared(
     let mut violations = metadata::change_violations(&target.asked, &new, old, &changes, checks);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
-    if part == Part::Main {
-        violations.extend(rules(&*target.asked.policy, &new, old));
-    }
-    if part == Part::Status {
-        violations.extend(policy.validate_status_update(&new, old));
-    }
-    if part == Part::Approval {
-        violations.extend(kind.policy.validate_approval(&new, old));
-    }
-    if let Part::Particular(subresource) = part {
-        violations.extend(kind.policy.validate_part(subresource, &new, old));
-    }
+    violations.extend(violations_of(target, part, &new, old));
     if !violations.is_empty() {
         return Err(Status::invalid(&kind.resource, &target.name, &violations));
     }
     request.validate(&new).await?;
     Ok((new, owners))
+}
+
+/// What the kind's own rules say of a change of this part.
+fn violations_of(target: &Target, part: Part, new: &Value, old: &Value) -> Vec<Violation> {
+    let policy = &target.kind.policy;
+    match part {
+        Part::Main => rules(&*target.asked.policy, new, old),
+        Part::Status => target.policy().validate_status_update(new, old),
+        Part::Approval => policy.validate_approval(new, old),
+        Part::Particular(subresource) => policy.validate_part(subresource, new, old),
+        _ => Vec::new(),
+    }
 }
 
 fn rules(policy: &dyn Policy, new: &Value, old: &Value) -> Vec<Violation> {

@@ -281,32 +281,34 @@ impl Frames {
                 }
                 Ok(events) => {
                     self.is_behind = true;
-                    let last = events.last().map_or(0, |it| it.0.revision);
-                    let events = match self.converted(events).await {
-                        Ok(events) => events,
-                        Err(status) => {
-                            self.fail(&status);
-                            continue;
-                        }
-                    };
-                    self.counted.sent(events.len());
-                    self.revision = self.revision.max(last);
-                    for (event, seen) in events {
-                        self.revision = self.revision.max(event.revision);
-                        let frame = match self.form {
-                            form if self.protobuf => event.protobuf_frame(seen, &self.kind, protobuf::extent(form)),
-                            Form::Object => event.frame_as(seen, &self.kind),
-                            _ => self.transformed(seen, event.subject(seen), event.revision),
-                        };
-                        self.queue.push_back(frame);
-                    }
-                    // An event tells as much as a bookmark.
-                    if let Some(progress) = &mut self.progress {
-                        progress.told = self.revision;
+                    if let Err(status) = self.send(events).await {
+                        self.fail(&status);
                     }
                 }
             }
         }
+    }
+
+    /// Queues the frames of events, in the form that is watched.
+    async fn send(&mut self, events: Few<(Arc<Event>, EventType)>) -> Result<(), Status> {
+        let last = events.last().map_or(0, |it| it.0.revision);
+        let events = self.converted(events).await?;
+        self.counted.sent(events.len());
+        self.revision = self.revision.max(last);
+        for (event, seen) in events {
+            self.revision = self.revision.max(event.revision);
+            let frame = match self.form {
+                form if self.protobuf => event.protobuf_frame(seen, &self.kind, protobuf::extent(form)),
+                Form::Object => event.frame_as(seen, &self.kind),
+                _ => self.transformed(seen, event.subject(seen), event.revision),
+            };
+            self.queue.push_back(frame);
+        }
+        // An event tells as much as a bookmark.
+        if let Some(progress) = &mut self.progress {
+            progress.told = self.revision;
+        }
+        Ok(())
     }
 
     /// Ends the watch with an ERROR event, because an object cannot be shown (`WatchServer.HandleHTTP`).

@@ -80,40 +80,12 @@ fn below<'a>(
         let is_better_said = |it: &Step| it.wait.as_ref().is_some_and(|it| explains.contains(&&*it.reason));
         steps.retain(|it| !is_better_said(it));
 
-        let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
-        let is_over = kind.singular == "pod" && pod_steps::is_over(&object);
-        let told = decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())));
-        let told = told.filter(|(_, wait)| {
-            let matters = if is_leaving { LEAVING.contains(&&*wait.reason) } else { !is_over };
-            matters && !explains.contains(&&*wait.reason)
-        });
-        let in_steps = |wait: &Wait| steps.iter().filter_map(|it| it.wait.as_ref()).any(|it| it.reason == wait.reason);
-        // A step that waits for another object is followed like any other wait.
-        let told = told.filter(|(_, wait)| wait.on.is_some() || !in_steps(wait));
-        let mut waits: Vec<(String, Wait)> =
-            told.flat_map(|(by, wait)| refusal::refine(by, wait)).chain(found).collect();
+        let mut waits: Vec<(String, Wait)> = told(kind, &object, &decisions, &steps, &explains).chain(found).collect();
         for (_, wait) in &mut waits {
             refusers::place_webhook(reader, wait).await;
         }
-
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
-        let mut causes: Vec<Cause> = Vec::new();
-        for (by, wait) in waits {
-            let n_followed = causes.iter().filter(|it| it.because.is_some()).count();
-            let because = if n_followed < BREADTH_MAX { because(reader, kind, &key, &wait, &path).await } else { None };
-            let because = because.and_then(|it| explaining(&wait, &reasons, it));
-            // What a namespace waits for is that its objects go, and not that they run.
-            let is_told = |it: &Account| match &*wait.reason {
-                "NamespaceContentRemaining" => it.state == State::Terminating,
-                _ => it.state != State::Fine,
-            };
-            let because = because.filter(is_told).map(Box::new);
-            let is_said =
-                in_steps(&wait) || causes.iter().any(|it| it.wait.reason == wait.reason && it.wait.on == wait.on);
-            if because.is_some() || !is_said {
-                causes.push(Cause { by, wait, because });
-            }
-        }
+        let causes = causes(reader, (kind, &key), waits, (&steps, &reasons), &path).await;
         let mut account = Account {
             subject: format!("{}/{}", kind.singular, text(&object, "/metadata/name")),
             namespace: text(&object, "/metadata/namespace").to_owned(),
@@ -130,6 +102,58 @@ fn below<'a>(
         account.judge(verdict);
         Ok(account)
     })
+}
+
+fn is_in_steps(wait: &Wait, steps: &[Step]) -> bool {
+    steps.iter().filter_map(|it| it.wait.as_ref()).any(|it| it.reason == wait.reason)
+}
+
+/// What loops wait for, where it matters still and nothing else says it.
+fn told<'a>(
+    kind: &Kind,
+    object: &Value,
+    decisions: &'a [Decision],
+    steps: &'a [Step],
+    explains: &'a [&str],
+) -> impl Iterator<Item = (String, Wait)> + 'a {
+    let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
+    let is_over = kind.singular == "pod" && pod_steps::is_over(object);
+    let told = decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())));
+    let told = told.filter(move |(_, wait)| {
+        let matters = if is_leaving { LEAVING.contains(&&*wait.reason) } else { !is_over };
+        matters && !explains.contains(&&*wait.reason)
+    });
+    // A step that waits for another object is followed like any other wait.
+    let told = told.filter(|(_, wait)| wait.on.is_some() || !is_in_steps(wait, steps));
+    told.flat_map(|(by, wait)| refusal::refine(by, wait))
+}
+
+/// Each wait with the account of what it waits for. `reasons` are all that loops wait for, those included that are said elsewhere.
+async fn causes(
+    reader: &Reader<'_>,
+    (kind, key): (&Kind, &Key),
+    waits: Vec<(String, Wait)>,
+    (steps, reasons): (&[Step], &BTreeSet<String>),
+    path: &[String],
+) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = Vec::new();
+    for (by, wait) in waits {
+        let n_followed = causes.iter().filter(|it| it.because.is_some()).count();
+        let because = if n_followed < BREADTH_MAX { because(reader, kind, key, &wait, path).await } else { None };
+        let because = because.and_then(|it| explaining(&wait, reasons, it));
+        // What a namespace waits for is that its objects go, and not that they run.
+        let is_told = |it: &Account| match &*wait.reason {
+            "NamespaceContentRemaining" => it.state == State::Terminating,
+            _ => it.state != State::Fine,
+        };
+        let because = because.filter(is_told).map(Box::new);
+        let is_said =
+            is_in_steps(&wait, steps) || causes.iter().any(|it| it.wait.reason == wait.reason && it.wait.on == wait.on);
+        if because.is_some() || !is_said {
+            causes.push(Cause { by, wait, because });
+        }
+    }
+    causes
 }
 
 async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path: &[String]) -> Option<Account> {

@@ -89,6 +89,9 @@ impl NodeProblemHands for HostProblems {
     }
 }
 
+/// So many ports of the machine are told: a Pod in its network may open all there are.
+const LISTENING_MAX: usize = 4096;
+
 struct HostReadings(NodeHands, Vec<IpAddr>);
 
 impl ObservationHands for HostReadings {
@@ -97,7 +100,7 @@ impl ObservationHands for HostReadings {
             let pods = self.0.pod_readings(&[CLUSTER_DNS.into()]).await?;
             let addresses = self.1.clone();
             let listening = tokio::task::spawn_blocking(move || corten_network::listening(&addresses)).await.ok()?;
-            let tcp = listening.into_iter().filter(|it| it.0 == Protocol::Tcp).map(|it| it.1);
+            let tcp = listening.into_iter().filter(|it| it.0 == Protocol::Tcp).map(|it| it.1).take(LISTENING_MAX);
             Some(Reading { pods, listening: tcp.collect() })
         })
     }

@@ -1,6 +1,12 @@
 //! At which ports processes of the machine answer who asks at the node's addresses.
 
-use std::{collections::BTreeSet, fs, net::IpAddr, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, Read},
+    net::IpAddr,
+    path::Path,
+};
 
 use corten_proxy::rules::Protocol;
 
@@ -11,6 +17,10 @@ const TABLES: [(&str, Protocol, &str); 4] = [
     ("udp", Protocol::Udp, "07"),
     ("udp6", Protocol::Udp, "07"),
 ];
+/// A Pod that listens at more ports, or has that many sockets, is not looked into: what is read of it must have an end.
+const LISTENING_MAX: usize = 256;
+/// Room for 6,000 sockets, with 150 bytes each.
+const TABLE_BYTES_MAX: u64 = 1 << 20;
 /// Where the machine does not say it: the kernel's own choice.
 const EPHEMERAL_FROM: u16 = 32_768;
 
@@ -29,11 +39,11 @@ pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
 }
 
 /// The TCP ports at which the network namespace of a process answers others: what listens on the loopback answers only itself.
-/// `None` where the kernel does not tell, because the process has ended.
+/// `None` where the kernel does not tell, because the process has ended, and where there are more than anybody needs.
 pub fn listening_in(proc: &Path) -> Option<BTreeSet<u16>> {
     let mut all = BTreeSet::new();
     for (table, _, state) in TABLES.iter().filter(|it| it.1 == Protocol::Tcp) {
-        let text = match fs::read_to_string(proc.join("net").join(table)) {
+        let text = match beginning(&proc.join("net").join(table)) {
             Ok(text) => text,
             // A kernel without IPv6 has no such table.
             Err(_) if table.ends_with('6') => continue,
@@ -41,7 +51,14 @@ pub fn listening_in(proc: &Path) -> Option<BTreeSet<u16>> {
         };
         all.extend(ports(&text, state, &|it| !it.is_loopback()));
     }
-    Some(all)
+    (all.len() <= LISTENING_MAX).then_some(all)
+}
+
+/// Connections come after what listens, so that the beginning says it all.
+fn beginning(table: &Path) -> io::Result<String> {
+    let mut text = Vec::new();
+    File::open(table)?.take(TABLE_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn ports<'a>(table: &'a str, state: &'a str, is_here: &'a dyn Fn(IpAddr) -> bool) -> impl Iterator<Item = u16> + 'a {
@@ -103,6 +120,8 @@ mod tests {
         let found = listening_in(Path::new("/proc/self")).expect("this process lives");
         assert!(found.contains(&port(&everywhere)) && !found.contains(&port(&inside)), "{found:?}");
         assert_eq!(listening_in(Path::new("/proc/0")), None);
+        let many: Vec<TcpListener> = (0..=LISTENING_MAX).filter_map(|_| TcpListener::bind("0.0.0.0:0").ok()).collect();
+        assert_eq!(listening_in(Path::new("/proc/self")), None, "{} ports", many.len());
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Certificates {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
     /// Who waits for a time of day is told, too, that the clock was set.
-    pub(crate) sight: SharedInformers,
+    pub(crate) informers: SharedInformers,
 }
 
 impl Certificates {
@@ -62,7 +62,7 @@ impl Certificates {
             };
             if is_set {
                 tracing::info!("the machine's clock was set");
-                self.sight.clock_was_set();
+                self.informers.clock_was_set();
             }
             let changed = self.changed().await;
             if is_set || Instant::now() >= due || changed != seen {

@@ -163,9 +163,9 @@ impl ControlPlane {
         this.serve(listener);
         // The loops read together, and each writes under an identity of its own, as with kube-controller-manager's
         // `--use-service-account-credentials`.
-        let sight = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
-        this.keep_certificates(dir, url(address), sight.clone());
-        this.start_loops(&settings.switches, &sight);
+        let informers = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
+        this.keep_certificates(dir, url(address), informers.clone());
+        this.start_loops(&settings.switches, &informers);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
         Ok(this)
     }
@@ -193,21 +193,21 @@ impl ControlPlane {
         });
     }
 
-    fn keep_certificates(&mut self, data: &Path, url: String, sight: SharedInformers) {
+    fn keep_certificates(&mut self, data: &Path, url: String, informers: SharedInformers) {
         let (server, authority) = (self.server.clone(), self.authority.clone());
         let (folder, kubeconfig) = (data.join("pki"), data.join("admin.kubeconfig"));
-        let certificates = Certificates { server, authority, folder, kubeconfig, url, sight };
+        let certificates = Certificates { server, authority, folder, kubeconfig, url, informers };
         self.tasks.spawn(certificates.keep(self.stopping()));
     }
 
-    fn start_loops(&mut self, switches: &Switches, sight: &SharedInformers) {
+    fn start_loops(&mut self, switches: &Switches, informers: &SharedInformers) {
         let off = switches.off();
         if !off.is_empty() {
             tracing::info!(off = off.join(", "), "left to other programs");
         }
         let (loops, stopping) = (self.loops.clone(), self.when_stopping());
-        let (seen, told) = (sight.clone(), stopping.clone());
-        self.tasks.spawn(loops.spawn("sight", move || whole(seen.clone().run(told.now()))));
+        let (seen, told) = (informers.clone(), stopping.clone());
+        self.tasks.spawn(loops.spawn("informers", move || whole(seen.clone().run(told.now()))));
         for make in corten_controllers::CONTROLLERS {
             let controller = make();
             if !switches.runs(controller.name()) {
@@ -215,10 +215,10 @@ impl ControlPlane {
             }
             let client = in_process::client(&self.server, in_process::controller(controller.name()));
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            let (sight, told) = (sight.clone(), stopping.clone());
+            let (informers, told) = (informers.clone(), stopping.clone());
             self.tasks.spawn(loops.spawn(controller.name(), move || {
                 let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-                Arc::new(ControllerLoop::new(make(), client, &sight, clock, journal, told.now()))
+                Arc::new(ControllerLoop::new(make(), client, &informers, clock, journal, told.now()))
             }));
         }
         if switches.runs_signing() {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use corten_flowcontrol::{Asked, FlowSchema, width_max};
+use corten_flowcontrol::{FlowSchema, RequestDigest, width_max};
 use corten_meta::Status;
 use tokio::time::Instant;
 
@@ -48,7 +48,7 @@ pub struct Classified {
 }
 
 impl Classified {
-    pub(crate) fn of(flow: Arc<Flow>, seed: u64, asked: &Asked<'_>) -> Self {
+    pub(crate) fn of(flow: Arc<Flow>, seed: u64, asked: &RequestDigest<'_>) -> Self {
         let hash = flow.schema.flow(seed, asked);
         Self { flow, hash }
     }

@@ -22,7 +22,7 @@ use std::{
 use arc_swap::ArcSwap;
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use corten_cacher::watch_cache::{Caches, Snapshot};
-use corten_flowcontrol::{Allotment, Asked, CATCH_ALL, EXEMPT, FlowSchema, PriorityLevel, allot, nominal};
+use corten_flowcontrol::{Allotment, CATCH_ALL, EXEMPT, FlowSchema, PriorityLevel, RequestDigest, allot, nominal};
 use corten_kinds::flow_control;
 use corten_meta::Resource;
 use corten_metrics::Registry;
@@ -65,7 +65,7 @@ impl Fairness {
         Self { seats, seed, newest, changing: Mutex::new(()), measures }
     }
 
-    pub fn classify(&self, caches: &Caches, asked: &Asked<'_>) -> Classified {
+    pub fn classify(&self, caches: &Caches, asked: &RequestDigest<'_>) -> Classified {
         let configured = self.configured(caches);
         // What is mandatory matches everything: something is found.
         let matching = configured.flows.iter().find(|it| it.schema.matches(asked));

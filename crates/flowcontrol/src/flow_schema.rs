@@ -3,19 +3,19 @@
 use corten_meta::stable_hash_from;
 use serde::Deserialize;
 
-/// What is asked, and by whom, as far as a flow schema looks at it.
+/// What a flow schema looks at of a request: what is asked, and by whom (`RequestDigest` of apiserver).
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RequestDigest<'a> {
     pub user: &'a str,
     pub groups: &'a [String],
     pub verb: &'a str,
     /// `None` where the request is for no resource.
-    pub resource: Option<AskedResource<'a>>,
+    pub resource: Option<RequestedResource<'a>>,
     pub path: &'a str,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct AskedResource<'a> {
+pub struct RequestedResource<'a> {
     pub group: &'a str,
     pub plural: &'a str,
     pub subresource: &'a str,
@@ -143,13 +143,13 @@ impl FlowSchema {
         (self.precedence, &self.name)
     }
 
-    pub fn matches(&self, asked: &Asked<'_>) -> bool {
+    pub fn matches(&self, asked: &RequestDigest<'_>) -> bool {
         self.rules.iter().any(|it| it.matches(asked))
     }
 
     /// The flow of a request that matches, as a number that is the same for the same flow.
     /// `seed` is secret, so that nobody can choose names that share the queues of another flow.
-    pub fn flow(&self, seed: u64, asked: &Asked<'_>) -> u64 {
+    pub fn flow(&self, seed: u64, asked: &RequestDigest<'_>) -> u64 {
         let distinguisher = match self.distinguisher {
             Some(Distinguisher::ByUser) => asked.user,
             Some(Distinguisher::ByNamespace) => asked.resource.map_or("", |it| it.namespace),
@@ -162,7 +162,7 @@ impl FlowSchema {
 }
 
 impl Rule {
-    fn matches(&self, asked: &Asked<'_>) -> bool {
+    fn matches(&self, asked: &RequestDigest<'_>) -> bool {
         self.subjects.iter().any(|it| it.is(asked))
             && match &asked.resource {
                 Some(resource) => self.resource_rules.iter().flatten().any(|it| it.matches(asked.verb, resource)),
@@ -172,7 +172,7 @@ impl Rule {
 }
 
 impl Subject {
-    fn is(&self, asked: &Asked<'_>) -> bool {
+    fn is(&self, asked: &RequestDigest<'_>) -> bool {
         if let Some(Named { name }) = &self.user {
             return name == "*" || name == asked.user;
         }
@@ -186,7 +186,7 @@ impl Subject {
 }
 
 impl ResourceRule {
-    fn matches(&self, verb: &str, asked: &AskedResource<'_>) -> bool {
+    fn matches(&self, verb: &str, asked: &RequestedResource<'_>) -> bool {
         let is_in_scope = match asked.namespace {
             "" => self.cluster_scope,
             namespace => self.namespaces.as_deref().is_some_and(|it| has(it, namespace)),
@@ -194,7 +194,7 @@ impl ResourceRule {
         is_in_scope && has(&self.verbs, verb) && has(&self.api_groups, asked.group) && self.has_resource(asked)
     }
 
-    fn has_resource(&self, asked: &AskedResource<'_>) -> bool {
+    fn has_resource(&self, asked: &RequestedResource<'_>) -> bool {
         let is_it = |resource: &String| match resource.split_once('/') {
             Some((plural, subresource)) => plural == asked.plural && subresource == asked.subresource,
             None => resource == "*" || (asked.subresource.is_empty() && resource == asked.plural),
@@ -204,7 +204,7 @@ impl ResourceRule {
 }
 
 impl NonResourceRule {
-    fn matches(&self, asked: &Asked<'_>) -> bool {
+    fn matches(&self, asked: &RequestDigest<'_>) -> bool {
         let is_below = |url: &String| url.strip_suffix('*').is_some_and(|it| asked.path.starts_with(it));
         let is_it = |url: &String| url == "*" || url == asked.path || (url.ends_with("/*") && is_below(url));
         has(&self.verbs, asked.verb) && self.urls.iter().any(is_it)
@@ -228,12 +228,21 @@ mod tests {
         FlowSchema::read(object.as_bytes()).expect("it is one")
     }
 
-    fn asked<'a>(user: &'a str, verb: &'a str, resource: Option<AskedResource<'a>>, path: &'a str) -> Asked<'a> {
-        Asked { user, groups: &[], verb, resource, path }
+    fn asked<'a>(
+        user: &'a str,
+        verb: &'a str,
+        resource: Option<RequestedResource<'a>>,
+        path: &'a str,
+    ) -> RequestDigest<'a> {
+        RequestDigest { user, groups: &[], verb, resource, path }
     }
 
-    fn of(plural: &'static str, subresource: &'static str, namespace: &'static str) -> Option<AskedResource<'static>> {
-        Some(AskedResource { group: "", plural, subresource, namespace })
+    fn of(
+        plural: &'static str,
+        subresource: &'static str,
+        namespace: &'static str,
+    ) -> Option<RequestedResource<'static>> {
+        Some(RequestedResource { group: "", plural, subresource, namespace })
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod shuffle;
 mod width;
 
 pub use allotment::{Allotment, Demand, allot};
-pub use flow_schema::{Asked, AskedResource, Distinguisher, FlowSchema};
+pub use flow_schema::{Distinguisher, FlowSchema, RequestDigest, RequestedResource};
 pub use priority_level::{Limited, PriorityLevel, Queuing, nominal};
 pub use queue_set::{Arrival, Begun, Place, QueueSet, Refusal, Ticket};
 pub use width::{OBJECTS_PER_SEAT, SEATS_MAX, width_max, width_of_list};

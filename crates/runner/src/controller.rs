@@ -1,7 +1,7 @@
-//! Runs one controller: its sight feeds one view, its keys are asked about one after another, their plans carried out.
+//! Runs one controller: its informers feed one view, its keys are asked about one after another, their plans carried out.
 //!
 //! ```text
-//! sight ------> view --+                                    +--> parked until the caches show it --+
+//! informers --> view --+                                    +--> parked until the caches show it --+
 //!                      v                                    |                                      |
 //! queue --> key --> reconcile --> plan --> effects (8 keys) +--> failed: back-off                  |
 //!   ^                                                                                              |
@@ -53,16 +53,16 @@ const JOURNAL_LINES: usize = 20;
 const JOURNAL_LINE_CHARS: usize = 300;
 
 /// Runs until `shutdown` is ready; effects that are under way then get a moment to end. It writes through `client` and sees
-/// through `sight`, which many controllers share and which somebody runs. In one thread: nobody takes it over.
+/// through `informers`, which many controllers share and which somebody runs. In one thread: nobody takes it over.
 pub async fn run_controller(
     controller: Arc<dyn Controller>,
     client: Client,
-    sight: &SharedInformers,
+    informers: &SharedInformers,
     clock: Clock,
     journal: Arc<JournalBook>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) {
-    let loop_ = ControllerLoop::new(controller, client, sight, clock, journal, shutdown);
+    let loop_ = ControllerLoop::new(controller, client, informers, clock, journal, shutdown);
     std::future::poll_fn(|context| loop_.poll(context)).await;
 }
 
@@ -78,13 +78,13 @@ impl ControllerLoop {
     pub fn new(
         controller: Arc<dyn Controller>,
         client: Client,
-        sight: &SharedInformers,
+        informers: &SharedInformers,
         clock: Clock,
         journal: Arc<JournalBook>,
         shutdown: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
         let counts = journal.queue(controller.name());
-        let running = LoopState::new(controller.clone(), client, sight, clock, journal, Box::pin(shutdown));
+        let running = LoopState::new(controller.clone(), client, informers, clock, journal, Box::pin(shutdown));
         Self { controller, counts, running: Mutex::new(running) }
     }
 
@@ -210,12 +210,12 @@ impl LoopState {
     fn new(
         controller: Arc<dyn Controller>,
         client: Client,
-        sight: &SharedInformers,
+        informers: &SharedInformers,
         clock: Clock,
         journal: Arc<JournalBook>,
         shutdown: BoxFuture<'static, ()>,
     ) -> Self {
-        let mut feeds = Feeds::new(sight, &*controller);
+        let mut feeds = Feeds::new(informers, &*controller);
         feeds.view_mut().begin(clock());
         let events = EventRecorder::new(client.clone(), controller.component());
         let next_resync = Instant::now() + RESYNC;
@@ -237,7 +237,7 @@ impl LoopState {
             parked: BTreeMap::new(),
             events,
             next_resync,
-            clock_set: after_change(sight.clock_sets()),
+            clock_set: after_change(informers.clock_sets()),
             alarm: Box::pin(tokio::time::sleep_until(next_resync)),
         }
     }

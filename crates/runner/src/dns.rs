@@ -34,17 +34,17 @@ pub async fn run_dns(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut sight = SharedInformers::new(&client, keeper, journal.queue("dns"));
+    let mut informers = SharedInformers::new(&client, keeper, journal.queue("dns"));
     let mut caretaker = Caretaker::new(client, place, clock, journal);
     loop {
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            () = sight.advance() => publish(sight.keeper.zone()),
+            () = informers.advance() => publish(informers.keeper.zone()),
             () = caretaker.advance() => {}
         }
-        if sight.is_complete() {
-            caretaker.look(sight.service.as_ref(), sight.slice.as_ref());
+        if informers.is_complete() {
+            caretaker.look(informers.service.as_ref(), informers.slice.as_ref());
         }
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! Keeps one controller's view what its sight says, and tells which keys that wakes.
+//! Keeps one controller's view what its informers say, and tells which keys that wakes.
 
 use std::{
     collections::BTreeSet,
@@ -39,7 +39,7 @@ impl Feed {
 }
 
 pub(crate) struct Feeds {
-    sight: SharedInformers,
+    informers: SharedInformers,
     feeds: Vec<Feed>,
     /// What leads to other watches has changed.
     is_led_anew: bool,
@@ -57,15 +57,15 @@ pub(crate) struct News {
 }
 
 impl Feeds {
-    pub(crate) fn new(sight: &SharedInformers, controller: &dyn Controller) -> Self {
+    pub(crate) fn new(informers: &SharedInformers, controller: &dyn Controller) -> Self {
         let mut view = View::default();
         let feeds = controller.watches().into_iter().map(|watch| {
             declare(&mut view, &watch);
-            let subscription = watch.needed.is_none().then(|| sight.subscribe(&watch));
+            let subscription = watch.needed.is_none().then(|| informers.subscribe(&watch));
             Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false, is_borne_gap: false }
         });
         let feeds = feeds.collect();
-        Self { sight: sight.clone(), feeds, is_led_anew: false, revision: 0, view: Arc::new(view) }
+        Self { informers: informers.clone(), feeds, is_led_anew: false, revision: 0, view: Arc::new(view) }
     }
 
     /// To be changed. Whoever holds on to what it was keeps that.
@@ -121,14 +121,14 @@ impl Feeds {
         for Feed { watch, subscription, is_led_to, .. } in &mut self.feeds {
             if subscription.is_none() && watch.needed.is_some_and(|it| it(&self.view)) {
                 let subscribe = if *is_led_to { SharedInformers::subscribe_led_to } else { SharedInformers::subscribe };
-                *subscription = Some(subscribe(&self.sight, watch));
+                *subscription = Some(subscribe(&self.informers, watch));
             }
         }
         self.follow();
         let mut told = Vec::new();
         {
             // All at one revision. What it wakes is asked of the mind afterwards: that may take long.
-            let shown = self.sight.shown();
+            let shown = self.informers.shown();
             self.revision = *shown;
             for (feed, Feed { subscription, .. }) in self.feeds.iter().enumerate() {
                 if let Some(Poll::Ready(it)) = subscription.as_ref().map(|it| it.poll(context)) {
@@ -189,7 +189,7 @@ impl Feeds {
         gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
             declare(view, &watch);
-            let subscription = watch.needed.is_none().then(|| self.sight.subscribe_led_to(&watch));
+            let subscription = watch.needed.is_none().then(|| self.informers.subscribe_led_to(&watch));
             self.feeds.push(Feed {
                 watch,
                 subscription,

@@ -57,7 +57,7 @@ const ELSEWHERE_BYTES_MAX: usize = 64 << 20;
 const SUSPECTED_AFTER: Duration = Duration::from_secs(10);
 const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
 
-/// See the module's documentation. Clones are the same sight.
+/// See the module's documentation. Clones are the same informers.
 #[derive(Clone)]
 pub struct SharedInformers(Arc<Inner>);
 
@@ -85,13 +85,13 @@ struct Source {
 /// the time: they are not asked.
 struct Bell {
     is_ringing: AtomicBool,
-    sight: Arc<AtomicWaker>,
+    informers: Arc<AtomicWaker>,
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         if !self.is_ringing.swap(true, Ordering::AcqRel) {
-            self.sight.wake();
+            self.informers.wake();
         }
     }
 }
@@ -185,7 +185,7 @@ pub(crate) struct News {
 
 /// One controller's look at one source.
 pub(crate) struct Subscription {
-    sight: Arc<Inner>,
+    informers: Arc<Inner>,
     source: Arc<Source>,
     inbox: Arc<Mutex<Inbox>>,
 }
@@ -237,7 +237,7 @@ impl SharedInformers {
             held.inboxes.push(Arc::downgrade(&inbox));
             inbox
         };
-        Subscription { sight: self.0.clone(), source, inbox }
+        Subscription { informers: self.0.clone(), source, inbox }
     }
 
     fn source(&self, watch: &Watch) -> Arc<Source> {
@@ -248,7 +248,7 @@ impl SharedInformers {
         }
         let informer = informer(self.0.client.clone(), watch.clone());
         let held = Held::new(informer, watch);
-        let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), sight: self.0.waker.clone() });
+        let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), informers: self.0.waker.clone() });
         let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
         sources.push(source.clone());
         self.0.stirred.notify_one();
@@ -394,7 +394,7 @@ fn informer(client: Client, watch: Watch) -> Informer<Object> {
         ..InformerParams::all(watch.resource.clone())
     };
     let client = if is_elsewhere { client.with_answers_up_to(ELSEWHERE_BYTES_MAX) } else { client };
-    Informer::decoding(client, params.seeded_by("sight"), move |bytes| {
+    Informer::decoding(client, params.seeded_by("informers"), move |bytes| {
         let object = watch.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
         let mut identity = Identity::of(object.meta());
         if watch.origin == Origin::Discovery {
@@ -575,7 +575,7 @@ impl Subscription {
     pub(crate) fn relist(&self) -> u64 {
         let lists = self.source.held.lock().informer.relist();
         self.source.bell.is_ringing.store(true, Ordering::Release);
-        self.sight.stirred.notify_one();
+        self.informers.stirred.notify_one();
         lists
     }
 }

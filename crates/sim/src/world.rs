@@ -179,13 +179,13 @@ impl World {
             let user = format!("system:serviceaccount:kube-system:{name}-controller");
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);
-            // A sight of its own: each loop is as far behind as its own line makes it.
+            // A informers of its own: each loop is as far behind as its own line makes it.
             let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
-            let sight = SharedInformers::new(self.line(&format!("the sight of {name}"), sees_as, false));
+            let informers = SharedInformers::new(self.line(&format!("the informers of {name}"), sees_as, false));
             let controller = Arc::new(Watched::new(make(), self.views.clone()));
             tokio::spawn(async move {
-                let seeing = sight.clone().run(std::future::pending());
-                tokio::join!(seeing, run_controller(controller, client, &sight, clock, journal, never));
+                let seeing = informers.clone().run(std::future::pending());
+                tokio::join!(seeing, run_controller(controller, client, &informers, clock, journal, never));
             })
         } else if name == "scheduler" {
             let client = self.line(name, Identity::new("system:kube-scheduler", &["system:authenticated"]), false);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use corten_access::identity::ANONYMOUS;
 use corten_cacher::{answer, body::Response};
-use corten_flowcontrol::{Asked, AskedResource, width_of_list};
+use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
 use corten_kinds::Subresource;
 use corten_routes::RequestInfo;
 use http::HeaderValue;
@@ -55,16 +55,16 @@ fn is_write(verb: &str) -> bool {
     matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection")
 }
 
-fn asked(ctx: &Context) -> Asked<'_> {
+fn asked(ctx: &Context) -> RequestDigest<'_> {
     let who = ctx.asker_now();
     let info = &ctx.info;
-    let resource = info.is_resource().then_some(AskedResource {
+    let resource = info.is_resource().then_some(RequestedResource {
         group: &info.group,
         plural: &info.plural,
         subresource: &info.subresource,
         namespace: &info.namespace,
     });
-    Asked { user: &who.user, groups: &who.groups, verb: info.verb, resource, path: &info.path }
+    RequestDigest { user: &who.user, groups: &who.groups, verb: info.verb, resource, path: &info.path }
 }
 
 fn width(ctx: &Context) -> u32 {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use corten_access::Identity;
 use corten_cacher::body::BoxError;
 use corten_fairness::Underway;
-use corten_flowcontrol::{Asked, AskedResource};
+use corten_flowcontrol::{RequestDigest, RequestedResource};
 use futures_util::{future::join_all, stream};
 use http::{Method, Request};
 use http_body::Frame;
@@ -139,8 +139,9 @@ async fn what_is_mandatory_comes_back_and_what_leads_nowhere_says_so() {
 /// The level's only seat, held until it is dropped.
 async fn held(server: &Server) -> Underway {
     let who = jane();
-    let resource = AskedResource { group: "", plural: "configmaps", subresource: "", namespace: "default" };
-    let asked = Asked { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
+    let resource = RequestedResource { group: "", plural: "configmaps", subresource: "", namespace: "default" };
+    let asked =
+        RequestDigest { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
     let classified = server.fairness().classify(server.caches(), &asked);
     classified.begin(1, Duration::ZERO).await.expect("it is free")
 }

@@ -82,10 +82,10 @@ struct Observer {
 }
 
 impl Observer {
-    fn start(cache: &ResourceCache, dice: &mut SeededRng, history: &[(Revision, State)]) -> Self {
-        let selector = SELECTORS[usize::try_from(dice.below(SELECTORS.len() as u64)).expect("small")];
+    fn start(cache: &ResourceCache, rng: &mut SeededRng, history: &[(Revision, State)]) -> Self {
+        let selector = SELECTORS[usize::try_from(rng.below(SELECTORS.len() as u64)).expect("small")];
         let matcher = Matcher::new(cache.kind(), selector.0, selector.1, selector.2).expect("valid selectors");
-        let back = usize::try_from(dice.below(8)).expect("small").min(history.len() - 1);
+        let back = usize::try_from(rng.below(8)).expect("small").min(history.len() - 1);
         let (revision, state) = &history[history.len() - 1 - back];
         let start = if back == 0 { Start::State } else { Start::After(*revision) };
         let started = cache.watch(matcher, start).expect("the log holds the last revisions");
@@ -132,7 +132,7 @@ impl Observer {
 #[test]
 fn watchers_miss_repeat_and_reorder_nothing() {
     for seed in 0..200 {
-        let mut dice = SeededRng(seed);
+        let mut rng = SeededRng(seed);
         let cache = pods(Window { events: 1000, bytes: 1 << 30 });
         let mut state = State::new();
         let mut history = vec![(1, state.clone())];
@@ -140,34 +140,34 @@ fn watchers_miss_repeat_and_reorder_nothing() {
         let mut revision = 1;
         for _ in 0..120 {
             let mut batch = Vec::new();
-            for _ in 0..=dice.below(3) {
-                revision += 1 + dice.below(2);
-                let key = format!("{}/p{}", ["a", "b"][usize::from(dice.below(2) == 1)], dice.below(3));
-                if dice.below(4) == 0 {
+            for _ in 0..=rng.below(3) {
+                revision += 1 + rng.below(2);
+                let key = format!("{}/p{}", ["a", "b"][usize::from(rng.below(2) == 1)], rng.below(3));
+                if rng.below(4) == 0 {
                     state.remove(&key);
                     batch.push(Change { key: (&*key).into(), revision, content: None });
                 } else {
-                    let node = ["", "n1", "n2"][usize::try_from(dice.below(3)).expect("small")];
-                    let pod = (revision, node, ["yes", "no"][usize::from(dice.below(2) == 1)]);
+                    let node = ["", "n1", "n2"][usize::try_from(rng.below(3)).expect("small")];
+                    let pod = (revision, node, ["yes", "no"][usize::from(rng.below(2) == 1)]);
                     batch.push(put(&cache, &key, pod));
                     state.insert(key, pod);
                 }
                 history.push((revision, state.clone()));
             }
             cache.apply(batch);
-            if dice.below(5) == 0 {
+            if rng.below(5) == 0 {
                 cache.trim_lanes();
             }
-            if dice.below(3) == 0 && observers.len() < 30 {
-                observers.push(Observer::start(&cache, &mut dice, &history));
+            if rng.below(3) == 0 && observers.len() < 30 {
+                observers.push(Observer::start(&cache, &mut rng, &history));
             }
             for observer in &mut observers {
                 // Some look often, some seldom.
-                if dice.below(6) == 0 {
+                if rng.below(6) == 0 {
                     assert!(observer.observe(), "the window is wide enough");
                 }
             }
-            if dice.below(10) == 0 && !observers.is_empty() {
+            if rng.below(10) == 0 && !observers.is_empty() {
                 observers.remove(0);
             }
         }

@@ -49,7 +49,7 @@ fn args(command: Command) -> Command {
 }
 
 /// What was asked for, in the words of the command line.
-enum Asked {
+enum Query {
     Object(String, String),
     Kind(String),
     Everything,
@@ -239,13 +239,13 @@ fn code(answer: &Answer) -> u8 {
     }
 }
 
-fn asked(matches: &ArgMatches) -> Result<Asked> {
+fn asked(matches: &ArgMatches) -> Result<Query> {
     let words: Vec<&str> = matches.get_many::<String>("target").into_iter().flatten().map(String::as_str).collect();
     let (kind, name) = match &words[..] {
-        [] => return Ok(Asked::Everything),
+        [] => return Ok(Query::Everything),
         [one] => match one.split_once('/') {
             Some((kind, name)) => (kind, name),
-            None => return Ok(Asked::Kind((*one).to_owned())),
+            None => return Ok(Query::Kind((*one).to_owned())),
         },
         [kind, name] => (*kind, *name),
         _ => bail!("say KIND/NAME, as in pod/web-1"),
@@ -253,14 +253,14 @@ fn asked(matches: &ArgMatches) -> Result<Asked> {
     if name.is_empty() || name.contains('/') {
         bail!("{name:?} is no object's name: say KIND/NAME, as in pod/web-1");
     }
-    Ok(Asked::Object(kind.to_owned(), name.to_owned()))
+    Ok(Query::Object(kind.to_owned(), name.to_owned()))
 }
 
-async fn target(connection: &Connection, asked: &Asked) -> Result<Target> {
+async fn target(connection: &Connection, asked: &Query) -> Result<Target> {
     Ok(match asked {
-        Asked::Everything => Target::Everything,
-        Asked::Kind(word) => Target::Kind(find_kind(connection, word).await?),
-        Asked::Object(word, name) => Target::Object(find_kind(connection, word).await?, name.clone()),
+        Query::Everything => Target::Everything,
+        Query::Kind(word) => Target::Kind(find_kind(connection, word).await?),
+        Query::Object(word, name) => Target::Object(find_kind(connection, word).await?, name.clone()),
     })
 }
 

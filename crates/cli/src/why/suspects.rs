@@ -55,7 +55,7 @@ pub(super) async fn of(
     journals: &[(&'static Kind, Key, Journal)],
 ) -> Result<Suspects, Error> {
     let main = || CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it));
-    let mut seen = Seen { filtered: filtered(journals), ..Seen::new(reader, namespace) };
+    let mut seen = Search { filtered: filtered(journals), ..Search::new(reader, namespace) };
     if let Some(kind) = only {
         seen.look_at(kind, true).await?;
         return seen.ended();
@@ -85,7 +85,7 @@ fn filtered(journals: &[(&'static Kind, Key, Journal)]) -> BTreeSet<String> {
     nodes.map(|it| it.1.name.clone()).collect()
 }
 
-struct Seen<'a> {
+struct Search<'a> {
     reader: &'a Reader<'a>,
     namespace: &'a str,
     filtered: BTreeSet<String>,
@@ -94,7 +94,7 @@ struct Seen<'a> {
     refusal: Option<Error>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> Search<'a> {
     fn new(reader: &'a Reader<'_>, namespace: &'a str) -> Self {
         Self {
             reader,

@@ -136,7 +136,7 @@ fn patch(key: &Key, patch: Value) -> Effect {
 
 struct World {
     api: Arc<FakeApi>,
-    sight: SharedInformers,
+    informers: SharedInformers,
     journal: Arc<JournalBook>,
     mind: Arc<Wishes>,
     running: tokio::task::JoinHandle<()>,
@@ -151,21 +151,21 @@ impl World {
     fn begin(api: Arc<FakeApi>) -> Self {
         let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
         let (shutdown, ended) = oneshot::channel();
-        let (sight, client, minds, book) =
+        let (informers, client, minds, book) =
             (SharedInformers::new(api.client()), api.client(), mind.clone(), journal.clone());
-        let seen = sight.clone();
+        let seen = informers.clone();
         let loop_ = async move {
-            let running = run_controller(minds, client, &sight, clock(), book, async move {
+            let running = run_controller(minds, client, &informers, clock(), book, async move {
                 let _either = ended.await;
             });
-            // The sight has no end of its own here.
+            // The informers have no end of its own here.
             tokio::select! {
                 biased;
                 () = running => {}
-                () = sight.clone().run(std::future::pending()) => {}
+                () = informers.clone().run(std::future::pending()) => {}
             }
         };
-        Self { api, sight: seen, journal, mind, running: tokio::spawn(loop_), shutdown }
+        Self { api, informers: seen, journal, mind, running: tokio::spawn(loop_), shutdown }
     }
 
     fn wish(&self, name: &str, data: Value) {
@@ -260,7 +260,7 @@ async fn who_waits_for_a_time_is_asked_again_when_the_clock_was_set() {
     for n in 1..3 {
         pass(10).await;
         assert_eq!(n_asked(), before + n - 1, "nothing has happened");
-        world.sight.clock_was_set();
+        world.informers.clock_was_set();
         pass(0).await;
         assert_eq!(n_asked(), before + n);
     }

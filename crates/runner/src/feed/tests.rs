@@ -59,9 +59,9 @@ async fn a_resource_is_watched_when_it_is_needed_first() {
     let api = FakeApi::new();
     let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
     api.put("/api/v1/namespaces/default/pods/p", object("p"));
-    let sight = SharedInformers::new(api.client());
-    let running = tokio::spawn(sight.clone().run(std::future::pending()));
-    let mut feeds = Feeds::new(&sight, &Frugal);
+    let informers = SharedInformers::new(api.client());
+    let running = tokio::spawn(informers.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&informers, &Frugal);
 
     assert_eq!(look(&mut feeds).await, [""; 0]);
     assert!(feeds.is_synced(), "what is not needed is not waited for");

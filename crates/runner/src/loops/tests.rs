@@ -125,15 +125,15 @@ impl World {
         let (sender, begun) = mpsc::channel();
         let held = Arc::new(Held::default());
         let mind = Arc::new(Stubborn { begun: Mutex::new(sender), held: held.clone() });
-        let sight = SharedInformers::new(api.client());
-        tokio::spawn(sight.clone().run(std::future::pending()));
+        let informers = SharedInformers::new(api.client());
+        tokio::spawn(informers.clone().run(std::future::pending()));
         let (shutdown, told) = tokio::sync::watch::channel(false);
         let (client, book) = (api.client(), journal.clone());
         let over = loops.spawn("stubborn", move || {
             let mut told = told.clone();
             let ended = async move { drop(told.wait_for(|it| *it).await) };
             let (mind, client, book) = (mind.clone(), client.clone(), book.clone());
-            Arc::new(ControllerLoop::new(mind, client, &sight, clock(), book, ended))
+            Arc::new(ControllerLoop::new(mind, client, &informers, clock(), book, ended))
         });
         Self { api, journal, loops, watchdog, begun, held: LetGo(held), over, shutdown }
     }

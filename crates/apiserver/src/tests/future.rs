@@ -41,7 +41,7 @@ async fn only_what_comes_after_the_revision_is_told() {
             (it["type"].as_str().unwrap_or_default(), revision.parse().unwrap_or(0))
         })
         .collect();
-    assert!(told.iter().any(|it| *it == ("ADDED", last)), "{told:?}");
+    assert!(told.contains(&("ADDED", last)), "{told:?}");
     let is_later = |it: &(&str, u64)| it.1 > now + 2 || *it == ("BOOKMARK", now + 2);
     assert!(told.iter().all(is_later), "{told:?}");
 

@@ -310,6 +310,12 @@ fn is_in(path: &str, collection: &str) -> bool {
 }
 
 const COLLECTIONS: &[&str] = &[
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "storageclasses",
+    "csidrivers",
+    "csinodes",
+    "csistoragecapacities",
     "pods",
     "configmaps",
     "nodes",

@@ -6,6 +6,10 @@
 //! What comes right after news waits a moment for more, as with [`crate::Sight`]: who creates one Pod after the other would
 //! wake the scheduler for each.
 
+mod storage;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeSet, VecDeque},
     pin::{Pin, pin},
@@ -27,6 +31,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
+use self::storage::StorageInformers;
 use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, shared_informers::REST};
 
 const CONCURRENT_WRITES: usize = 64;
@@ -80,6 +85,7 @@ struct SchedulerLoop {
     counts: Arc<QueueCounts>,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
+    storage: StorageInformers,
     /// What waits for its turn to be written, in order.
     waiting: VecDeque<Job>,
     /// Pods that are being written: writes of one pod never overtake each other.
@@ -93,8 +99,21 @@ struct SchedulerLoop {
 }
 
 enum Job {
-    Bind { pod: Key, uid: String, node: String },
-    Patch { pod: Key, patch: Value },
+    Bind {
+        pod: Key,
+        uid: String,
+        node: String,
+    },
+    Patch {
+        pod: Key,
+        patch: Value,
+    },
+    /// What gives a pod its volumes, in this order.
+    Volumes {
+        pod: Key,
+        uid: String,
+        patches: Vec<(Resource, Key, Value)>,
+    },
 }
 
 struct Written {
@@ -106,7 +125,7 @@ struct Written {
 impl Job {
     fn pod(&self) -> &Key {
         match self {
-            Self::Bind { pod, .. } | Self::Patch { pod, .. } => pod,
+            Self::Bind { pod, .. } | Self::Patch { pod, .. } | Self::Volumes { pod, .. } => pod,
         }
     }
 }
@@ -117,6 +136,7 @@ impl SchedulerLoop {
             scheduler,
             nodes: informer(&client, NODES),
             pods: informer(&client, PODS),
+            storage: StorageInformers::new(&client),
             waiting: VecDeque::new(),
             writing: BTreeSet::new(),
             writes: FuturesUnordered::new(),
@@ -156,7 +176,7 @@ impl SchedulerLoop {
             }
             poll = Poll::Ready(());
         }
-        let is_synced = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0;
+        let is_synced = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0 && self.storage.is_synced();
         if is_synced && self.tick_at.is_some_and(|it| it <= now) && self.waiting.len() < WAITING_MAX {
             self.tick_at = None;
             self.step(Event::Tick);
@@ -210,7 +230,10 @@ impl SchedulerLoop {
                 InformerEvent::Synced(_) => {}
             }
         }
-        (n_nodes + n_pods > 0, n_nodes < BATCH && n_pods < BATCH)
+        let (events, is_drained) = self.storage.poll(context);
+        let n_seen = n_nodes + n_pods + events.len();
+        events.into_iter().for_each(|it| self.step(it));
+        (n_seen > 0, is_drained && n_nodes < BATCH && n_pods < BATCH)
     }
 
     fn step(&mut self, event: Event) {
@@ -225,6 +248,9 @@ impl SchedulerLoop {
         for effect in effects {
             match effect {
                 Effect::Bind { pod, uid, node } => self.waiting.push_back(Job::Bind { pod, uid, node }),
+                Effect::BindVolumes { pod, uid, patches } => {
+                    self.waiting.push_back(Job::Volumes { pod, uid, patches });
+                }
                 Effect::PatchCondition { pod, patch } => self.waiting.push_back(Job::Patch { pod, patch }),
                 Effect::Event { about, event_type, reason, message } => {
                     self.events.record(&about, event_type, reason, &message, now);
@@ -276,8 +302,7 @@ fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
 }
 
 async fn write(client: Client, job: Job) -> Written {
-    let (Job::Patch { pod, .. } | Job::Bind { pod, .. }) = &job;
-    let span = tracing::info_span!("pod", key = %pod);
+    let span = tracing::info_span!("pod", key = %job.pod());
     written(client, job).instrument(span).await
 }
 
@@ -288,6 +313,14 @@ async fn written(client: Client, job: Job) -> Written {
                 tracing::debug!(%error, "cannot tell that a pod is unschedulable");
             }
             Written { pod, event: None }
+        }
+        Job::Volumes { pod, uid, patches } => {
+            let failed = give_volumes(&client, patches).await.err();
+            let event = failed.map(|error| {
+                tracing::debug!(%error, "cannot give a pod its volumes");
+                Event::VolumesFailed { pod: pod.clone(), uid, message: error.to_string() }
+            });
+            Written { pod, event }
         }
         Job::Bind { pod, uid, node } => {
             let event = match bind(&client, &pod, &uid, &node).await {
@@ -320,6 +353,14 @@ async fn tell(client: &Client, pod: &Key, mut patch: Value) -> Result<(), Error>
         patch["status"]["conditions"] = others.chain(ours.into_iter().filter(is_ours)).collect();
     }
     // Whoever changes a pod that often is heard of; the next attempt tells it.
+    Ok(())
+}
+
+/// Up to the first that is not taken.
+async fn give_volumes(client: &Client, patches: Vec<(Resource, Key, Value)>) -> Result<(), Error> {
+    for (resource, key, patch) in patches {
+        client.patch(&resource, &key, "", &PatchType::Merge, &patch).await?;
+    }
     Ok(())
 }
 
@@ -389,6 +430,3 @@ struct BoundPod {
 struct BoundSpec {
     node_name: String,
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     PLUGINS, PodInfo, Snapshot,
     among::Among,
-    framework::{Normalize, Reason, SCORE_MAX, Score},
+    framework::{Normalize, Reason, Refusal, SCORE_MAX, Score},
     snapshot::Row,
 };
 
@@ -31,7 +31,7 @@ const REASONS_MAX: usize = 100;
 pub(crate) struct Failure {
     pub(crate) n_nodes: usize,
     /// The plugin that turned the pod down whatever the nodes are like, and why.
-    pub(crate) refusal: Option<(usize, String)>,
+    pub(crate) refusal: Option<(usize, Refusal)>,
     pub(crate) rejections: Vec<Rejections>,
     pub(crate) nearest: Option<Nearest>,
 }
@@ -65,7 +65,7 @@ impl Cycle {
 
     /// The index of the best node.
     pub(crate) fn run(&mut self, pod: &PodInfo, snapshot: &Snapshot) -> Result<usize, Failure> {
-        if let Some(refusal) = refusal(pod) {
+        if let Some(refusal) = refusal(pod, snapshot) {
             let n_nodes = snapshot.n_nodes();
             return Err(Failure { n_nodes, refusal: Some(refusal), rejections: Vec::new(), nearest: None });
         }
@@ -83,7 +83,7 @@ impl Cycle {
     /// Can the node run the pod?
     pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot) -> bool {
         let among = LazyCell::new(|| Among::of(pod, snapshot));
-        row.known && refusal(pod).is_none() && first_rejection(pod, &row, &among, &mut Vec::new()).is_none()
+        row.known && refusal(pod, snapshot).is_none() && first_rejection(pod, &row, &among, &mut Vec::new()).is_none()
     }
 
     /// Fills `feasible`, until enough are found.
@@ -151,8 +151,8 @@ impl Cycle {
 }
 
 /// The first plugin that turns the pod down before any node is looked at.
-fn refusal(pod: &PodInfo) -> Option<(usize, String)> {
-    PLUGINS.iter().enumerate().find_map(|(idx, plugin)| Some((idx, plugin.pre_filter?(pod)?)))
+fn refusal(pod: &PodInfo, snapshot: &Snapshot) -> Option<(usize, Refusal)> {
+    PLUGINS.iter().enumerate().find_map(|(idx, plugin)| Some((idx, plugin.pre_filter?(pod, snapshot)?)))
 }
 
 /// The first plugin that turns the node down; its reasons are left in `reasons`. What runs elsewhere is only gathered
@@ -230,8 +230,8 @@ impl Failure {
         if self.n_nodes == 0 {
             return "no nodes available to schedule pods".into();
         }
-        if let Some((_, message)) = &self.refusal {
-            return format!("0/{} nodes are available: {message}.", self.n_nodes);
+        if let Some((_, refusal)) = &self.refusal {
+            return format!("0/{} nodes are available: {}.", self.n_nodes, refusal.message);
         }
         let mut reasons: Vec<String> =
             self.rejections.iter().map(|it| format!("{} {}", it.n_nodes, it.reason)).collect();

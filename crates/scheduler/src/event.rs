@@ -1,10 +1,10 @@
 //! What the scheduler is told, and what it wants done.
 
-use corten_meta::{Key, ObjectReference, Retry, Time};
+use corten_meta::{Key, ObjectReference, Resource, Retry, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
-use crate::{Node, Pod};
+use crate::{Node, Pod, StorageObject};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -15,6 +15,15 @@ pub enum Event {
     /// A pod is new or changed; any pod, whoever schedules it.
     Pod(Box<Pod>),
     PodGone(Key),
+    /// An object of storage is new or changed.
+    Storage(Box<StorageObject>),
+    StorageGone(Resource, Key),
+    /// One of the patches of an [`Effect::BindVolumes`] was not taken.
+    VolumesFailed {
+        pod: Key,
+        uid: String,
+        message: String,
+    },
     /// The API server took a [`Effect::Bind`].
     Bound {
         pod: Key,
@@ -40,6 +49,12 @@ pub enum Effect {
         pod: Key,
         uid: String,
         node: String,
+    },
+    /// Merge patches, in this order, that give a pod's claims their volumes, or have them made. That they are done is seen.
+    BindVolumes {
+        pod: Key,
+        uid: String,
+        patches: Vec<(Resource, Key, Value)>,
     },
     /// A JSON merge patch of the pod's `status`, carrying the uid. Its failure needs no answer: the next attempt writes it again.
     PatchCondition {

@@ -8,7 +8,11 @@ use std::borrow::Cow;
 
 use corten_reconcile::Actor;
 
-use crate::{PodInfo, among::Among, snapshot::Row};
+use crate::{
+    PodInfo,
+    among::Among,
+    snapshot::{Row, Snapshot},
+};
 
 /// One plugin of the table [`crate::PLUGINS`].
 pub struct Plugin {
@@ -16,7 +20,7 @@ pub struct Plugin {
     /// May the pod enter the queue at all? The answer names what holds it back.
     pub(crate) pre_enqueue: Option<fn(&PodInfo) -> Option<String>>,
     /// Can the pod be placed at all? The answer says why it cannot, whatever the nodes are like.
-    pub(crate) pre_filter: Option<fn(&PodInfo) -> Option<String>>,
+    pub(crate) pre_filter: Option<fn(&PodInfo, &Snapshot) -> Option<Refusal>>,
     /// Can the node run the pod? Every reason against it goes into the list; none means yes.
     pub(crate) filter: Option<for<'p> fn(&'p PodInfo, &Row<'_>, &mut Vec<Reason<'p>>)>,
     /// As `filter`, knowing what runs on the other nodes.
@@ -28,6 +32,13 @@ pub struct Plugin {
     pub(crate) actor: Actor,
     /// The stable name of its wait in the journal.
     pub(crate) wait: &'static str,
+}
+
+/// Why a pod cannot be placed, whatever the nodes are like.
+pub(crate) struct Refusal {
+    pub(crate) message: String,
+    /// The claim that it waits for.
+    pub(crate) claim: Option<String>,
 }
 
 pub(crate) type FilterAmong = for<'p> fn(&'p PodInfo, &Row<'_>, &Among<'_>, &mut Vec<Reason<'p>>);

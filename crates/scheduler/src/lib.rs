@@ -17,8 +17,10 @@ mod queue;
 mod report;
 mod requests;
 mod snapshot;
+mod storage;
 #[cfg(test)]
 mod tests;
+mod volumes;
 
 use std::{
     collections::BTreeMap,
@@ -35,9 +37,11 @@ pub use plugins::PLUGINS;
 pub use pod_info::PodInfo;
 pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
+pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 
 use entry::{Entry, PodState};
 use queue::Queue;
+use storage::Waiting;
 
 /// So many matches of terms and pods are looked at to tell which parked pods one event helps.
 const WAKING_MATCHES_MAX: usize = 100_000;
@@ -51,6 +55,8 @@ pub struct Config {
     pub seed: u64,
     pub backoff_initial: Duration,
     pub backoff_max: Duration,
+    /// How long a pod that has its node waits there for its volumes.
+    pub bind_timeout: Duration,
     /// An unschedulable pod is tried again after this long even if nothing happened that could help it.
     pub unschedulable_retry: Duration,
     /// How many pods one tick places at most, so that a tick stays short.
@@ -64,6 +70,7 @@ impl Default for Config {
             seed: 0,
             backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(10),
+            bind_timeout: Duration::from_secs(10 * 60),
             unschedulable_retry: Duration::from_secs(5 * 60),
             pods_per_tick_max: 256,
         }
@@ -77,6 +84,7 @@ pub struct Scheduler {
     pods: BTreeMap<Key, Entry>,
     queue: Queue,
     cycle: cycle::Cycle,
+    waiting: Waiting,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
 }
@@ -86,7 +94,8 @@ impl Scheduler {
         let queue = Queue::new(config.backoff_initial, config.backoff_max, config.unschedulable_retry);
         let cycle = cycle::Cycle::new(config.seed);
         let (snapshot, pods) = (Snapshot::default(), BTreeMap::new());
-        Self { config, snapshot, pods, queue, cycle, announced: None }
+        let waiting = Waiting::default();
+        Self { config, snapshot, pods, queue, cycle, waiting, announced: None }
     }
 
     pub fn config(&self) -> &Config {
@@ -106,11 +115,16 @@ impl Scheduler {
             Event::NodeGone(name) => self.node_gone(&name, now),
             Event::Pod(pod) => self.pod_seen(*pod, now),
             Event::PodGone(key) => self.pod_gone(&key, now),
+            Event::Storage(object) => self.storage_seen(*object, now),
+            Event::StorageGone(resource, key) => self.storage_gone(&resource, &key, now),
+            Event::VolumesFailed { pod, uid, message } => self.volumes_failed(&pod, &uid, &message, now),
             Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
             Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
             Event::Tick => {
                 self.announced = None;
-                self.place_pods(now, about)
+                let mut effects = self.end_waits(now);
+                effects.extend(self.place_pods(now, about));
+                effects
             }
         };
         effects.extend(self.wake_at(now));
@@ -164,6 +178,9 @@ impl Scheduler {
         self.pods.insert(key.clone(), entry);
 
         if place != PodState::Waiting {
+            if !matches!(place, PodState::Assumed(_)) {
+                self.forget_volumes(&key);
+            }
             self.queue.remove(&key);
             return effects;
         }
@@ -222,6 +239,7 @@ impl Scheduler {
 
     fn forget(&mut self, key: &Key, now: Time) {
         self.queue.remove(key);
+        self.forget_volumes(key);
         let Some(entry) = self.pods.remove(key) else { return };
         if let Some(node) = entry.place.node() {
             self.snapshot.remove_pod(node, key, &entry.info);
@@ -317,9 +335,9 @@ impl Scheduler {
             Ok(node_idx) => {
                 let node = self.snapshot.row_at(node_idx).name.to_owned();
                 self.snapshot.add_pod(&node, key, &entry.info);
-                effects.push(Effect::Bind { pod: key.clone(), uid: entry.info.uid.clone(), node: node.clone() });
-                entry.place = PodState::Assumed(node);
+                entry.place = PodState::Assumed(node.clone());
                 let info = Arc::clone(&entry.info);
+                effects.extend(self.bind(&info, &node, now));
                 self.wake_concerned(&info, now);
             }
             Err(failure) => {
@@ -331,7 +349,8 @@ impl Scheduler {
 
     /// Asks for the next tick, unless one that is early enough has been asked for already.
     fn wake_at(&mut self, now: Time) -> Option<Effect> {
-        let at = self.queue.next_at(now)?;
+        let expires = self.waiting.next().map(|it| it.0);
+        let at = self.queue.next_at(now).into_iter().chain(expires).min()?;
         if self.announced.is_some_and(|it| it <= at) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! What the scheduler tells people: conditions and events in Kubernetes's words, and decisions for the journal.
 
-use corten_meta::{Retry, Time, shortened};
+use corten_meta::{Key, Retry, Time, shortened};
 use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
@@ -49,6 +49,23 @@ pub(crate) fn bind_failed(entry: &Entry, node: &str, retry: Retry, error: &str, 
     let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
     let actor = if retry == Retry::Never { Actor::Operator } else { Actor::Cluster };
     let wait = Wait::new("BindingRejected", format!("the api server did not bind it: {error}"), actor).on("node", node);
+    effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
+    effects
+}
+
+/// It has a node, where its volumes are chosen or made.
+pub(crate) fn waits_for_volumes(info: &PodInfo, node: &str, claim: &Key, since: Time, now: Time) -> Effect {
+    let message = format!("node {node} is chosen, its volumes are bound there first");
+    let wait = Wait::new("VolumesUnbound", message.clone(), Actor::Cluster).on("PersistentVolumeClaim", &claim.name);
+    blocked(info, &message, vec![wait], since, now)
+}
+
+/// It had a node, and its volumes could not be bound there.
+pub(crate) fn volumes_failed(entry: &Entry, node: &str, error: &str, now: Time) -> Vec<Effect> {
+    let message = format!("running PreBind plugin \"VolumeBinding\": binding volumes: {error}");
+    let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
+    let told = format!("its volumes could not be bound for node {node}: {error}");
+    let wait = Wait::new("VolumesUnbound", told, Actor::Cluster).on("node", node);
     effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
     effects
 }
@@ -115,11 +132,11 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
     if failure.n_nodes == 0 {
         return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
     }
-    if let Some((plugin_idx, message)) = &failure.refusal {
+    if let Some((plugin_idx, refusal)) = &failure.refusal {
         let plugin = &PLUGINS[*plugin_idx];
-        let wait = Wait::new(plugin.wait, message.clone(), plugin.actor);
-        return vec![match info.claims.first().filter(|_| plugin.wait == "VolumeBinding") {
-            Some(claim) => wait.on("PersistentVolumeClaim", claim.name()),
+        let wait = Wait::new(plugin.wait, refusal.message.clone(), plugin.actor);
+        return vec![match &refusal.claim {
+            Some(claim) => wait.on("PersistentVolumeClaim", claim),
             None => wait,
         }];
     }

@@ -11,6 +11,7 @@ use crate::{
     pod_info::{HostPort, PodInfo},
     projections::Taint,
     requests::Amounts,
+    storage::{PodVolumes, Storage},
 };
 
 /// See the module's documentation.
@@ -35,6 +36,9 @@ pub struct Snapshot {
     /// The terms of all pods that repel.
     n_repelling_terms: usize,
     n_pods: usize,
+    pub(crate) storage: Storage,
+    /// How many placed pods use a claim.
+    claim_users: BTreeMap<Key, usize>,
 }
 
 /// One node as the plugins see it.
@@ -97,6 +101,18 @@ impl Snapshot {
         self.n_repelling > 0
     }
 
+    /// Does a placed pod use a claim of this one's that only one pod may use?
+    pub(crate) fn is_claim_taken(&self, pod: &PodInfo) -> bool {
+        pod.claim_keys().filter(|it| self.claim_users.contains_key(it)).any(|it| {
+            let claim = self.storage.claim(&it);
+            claim.is_some_and(|it| it.spec.access_modes.iter().any(|it| it == "ReadWriteOncePod"))
+        })
+    }
+
+    pub(crate) fn volumes_of(&self, pod: &PodInfo) -> PodVolumes<'_> {
+        PodVolumes::of(pod, &self.storage, |it| self.row(it).is_some_and(|it| it.known))
+    }
+
     /// About how many times it is asked whether a term matches a pod, to find what bears on `pod`.
     pub(crate) fn n_matches_for(&self, pod: &PodInfo) -> usize {
         let own = pod.pod_affinity.len() + pod.pod_anti_affinity.len() + pod.spread.len();
@@ -152,6 +168,9 @@ impl Snapshot {
         self.n_repelling += is_repelling;
         self.n_repelling_terms += pod.pod_anti_affinity.len();
         self.n_pods += 1;
+        for claim in pod.claim_keys() {
+            *self.claim_users.entry(claim).or_default() += 1;
+        }
         self.requested[idx].add(&pod.requested);
         self.guessed[idx].add(&pod.guessed);
         for port in &pod.ports {
@@ -167,6 +186,14 @@ impl Snapshot {
         self.n_repelling -= is_repelling;
         self.n_repelling_terms -= known.pod_anti_affinity.len();
         self.n_pods -= 1;
+        for claim in known.claim_keys() {
+            if let Some(count) = self.claim_users.get_mut(&claim) {
+                *count -= 1;
+                if *count == 0 {
+                    self.claim_users.remove(&claim);
+                }
+            }
+        }
         subtract(&mut self.requested[idx], &known.requested, self.pods[idx].values().map(|it| &it.requested));
         subtract(&mut self.guessed[idx], &known.guessed, self.pods[idx].values().map(|it| &it.guessed));
         for port in &pod.ports {

@@ -1,15 +1,22 @@
 //! The scheduler against text worlds, and against random histories.
 
 mod history;
+mod volumes;
 
 use std::{fmt::Write as _, time::Duration};
 
-use corten_api::resources::{NODES, PODS};
+use corten_api::resources::{
+    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS,
+    STORAGE_CLASSES,
+};
 use corten_meta::{Key, Retry, Time};
 use corten_reconcile::fixture::{self, World};
 use serde_json::{Value, json};
 
-use crate::{Config, Effect, Event, PLUGINS, Scheduler, requests::Amounts};
+use crate::{
+    Claim, Config, CsiDriver, CsiNode, Effect, Event, PLUGINS, Scheduler, StorageCapacity, StorageClass, StorageObject,
+    Volume, requests::Amounts,
+};
 
 fn node(object: &Value) -> Event {
     Event::Node(Box::new(serde_json::from_value(object.clone()).expect("it is a node")))
@@ -19,9 +26,26 @@ fn pod(object: &Value) -> Event {
     Event::Pod(Box::new(serde_json::from_value(object.clone()).expect("it is a pod")))
 }
 
+fn seen<T: serde::de::DeserializeOwned + Into<StorageObject>>(object: &Value) -> Event {
+    let object: T = serde_json::from_value(object.clone()).expect("it is an object of storage");
+    Event::Storage(Box::new(object.into()))
+}
+
+/// All that a world holds of storage.
+fn storage(world: &World) -> Vec<Event> {
+    let claims = world.list(&PERSISTENT_VOLUME_CLAIMS).map(|it| seen::<Claim>(it.1));
+    let volumes = world.list(&PERSISTENT_VOLUMES).map(|it| seen::<Volume>(it.1));
+    let classes = world.list(&STORAGE_CLASSES).map(|it| seen::<StorageClass>(it.1));
+    let drivers = world.list(&CSI_DRIVERS).map(|it| seen::<CsiDriver>(it.1));
+    let nodes = world.list(&CSI_NODES).map(|it| seen::<CsiNode>(it.1));
+    let capacities = world.list(&CSI_STORAGE_CAPACITIES).map(|it| seen::<StorageCapacity>(it.1));
+    claims.chain(volumes).chain(classes).chain(drivers).chain(nodes).chain(capacities).collect()
+}
+
 /// All of a world, told at once.
 fn told(world: &World) -> Scheduler {
     let mut scheduler = Scheduler::new(Config::default());
+    storage(world).into_iter().for_each(|it| drop(scheduler.step(it, world.now)));
     for (_, object) in world.list(&NODES) {
         scheduler.step(node(object), world.now);
     }
@@ -37,6 +61,9 @@ fn describe(effects: &[Effect], now: Time) -> String {
     for effect in effects {
         let _ = match effect {
             Effect::Bind { pod, node, .. } => writeln!(text, "bind {pod} to {node}"),
+            Effect::BindVolumes { patches, .. } => patches
+                .iter()
+                .try_for_each(|(resource, key, patch)| writeln!(text, "patch {} {key} {patch}", resource.kind)),
             Effect::PatchCondition { pod, patch } => writeln!(text, "patch {pod} {patch}"),
             Effect::Event { about, event_type, reason, message } => {
                 writeln!(text, "event {} {}/{} {reason}: {message}", event_type.as_str(), about.kind, about.name)
@@ -60,6 +87,7 @@ fn one_tick() {
         // Gates are reported when the pod is seen, everything else at the tick.
         let mut scheduler = Scheduler::new(Config::default());
         let mut effects = Vec::new();
+        storage(world).into_iter().for_each(|it| drop(scheduler.step(it, world.now)));
         world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
         world.list(&PODS).for_each(|it| effects.extend(scheduler.step(pod(it.1), world.now)));
         effects.retain(|it| matches!(it, Effect::Record { .. }));
@@ -73,6 +101,7 @@ fn one_tick() {
 fn numbers_may_stand_at_their_ends() {
     fixture::each_extreme(&format!("{}/testdata/one_tick", env!("CARGO_MANIFEST_DIR")), |world| {
         let mut scheduler = Scheduler::new(Config::default());
+        storage(world).into_iter().for_each(|it| drop(scheduler.step(it, world.now)));
         world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
         world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
         let effects = scheduler.step(Event::Tick, world.now);

@@ -96,6 +96,33 @@ async fn a_binding_in_doubt_holds_its_room() {
     }
 }
 
+/// The node is written at the claim, and the pod bound when the claim is.
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_bound_after_its_volumes() {
+    const CLAIM: &str = "/api/v1/namespaces/default/persistentvolumeclaims/data";
+    let world = World::with_nodes(&["n1"]);
+    let claim = |annotations: Value, volume: &str| {
+        let metadata = json!({"name": "data", "namespace": "default", "uid": "c", "annotations": annotations});
+        json!({"metadata": metadata, "spec": {"storageClassName": "std", "volumeName": volume}})
+    };
+    let class = json!({"metadata": {"name": "std"}, "provisioner": "example.com/disk", "volumeBindingMode": "WaitForFirstConsumer"});
+    world.api.put("/apis/storage.k8s.io/v1/storageclasses/std", class);
+    world.api.put(CLAIM, claim(json!({}), ""));
+    let mut with_claim = pod("a");
+    with_claim["spec"]["volumes"] = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    world.api.put(&format!("{POD}/a"), with_claim);
+    pass(5).await;
+    let annotations = world.api.object(CLAIM).expect("stored")["metadata"]["annotations"].clone();
+    assert_eq!(annotations["volume.kubernetes.io/selected-node"], "n1");
+    assert_eq!(world.node_of("a"), None);
+    world.api.put("/api/v1/persistentvolumes/v", json!({"metadata": {"name": "v"}, "spec": {}}));
+    let mut bound = annotations;
+    bound["pv.kubernetes.io/bind-completed"] = json!("yes");
+    world.api.put(CLAIM, claim(bound, "v"));
+    pass(5).await;
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+}
+
 #[derive(Default)]
 struct Bell(Notify);
 
@@ -127,7 +154,7 @@ async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
     let waker = Waker::from(bell.clone());
     let mut context = Context::from_waker(&waker);
 
-    let is_synced = |it: &SchedulerLoop| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0;
+    let is_synced = |it: &SchedulerLoop| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0 && it.storage.is_synced();
     while running.poll(&mut context).is_ready() || !is_synced(&running) || running.rests_until.is_some() {
         let _woken = tokio::time::timeout(REST, bell.0.notified()).await;
     }

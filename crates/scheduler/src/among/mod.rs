@@ -3,7 +3,7 @@
 mod domains;
 mod neighbours;
 
-use crate::{PodInfo, Snapshot};
+use crate::{PodInfo, Snapshot, storage::PodVolumes};
 
 pub(crate) use domains::Domains;
 pub(crate) use neighbours::{Counts, Neighbours, pair};
@@ -12,10 +12,18 @@ pub(crate) use neighbours::{Counts, Neighbours, pair};
 pub(crate) struct Among<'a> {
     pub(crate) affinity: Neighbours<'a>,
     pub(crate) spread: Vec<Domains<'a>>,
+    pub(crate) volumes: PodVolumes<'a>,
+    /// Another pod has a claim of its that only one may have.
+    pub(crate) is_claim_taken: bool,
 }
 
 impl<'a> Among<'a> {
     pub(crate) fn of(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Self {
-        Self { affinity: neighbours::neighbours(pod, snapshot), spread: domains::domains(pod, snapshot) }
+        Self {
+            affinity: neighbours::neighbours(pod, snapshot),
+            spread: domains::domains(pod, snapshot),
+            volumes: snapshot.volumes_of(pod),
+            is_claim_taken: snapshot.is_claim_taken(pod),
+        }
     }
 }

@@ -4,7 +4,7 @@
 
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo};
+use crate::{Plugin, PodInfo, framework::Refusal, snapshot::Snapshot};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "DynamicResources",
@@ -14,8 +14,8 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-fn pre_filter(pod: &PodInfo) -> Option<String> {
+fn pre_filter(pod: &PodInfo, _snapshot: &Snapshot) -> Option<Refusal> {
     let claims = &pod.resource_claims;
     let message = "spec.resourceClaims is not supported yet, remove it to run the pod without the devices of";
-    (!claims.is_empty()).then(|| format!("{message} {}", claims.join(", ")))
+    (!claims.is_empty()).then(|| Refusal { message: format!("{message} {}", claims.join(", ")), claim: None })
 }

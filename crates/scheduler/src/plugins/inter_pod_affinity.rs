@@ -9,9 +9,9 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     among::{Among, Counts, pair},
-    framework::Reason,
+    framework::{Reason, Refusal},
     pod_info::{Namespaces, Term},
-    snapshot::Row,
+    snapshot::{Row, Snapshot},
 };
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -23,11 +23,11 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-fn pre_filter(pod: &PodInfo) -> Option<String> {
+fn pre_filter(pod: &PodInfo, _snapshot: &Snapshot) -> Option<Refusal> {
     let mut terms = pod.pod_affinity.iter().chain(&pod.pod_anti_affinity);
     let message = "a pod affinity term with a namespaceSelector that is not empty is not supported yet, \
         list the namespaces in the term's namespaces instead";
-    terms.any(|it| it.namespaces == Namespaces::Unknown).then(|| message.to_owned())
+    terms.any(|it| it.namespaces == Namespaces::Unknown).then(|| Refusal { message: message.to_owned(), claim: None })
 }
 
 /// As in `InterPodAffinity.Filter`, the first of the three rules that is broken is the one that is told.

@@ -10,10 +10,13 @@ mod node_name;
 mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
+mod node_volume_limits;
 mod pod_topology_spread;
 mod scheduling_gates;
 mod taint_toleration;
 mod volume_binding;
+mod volume_restrictions;
+mod volume_zone;
 
 use crate::Plugin;
 
@@ -25,7 +28,10 @@ pub const PLUGINS: &[Plugin] = &[
     node_affinity::PLUGIN,
     node_ports::PLUGIN,
     node_resources_fit::PLUGIN,
+    volume_restrictions::PLUGIN,
+    node_volume_limits::PLUGIN,
     volume_binding::PLUGIN,
+    volume_zone::PLUGIN,
     dynamic_resources::PLUGIN,
     pod_topology_spread::PLUGIN,
     inter_pod_affinity::PLUGIN,

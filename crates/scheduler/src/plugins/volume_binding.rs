@@ -1,25 +1,42 @@
-//! A pod whose volumes are claims waits for its claims.
-//!
-//! The server has no PersistentVolumeClaims yet, so none can be found and such a pod stays unschedulable: placed, it
-//! would wait on its node for a volume nobody makes.
+//! A pod runs where its volumes are, or can be made. One that waits for claims which get theirs without it waits with them.
 
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo, pod_info::Claim};
+use crate::{
+    Plugin, PodInfo,
+    among::Among,
+    framework::{Reason, Refusal},
+    snapshot::{Row, Snapshot},
+    storage,
+};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "VolumeBinding",
     pre_filter: Some(pre_filter),
+    filter_among: Some(filter),
     actor: Actor::Author,
     wait: "VolumeBinding",
     ..Plugin::NONE
 };
 
-fn pre_filter(pod: &PodInfo) -> Option<String> {
-    pod.claims.first().map(|it| match it {
-        Claim::Named(name) => format!("persistentvolumeclaim {name:?} is not bound: this release binds no volumes"),
-        Claim::Ephemeral(name) => {
-            format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
+fn pre_filter(pod: &PodInfo, snapshot: &Snapshot) -> Option<Refusal> {
+    let (message, claim) = storage::refusal(pod, &snapshot.storage)?;
+    Some(Refusal { message, claim: Some(claim) })
+}
+
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
+    if pod.claims.is_empty() {
+        return;
+    }
+    let Err(conflicts) = among.volumes.on(row.name, row.labels) else { return };
+    for (applies, text) in [
+        (conflicts.elsewhere, "node(s) didn't match PersistentVolume's node affinity"),
+        (conflicts.none_found, "node(s) didn't find available persistent volumes to bind"),
+        (conflicts.no_room, "node(s) did not have enough free storage"),
+        (conflicts.missing, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+    ] {
+        if applies {
+            reasons.push(Reason::Text(text));
         }
-    })
+    }
 }

@@ -5,7 +5,7 @@ mod claim;
 mod host_port;
 mod spread_constraint;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_meta::{Key, ObjectReference};
 
@@ -74,6 +74,23 @@ impl PodInfo {
         }
     }
 
+    fn shares_claim(&self, other: &Self) -> bool {
+        if self.claims.is_empty() || other.claims.is_empty() || self.key.namespace != other.key.namespace {
+            return false;
+        }
+        let names: BTreeSet<&str> = other.claims.iter().map(Claim::name).collect();
+        self.claims.iter().any(|it| names.contains(it.name()))
+    }
+
+    pub(crate) fn claim_key(&self, claim: &Claim) -> Key {
+        Key::new(&*self.key.namespace, claim.name())
+    }
+
+    /// The claims that its volumes are.
+    pub(crate) fn claim_keys(&self) -> impl Iterator<Item = Key> {
+        self.claims.iter().map(|it| self.claim_key(it))
+    }
+
     /// Does it take the same of a node, and look the same to other pods?
     pub(crate) fn uses_same(&self, other: &Self) -> bool {
         self.requested == other.requested
@@ -94,6 +111,7 @@ impl PodInfo {
         let terms = self.pod_affinity.iter().chain(&self.pod_anti_affinity);
         terms.into_iter().any(|it| it.matches(placed))
             || placed.pod_anti_affinity.iter().any(|it| it.matches(self))
+            || self.shares_claim(placed)
             || (self.key.namespace == placed.key.namespace && self.spread.iter().any(|it| it.selects(&placed.labels)))
     }
 

@@ -1,0 +1,74 @@
+//! What the scheduler is told of storage: claims, volumes, and what says where volumes can be made.
+
+use std::task::{Context, Poll};
+
+use corten_client::{Client, Informer, InformerEvent};
+use corten_reconcile::Projection;
+use corten_scheduler::{Claim, CsiDriver, CsiNode, Event, StorageCapacity, StorageClass, StorageObject, Volume};
+
+use super::{BATCH, informer};
+
+pub(super) struct StorageInformers {
+    claims: Informer<Claim>,
+    volumes: Informer<Volume>,
+    classes: Informer<StorageClass>,
+    drivers: Informer<CsiDriver>,
+    nodes: Informer<CsiNode>,
+    capacities: Informer<StorageCapacity>,
+}
+
+impl StorageInformers {
+    pub(super) fn new(client: &Client) -> Self {
+        Self {
+            claims: informer(client, Claim::RESOURCE),
+            volumes: informer(client, Volume::RESOURCE),
+            classes: informer(client, StorageClass::RESOURCE),
+            drivers: informer(client, CsiDriver::RESOURCE),
+            nodes: informer(client, CsiNode::RESOURCE),
+            capacities: informer(client, StorageCapacity::RESOURCE),
+        }
+    }
+
+    pub(super) fn is_synced(&self) -> bool {
+        let lists = [
+            self.claims.n_lists(),
+            self.volumes.n_lists(),
+            self.classes.n_lists(),
+            self.drivers.n_lists(),
+            self.nodes.n_lists(),
+            self.capacities.n_lists(),
+        ];
+        lists.iter().all(|it| *it > 0)
+    }
+
+    /// What is new, in the order in which it is of use, and whether there is nothing more.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> (Vec<Event>, bool) {
+        let mut events = Vec::new();
+        let are_drained = [
+            poll(&mut self.classes, context, &mut events),
+            poll(&mut self.drivers, context, &mut events),
+            poll(&mut self.nodes, context, &mut events),
+            poll(&mut self.capacities, context, &mut events),
+            poll(&mut self.volumes, context, &mut events),
+            poll(&mut self.claims, context, &mut events),
+        ];
+        (events, are_drained.iter().all(|it| *it))
+    }
+}
+
+/// Takes in what there is, up to a batch; is there nothing more?
+fn poll<T: Projection + Into<StorageObject>>(
+    informer: &mut Informer<T>,
+    context: &mut Context<'_>,
+    events: &mut Vec<Event>,
+) -> bool {
+    for _ in 0..BATCH {
+        let Poll::Ready(event) = informer.poll_event(context) else { return true };
+        match event {
+            InformerEvent::Applied(object, _) => events.push(Event::Storage(Box::new(object.into()))),
+            InformerEvent::Deleted(meta) => events.push(Event::StorageGone(T::RESOURCE, meta.key())),
+            InformerEvent::Synced(_) => {}
+        }
+    }
+    false
+}

@@ -1,0 +1,241 @@
+//! What is known of claims, volumes and what they are made of; and what is decided here and not seen yet.
+
+mod objects;
+mod pod_volumes;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_api::volumes::{fits, is_for, is_reachable};
+use corten_meta::{Key, Resource};
+use corten_reconcile::Projection;
+
+pub use objects::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
+pub(crate) use pod_volumes::{Decisions, PodVolumes, refusal};
+pub(crate) use waiting::{Progress, Waiting};
+
+use crate::PodInfo;
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(crate) struct Storage {
+    claims: BTreeMap<Key, Claim>,
+    volumes: BTreeMap<String, Volume>,
+    /// The volumes that are nobody's, by class.
+    free: BTreeMap<String, BTreeSet<String>>,
+    /// The volumes that are for a claim.
+    of_claims: BTreeMap<Key, BTreeSet<String>>,
+    classes: BTreeMap<String, StorageClass>,
+    drivers: BTreeMap<String, CsiDriver>,
+    /// By node and driver: how many volumes there may be.
+    limits: BTreeMap<String, BTreeMap<String, usize>>,
+    capacities: BTreeMap<Key, StorageCapacity>,
+    /// Volumes that were given to claims here, and those claims with them.
+    assumed_volumes: BTreeSet<String>,
+    assumed_claims: BTreeMap<Key, String>,
+    /// Claims whose volumes are to be made for a node that was chosen here.
+    assumed_nodes: BTreeMap<Key, String>,
+}
+
+/// Whom a change may concern.
+#[derive(Debug)]
+pub(crate) enum Concern {
+    Claim(Key),
+    Volume {
+        name: String,
+        class: String,
+        claim: Option<Key>,
+    },
+    /// All whose volumes of this class are not there yet.
+    Class(String),
+    /// All that have claims.
+    Any,
+}
+
+impl Storage {
+    /// Takes an object in, and says whom that may concern.
+    pub(crate) fn set(&mut self, object: StorageObject) -> Concern {
+        match object {
+            StorageObject::Claim(claim) => {
+                let key = claim.metadata.key();
+                self.claims.insert(key.clone(), claim);
+                Concern::Claim(key)
+            }
+            StorageObject::Volume(volume) => {
+                let name = volume.metadata.name.clone();
+                self.drop_volume(&name);
+                let concern = concern_of(&volume);
+                match volume.claim() {
+                    Some(claim) => self.of_claims.entry(claim).or_default().insert(name.clone()),
+                    None => self.free.entry(volume.class().to_owned()).or_default().insert(name.clone()),
+                };
+                self.volumes.insert(name, volume);
+                concern
+            }
+            StorageObject::Class(class) => {
+                let name = class.metadata.name.clone();
+                self.classes.insert(name.clone(), class);
+                Concern::Class(name)
+            }
+            StorageObject::Driver(driver) => {
+                self.drivers.insert(driver.metadata.name.clone(), driver);
+                Concern::Any
+            }
+            StorageObject::Node(node) => {
+                let limit =
+                    |it: objects::NodeDriver| Some((it.name, usize::try_from(it.allocatable?.count?).unwrap_or(0)));
+                let limits = node.spec.drivers.into_iter().filter_map(limit).collect();
+                self.limits.insert(node.metadata.name, limits);
+                Concern::Any
+            }
+            StorageObject::Capacity(capacity) => {
+                let class = capacity.storage_class_name.clone();
+                self.capacities.insert(capacity.metadata.key(), capacity);
+                Concern::Class(class)
+            }
+        }
+    }
+
+    /// Forgets an object, and says whom that may concern.
+    pub(crate) fn remove(&mut self, resource: &Resource, key: &Key) -> Concern {
+        if *resource == Claim::RESOURCE {
+            self.claims.remove(key);
+            return Concern::Claim(key.clone());
+        }
+        if *resource == Volume::RESOURCE {
+            return self.drop_volume(&key.name).map_or(Concern::Any, |it| concern_of(&it));
+        }
+        if *resource == StorageClass::RESOURCE {
+            self.classes.remove(&key.name);
+        } else if *resource == CsiDriver::RESOURCE {
+            self.drivers.remove(&key.name);
+        } else if *resource == CsiNode::RESOURCE {
+            self.limits.remove(&key.name);
+        } else if *resource == StorageCapacity::RESOURCE {
+            self.capacities.remove(key);
+        }
+        Concern::Any
+    }
+
+    fn drop_volume(&mut self, name: &str) -> Option<Volume> {
+        let old = self.volumes.remove(name)?;
+        match old.claim() {
+            Some(claim) => forget(&mut self.of_claims, &claim, name),
+            None => forget(&mut self.free, &old.class().to_owned(), name),
+        }
+        Some(old)
+    }
+
+    pub(crate) fn claim(&self, key: &Key) -> Option<&Claim> {
+        self.claims.get(key)
+    }
+
+    pub(crate) fn volume(&self, name: &str) -> Option<&Volume> {
+        self.volumes.get(name)
+    }
+
+    fn class(&self, name: &str) -> Option<&StorageClass> {
+        self.classes.get(name)
+    }
+
+    /// How many volumes of each driver a node takes, where there is a limit.
+    pub(crate) fn limits(&self, node: &str) -> Option<&BTreeMap<String, usize>> {
+        self.limits.get(node).filter(|it| !it.is_empty())
+    }
+
+    pub(crate) fn provisioner(&self, claim: &Claim) -> Option<&str> {
+        self.class(claim.class()).map(|it| &*it.fields.provisioner)
+    }
+
+    fn waits_for_consumer(&self, claim: &Claim) -> bool {
+        self.class(claim.class()).is_some_and(|it| it.fields.waits_for_consumer())
+    }
+
+    /// The node that a claim's volume is to be made for, be it only here.
+    fn node_of<'a>(&'a self, claim: &'a Claim) -> Option<&'a str> {
+        claim.selected_node().or_else(|| self.assumed_nodes.get(&claim.metadata.key()).map(String::as_str))
+    }
+
+    /// A volume for a claim on a node with these labels, which none of `taken` is (`FindMatchingVolume`).
+    fn matching(&self, claim: &Claim, labels: &BTreeMap<String, String>, taken: &[(String, Key)]) -> Option<&Volume> {
+        let key = claim.metadata.key();
+        let suits = |it: &&Volume| fits(&claim.spec, &it.metadata, &it.spec);
+        let assumed = self.assumed_claims.get(&key);
+        let own = self.of_claims.get(&key).into_iter().flatten().chain(assumed).filter_map(|it| self.volumes.get(it));
+        let is_own = |it: &&Volume| it.spec.claim_ref.is_none() || is_for(&it.spec, &claim.metadata);
+        if let Some(own) = own.filter(is_own).find(suits) {
+            // One that is reserved for it and is elsewhere leaves it none here.
+            return Some(own).filter(|it| is_reachable(&it.spec, labels));
+        }
+        let free = self
+            .free
+            .get(claim.class())
+            .into_iter()
+            .flatten()
+            .filter(|name| !self.assumed_volumes.contains(*name) && !taken.iter().any(|it| it.0 == **name));
+        free.filter_map(|it| self.volumes.get(it))
+            .filter(|it| it.status.phase == "Available" && suits(it) && is_reachable(&it.spec, labels))
+            .min_by_key(|it| it.spec.capacity.storage)
+    }
+
+    /// Is there room for the claim's volume on a node with these labels, as far as the driver tells? (`hasEnoughCapacity`)
+    fn has_room(&self, claim: &Claim, class: &StorageClass, labels: &BTreeMap<String, String>) -> bool {
+        let Some(size) = claim.spec.resources.requests.storage else { return true };
+        let driver = self.drivers.get(&class.fields.provisioner);
+        if driver.and_then(|it| it.spec.storage_capacity) != Some(true) {
+            return true;
+        }
+        self.capacities.values().filter(|it| it.storage_class_name == class.metadata.name).any(|it| {
+            let largest = it.maximum_volume_size.or(it.capacity);
+            let is_near = |it: &corten_meta::LabelSelector| it.clone().selector().matches(labels);
+            largest.is_some_and(|it| it >= size) && it.node_topology.as_ref().is_some_and(is_near)
+        })
+    }
+
+    pub(crate) fn assume(&mut self, decisions: &Decisions, node: &str) {
+        for (volume, claim) in &decisions.volumes {
+            self.assumed_volumes.insert(volume.clone());
+            self.assumed_claims.insert(claim.clone(), volume.clone());
+        }
+        self.assumed_nodes.extend(decisions.to_be_made.iter().map(|it| (it.clone(), node.to_owned())));
+    }
+
+    /// What was assumed for these claims is seen, or given up.
+    pub(crate) fn forget_assumed<'a>(&mut self, claims: impl Iterator<Item = &'a Key>) {
+        for claim in claims {
+            self.assumed_nodes.remove(claim);
+            if let Some(volume) = self.assumed_claims.remove(claim) {
+                self.assumed_volumes.remove(&volume);
+            }
+        }
+    }
+
+    /// May a change of this sort help a pod?
+    pub(crate) fn may_help(&self, concern: &Concern, pod: &PodInfo) -> bool {
+        let mut claims = pod.claim_keys();
+        match concern {
+            Concern::Any => claims.next().is_some(),
+            Concern::Claim(key) => claims.any(|it| it == *key),
+            Concern::Class(class) => {
+                claims.any(|it| self.claim(&it).is_some_and(|it| !it.is_bound() && it.class() == class))
+            }
+            Concern::Volume { name, class, claim } => claims.any(|key| {
+                let is_helped = |it: &Claim| it.spec.volume_name == *name || (!it.is_bound() && it.class() == class);
+                claim.as_ref() == Some(&key) || self.claim(&key).is_some_and(is_helped)
+            }),
+        }
+    }
+}
+
+fn concern_of(volume: &Volume) -> Concern {
+    Concern::Volume { name: volume.metadata.name.clone(), class: volume.class().to_owned(), claim: volume.claim() }
+}
+
+fn forget<K: Ord>(index: &mut BTreeMap<K, BTreeSet<String>>, of: &K, name: &str) {
+    if let Some(names) = index.get_mut(of) {
+        names.remove(name);
+        if names.is_empty() {
+            index.remove(of);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The fields of storage's objects that the scheduler reads.
+
+use corten_api::{
+    resources,
+    volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, SELECTED_NODE, VolumeSpec, class_of},
+};
+use corten_meta::{Key, LabelSelector, Named, ObjectMeta, Quantity, Resource};
+use corten_reconcile::Projection;
+use serde::Deserialize;
+
+/// An object of storage that is new or changed.
+#[derive(Clone, Debug)]
+pub enum StorageObject {
+    Claim(Claim),
+    Volume(Volume),
+    Class(StorageClass),
+    Driver(CsiDriver),
+    Node(CsiNode),
+    Capacity(StorageCapacity),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Claim {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: ClaimSpec,
+    #[serde(default)]
+    pub(crate) status: Phase,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct Volume {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: VolumeSpec,
+    #[serde(default)]
+    pub(crate) status: Phase,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Phase {
+    pub(crate) phase: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct StorageClass {
+    pub metadata: ObjectMeta,
+    #[serde(flatten)]
+    pub(crate) fields: ClassFields,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct CsiDriver {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: DriverSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DriverSpec {
+    /// It tells how much room there is, in CSIStorageCapacities.
+    pub(crate) storage_capacity: Option<bool>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub struct CsiNode {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: NodeDrivers,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeDrivers {
+    pub(crate) drivers: Vec<NodeDriver>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeDriver {
+    pub(crate) name: String,
+    pub(crate) allocatable: Option<VolumeCount>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct VolumeCount {
+    pub(crate) count: Option<i64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StorageCapacity {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) storage_class_name: String,
+    #[serde(default)]
+    pub(crate) node_topology: Option<LabelSelector>,
+    #[serde(default)]
+    pub(crate) capacity: Option<Quantity>,
+    #[serde(default)]
+    pub(crate) maximum_volume_size: Option<Quantity>,
+}
+
+macro_rules! projection {
+    ($($type:ident: $resource:expr,)*) => {
+        $(
+            impl Named for $type {
+                fn meta(&self) -> &ObjectMeta {
+                    &self.metadata
+                }
+            }
+            impl Projection for $type {
+                const RESOURCE: Resource = $resource;
+            }
+            impl From<$type> for StorageObject {
+                fn from(object: $type) -> Self {
+                    projection!(@variant $type)(object)
+                }
+            }
+        )*
+    };
+    (@variant Claim) => { StorageObject::Claim };
+    (@variant Volume) => { StorageObject::Volume };
+    (@variant StorageClass) => { StorageObject::Class };
+    (@variant CsiDriver) => { StorageObject::Driver };
+    (@variant CsiNode) => { StorageObject::Node };
+    (@variant StorageCapacity) => { StorageObject::Capacity };
+}
+projection! {
+    Claim: resources::PERSISTENT_VOLUME_CLAIMS,
+    Volume: resources::PERSISTENT_VOLUMES,
+    StorageClass: resources::STORAGE_CLASSES,
+    CsiDriver: resources::CSI_DRIVERS,
+    CsiNode: resources::CSI_NODES,
+    StorageCapacity: resources::CSI_STORAGE_CAPACITIES,
+}
+
+impl Claim {
+    pub(crate) fn class(&self) -> &str {
+        class_of(&self.metadata, self.spec.storage_class_name.as_deref())
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        !self.spec.volume_name.is_empty() && self.metadata.annotations.contains_key(BIND_COMPLETED)
+    }
+
+    /// The node that its volume is to be made for.
+    pub(crate) fn selected_node(&self) -> Option<&str> {
+        self.metadata.annotations.get(SELECTED_NODE).map(String::as_str)
+    }
+}
+
+impl Volume {
+    pub(crate) fn class(&self) -> &str {
+        class_of(&self.metadata, self.spec.storage_class_name.as_deref())
+    }
+
+    pub(crate) fn claim(&self) -> Option<Key> {
+        self.spec.claim_ref.as_ref().map(|it| Key::new(&*it.namespace, &*it.name))
+    }
+}

@@ -1,0 +1,131 @@
+//! The volumes of one pod: which are there, which are to be chosen or made, and on which nodes that can be.
+
+use std::collections::BTreeMap;
+
+use corten_api::volumes::{NO_PROVISIONER, is_reachable};
+use corten_meta::Key;
+
+use super::{Claim, Storage, objects::Volume};
+use crate::{PodInfo, pod_info::Claim as PodClaim};
+
+/// Worked out once for each try to place a pod.
+pub(crate) struct PodVolumes<'a> {
+    storage: &'a Storage,
+    /// Of each claim that is bound its volume, where it is known.
+    pub(crate) bound: Vec<(&'a Claim, Option<&'a Volume>)>,
+    /// The claims that get their volumes with the node, each with the node that was chosen before.
+    pub(crate) unbound: Vec<(&'a Claim, Option<&'a str>)>,
+}
+
+/// What is to be done for a pod's volumes once it has its node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Decisions {
+    /// Volumes that are there, each with its claim.
+    pub(crate) volumes: Vec<(String, Key)>,
+    /// Claims whose volumes are to be made.
+    pub(crate) to_be_made: Vec<Key>,
+}
+
+/// Why a node cannot have the volumes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Conflicts {
+    pub(crate) elsewhere: bool,
+    pub(crate) none_found: bool,
+    pub(crate) no_room: bool,
+    pub(crate) missing: bool,
+}
+
+/// Why no node can run the pod, and the claim that is the cause (`PreFilter` of VolumeBinding, in its words).
+pub(crate) fn refusal(pod: &PodInfo, storage: &Storage) -> Option<(String, String)> {
+    pod.claims.iter().find_map(|it| Some((unusable(pod, it, storage)?, it.name().to_owned()))).or_else(|| {
+        let immediate = pod.claims.iter().find(|it| {
+            let claim = storage.claim(&pod.claim_key(it)).expect("one that is not there is unusable");
+            let is_delayed = storage.waits_for_consumer(claim) && claim.spec.volume_name.is_empty();
+            !claim.is_bound() && !is_delayed
+        });
+        immediate.map(|it| ("pod has unbound immediate PersistentVolumeClaims".into(), it.name().to_owned()))
+    })
+}
+
+fn unusable(pod: &PodInfo, of_pod: &PodClaim, storage: &Storage) -> Option<String> {
+    let name = of_pod.name();
+    let Some(claim) = storage.claim(&pod.claim_key(of_pod)) else {
+        return Some(match of_pod {
+            PodClaim::Ephemeral(_) => {
+                format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
+            }
+            PodClaim::Named(_) => format!("persistentvolumeclaim {name:?} not found"),
+        });
+    };
+    if claim.status.phase == "Lost" {
+        let volume = &claim.spec.volume_name;
+        return Some(format!("persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"));
+    }
+    if claim.metadata.is_deleting() {
+        return Some(format!("persistentvolumeclaim {name:?} is being deleted"));
+    }
+    let is_own = claim.metadata.controller().is_some_and(|it| it.uid == pod.uid);
+    (matches!(of_pod, PodClaim::Ephemeral(_)) && !is_own)
+        .then(|| format!("PVC {} was not created for pod {} (pod is not owner)", claim.metadata.key(), pod.key))
+}
+
+impl<'a> PodVolumes<'a> {
+    /// A node that is gone was never chosen: `is_node` knows those that are there.
+    pub(crate) fn of(pod: &PodInfo, storage: &'a Storage, is_node: impl Fn(&str) -> bool) -> Self {
+        let mut all = Self { storage, bound: Vec::new(), unbound: Vec::new() };
+        for claim in pod.claim_keys().filter_map(|it| storage.claim(&it)) {
+            if claim.is_bound() {
+                all.bound.push((claim, storage.volume(&claim.spec.volume_name)));
+            } else {
+                all.unbound.push((claim, storage.node_of(claim).filter(|it| is_node(it))));
+            }
+        }
+        // The smallest first, so that it does not take the volume that a larger one needs.
+        all.unbound.sort_by_key(|it| it.0.spec.resources.requests.storage);
+        all
+    }
+
+    pub(crate) fn storage(&self) -> &'a Storage {
+        self.storage
+    }
+
+    /// The decisions that a node leads to (`FindPodVolumes`).
+    pub(crate) fn on(&self, node: &str, labels: &BTreeMap<String, String>) -> Result<Decisions, Conflicts> {
+        let mut conflicts = Conflicts::default();
+        for (_, volume) in &self.bound {
+            conflicts.missing |= volume.is_none();
+            conflicts.elsewhere |= volume.is_some_and(|it| !is_reachable(&it.spec, labels));
+        }
+        let mut decisions = Decisions::default();
+        for (claim, chosen) in &self.unbound {
+            match chosen {
+                Some(chosen) if *chosen != node => conflicts.none_found = true,
+                Some(_) => self.make(claim, labels, &mut decisions, &mut conflicts),
+                None => match self.storage.matching(claim, labels, &decisions.volumes) {
+                    Some(volume) => decisions.volumes.push((volume.metadata.name.clone(), claim.metadata.key())),
+                    None => self.make(claim, labels, &mut decisions, &mut conflicts),
+                },
+            }
+        }
+        if conflicts == Conflicts::default() { Ok(decisions) } else { Err(conflicts) }
+    }
+
+    /// Can the volume be made for such a node? (`checkVolumeProvisions`)
+    fn make(
+        &self,
+        claim: &Claim,
+        labels: &BTreeMap<String, String>,
+        decisions: &mut Decisions,
+        conflicts: &mut Conflicts,
+    ) {
+        let class = self.storage.class(claim.class()).filter(|it| {
+            let provisioner = &it.fields.provisioner;
+            !provisioner.is_empty() && provisioner != NO_PROVISIONER && it.fields.allows(labels)
+        });
+        match class {
+            None => conflicts.none_found = true,
+            Some(class) if !self.storage.has_room(claim, class, labels) => conflicts.no_room = true,
+            Some(_) => decisions.to_be_made.push(claim.metadata.key()),
+        }
+    }
+}

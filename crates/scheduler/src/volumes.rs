@@ -1,0 +1,161 @@
+//! Between the choice of a node and the binding of the pod: its volumes are bound, or made, for that node.
+
+use std::sync::Arc;
+
+use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE};
+use corten_meta::{Key, Resource, Time};
+use corten_reconcile::Projection;
+use serde_json::{Value, json};
+
+use crate::{
+    Effect, PodInfo, Scheduler, StorageObject,
+    entry::PodState,
+    report,
+    storage::{Claim, Concern, Decisions, Progress, Volume},
+};
+
+type Patch = (Resource, Key, Value);
+
+impl Scheduler {
+    /// Binds a pod to its node, or first its volumes.
+    pub(crate) fn bind(&mut self, info: &Arc<PodInfo>, node: &str, now: Time) -> Vec<Effect> {
+        let bind = Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned() };
+        let decisions = self.decisions(info, node);
+        if decisions == Decisions::default() {
+            return vec![bind];
+        }
+        let patches = self.patches(&decisions, node);
+        self.snapshot.storage.assume(&decisions, node);
+        self.waiting.begin(&info.key, node, &decisions, now.after(self.config.bind_timeout));
+        let mut effects = Vec::new();
+        if !patches.is_empty() {
+            effects.push(Effect::BindVolumes { pod: info.key.clone(), uid: info.uid.clone(), patches });
+        }
+        effects.extend(self.go_on(&info.key, now));
+        effects
+    }
+
+    fn decisions(&self, info: &PodInfo, node: &str) -> Decisions {
+        if info.claims.is_empty() {
+            return Decisions::default();
+        }
+        let row = self.snapshot.row(node).expect("the node that was just chosen");
+        self.snapshot.volumes_of(info).on(node, row.labels).unwrap_or_default()
+    }
+
+    /// What others have not written yet.
+    fn patches(&self, decisions: &Decisions, node: &str) -> Vec<Patch> {
+        let storage = &self.snapshot.storage;
+        let volumes =
+            decisions.volumes.iter().filter_map(|(volume, claim)| give(storage.volume(volume)?, storage.claim(claim)?));
+        let made = decisions.to_be_made.iter().filter_map(|it| make_for(node, storage.claim(it)?));
+        volumes.chain(made).collect()
+    }
+
+    /// An object of storage is new or changed.
+    pub(crate) fn storage_seen(&mut self, object: StorageObject, now: Time) -> Vec<Effect> {
+        let concern = self.snapshot.storage.set(object);
+        self.storage_moved(&concern, now)
+    }
+
+    pub(crate) fn storage_gone(&mut self, resource: &Resource, key: &Key, now: Time) -> Vec<Effect> {
+        let concern = self.snapshot.storage.remove(resource, key);
+        self.storage_moved(&concern, now)
+    }
+
+    fn storage_moved(&mut self, concern: &Concern, now: Time) -> Vec<Effect> {
+        let claim = match concern {
+            Concern::Claim(claim) | Concern::Volume { claim: Some(claim), .. } => Some(claim),
+            Concern::Volume { .. } | Concern::Class(_) | Concern::Any => None,
+        };
+        let pods = claim.map(|it| self.waiting.pods_of(it)).unwrap_or_default();
+        let effects = pods.iter().flat_map(|it| self.go_on(it, now)).collect();
+        let (known, storage) = (&self.pods, &self.snapshot.storage);
+        let helped = |key: &Key| known.get(key).is_some_and(|it| storage.may_help(concern, &it.info));
+        self.queue.wake(helped, now);
+        effects
+    }
+
+    /// Looks how far the volumes of a pod are that has its node.
+    fn go_on(&mut self, pod: &Key, now: Time) -> Vec<Effect> {
+        let Some(entry) = self.pods.get(pod) else { return Vec::new() };
+        let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
+        let (info, since) = (Arc::clone(&entry.info), entry.since);
+        let labels = self.snapshot.row(&node).filter(|it| it.known).map(|it| it.labels);
+        match self.waiting.progress(pod, &self.snapshot.storage, labels) {
+            None => Vec::new(),
+            Some(Progress::Open(claim)) => vec![report::waits_for_volumes(&info, &node, &claim, since, now)],
+            Some(Progress::Bound) => {
+                self.forget_volumes(pod);
+                vec![Effect::Bind { pod: pod.clone(), uid: info.uid.clone(), node }]
+            }
+            Some(Progress::Failed(message)) => self.volumes_failed(pod, &info.uid, &message, now),
+        }
+    }
+
+    /// Takes the pod's node away: another try may find another.
+    pub(crate) fn volumes_failed(&mut self, pod: &Key, uid: &str, message: &str, now: Time) -> Vec<Effect> {
+        let claims = self.waiting.end(pod);
+        if claims.is_empty() {
+            return Vec::new();
+        }
+        self.snapshot.storage.forget_assumed(claims.iter());
+        let Some(entry) = self.pods.get_mut(pod).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
+        entry.place = PodState::Waiting;
+        let info = Arc::clone(&entry.info);
+        let effects = report::volumes_failed(entry, &node, message, now);
+        self.snapshot.remove_pod(&node, pod, &info);
+        self.queue.back_off(pod, info.priority, now);
+        self.wake_helped(&node, now);
+        self.wake_concerned(&info, now);
+        effects
+    }
+
+    /// Gives up those that have waited long enough.
+    pub(crate) fn end_waits(&mut self, now: Time) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        while let Some((_, pod)) = self.waiting.next().filter(|it| it.0 <= now).cloned() {
+            let uid = self.pods.get(&pod).map(|it| it.info.uid.clone()).unwrap_or_default();
+            effects.extend(self.volumes_failed(&pod, &uid, "context deadline exceeded", now));
+        }
+        effects
+    }
+
+    /// The pod waits for volumes no more.
+    pub(crate) fn forget_volumes(&mut self, pod: &Key) {
+        let claims = self.waiting.end(pod);
+        if !claims.is_empty() {
+            self.snapshot.storage.forget_assumed(claims.iter());
+        }
+    }
+}
+
+/// Gives a volume to a claim, if both are still as they were seen; nothing where it is the claim's (`GetBindVolumeToClaim`).
+fn give(volume: &Volume, claim: &Claim) -> Option<Patch> {
+    let meta = &claim.metadata;
+    if volume.spec.claim_ref.as_ref().is_some_and(|it| it.uid == meta.uid) {
+        return None;
+    }
+    let mut patch = json!({
+        "metadata": { "uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version },
+        "spec": { "claimRef": {
+            "kind": Claim::RESOURCE.kind,
+            "apiVersion": Claim::RESOURCE.api_version(),
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "uid": meta.uid,
+            "resourceVersion": meta.resource_version,
+        } },
+    });
+    if volume.spec.claim_ref.is_none() {
+        patch["metadata"]["annotations"] = json!({ BOUND_BY_CONTROLLER: "yes" });
+    }
+    Some((Volume::RESOURCE, volume.metadata.key(), patch))
+}
+
+/// Says for which node a claim's volume is to be made.
+fn make_for(node: &str, claim: &Claim) -> Option<Patch> {
+    let patch = json!({ "metadata": { "uid": claim.metadata.uid, "annotations": { SELECTED_NODE: node } } });
+    (claim.selected_node() != Some(node)).then(|| (Claim::RESOURCE, claim.metadata.key(), patch))
+}

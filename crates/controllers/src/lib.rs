@@ -78,7 +78,7 @@ pub use storage_version_migration::StorageVersionMigrations;
 pub use taint_eviction::TaintEviction;
 pub use token_secrets::{BootstrapTokens, ServiceAccountTokens};
 pub use ttl_after_finished::TtlAfterFinished;
-pub use volumes::{AttributesClassProtection, ClaimProtection, VolumeBinder, VolumeProtection};
+pub use volumes::{AttributesClassProtection, ClaimProtection, EphemeralVolumes, VolumeBinder, VolumeProtection};
 
 /// Every controller, in name order.
 pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
@@ -92,6 +92,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(EndpointsOfServices),
     || Arc::new(EndpointSlices),
     || Arc::new(EndpointSliceMirroring),
+    || Arc::new(EphemeralVolumes),
     || Arc::new(EventExpiry),
     || Arc::new(GarbageCollector),
     || Arc::new(Jobs),

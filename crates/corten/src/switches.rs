@@ -24,7 +24,7 @@ const NAMES: &[Row] = &[
     ("endpoints-controller", "endpoint", "endpoint"),
     ("endpointslice-controller", "endpointslice", "endpointslice"),
     ("endpointslice-mirroring-controller", "endpointslicemirroring", "endpointslicemirroring"),
-    ("ephemeral-volume-controller", "ephemeral-volume", ""),
+    ("ephemeral-volume-controller", "ephemeral-volume", "ephemeral-volume"),
     ("garbage-collector-controller", "garbagecollector", "garbage-collector"),
     ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling", ""),
     ("job-controller", "job", "job"),

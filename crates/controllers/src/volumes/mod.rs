@@ -6,9 +6,11 @@ mod binder;
 mod binding;
 mod claims;
 mod classes;
+mod ephemeral;
 mod projections;
 mod protection;
 mod released;
 
 pub use binder::VolumeBinder;
+pub use ephemeral::EphemeralVolumes;
 pub use protection::{AttributesClassProtection, ClaimProtection, VolumeProtection};

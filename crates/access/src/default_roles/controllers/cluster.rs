@@ -11,6 +11,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "endpoint", role: "endpoint-controller", rules: endpoint },
     Loop { name: "endpointslice", role: "endpointslice-controller", rules: endpoint_slice },
     Loop { name: "endpointslicemirroring", role: "endpointslicemirroring-controller", rules: endpoint_slice_mirroring },
+    Loop { name: "ephemeral-volume", role: "ephemeral-volume-controller", rules: ephemeral_volume },
     Loop { name: "leader-election", role: "leader-election-controller", rules: leader_election },
     Loop { name: "lease-candidate-expiry", role: "lease-candidate-expiry-controller", rules: candidate_expiry },
     Loop { name: "node", role: "node-controller", rules: node },
@@ -116,6 +117,14 @@ fn taint_eviction() -> Vec<Value> {
         rule(&["delete", "get", "list", "watch"], &[""], &["pods"]),
         rule(UPDATE, &[""], &["pods/status"]),
         rule(&["get", "list", "patch", "watch"], &[""], &["nodes"]),
+    ]
+}
+
+fn ephemeral_volume() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["pods"]),
+        rule(&["update"], &[""], &["pods/finalizers"]),
+        rule(&["create", "get", "list", "watch"], &[""], &["persistentvolumeclaims"]),
     ]
 }
 

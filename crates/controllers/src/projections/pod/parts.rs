@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::Pod;
 
@@ -17,7 +18,10 @@ pub(crate) struct NamedPort {
 pub(crate) enum Claim {
     Named(Box<str>),
     /// Made for the pod, and named after it and the volume.
-    OfVolume(Box<str>),
+    OfVolume {
+        volume: Box<str>,
+        template: Box<Value>,
+    },
 }
 
 #[derive(Default, PartialEq, Deserialize)]
@@ -73,7 +77,13 @@ pub(super) fn claims<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[
         #[serde(default)]
         persistent_volume_claim: Option<Source>,
         #[serde(default)]
-        ephemeral: Option<serde::de::IgnoredAny>,
+        ephemeral: Option<Ephemeral>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Ephemeral {
+        #[serde(default)]
+        volume_claim_template: Value,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -82,7 +92,7 @@ pub(super) fn claims<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[
     }
     let claim = |it: Volume| match (it.persistent_volume_claim, it.ephemeral) {
         (Some(source), _) => Some(Claim::Named(source.claim_name)),
-        (None, Some(_)) => Some(Claim::OfVolume(it.name)),
+        (None, Some(made)) => Some(Claim::OfVolume { volume: it.name, template: Box::new(made.volume_claim_template) }),
         (None, None) => None,
     };
     Ok(list::<D, Volume>(deserializer)?.into_iter().filter_map(claim).collect())
@@ -148,7 +158,15 @@ impl Pod {
     pub(crate) fn claims(&self) -> impl Iterator<Item = String> {
         self.spec.claims.iter().map(|it| match it {
             Claim::Named(name) => name.to_string(),
-            Claim::OfVolume(volume) => format!("{}-{volume}", self.metadata.name),
+            Claim::OfVolume { volume, .. } => format!("{}-{volume}", self.metadata.name),
+        })
+    }
+
+    /// The claims that are to be made for it, by name, each with its template.
+    pub(crate) fn own_claims(&self) -> impl Iterator<Item = (String, &Value)> {
+        self.spec.claims.iter().filter_map(|it| match it {
+            Claim::OfVolume { volume, template } => Some((format!("{}-{volume}", self.metadata.name), &**template)),
+            Claim::Named(_) => None,
         })
     }
 

@@ -78,10 +78,13 @@ pub use storage_version_migration::StorageVersionMigrations;
 pub use taint_eviction::TaintEviction;
 pub use token_secrets::{BootstrapTokens, ServiceAccountTokens};
 pub use ttl_after_finished::TtlAfterFinished;
-pub use volumes::{AttributesClassProtection, ClaimProtection, EphemeralVolumes, VolumeBinder, VolumeProtection};
+pub use volumes::{
+    AttachDetach, AttributesClassProtection, ClaimProtection, EphemeralVolumes, VolumeBinder, VolumeProtection,
+};
 
 /// Every controller, in name order.
 pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
+    || Arc::new(AttachDetach),
     || Arc::new(CertificateApproval),
     || Arc::new(ClusterRoleAggregation),
     || Arc::new(CronJobs),

@@ -15,8 +15,8 @@ use corten_reconcile::{
 };
 
 use crate::{
-    AttributesClassProtection, CONTROLLERS, Deployments, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
-    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder,
+    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, EFFECTS_MAX, EphemeralVolumes, EventExpiry,
+    GarbageCollector, LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -46,6 +46,11 @@ fn load_balancer() {
 #[test]
 fn volume_binder() {
     check(&VolumeBinder, "volume_binder");
+}
+
+#[test]
+fn attach_detach() {
+    check(&AttachDetach, "attach_detach");
 }
 
 #[test]

@@ -34,7 +34,7 @@ const NAMES: &[Row] = &[
     ("node-ipam-controller", "nodeipam", ""),
     ("node-lifecycle-controller", "nodelifecycle", "node"),
     ("node-route-controller", "route", ""),
-    ("persistentvolume-attach-detach-controller", "attachdetach", ""),
+    ("persistentvolume-attach-detach-controller", "attachdetach", "attachdetach"),
     ("persistentvolume-binder-controller", "persistentvolume-binder", "persistent-volume-binder"),
     ("persistentvolume-expander-controller", "persistentvolume-expander", ""),
     ("persistentvolume-protection-controller", "pv-protection", "pv-protection"),

@@ -36,9 +36,19 @@ pub(crate) struct Taint {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct NodeStatus {
     pub(crate) conditions: Vec<Condition>,
+    /// What the kubelet has mounted or is about to, by unique names.
+    pub(crate) volumes_in_use: Vec<Box<str>>,
+    pub(crate) volumes_attached: Vec<AttachedVolume>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AttachedVolume {
+    pub(crate) name: Box<str>,
+    pub(crate) device_path: Box<str>,
 }
 
 impl Node {

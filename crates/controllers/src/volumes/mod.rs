@@ -2,6 +2,7 @@
 //!
 //! [`projections`] is what they read; each other file is one controller, or a part of the binder.
 
+mod attachments;
 mod binder;
 mod binding;
 mod claims;
@@ -11,6 +12,7 @@ mod projections;
 mod protection;
 mod released;
 
+pub use attachments::AttachDetach;
 pub use binder::VolumeBinder;
 pub use ephemeral::EphemeralVolumes;
 pub use protection::{AttributesClassProtection, ClaimProtection, VolumeProtection};

@@ -178,3 +178,68 @@ pub(crate) struct AttributesClass {
     pub(crate) metadata: ObjectMeta,
 }
 projection!(AttributesClass, resources::VOLUME_ATTRIBUTES_CLASSES);
+
+#[derive(Deserialize)]
+pub(crate) struct CsiDriver {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: CsiDriverSpec,
+}
+projection!(CsiDriver, resources::CSI_DRIVERS);
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CsiDriverSpec {
+    pub(crate) attach_required: Option<bool>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Attachment {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) spec: AttachmentSpec,
+    #[serde(default)]
+    pub(crate) status: AttachmentStatus,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttachmentSpec {
+    pub(crate) attacher: String,
+    pub(crate) node_name: String,
+    #[serde(default)]
+    pub(crate) source: AttachmentSource,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AttachmentSource {
+    pub(crate) persistent_volume_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AttachmentStatus {
+    pub(crate) attached: bool,
+    pub(crate) attach_error: Option<AttachError>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct AttachError {
+    pub(crate) message: String,
+}
+
+impl Named for Attachment {
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    /// The node that the volume is attached to.
+    fn found_by(&self) -> Option<&str> {
+        Some(&self.spec.node_name)
+    }
+}
+
+impl Projection for Attachment {
+    const RESOURCE: Resource = resources::VOLUME_ATTACHMENTS;
+}

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Loop, READ, UPDATE, rule};
 
 pub(super) const LOOPS: &[Loop] = &[
+    Loop { name: "attachdetach", role: "attachdetach-controller", rules: attach_detach },
     Loop { name: "clusterrole-aggregation", role: "clusterrole-aggregation-controller", rules: role_aggregation },
     Loop { name: "csrcleaner", role: "csrcleaner-controller", rules: csr_cleaner },
     Loop { name: "disruption", role: "disruption-controller", rules: disruption },
@@ -125,6 +126,16 @@ fn ephemeral_volume() -> Vec<Value> {
         rule(READ, &[""], &["pods"]),
         rule(&["update"], &[""], &["pods/finalizers"]),
         rule(&["create", "get", "list", "watch"], &[""], &["persistentvolumeclaims"]),
+    ]
+}
+
+fn attach_detach() -> Vec<Value> {
+    let attachments = &["create", "delete", "get", "list", "patch", "watch"];
+    vec![
+        rule(READ, &[""], &["nodes", "persistentvolumeclaims", "persistentvolumes", "pods"]),
+        rule(UPDATE, &[""], &["nodes/status"]),
+        rule(attachments, &["storage.k8s.io"], &["volumeattachments"]),
+        rule(READ, &["storage.k8s.io"], &["csidrivers", "csinodes"]),
     ]
 }
 

@@ -167,7 +167,7 @@ fn waits_for_pod(view: &View, claim: &Claim) -> Plan {
                 Wait::new(
                     "WaitForFirstConsumer",
                     "no pod uses it yet: it gets a volume where its first pod runs",
-                    Actor::Author,
+                    Actor::Cluster,
                 ),
             )
         }

@@ -10,6 +10,7 @@ mod refusals;
 mod scheduling;
 mod services;
 mod sources;
+mod volumes;
 mod workloads;
 
 use std::rc::Rc;
@@ -77,7 +78,20 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "WebhookRefused" | "WebhookFailed" => Some(refusals::webhook(case).await),
         "PolicyRefused" | "PolicyFailed" => Some(refusals::policy(case).await),
         "ReadinessGate" => Some(containers::gate(case)),
-        "NoVolumeBinder" | "VolumeBinding" => Some(sources::claim(case)),
+        "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
+        "NoStorageClass"
+        | "StorageClassNotFound"
+        | "NoVolumeFits"
+        | "ExternalProvisioning"
+        | "WaitForFirstConsumer"
+        | "VolumeNotFound"
+        | "VolumeMismatch"
+        | "VolumeTaken"
+        | "ClaimLost"
+        | "ClaimMisbound"
+        | "VolumeReleased"
+        | "VolumeFailed"
+        | "ClaimOfAnother" => volumes::of(case).await,
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
         "PodSecurityViolated" => Some(refusals::pod_security(case)),

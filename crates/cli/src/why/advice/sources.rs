@@ -117,26 +117,3 @@ fn volume_source(pod: &Value, word: &str, message: &str) -> Option<String> {
     let name = if word == "secret" { text(volume, "/secret/secretName") } else { text(volume, "/configMap/name") };
     (!name.is_empty()).then(|| name.to_owned())
 }
-
-pub(super) fn claim(case: &Case<'_>) -> Advice {
-    let is_claim = case.at.subject.starts_with("persistentvolumeclaim/");
-    if case.at.subject.starts_with("pod/") && case.wait.message.contains("not found") {
-        return Advice::run(case.edit()).hints(case.edit_hints());
-    }
-    let size = text(case.object, "/spec/resources/requests/storage");
-    let class = text(case.object, "/spec/storageClassName");
-    let asks = is_claim.then(|| {
-        let class = if class.is_empty() { "no storage class".to_owned() } else { format!("class {class:?}") };
-        format!("it asks for {size}, {class}")
-    });
-    let head = if is_claim {
-        format!("{} is bound to no volume, and this release binds none", case.at.subject)
-    } else {
-        case.wait.message.clone()
-    };
-    Advice::run(kubectl("", &["get", "persistentvolumes,storageclasses"]))
-        .headline(head)
-        .who("whoever runs the cluster: no loop of this release gives claims their volumes")
-        .hints(asks)
-        .hint("an emptyDir or a hostPath in its place works today")
-}

@@ -15,7 +15,6 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
         "NotEnforced",
         "it is stored, and this release does not enforce it: every pod reaches every other",
     ),
-    ("persistentvolume", "NoVolumeBinder", "no loop of this release binds volumes to claims"),
     ("resourceclaim", "NoDeviceAllocator", "no loop of this release allocates devices"),
 ];
 

@@ -47,6 +47,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("mutatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
     ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
+    ("persistentvolume", |_, object, found| Box::pin(async { claims::volume(object, found) })),
     ("persistentvolumeclaim", |_, object, found| Box::pin(async { claims::claim(object, found) })),
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),

@@ -1,0 +1,225 @@
+//! Claims and volumes that do not come together, and Pods that are not placed because of theirs.
+
+use corten_api::{
+    resources::{CSI_NODES, CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
+    volumes::{SELECTED_NODE, STORAGE_PROVISIONER},
+};
+use corten_meta::Key;
+use serde_json::Value;
+
+use super::case::{Advice, Case};
+use crate::why::{
+    command::{kubectl, merge},
+    fields::{items, text},
+    nearest::nearest,
+};
+
+/// More names than these do not help.
+const NAMES_MAX: usize = 5;
+
+/// About a claim or a volume.
+pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
+    let subject = &case.at.subject;
+    Some(match &*case.wait.reason {
+        "NoStorageClass" => no_class(case).await,
+        "StorageClassNotFound" => class_not_found(case).await,
+        "NoVolumeFits" => Advice::run(kubectl("", &["get", "persistentvolumes"]))
+            .headline(format!("{subject} has no volume: the volumes of its class are made by hand, and none fits"))
+            .who("whoever runs the cluster: make a volume of the class that is large enough")
+            .hint(asks(case.object)),
+        "ExternalProvisioning" => provisioning(case).await,
+        "WaitForFirstConsumer" => Advice::run(case.describe())
+            .headline(format!("{subject} gets its volume where the first pod runs that uses it, and there is none"))
+            .who("nobody: make a pod that uses it")
+            .hint(asks(case.object)),
+        "VolumeNotFound" => volume_not_found(case).await,
+        "VolumeMismatch" if subject.starts_with("persistentvolumeclaim/") => {
+            let name = text(case.object, "/spec/volumeName");
+            Advice::run(kubectl("", &["get", "persistentvolume", name, "-o", "yaml"]))
+                .headline(format!("{subject} names volume {name}, and cannot have it: {}", case.wait.message))
+                .who(format!("whoever wrote {subject}: a claim cannot be changed, make another"))
+                .hint(asks(case.object))
+        }
+        "VolumeTaken" => Advice::run(kubectl("", &["get", "persistentvolumes"]))
+            .headline(format!("{subject} cannot have its volume: {}", case.wait.message))
+            .who(format!("whoever wrote {subject}: name another volume, in another claim")),
+        "ClaimLost" | "ClaimMisbound" => {
+            let name = text(case.object, "/metadata/name");
+            Advice::run(kubectl(case.namespace, &["delete", "persistentvolumeclaim", name]))
+                .headline(format!("{subject} has lost its volume {}", text(case.object, "/spec/volumeName")))
+                .hint("if the volume comes back with the same name and claimRef, so does the claim")
+        }
+        "VolumeReleased" => released(case),
+        "ClaimOfAnother" => {
+            let claim = case.wait.on.as_deref().unwrap_or_default().to_owned();
+            Advice::run(kubectl(case.namespace, &["get", &claim, "-o", "yaml"]))
+                .hint("delete the claim if its data is of no use, or give the pod another name")
+        }
+        _ => return None,
+    })
+}
+
+/// What a claim asks for.
+fn asks(claim: &Value) -> String {
+    let class = text(claim, "/spec/storageClassName");
+    let class = if class.is_empty() { "no storage class".to_owned() } else { format!("class {class:?}") };
+    let modes: Vec<&str> = items(claim, "/spec/accessModes").iter().filter_map(Value::as_str).collect();
+    let size = text(claim, "/spec/resources/requests/storage");
+    let modes = if modes.is_empty() { String::new() } else { format!(", {}", modes.join(" and ")) };
+    format!("it asks for {size}, {class}{modes}")
+}
+
+async fn classes(case: &Case<'_>) -> Vec<String> {
+    let classes = case.reader.list(&STORAGE_CLASSES, "").await;
+    classes.iter().map(|it| text(it, "/metadata/name").to_owned()).collect()
+}
+
+fn there_are(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let shown = names[..names.len() - more].join(", ");
+    match (names.len(), more) {
+        (0, _) => "there is none".into(),
+        (_, 0) => format!("there are: {shown}"),
+        _ => format!("there are: {shown} and {more} more"),
+    }
+}
+
+async fn no_class(case: &Case<'_>) -> Advice {
+    let classes = classes(case).await;
+    Advice::run(kubectl("", &["get", "storageclasses,persistentvolumes"]))
+        .headline(format!("{} has no volume: none fits, and it has no storage class", case.at.subject))
+        .who(format!("whoever wrote {}, or whoever makes a class the default one", case.at.subject))
+        .hint(asks(case.object))
+        .hint(format!("of storage classes {}", there_are(&classes)))
+}
+
+async fn class_not_found(case: &Case<'_>) -> Advice {
+    let (classes, wanted) = (classes(case).await, text(case.object, "/spec/storageClassName"));
+    let mut advice = Advice::run(kubectl("", &["get", "storageclasses"]))
+        .headline(format!("{} has no volume: there is no storage class {wanted:?}", case.at.subject))
+        .who(format!("whoever wrote {}, or whoever makes the class", case.at.subject))
+        .hint(asks(case.object))
+        .hint(format!("of storage classes {}", there_are(&classes)));
+    if let Some(near) = nearest(wanted, classes.iter().map(String::as_str)) {
+        advice = advice.hint(format!("if {near:?} is meant: a claim's class cannot be changed, make another claim"));
+    }
+    advice
+}
+
+/// Is there a driver at all, and where?
+async fn provisioning(case: &Case<'_>) -> Advice {
+    let annotation = |name: &str| case.object["metadata"]["annotations"][name].as_str().unwrap_or_default();
+    let (provisioner, node) = (annotation(STORAGE_PROVISIONER), annotation(SELECTED_NODE));
+    let nodes = case.reader.list(&CSI_NODES, "").await;
+    let has = |it: &&Value| items(it, "/spec/drivers").iter().any(|it| it["name"] == provisioner);
+    let with: Vec<String> = nodes.iter().filter(has).map(|it| text(it, "/metadata/name").to_owned()).collect();
+    let advice = Advice::run(case.describe()).hint(asks(case.object));
+    let headline = |why: String| format!("{} has no volume yet: {why}", case.at.subject);
+    if with.is_empty() {
+        return advice
+            .headline(headline(format!("no node has the driver {provisioner}")))
+            .who(format!("whoever runs {provisioner}: it is not there, or not registered at any kubelet"))
+            .hint("a provisioner that is no CSI driver is not seen here: its own log says more");
+    }
+    let advice = advice.hint(format!("its driver is on {}", with[..with.len().min(NAMES_MAX)].join(", ")));
+    if !node.is_empty() && !with.iter().any(|it| it == node) {
+        return advice
+            .headline(headline(format!("{provisioner} is to make it for node {node}, which has no such driver")))
+            .who(format!("whoever runs {provisioner} on {node}"));
+    }
+    let place = if node.is_empty() { String::new() } else { format!(" for node {node}") };
+    advice
+        .headline(headline(format!("{provisioner} is making it{place}")))
+        .who(format!("nobody, if it comes soon; else whoever runs {provisioner}"))
+}
+
+async fn volume_not_found(case: &Case<'_>) -> Advice {
+    let wanted = text(case.object, "/spec/volumeName");
+    let volumes = case.reader.list(&PERSISTENT_VOLUMES, "").await;
+    let names = volumes.iter().map(|it| text(it, "/metadata/name"));
+    let near = nearest(wanted, names).map(|it| format!("if {it:?} is meant: make another claim that names it"));
+    Advice::run(kubectl("", &["get", "persistentvolumes"]))
+        .headline(format!("{} names volume {wanted:?}, and there is none", case.at.subject))
+        .who(format!("whoever wrote {}, or whoever makes the volume", case.at.subject))
+        .hints(near)
+}
+
+fn released(case: &Case<'_>) -> Advice {
+    let name = text(case.object, "/metadata/name");
+    let claim =
+        format!("{} in {}", text(case.object, "/spec/claimRef/name"), text(case.object, "/spec/claimRef/namespace"));
+    let advice = |next| Advice::run(next).hint(format!("it was of persistentvolumeclaim/{claim}"));
+    if text(case.object, "/spec/persistentVolumeReclaimPolicy") != "Retain" {
+        return advice(kubectl("", &["describe", &case.at.subject]));
+    }
+    advice(merge("", &case.at.subject, &serde_json::json!({ "spec": { "claimRef": null } })))
+        .headline(format!("{} is kept for what is on it: its claim is gone", case.at.subject))
+        .who(format!("whoever runs the cluster: delete persistentvolume/{name}, or give it to others"))
+        .hint("the command gives it to any claim that it fits, with all that is on it")
+}
+
+/// A Pod that no node can run, for the sake of its volumes.
+pub(super) async fn placement(case: &Case<'_>) -> Advice {
+    if case.wait.message.ends_with("not found") {
+        return missing_claim(case).await;
+    }
+    let mut advice = Advice::run(kubectl(case.namespace, &["get", "persistentvolumeclaims"]));
+    for source in items(case.object, "/spec/volumes") {
+        let name = text(source, "/persistentVolumeClaim/claimName");
+        let own = format!("{}-{}", text(case.object, "/metadata/name"), text(source, "/name"));
+        let name = if source["ephemeral"].is_object() { &own } else { name };
+        let key = Key::new(case.namespace, name);
+        if let Some(claim) = case.reader.get(&PERSISTENT_VOLUME_CLAIMS, &key).await {
+            advice = advice.hints(whereabouts(case, &claim).await);
+        }
+    }
+    advice
+}
+
+async fn missing_claim(case: &Case<'_>) -> Advice {
+    let wanted = case.wait.message.split('"').nth(1).unwrap_or_default();
+    let claims = case.reader.list(&PERSISTENT_VOLUME_CLAIMS, case.namespace).await;
+    let names = claims.iter().map(|it| text(it, "/metadata/name"));
+    let near = nearest(wanted, names).map(|it| format!("there is {it:?}"));
+    Advice::run(case.edit())
+        .headline(format!("there is no persistentvolumeclaim {wanted:?} in {}", case.namespace))
+        .who(format!("whoever wrote {}, or whoever makes the claim", case.author))
+        .hints(near)
+        .hints(case.edit_hints())
+}
+
+/// Where a claim's volume is, or where there is how much room for one.
+async fn whereabouts(case: &Case<'_>, claim: &Value) -> Vec<String> {
+    let (name, volume) = (text(claim, "/metadata/name"), text(claim, "/spec/volumeName"));
+    if !volume.is_empty() {
+        let Some(found) = case.reader.get(&PERSISTENT_VOLUMES, &Key::cluster(volume)).await else {
+            return vec![format!("the volume {volume} of claim {name} is not there")];
+        };
+        let terms = items(&found, "/spec/nodeAffinity/required/nodeSelectorTerms").iter();
+        let expressions = terms.flat_map(|it| items(it, "/matchExpressions"));
+        let place = |it: &Value| {
+            let values: Vec<&str> = items(it, "/values").iter().filter_map(Value::as_str).collect();
+            format!("{} {}", text(it, "/key"), values.join(", "))
+        };
+        let places: Vec<String> = expressions.map(place).collect();
+        let said = format!("the volume {volume} of claim {name} is only at {}", places.join("; "));
+        return Vec::from_iter((!places.is_empty()).then_some(said));
+    }
+    let (class, size) = (text(claim, "/spec/storageClassName"), text(claim, "/spec/resources/requests/storage"));
+    let capacities = case.reader.list(&CSI_STORAGE_CAPACITIES, "").await;
+    let of_class = capacities.iter().filter(|it| text(it, "/storageClassName") == class).take(NAMES_MAX);
+    let rooms: Vec<String> = of_class
+        .map(|it| {
+            let labels = it["nodeTopology"]["matchLabels"].as_object();
+            let place: Vec<&str> = labels.into_iter().flat_map(|it| it.values()).filter_map(Value::as_str).collect();
+            let largest = text(it, "/maximumVolumeSize");
+            let room = if largest.is_empty() { text(it, "/capacity") } else { largest };
+            format!("{room} on {}", place.join(", "))
+        })
+        .collect();
+    let mut said = vec![format!("claim {name} asks for {size} of class {class}")];
+    if !rooms.is_empty() {
+        said.push(format!("there is room for {}", rooms.join("; ")));
+    }
+    said
+}

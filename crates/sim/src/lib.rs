@@ -11,6 +11,7 @@ mod oracle;
 mod script;
 mod seeded_rng;
 mod settled;
+mod storage;
 mod successes;
 mod witness;
 mod workloads;

@@ -5,7 +5,7 @@ use corten_client::{Client, DeleteParams, PatchType};
 use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{again::again, workloads, world::World};
+use crate::{again::again, storage, workloads, world::World};
 
 const STEPS: u64 = 25;
 const NAMESPACE_NAMES: [&str; 3] = ["default", "a", "b"];
@@ -25,7 +25,7 @@ pub(crate) async fn play(world: &mut World, trail: &mut Vec<String>) -> Result<(
         tokio::time::sleep(pause).await;
         world.check()?;
     }
-    Ok(())
+    storage::provide(&admin, NAMESPACE_NAMES.len() as u64).await
 }
 
 async fn step(world: &mut World, admin: &Client) -> Result<String, String> {
@@ -34,7 +34,8 @@ async fn step(world: &mut World, admin: &Client) -> Result<String, String> {
     let name = *dice.pick(&DEPLOYMENT_NAMES).expect("not empty");
     let key = Key::new(namespace, name);
     match dice.below(100) {
-        0..32 => apply(world, admin, &key).await,
+        0..24 => apply(world, admin, &key).await,
+        24..32 => storage::act(world, admin, namespace).await,
         32..40 => workloads::stateful_set(world, admin, namespace).await,
         40..50 => workloads::job(world, admin, namespace).await,
         50..55 => bare_pod(admin, namespace, dice.below(4)).await,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     oracle::{Oracle, controller, is_over},
-    workloads,
+    storage, workloads,
 };
 
 /// What is not yet as it should be; empty once the cluster has converged.
@@ -52,6 +52,7 @@ pub(crate) fn unsettled(truth: &Oracle) -> Vec<String> {
         }
     }
     missing.extend(workloads::unsettled(truth));
+    missing.extend(storage::unsettled(truth));
     missing
 }
 

@@ -1,8 +1,8 @@
 //! A cluster that has all it wants, with objects of the kinds that loops look after, writes nothing but its nodes' leases.
 
 use corten_api::resources::{
-    CONFIG_MAPS, ENDPOINT_SLICES, ENDPOINTS, PERSISTENT_VOLUME_CLAIMS, POD_DISRUPTION_BUDGETS, RESOURCE_QUOTAS,
-    SERVICES, STATEFUL_SETS,
+    CONFIG_MAPS, ENDPOINT_SLICES, ENDPOINTS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS,
+    RESOURCE_QUOTAS, SERVICES, STATEFUL_SETS,
 };
 use corten_meta::Resource;
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ async fn rest(seed: u64) -> Result<(), String> {
     let world = World::begin(seed).await?;
     let admin = world.admin();
     for (resource, object) in objects() {
-        let created = admin.create(&resource, "default", &object).await;
+        let namespace = if resource.namespaced { "default" } else { "" };
+        let created = admin.create(&resource, namespace, &object).await;
         created.map_err(|error| format!("cannot create {resource}: {error}"))?;
     }
     converge(&world).await?;
@@ -60,7 +61,8 @@ fn everything_was_looked_after(world: &World) -> Result<(), String> {
     holds(&POD_DISRUPTION_BUDGETS, "/status/disruptionsAllowed", &json!(2))?;
     holds(&RESOURCE_QUOTAS, "/status/used/pods", &json!("5"))?;
     holds(&CONFIG_MAPS, "/metadata/name", &json!("kube-root-ca.crt"))?;
-    holds(&PERSISTENT_VOLUME_CLAIMS, "/metadata/finalizers/0", &json!("kubernetes.io/pvc-protection"))
+    holds(&PERSISTENT_VOLUME_CLAIMS, "/metadata/finalizers/0", &json!("kubernetes.io/pvc-protection"))?;
+    holds(&PERSISTENT_VOLUME_CLAIMS, "/status/phase", &json!("Bound"))
 }
 
 fn objects() -> Vec<(Resource, Value)> {
@@ -84,6 +86,11 @@ fn objects() -> Vec<(Resource, Value)> {
         named(SERVICES, "web", json!({ "selector": labels, "ports": [{ "port": 80 }] })),
         named(SERVICES, "none", json!({ "selector": { "app": "none" }, "ports": [{ "port": 80 }] })),
         named(SERVICES, "headless", json!({ "selector": labels, "clusterIP": "None" })),
+        named(
+            PERSISTENT_VOLUMES,
+            "disk",
+            json!({ "accessModes": ["ReadWriteOnce"], "capacity": { "storage": "1Gi" }, "hostPath": { "path": "/srv" } }),
+        ),
         named(PERSISTENT_VOLUME_CLAIMS, "data", json!({ "accessModes": ["ReadWriteOnce"], "resources": storage })),
         named(DEPLOYMENTS, "web", json!({ "replicas": 3, "selector": selector, "template": template })),
         named(

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::{LabelSelector, ObjectMeta, Quantity};
-use serde::Deserialize;
+use corten_meta::{LabelSelector, ObjectMeta, Quantity, Selector};
+use serde::{Deserialize, Deserializer};
 
 use crate::scheduling::{node_field, requirement_holds, term_matches};
 
@@ -36,11 +36,32 @@ pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 pub struct ClaimSpec {
     pub volume_name: String,
     pub storage_class_name: Option<String>,
+    #[serde(deserialize_with = "distinct")]
     pub access_modes: Vec<String>,
     pub volume_mode: Option<String>,
-    pub selector: Option<LabelSelector>,
+    #[serde(deserialize_with = "compiled")]
+    pub selector: Option<Selector>,
     pub resources: Requests,
     pub volume_attributes_class_name: Option<String>,
+}
+
+/// A selector may name thousands of values, and is asked for each volume: it is made ready once.
+///
+/// # Errors
+/// It has not the shape of a label selector.
+pub fn compiled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Selector>, D::Error> {
+    Ok(Option::<LabelSelector>::deserialize(deserializer)?.as_ref().map(LabelSelector::selector))
+}
+
+/// There are four modes, however often somebody says each.
+fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let mut modes: Vec<String> = Vec::new();
+    for mode in Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default() {
+        if !modes.contains(&mode) {
+            modes.push(mode);
+        }
+    }
+    Ok(modes)
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -61,6 +82,7 @@ pub struct Storage {
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
     pub capacity: Storage,
+    #[serde(deserialize_with = "distinct")]
     pub access_modes: Vec<String>,
     pub claim_ref: Option<ClaimRef>,
     pub persistent_volume_reclaim_policy: String,
@@ -225,7 +247,7 @@ pub fn fits(claim: &ClaimSpec, volume_meta: &ObjectMeta, volume: &VolumeSpec) ->
         && !modes_differ(claim, volume)
         && !attributes_classes_differ(claim, volume)
         && has_access_modes(claim, volume)
-        && claim.selector.as_ref().is_none_or(|it| it.clone().selector().matches(&volume_meta.labels))
+        && claim.selector.as_ref().is_none_or(|it| it.matches(&volume_meta.labels))
 }
 
 /// Is the volume reachable from a node with these labels? (`CheckNodeAffinity`, which knows no fields of the node.)

@@ -1,11 +1,12 @@
 //! Objects whose lists are long, and are looked at for each of many others: so many that whoever goes through all of a list
 //! for each of them does not come to an end.
 
+use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Controller, Plan, Table, View, Wake};
 use serde_json::{Value, json};
 
-use crate::{Deployments, Disruption, EndpointSlices, EndpointsOfServices, LoadBalancers, ReplicaSets};
+use crate::{Deployments, Disruption, EndpointSlices, EndpointsOfServices, LoadBalancers, ReplicaSets, VolumeBinder};
 
 const MANY: usize = 10_000;
 
@@ -111,4 +112,39 @@ fn balancers_may_have_many_ports() {
     };
     let objects = [balancer("older", "UDP", "2026-01-01T00:00:00Z"), balancer("web", "TCP", "2026-01-02T00:00:00Z")];
     assert!(plan(&LoadBalancers, &objects).0.waits.iter().all(|it| it.reason != "PortTaken"));
+}
+
+/// As many claims as volumes, and claims whose selectors name as many values as may be written.
+#[test]
+fn claims_and_volumes() {
+    let values: Vec<String> = (0..MANY).map(|it| format!("v{it}")).collect();
+    let modes = vec!["ReadWriteOnce"; MANY];
+    let volume = |it: usize| {
+        let spec =
+            json!({ "storageClassName": "hand", "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"] });
+        let mut volume = named(&format!("v{it}"), json!({ "spec": spec, "status": { "phase": "Available" } }));
+        volume["metadata"].as_object_mut().expect("an object").shift_remove("namespace");
+        (PERSISTENT_VOLUMES, volume)
+    };
+    let claim = |it: usize, more: Value| {
+        let mut spec = json!({ "storageClassName": "hand", "resources": { "requests": { "storage": "1Gi" } },
+            "accessModes": ["ReadWriteOnce"] });
+        spec.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        (PERSISTENT_VOLUME_CLAIMS, named(&format!("c{it}"), json!({ "spec": spec })))
+    };
+    let fitting: Vec<_> = (0..MANY).map(volume).chain((0..MANY).map(|it| claim(it, json!({})))).collect();
+    let (view, n_woken) = seen(&VolumeBinder, &fitting);
+    let now = Time::from_unix_seconds(1_800_000_000);
+    let plan = VolumeBinder.reconcile(&view, &Key::cluster("class:hand"), now);
+    assert_eq!((plan.effects.len(), n_woken), (crate::EFFECTS_MAX, 4 * MANY));
+
+    let selector = json!({ "matchExpressions": [{ "key": "app", "operator": "NotIn", "values": values }] });
+    let picky = claim(
+        0,
+        json!({ "selector": selector, "accessModes": modes, "resources": { "requests": { "storage": "2Gi" } } }),
+    );
+    let (view, _) = seen(&VolumeBinder, &(0..MANY).map(volume).chain([picky]).collect::<Vec<_>>());
+    assert!(VolumeBinder.reconcile(&view, &Key::cluster("class:hand"), now).effects.is_empty());
+    let plan = VolumeBinder.reconcile(&view, &Key::new("default", "c0"), now);
+    assert_eq!(plan.waits[0].reason, "StorageClassNotFound");
 }

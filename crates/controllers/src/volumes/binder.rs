@@ -125,7 +125,11 @@ fn class_changed(view: &View, class: &ObjectMeta) -> Vec<Key> {
 
 /// The claims that wait for a pod that uses them.
 fn pod_changed(view: &View, pod: &ObjectMeta) -> Vec<Key> {
-    let Some(pod) = view.get::<Pod>(&pod.key()) else { return Vec::new() };
+    let Some(pod) = view.get::<Pod>(&pod.key()) else {
+        // Which claims a pod used that is gone nobody knows any more.
+        let waiting = view.in_namespace::<Claim>(&pod.namespace).filter(|it| it.takes_any());
+        return waiting.map(|it| it.metadata.key()).collect();
+    };
     let claims = pod.claims().map(|it| Key::new(&*pod.metadata.namespace, it));
     claims.filter(|it| view.get::<Claim>(it).is_some_and(Claim::takes_any)).collect()
 }

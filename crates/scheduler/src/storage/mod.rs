@@ -187,8 +187,7 @@ impl Storage {
         }
         self.capacities.values().filter(|it| it.storage_class_name == class.metadata.name).any(|it| {
             let largest = it.maximum_volume_size.or(it.capacity);
-            let is_near = |it: &corten_meta::LabelSelector| it.clone().selector().matches(labels);
-            largest.is_some_and(|it| it >= size) && it.node_topology.as_ref().is_some_and(is_near)
+            largest.is_some_and(|it| it >= size) && it.node_topology.as_ref().is_some_and(|it| it.matches(labels))
         })
     }
 

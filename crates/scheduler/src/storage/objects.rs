@@ -2,9 +2,9 @@
 
 use corten_api::{
     resources,
-    volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, SELECTED_NODE, VolumeSpec, class_of},
+    volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, SELECTED_NODE, VolumeSpec, class_of, compiled},
 };
-use corten_meta::{Key, LabelSelector, Named, ObjectMeta, Quantity, Resource};
+use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Selector};
 use corten_reconcile::Projection;
 use serde::Deserialize;
 
@@ -96,8 +96,8 @@ pub struct StorageCapacity {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub(crate) storage_class_name: String,
-    #[serde(default)]
-    pub(crate) node_topology: Option<LabelSelector>,
+    #[serde(default, deserialize_with = "compiled")]
+    pub(crate) node_topology: Option<Selector>,
     #[serde(default)]
     pub(crate) capacity: Option<Quantity>,
     #[serde(default)]

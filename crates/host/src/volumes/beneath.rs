@@ -2,12 +2,13 @@
 
 use std::{
     io,
+    os::unix::fs::PermissionsExt,
     path::{Component, Path},
 };
 
 use rustix::{
-    fd::{AsFd, OwnedFd},
-    fs::{Mode, OFlags, ResolveFlags, mkdirat, open, openat2},
+    fd::{AsFd, AsRawFd, OwnedFd},
+    fs::{Mode, OFlags, ResolveFlags, fstat, mkdirat, open, openat2},
     io::Errno,
 };
 
@@ -30,20 +31,31 @@ fn step(folder: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     openat2(folder, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), RESOLVE)
 }
 
-/// Walks the path from the root, so that a link inside the volume may lead anywhere in the volume.
+/// Walks the path from the root, so that a link inside the volume may lead anywhere in the volume. Whoever may write to the
+/// volume may write to what is made in it (upstream's `SafeMakeDir`).
 fn create(root: OwnedFd, path: &Path) -> io::Result<OwnedFd> {
     let mut walked = std::path::PathBuf::new();
     let mut here = step(&root, Path::new("."))?;
+    let mode = Mode::from_raw_mode(fstat(&root)?.st_mode & 0o777);
     for component in path.components() {
         let Component::Normal(name) = component else { return Err(Errno::XDEV.into()) };
         walked.push(name);
         here = match step(&root, &walked) {
             Err(Errno::NOENT) => {
-                match mkdirat(&here, name, Mode::from_raw_mode(0o750)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
+                match mkdirat(&here, name, Mode::RWXU) {
+                    Ok(()) => {}
+                    Err(Errno::EXIST) => {
+                        here = step(&here, Path::new(name))?;
+                        continue;
+                    }
                     Err(error) => return Err(error.into()),
                 }
-                step(&here, Path::new(name))?
+                let made = step(&here, Path::new(name))?;
+                // The process's umask does not reach it; a set-group-ID bit that it got from the folder above stays.
+                let place = format!("/proc/self/fd/{}", made.as_raw_fd());
+                let kept = fstat(&made)?.st_mode & 0o2000;
+                std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode.as_raw_mode() | kept))?;
+                made
             }
             other => other?,
         };

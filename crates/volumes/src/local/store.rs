@@ -188,7 +188,9 @@ impl Store {
         make_folder(&self.folder)?;
         let stat = with_faults_named(rustix::fs::statvfs(&self.folder), "look at the disk")?;
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        let kept = stat.f_blocks.saturating_mul(stat.f_frsize) / KEPT_TENTH;
+        // As eviction reckons: of what is there for everybody, without the blocks that are kept for root.
+        let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
+        let kept = used.saturating_add(free) / KEPT_TENTH;
         let promised = |it: &Volume| {
             let taken = self.disk(&it.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
             it.bytes.saturating_sub(taken.map_or(0, |it| it.blocks().saturating_mul(512)))

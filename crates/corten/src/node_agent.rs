@@ -125,7 +125,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let hands = NodeHands::new(&containerd);
     hands.set_node_name(&settings.node_name);
     let mut tasks = JoinSet::new();
-    volume_provisioner::add_built_in(&hands, &containerd, &settings.node_name).await;
+    volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, &settings.node_name).await;
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());
@@ -146,7 +146,6 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
     let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
     tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
-    volume_provisioner::start(&mut tasks, control_plane, &hands, &settings.node_name);
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let networks = Options::default().pod_cidrs;
@@ -176,11 +175,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
             corten_runner::run_node(kubelet, client, hands, clock, journal, stopping).await;
         })
     }));
-    let (stopping, ending) = (control_plane.stopping(), loops.clone());
-    tasks.spawn(async move {
-        stopping.await;
-        ending.begin_stop();
-    });
+    tasks.spawn(end_with(control_plane.stopping(), loops.clone()));
     let stopping = control_plane.stopping();
     tasks.spawn(follow_authority(kubelet_server.clone(), control_plane.authority.clone(), control_plane.stopping()));
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
@@ -214,6 +209,12 @@ fn observe(
     let (name, clock, journal) = told();
     let readings = HostReadings(hands.clone(), addresses);
     tasks.spawn(corten_runner::run_observations(readings, name, clock, journal, control_plane.stopping()));
+}
+
+/// The loops end when the control plane does.
+async fn end_with(stopping: impl Future<Output = ()> + Send, loops: Arc<corten_runner::Loops>) {
+    stopping.await;
+    loops.begin_stop();
 }
 
 /// Where the machine has a logind, its end waits for the pods.

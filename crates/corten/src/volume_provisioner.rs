@@ -18,17 +18,20 @@ use crate::{control_plane::ControlPlane, in_process};
 /// Says, in the node's folder, that the cluster was given its default class.
 const CLASS_MADE: &str = "kubelet/storage-class-made";
 
-/// Has the node know its built-in driver, before a Pod asks for it.
-pub(crate) async fn add_built_in(hands: &NodeHands, containerd: &Containerd, node_name: &str) {
+/// Has the node know its built-in driver, before a Pod asks for it; makes, grows and removes volumes from now until the
+/// control plane stops.
+pub(crate) async fn start(
+    tasks: &mut JoinSet<()>,
+    control_plane: &ControlPlane,
+    hands: &NodeHands,
+    containerd: &Containerd,
+    node_name: &str,
+) {
     let driver = LocalDriver::new(containerd.layout(), containerd.mounts(), node_name);
     if let Err(error) = driver.recover().await {
         tracing::warn!(%error, "volumes that were being made or removed are left on the disk");
     }
     hands.mounter().drivers().add(Arc::new(driver));
-}
-
-/// Makes, grows and removes volumes from now until the control plane stops.
-pub(crate) fn start(tasks: &mut JoinSet<()>, control_plane: &ControlPlane, hands: &NodeHands, node_name: &str) {
     let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
     let news = Mutex::new((mounter.drivers().follow(), false));
     let settings = ProvisionerSettings {

@@ -22,9 +22,9 @@ pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::effect::{
-    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, HostPathType,
-    Hosts, MemoryCheck, Mount, MountSource, Plugin, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep,
-    Resources, SandboxSpec, Seccomp, Security, Source, SourceKind, Volume, VolumeFile, VolumeGroup, VolumeSource,
+    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, Hosts, MemoryCheck,
+    Mount, MountSource, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep, Resources, SandboxSpec, Seccomp,
+    Security, Source, SourceKind,
 };
 pub use words::event::{
     ApiFailure, Event, Exit, Failure, HookAnswer, Image, Manifest, NodeFacts, NodeImage, Observed, ObservedContainer,
@@ -38,3 +38,4 @@ pub use words::thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,
 };
 pub use words::token::{Token, TokenWish};
+pub use words::volume::{HostPathType, Plugin, Volume, VolumeFile, VolumeGroup, VolumeSource};

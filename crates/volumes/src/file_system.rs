@@ -4,7 +4,6 @@ use std::{
     ffi::CString,
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use corten_machine::mounts;
@@ -169,21 +168,14 @@ pub(crate) fn bind(source: &Path, target: &Path, flags: MountFlags) -> Result<()
     Ok(())
 }
 
-/// How often, and with which pause, what is busy is tried again: a program that is being started holds for a moment all that
-/// whoever starts it has open.
-const BUSY_TRIES: u32 = 10;
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
-
-/// Unmounts all that is mounted at `target`, however often.
+/// Unmounts all that is mounted at `target`, however often. What is busy is `Aborted`, to be tried again.
 pub(crate) fn unmount_all(target: &Path) -> Result<(), Fault> {
-    let mut tries = 0;
     while mounts::is_mount_point(target) {
         match unmount(target, UnmountFlags::NOFOLLOW) {
             Ok(()) => {}
             Err(Errno::INVAL | Errno::NOENT) => break,
-            Err(Errno::BUSY) if tries < BUSY_TRIES => {
-                tries += 1;
-                std::thread::sleep(BUSY_PAUSE);
+            Err(error @ Errno::BUSY) => {
+                return Err(Fault::new(Code::Aborted, format!("unmount failed: {}", io::Error::from(error))));
             }
             Err(error) => return Err(Fault::internal(format!("unmount failed: {}", io::Error::from(error)))),
         }

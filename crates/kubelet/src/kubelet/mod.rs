@@ -157,22 +157,17 @@ impl Kubelet {
                 self.all()
             }
             Event::Token { pod, wish, result } => {
-                self.with(&pod.uid, now, effects, |machine, cx| machine.token_done(&wish, result, cx));
-                vec![pod.uid]
+                self.of_pod(pod, now, effects, |machine, cx| machine.token_done(&wish, result, cx))
             }
             Event::VolumeRead { pod, volume, result } => {
-                self.with(&pod.uid, now, effects, |machine, cx| machine.volume_read(&volume, result, cx));
-                vec![pod.uid]
+                self.of_pod(pod, now, effects, |machine, cx| machine.volume_read(&volume, result, cx))
             }
             Event::Snapshot(snapshot) => self.observe(&snapshot, now),
             Event::Done { pod, outcome } => {
                 self.done(&pod, outcome, now, effects);
                 vec![pod.uid]
             }
-            Event::StatusPatched { pod, result } => {
-                self.status_patched(&pod, result, now, effects);
-                vec![pod.uid]
-            }
+            Event::StatusPatched { pod, result } => self.status_patched(pod, result, now, effects),
             Event::Manifests(manifests) => self.read_manifests(manifests, now, effects),
             Event::MirrorCreated { key, result } => {
                 self.mirror_written(&key, result.map(Some), now);
@@ -182,8 +177,7 @@ impl Kubelet {
                 self.manifests.of.get(&pod.key).cloned().into_iter().collect()
             }
             Event::PodDeleted { pod, result } => {
-                self.with(&pod.uid, now, effects, |machine, cx| machine.deleted_from_api(result, cx));
-                vec![pod.uid]
+                self.of_pod(pod, now, effects, |machine, cx| machine.deleted_from_api(result, cx))
             }
             Event::Node(node) => {
                 self.node.set_node(node);
@@ -281,11 +275,11 @@ impl Kubelet {
 
     fn status_patched(
         &mut self,
-        pod: &PodRef,
+        pod: PodRef,
         result: Result<Box<Pod>, ApiFailure>,
         now: Time,
         effects: &mut Vec<Effect>,
-    ) {
+    ) -> Vec<String> {
         let mirror = result.as_ref().ok().filter(|it| mirror::is_mirror(it)).cloned();
         self.with(&pod.uid, now, effects, |machine, cx| match result {
             Ok(newer) => {
@@ -301,6 +295,7 @@ impl Kubelet {
         if let Some(mirror) = mirror {
             self.mirror_seen(mirror);
         }
+        vec![pod.uid]
     }
 
     /// Calls `act` with the pod and a context; nothing where there is no such pod.
@@ -326,6 +321,18 @@ impl Kubelet {
         act(machine, &mut cx);
         *effects = cx.effects;
         cx.wake
+    }
+
+    /// The same for news of one pod, which is to be looked at afterwards.
+    fn of_pod(
+        &mut self,
+        pod: PodRef,
+        now: Time,
+        effects: &mut Vec<Effect>,
+        act: impl FnOnce(&mut PodMachine, &mut Context<'_>),
+    ) -> Vec<String> {
+        self.with(&pod.uid, now, effects, act);
+        vec![pod.uid]
     }
 
     fn sync_pod(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {

@@ -3,7 +3,7 @@
 //! Every host effect is answered by exactly one [`crate::Outcome`]. The mind never has two effects in flight that
 //! need an order between them, so hands may run all of them at once.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use corten_api::core::v1::Pod;
 use corten_meta::{Key, ObjectReference, Time};
@@ -13,8 +13,9 @@ use serde_json::Value;
 use crate::words::{
     event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
     measure::NodeEffect,
-    persistent::{Device, PersistentMount, VolumeName},
+    persistent::{Device, VolumeName},
     token::TokenWish,
+    volume::{Plugin, Volume, VolumeGroup},
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -77,78 +78,6 @@ pub enum HostEffect {
     TailLog { pod: PodRef, container: String, attempt: u32, lines: u32 },
     /// Unmounts and deletes everything kept for the pod: volumes, files, logs. → [`Outcome::PodRemoved`]
     RemovePod { pod: PodRef },
-}
-
-/// Whom a pod's volumes are given to (`fsGroup`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VolumeGroup {
-    pub gid: i64,
-    /// `fsGroupChangePolicy: OnRootMismatch`: a volume whose top folder is as it must be is left alone.
-    pub only_on_root_mismatch: bool,
-}
-
-/// One volume of a pod; its content lies in the pod's folder under its name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Volume {
-    pub name: String,
-    pub source: VolumeSource,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum VolumeSource {
-    /// A folder, or a tmpfs (of this size); what is in it stays.
-    EmptyDir { memory: bool, size_limit_bytes: Option<i64>, mode: u32 },
-    /// Nothing is made in the pod's folder; only `kind` is checked or created.
-    HostPath { path: String, kind: HostPathType },
-    /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
-    Files { plugin: Plugin, files: Vec<VolumeFile> },
-    /// What outlives the pod, mounted for it.
-    Persistent(Box<PersistentMount>),
-}
-
-/// Upstream's word for a kind of volume, which is also a step of its path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plugin {
-    EmptyDir,
-    ConfigMap,
-    Secret,
-    DownwardApi,
-    Projected,
-    LocalVolume,
-    Nfs,
-    Csi,
-}
-
-/// `hostPath.type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostPathType {
-    /// No check; what is not there is made a folder by the runtime.
-    Unset,
-    DirectoryOrCreate,
-    Directory,
-    FileOrCreate,
-    File,
-    Socket,
-    CharDevice,
-    BlockDevice,
-}
-
-#[derive(Clone, PartialEq, Eq)]
-pub struct VolumeFile {
-    /// Relative, without `..`.
-    pub path: String,
-    pub mode: u32,
-    /// Root's where nobody is named.
-    pub user: Option<u32>,
-    /// Shared with the ConfigMap or Secret it comes from.
-    pub content: Arc<[u8]>,
-}
-
-/// Without the content: it may be a Secret's.
-impl fmt::Debug for VolumeFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VolumeFile").field("path", &self.path).field("mode", &self.mode).finish_non_exhaustive()
-    }
 }
 
 /// Everything CRI's PodSandboxConfig needs. Log folder and cgroup parent are the host's business.
@@ -503,22 +432,6 @@ pub struct Source {
 pub enum SourceKind {
     ConfigMap,
     Secret,
-}
-
-impl Plugin {
-    /// `configmap`: the path is `volumes/kubernetes.io~configmap/NAME`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EmptyDir => "empty-dir",
-            Self::ConfigMap => "configmap",
-            Self::Secret => "secret",
-            Self::DownwardApi => "downward-api",
-            Self::Projected => "projected",
-            Self::LocalVolume => "local-volume",
-            Self::Nfs => "nfs",
-            Self::Csi => "csi",
-        }
-    }
 }
 
 impl HostEffect {

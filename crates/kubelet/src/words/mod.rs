@@ -10,3 +10,4 @@ pub(crate) mod service;
 mod subject;
 pub(crate) mod thresholds;
 pub(crate) mod token;
+pub(crate) mod volume;

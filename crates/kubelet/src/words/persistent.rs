@@ -7,7 +7,7 @@ use corten_api::{
     storage::v1::{CSIDriver, VolumeAttachment},
 };
 
-use crate::words::effect::HostPathType;
+use crate::words::volume::HostPathType;
 
 /// By what a pod's volume is found at the API.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

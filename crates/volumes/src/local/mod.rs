@@ -9,6 +9,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use corten_machine::{Layout, NodeMounts, mounts};
@@ -49,6 +50,20 @@ impl LocalDriver {
         beside(move || store.recover()).await
     }
 
+    /// The same, again and again while something holds what is to be unmounted.
+    async fn unless_busy(
+        &self,
+        work: impl Fn(&Store) -> Result<(), Fault> + Clone + Send + 'static,
+    ) -> Result<(), Fault> {
+        for _ in 0..BUSY_TRIES {
+            match self.there(work.clone()).await {
+                Err(fault) if fault.code == Code::Aborted => tokio::time::sleep(BUSY_PAUSE).await,
+                other => return other,
+            }
+        }
+        self.there(work).await
+    }
+
     async fn there<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, Fault> + Send + 'static,
@@ -57,6 +72,11 @@ impl LocalDriver {
         self.mounts.run(move || work(&store)).await.map_err(Fault::internal)?
     }
 }
+
+/// How often, and with which pause, what is busy is tried again: a program that is being started holds for a moment all that
+/// whoever starts it has open.
+const BUSY_TRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Work on plain files, which are the same in every mount namespace.
 async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Send + 'static) -> Result<T, Fault> {
@@ -173,7 +193,7 @@ impl Driver for LocalDriver {
     }
 
     fn unstage(&self, handle: String, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
-        Box::pin(self.there(move |store| {
+        Box::pin(self.unless_busy(move |store| {
             file_system::unmount_all(&staging)?;
             match loop_device::of(&store.disk(&handle)?) {
                 Some(device) => loop_device::detach(&device),
@@ -211,7 +231,7 @@ impl Driver for LocalDriver {
     }
 
     fn unpublish(&self, _: String, target: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
-        Box::pin(self.there(move |_| file_system::remove_place(&target)))
+        Box::pin(self.unless_busy(move |_| file_system::remove_place(&target)))
     }
 
     fn node_expand(&self, handle: String, _: PathBuf, _: Option<PathBuf>, _: u64) -> BoxFuture<'_, Result<u64, Fault>> {

@@ -1,0 +1,105 @@
+//! What pods' volumes hold, made and taken away.
+
+use std::path::PathBuf;
+
+use corten_kubelet::{
+    Backend, ContainerSpec, Device, DeviceSource, Failure, PersistentMount, PodRef, Volume, VolumeGroup, VolumeSource,
+};
+use corten_machine::tree;
+
+use super::{Inner, config};
+use crate::{Medium, VolumeError, cri, terminations};
+
+impl Inner {
+    pub(super) async fn prepare_volumes(
+        &self,
+        pod: &PodRef,
+        volumes: Vec<Volume>,
+        group: Option<VolumeGroup>,
+    ) -> Result<(), Failure> {
+        for Volume { name, source } in volumes {
+            self.prepare_volume(&pod.uid, &name, source, group)
+                .await
+                .map_err(|error| Failure::new(format!("MountVolume.SetUp failed for volume {name:?} : {error}")))?;
+        }
+        Ok(())
+    }
+
+    async fn prepare_volume(
+        &self,
+        uid: &str,
+        name: &str,
+        source: VolumeSource,
+        group: Option<VolumeGroup>,
+    ) -> Result<(), VolumeError> {
+        // What is made here, nobody else writes.
+        let read_only = matches!(source, VolumeSource::Files { .. });
+        let path = match source {
+            VolumeSource::EmptyDir { memory, size_limit_bytes, mode } => {
+                let size = size_limit_bytes.and_then(|it| u64::try_from(it).ok());
+                let medium = if memory { Medium::Memory { size } } else { Medium::Disk };
+                self.volumes.empty_dir(uid, name, medium, mode).await?
+            }
+            VolumeSource::HostPath { path, kind } => {
+                self.volumes.host_path(&PathBuf::from(path), kind).await?;
+                return Ok(());
+            }
+            VolumeSource::Files { plugin, files } => {
+                self.volumes.write_files(uid, plugin.as_str(), name, files).await?
+            }
+            VolumeSource::Persistent(mount) => return self.mount_persistent(uid, &mount, group).await,
+        };
+        if let Some(gid) = group.and_then(|it| u32::try_from(it.gid).ok()) {
+            self.volumes.set_group(&path, gid, read_only).await?;
+        }
+        Ok(())
+    }
+
+    /// A volume that outlives the pod; its files are given to the pod's group before a container sees them, once.
+    async fn mount_persistent(
+        &self,
+        uid: &str,
+        mount: &PersistentMount,
+        group: Option<VolumeGroup>,
+    ) -> Result<(), VolumeError> {
+        if let Backend::HostPath { path, kind } = &mount.backend {
+            return self.volumes.host_path(&PathBuf::from(path), *kind).await.map(drop);
+        }
+        let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
+        let takes_group = mount.takes_group && !mount.is_block && !mount.read_only;
+        let Some(placed) = placed.filter(|it| it.is_new && takes_group) else { return Ok(()) };
+        let Some((gid, group)) = group.and_then(|it| Some((u32::try_from(it.gid).ok()?, it))) else { return Ok(()) };
+        match group.only_on_root_mismatch {
+            true => self.volumes.set_group_on_root_mismatch(&placed.path, gid, false).await,
+            false => self.volumes.set_group(&placed.path, gid, false).await,
+        }
+    }
+
+    pub(super) async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
+        self.mounter.tear_down(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
+        self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
+        let (cgroups, uid, layout) = (self.cgroups.clone(), pod.uid.clone(), self.layout.clone());
+        let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
+        let work = tokio::task::spawn_blocking(move || {
+            cgroups.remove_pod(&uid)?;
+            tree::remove(&logs)?;
+            terminations::forget(&layout, &uid)
+        });
+        work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(|it| Failure::new(it.to_string()))
+    }
+
+    /// As `makeBlockVolumes`.
+    pub(super) fn devices(&self, spec: &ContainerSpec) -> Result<Vec<cri::Device>, VolumeError> {
+        let device = |it: &Device| {
+            let path = match &it.source {
+                DeviceSource::Path(path) => PathBuf::from(path),
+                DeviceSource::Csi { name } => {
+                    let path = self.mounter.device(&spec.pod.uid, name);
+                    path.map_err(|it| VolumeError::Refused(it.to_string()))?
+                }
+            };
+            Ok(config::device(it, &path))
+        };
+        spec.devices.iter().map(device).collect()
+    }
+}

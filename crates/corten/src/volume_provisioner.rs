@@ -7,7 +7,9 @@ use corten_host::{Containerd, NodeHands};
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{Created, DriverFacts, Published, Request};
 use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands};
-use corten_volumes::{Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter};
+use corten_volumes::{
+    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, follow_registrations,
+};
 use tokio::{
     sync::{Mutex, watch},
     task::JoinSet,
@@ -32,6 +34,7 @@ pub(crate) async fn start(
         tracing::warn!(%error, "volumes that were being made or removed are left on the disk");
     }
     hands.mounter().drivers().add(Arc::new(driver));
+    tasks.spawn(register_others(hands.clone(), control_plane.stopping()));
     let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
     let news = Mutex::new((mounter.drivers().follow(), false));
     let settings = ProvisionerSettings {
@@ -42,6 +45,14 @@ pub(crate) async fn start(
     };
     let stopping = control_plane.stopping();
     tasks.spawn(corten_runner::run_provisioner(settings, stopping));
+}
+
+/// Drivers of others come and go until the control plane stops.
+async fn register_others(hands: NodeHands, stopping: impl Future<Output = ()> + Send) {
+    tokio::select! {
+        () = stopping => {}
+        () = follow_registrations(hands.layout().clone(), hands.mounter().drivers().clone()) => {}
+    }
 }
 
 type AllDrivers = std::collections::BTreeMap<String, Arc<dyn Driver>>;

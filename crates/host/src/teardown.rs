@@ -56,6 +56,7 @@ pub async fn stop_all(layout: &Layout) -> Result<(), MachineError> {
     }
     NodeMounts::release(layout);
     corten_volumes::detach_all(layout);
+    corten_volumes::forget_drivers_root(layout);
     logind::forget();
     // The rest of the data may hold disks that the machine's owner mounted there.
     for place in [layout.run.clone(), layout.containerd_root(), layout.pods()] {

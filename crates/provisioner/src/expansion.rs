@@ -40,7 +40,7 @@ pub(crate) fn job(
         // Called off: as much is there as is asked for, and a growth that failed is forgotten.
         let is_marked = said.is_some_and(|it| it.ends_with("Infeasible"));
         let key = key(claim);
-        return is_marked.then(|| Job::WriteStatus { claim: key, status: settled(&status, has) });
+        return (is_marked && driver.expands).then(|| Job::WriteStatus { claim: key, status: settled(&status, has) });
     }
     let allocated = size(status.allocated_resources.as_ref().and_then(|it| it.get("storage")));
     match said {
@@ -49,7 +49,8 @@ pub(crate) fn job(
         Some("NodeResizePending" | "NodeResizeInProgress") if volume_has >= asked => {
             driver.node_expands.then(|| Job::ExpandOnNode(growth(asked)))
         }
-        _ => Some(Job::Expand(growth(asked))),
+        // Else its own resizer does it.
+        _ => driver.expands.then(|| Job::Expand(growth(asked))),
     }
 }
 

@@ -202,7 +202,7 @@ impl Provisioner {
         let spec = claim.spec.as_ref()?;
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
             let volume = self.volumes.get(volume)?;
-            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver).filter(|it| it.expands)?;
+            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
             return removal::is_reached(volume, &driver.topology)
                 .then(|| expansion::job(&claim, volume, driver, now))
                 .flatten();

@@ -4,6 +4,7 @@
 //! built in, `local.corten.dev`; others are programs that speak CSI. What is mounted is what the kernel says is mounted;
 //! records on disk say only for whom.
 
+mod csi;
 mod driver;
 mod file_system;
 mod local;
@@ -14,6 +15,7 @@ mod nfs;
 mod program;
 mod records;
 
+pub use csi::{drivers_root, follow_registrations, forget_drivers_root};
 pub use driver::{
     Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats,
     with_faults_named,

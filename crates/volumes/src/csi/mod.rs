@@ -1,0 +1,15 @@
+//! Drivers that are programs of somebody else's: the Container Storage Interface, version 1, over gRPC at a socket.
+//!
+//! What they answer is not believed: it has a size and a time, and where it names a place, that is not looked at.
+
+mod client;
+mod driver;
+mod messages;
+mod registration;
+mod root;
+
+pub use registration::follow_registrations;
+pub use root::{drivers_root, forget_drivers_root};
+
+#[cfg(test)]
+mod tests;

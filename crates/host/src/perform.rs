@@ -268,6 +268,7 @@ impl Inner {
                 let text = logs::tail_of(path, u64::from(lines), LOG_TAIL_BYTES).await;
                 Outcome::LogTail { container, text }
             }
+            HostEffect::ReleaseVolumes { pod } => Outcome::VolumesReleased(self.release_volumes(&pod).await),
             HostEffect::RemovePod { pod } => Outcome::PodRemoved(self.remove_pod(&pod).await),
         }
     }

@@ -75,8 +75,15 @@ impl Inner {
         }
     }
 
+    /// What outlives the pod is unmounted, with what containers were given of it.
+    pub(super) async fn release_volumes(&self, pod: &PodRef) -> Result<(), Failure> {
+        let failed = |it: String| Failure::new(it);
+        self.volumes.remove_sub_paths(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
+        self.mounter.tear_down(&pod.uid).await.map_err(|it| failed(it.to_string()))
+    }
+
     pub(super) async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
-        self.mounter.tear_down(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
+        self.release_volumes(pod).await?;
         self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
         let (cgroups, uid, layout) = (self.cgroups.clone(), pod.uid.clone(), self.layout.clone());
         let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);

@@ -223,6 +223,12 @@ impl Volumes {
         read.await.unwrap_or_default()
     }
 
+    /// Unmounts the parts of volumes that its containers were given. Harmless when there are none.
+    pub async fn remove_sub_paths(&self, uid: &str) -> Result<(), VolumeError> {
+        let path = self.pod(uid)?.join("volume-subpaths");
+        self.there(move || mounts::unmount_beneath(&path).doing("unmount what is beneath", &path)).await
+    }
+
     /// Removes all folders of a Pod; what was mounted there is unmounted first. Harmless when there are none.
     pub async fn remove_pod(&self, uid: &str) -> Result<(), VolumeError> {
         let path = self.pod(uid)?;

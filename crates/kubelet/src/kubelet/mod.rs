@@ -404,6 +404,7 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         }
         Outcome::Resized(result) => machine.resized(result, cx),
         Outcome::PodRemoved(result) => machine.files_removed(result, cx),
+        Outcome::VolumesReleased(result) => machine.volumes_released(result.is_ok(), cx),
         Outcome::Image { container, result } if volume_of(&container).is_some() => {
             let volume = volume_of(&container).unwrap_or_default();
             machine.with_image_volume(volume, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));

@@ -1,11 +1,11 @@
 //! What is known of a pod's volumes that outlive it: each is asked for at the API until it can be mounted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_meta::Time;
 
 use crate::{
-    ApiEffect, PersistentMount, VolumeRead,
+    ApiEffect, HostEffect, PersistentMount, VolumeRead,
     backoff::pause,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
     spec::{
@@ -18,12 +18,24 @@ use crate::{
 
 /// A claim may be bound any moment: it is asked for again after so many seconds at the latest.
 const RETRY_SECONDS_MAX: u64 = 4;
+const RELEASE_RETRY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     slots: BTreeMap<String, Slot>,
     /// Those that can be mounted, by their names in the pod.
     resolved: Arc<Persistent>,
+    release: Release,
+}
+
+/// What outlives a pod that is done is unmounted, for others to have it.
+#[derive(Debug, Default)]
+enum Release {
+    #[default]
+    Kept,
+    InFlight,
+    RetryAt(Time),
+    Done,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +90,27 @@ impl PodMachine {
             slot.in_flight = true;
             cx.api(ApiEffect::ReadVolume { pod: self.who.clone(), volume: volume.name.clone(), name });
         }
+    }
+
+    /// As upstream: a pod that is done holds no volume, though it is deleted much later.
+    pub(crate) fn release_volumes(&mut self, cx: &mut Context<'_>) {
+        let pod = self.pod.clone();
+        let is_lasting = |it: &corten_api::core::v1::Volume| name(&pod, it).is_some() || in_place(it).is_some();
+        let has_some = spec_of(&pod).volumes.iter().flatten().any(is_lasting);
+        let is_due = match self.claims.release {
+            Release::Kept => true,
+            Release::RetryAt(at) => cx.is_due(Some(at)),
+            Release::InFlight | Release::Done => false,
+        };
+        if has_some && is_due && self.sandboxes.iter().all(|it| it.is_stopped) {
+            self.claims.release = Release::InFlight;
+            cx.host(HostEffect::ReleaseVolumes { pod: self.who.clone() });
+        }
+    }
+
+    pub(crate) fn volumes_released(&mut self, is_done: bool, cx: &mut Context<'_>) {
+        let retry_at = cx.now.after(RELEASE_RETRY);
+        self.claims.release = if is_done { Release::Done } else { Release::RetryAt(retry_at) };
     }
 
     pub(crate) fn volume_read(&mut self, volume: &str, result: Result<Box<VolumeRead>, String>, cx: &mut Context<'_>) {

@@ -184,7 +184,10 @@ impl PodMachine {
             // Nothing of an evicted pod may take any room.
             Why::Finished | Why::Deadline | Why::Terminated if self.is_evicted_in_api() => self.clear_away(cx),
             Why::Terminated if self.is_evicted() => self.free_disk(cx),
-            Why::Finished | Why::Deadline | Why::Terminated => self.stop_sandboxes(cx),
+            Why::Finished | Why::Deadline | Why::Terminated => {
+                self.stop_sandboxes(cx);
+                self.release_volumes(cx);
+            }
             Why::Deleted | Why::Gone => self.clear_away(cx),
         }
     }

@@ -60,6 +60,7 @@ pub(super) fn host(effect: &HostEffect) -> String {
             format!("read {pod}/{container} {}", files.join(" "))
         }
         HostEffect::TailLog { container, attempt, .. } => format!("tail {pod}/{container} #{attempt}"),
+        HostEffect::ReleaseVolumes { .. } => format!("release-volumes {pod}"),
         HostEffect::RemovePod { .. } => format!("remove-files {pod}"),
     }
 }

@@ -76,6 +76,8 @@ pub enum HostEffect {
     ReadFiles { pod: PodRef, container: String, files: Vec<EnvFile> },
     /// The last lines a container wrote, for the journal of a crash loop. → [`Outcome::LogTail`]
     TailLog { pod: PodRef, container: String, attempt: u32, lines: u32 },
+    /// Unmounts what outlives the pod; all else stays. Nothing to unmount is success. → [`Outcome::VolumesReleased`]
+    ReleaseVolumes { pod: PodRef },
     /// Unmounts and deletes everything kept for the pod: volumes, files, logs. → [`Outcome::PodRemoved`]
     RemovePod { pod: PodRef },
 }
@@ -451,6 +453,7 @@ impl HostEffect {
             | Self::Resize { pod, .. }
             | Self::ReadFiles { pod, .. }
             | Self::TailLog { pod, .. }
+            | Self::ReleaseVolumes { pod }
             | Self::RemovePod { pod } => pod,
         }
     }
@@ -511,6 +514,7 @@ impl HostEffect {
                 Outcome::FilesRead { container: container.clone(), result: Err(failure) }
             }
             Self::TailLog { container, .. } => Outcome::LogTail { container: container.clone(), text: String::new() },
+            Self::ReleaseVolumes { .. } => Outcome::VolumesReleased(Err(failure)),
             Self::RemovePod { .. } => Outcome::PodRemoved(Err(failure)),
         };
         Event::Done { pod: self.pod().clone(), outcome }

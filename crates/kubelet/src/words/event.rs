@@ -157,6 +157,7 @@ pub enum Outcome {
         text: String,
     },
     PodRemoved(Result<(), Failure>),
+    VolumesReleased(Result<(), Failure>),
     Resized(Result<(), Failure>),
     /// `None`: there is no such file.
     FilesRead {
@@ -172,7 +173,7 @@ impl Outcome {
             result.as_mut().err().map(|it| &mut it.message).into_iter().collect()
         }
         match self {
-            Self::Volumes(result) | Self::PodRemoved(result) => of(result),
+            Self::Volumes(result) | Self::PodRemoved(result) | Self::VolumesReleased(result) => of(result),
             Self::Stopped { result, .. }
             | Self::Removed { result, .. }
             | Self::SandboxStopped { result, .. }

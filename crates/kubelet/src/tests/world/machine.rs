@@ -62,6 +62,7 @@ impl World {
     fn succeed(&mut self, effect: HostEffect) -> Outcome {
         match effect {
             HostEffect::PrepareVolumes { .. } => Outcome::Volumes(Ok(())),
+            HostEffect::ReleaseVolumes { .. } => Outcome::VolumesReleased(Ok(())),
             HostEffect::RunSandbox(spec) => {
                 self.n_made += 1;
                 let sandbox = ObservedSandbox {

@@ -60,6 +60,10 @@ impl FileSystem {
     }
 }
 
+/// What outlives the Pod is none of what it takes from the node; and a server or driver that does not answer must not hold up
+/// whoever measures.
+const OUTLIVE: [&str; 3] = ["kubernetes.io~csi", "kubernetes.io~local-volume", "kubernetes.io~nfs"];
+
 /// One volume of a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VolumeTaken {
@@ -140,7 +144,7 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
     found.other = found.other.plus(termination_logs);
     found.is_part |= is_part;
     let disk = device(&folder);
-    for plugin in names(&folder.join("volumes")) {
+    for plugin in names(&folder.join("volumes")).into_iter().filter(|it| !OUTLIVE.contains(&it.as_str())) {
         for name in names(&folder.join("volumes").join(&plugin)) {
             let path = folder.join("volumes").join(&plugin).join(&name);
             let Some(file_system) = FileSystem::of(&path) else { continue };
@@ -288,6 +292,8 @@ mod tests {
         };
         write(layout.container_log("default", "web", "u1", "main", 0), 8192);
         write(layout.pod("u1").join("volumes/kubernetes.io~empty-dir/scratch/x"), 65536);
+        write(layout.pod("u1").join("volumes/kubernetes.io~local-volume/pv/x"), 65536);
+        write(layout.pod("u1").join("volumes/kubernetes.io~csi/pv/mount/x"), 65536);
         write(layout.pod("u1").join("etc-hosts"), 10);
         write(layout.pod("u1").join("containers/main/0"), 32768);
         let found = &measure(&layout, &[owner])["u1"];

@@ -67,9 +67,10 @@ impl Inner {
         }
         let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
         let takes_group = mount.takes_group && !mount.is_block && !mount.read_only;
-        let Some(placed) = placed.filter(|it| it.is_new && takes_group) else { return Ok(()) };
+        let Some(placed) = placed.filter(|_| takes_group) else { return Ok(()) };
         let Some((gid, group)) = group.and_then(|it| Some((u32::try_from(it.gid).ok()?, it))) else { return Ok(()) };
-        match group.only_on_root_mismatch {
+        // Of one that was there before, all is done where its top folder is: that comes last.
+        match group.only_on_root_mismatch || !placed.is_new {
             true => self.volumes.set_group_on_root_mismatch(&placed.path, gid, false).await,
             false => self.volumes.set_group(&placed.path, gid, false).await,
         }

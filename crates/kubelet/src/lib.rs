@@ -32,7 +32,9 @@ pub use words::event::{
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};
-pub use words::persistent::{Backend, CsiVolume, Device, DeviceSource, PersistentMount, VolumeName, VolumeRead};
+pub use words::persistent::{
+    Backend, CsiVolume, Device, DeviceSource, PersistentMount, Secrets, VolumeName, VolumeRead,
+};
 pub use words::service::{ServiceLink, ServicePort};
 pub use words::thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,

@@ -3,12 +3,12 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::{
-    core::v1::{PersistentVolume, PersistentVolumeClaim},
-    resources::{CSI_DRIVERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS},
+    core::v1::{PersistentVolume, PersistentVolumeClaim, Secret, SecretReference},
+    resources::{CSI_DRIVERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, VOLUME_ATTACHMENTS},
     storage::v1::CSIDriver,
 };
 use corten_client::{Client, Error};
-use corten_kubelet::{VolumeName, VolumeRead};
+use corten_kubelet::{Secrets, VolumeName, VolumeRead};
 use corten_meta::{Key, Resource};
 use serde::de::DeserializeOwned;
 
@@ -20,9 +20,11 @@ pub(crate) async fn read(
     name: &VolumeName,
 ) -> Result<Box<VolumeRead>, String> {
     let claim = match name {
-        VolumeName::Driver(driver) => {
-            let driver = found(client, &CSI_DRIVERS, driver).await.map_err(|it| format!("kubernetes.io/csi: {it}"))?;
-            return Ok(Box::new(VolumeRead { driver, ..VolumeRead::default() }));
+        VolumeName::Driver { name, secret } => {
+            let driver = found(client, &CSI_DRIVERS, name).await.map_err(|it| format!("kubernetes.io/csi: {it}"))?;
+            let secret = secret.as_ref().map(|it| Key::new(namespace, it.as_str()));
+            let publish_secrets = secrets(client, secret).await?;
+            return Ok(Box::new(VolumeRead { driver, publish_secrets, ..VolumeRead::default() }));
         }
         VolumeName::Claim(claim) => claim,
     };
@@ -38,9 +40,10 @@ pub(crate) async fn read(
     let fetched = found::<PersistentVolume>(client, &PERSISTENT_VOLUMES, &volume).await;
     read.volume = fetched.map_err(|it| format!("failed to fetch PV {volume} from API server: {it}"))?;
     let csi = read.volume.as_ref().and_then(|it| it.spec.as_ref()?.csi.as_ref());
-    let Some((driver, handle)) = csi.map(|it| (it.driver.clone(), it.volume_handle.clone())) else {
-        return Ok(Box::new(read));
-    };
+    let Some(csi) = csi.cloned() else { return Ok(Box::new(read)) };
+    let (driver, handle) = (csi.driver, csi.volume_handle);
+    read.stage_secrets = secrets(client, csi.node_stage_secret_ref.and_then(key_of)).await?;
+    read.publish_secrets = secrets(client, csi.node_publish_secret_ref.and_then(key_of)).await?;
     let fetched = found::<CSIDriver>(client, &CSI_DRIVERS, &driver).await;
     read.driver = fetched.map_err(|it| format!("failed to fetch CSIDriver {driver} from API server: {it}"))?;
     if read.driver.as_ref().is_none_or(|it| it.spec.attach_required != Some(false)) {
@@ -49,6 +52,21 @@ pub(crate) async fn read(
         read.attachment = fetched.map_err(|it| format!("failed to fetch VolumeAttachment {name}: {it}"))?;
     }
     Ok(Box::new(read))
+}
+
+fn key_of(reference: SecretReference) -> Option<Key> {
+    Some(Key::new(reference.namespace?, reference.name?))
+}
+
+/// What a Secret says, as text; a driver is told nothing where none is named.
+async fn secrets(client: &Client, secret: Option<Key>) -> Result<Secrets, String> {
+    let Some(key) = secret else { return Ok(Secrets::default()) };
+    let read = client.get_as::<Secret>(&SECRETS, &key).await;
+    let failed = |it: Error| {
+        format!("failed to find the secret {} in the namespace {} with error: {it}", key.name, key.namespace)
+    };
+    let data = read.map_err(failed)?.data.unwrap_or_default();
+    Ok(Secrets(data.into_iter().map(|it| (it.0, String::from_utf8_lossy(&it.1.0).into_owned())).collect()))
 }
 
 async fn found<T: DeserializeOwned>(client: &Client, resource: &Resource, name: &str) -> Result<Option<T>, Error> {

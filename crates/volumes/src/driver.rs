@@ -97,7 +97,7 @@ pub struct Capacity {
 }
 
 /// What a driver is told of a volume that it stages and publishes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct StageVolume {
     pub handle: String,
     pub fs_type: String,

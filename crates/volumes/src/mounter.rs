@@ -219,6 +219,7 @@ impl Mounter {
         }
         let record = record_of(mount, volume);
         let request = request_of(mount, volume);
+        let staged_with = StageVolume { secrets: volume.stage_secrets.0.clone(), ..request.clone() };
         let is_new = {
             let (folder, record, target) = (folder.clone(), record.clone(), target.clone());
             self.there("kubernetes.io/csi", move || {
@@ -239,7 +240,7 @@ impl Mounter {
                 with_faults_named(fs::create_dir_all(staged.join("globalmount")), "make the mount's place")
             })
             .await?;
-            let stage = driver.stage(request.clone(), place.clone()).await;
+            let stage = driver.stage(staged_with, place.clone()).await;
             stage.map_err(doing("MountVolume.MountDevice failed"))?;
             staging = Some(place);
         }
@@ -402,7 +403,7 @@ fn request_of(mount: &PersistentMount, volume: &CsiVolume) -> StageVolume {
         mount_options: mount.mount_options.clone(),
         context: volume.context.clone(),
         publish_context: volume.publish_context.clone(),
-        secrets: BTreeMap::new(),
+        secrets: volume.publish_secrets.0.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use corten_api::core::v1::{
 use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
 
 use crate::{
-    Backend, CsiVolume, HostPathType, PersistentMount, VolumeName, VolumeRead,
+    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, VolumeName, VolumeRead,
     spec::{
         pod::{all_containers, spec_of},
         volumes::host_path_type,
@@ -29,7 +29,10 @@ pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
         let pod = pod.metadata.name.as_deref().unwrap_or_default();
         return Some(VolumeName::Claim(format!("{pod}-{}", volume.name)));
     }
-    volume.csi.as_ref().map(|it| VolumeName::Driver(it.driver.clone()))
+    volume.csi.as_ref().map(|it| VolumeName::Driver {
+        name: it.driver.clone(),
+        secret: it.node_publish_secret_ref.as_ref().map(|it| it.name.clone()),
+    })
 }
 
 /// A volume that says in the pod itself all that there is to say of it.
@@ -50,7 +53,7 @@ pub(crate) fn in_place(volume: &Volume) -> Option<PersistentMount> {
 /// deleted waits for them.
 pub(crate) fn resolve(pod: &Pod, volume: &Volume, read: &VolumeRead, runs: bool) -> Result<PersistentMount, String> {
     match &volume.csi {
-        Some(inline) => inline_mount(pod, volume, inline, read.driver.as_ref()),
+        Some(inline) => inline_mount(pod, volume, inline, read),
         None => {
             let name = match name(pod, volume) {
                 Some(VolumeName::Claim(name)) => name,
@@ -224,6 +227,8 @@ fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &V
         publish_context: read.attachment.as_ref().and_then(attached).unwrap_or_default(),
         access_mode: modes.first().cloned().unwrap_or_default(),
         is_ephemeral: false,
+        stage_secrets: read.stage_secrets.clone(),
+        publish_secrets: read.publish_secrets.clone(),
     }
 }
 
@@ -249,9 +254,9 @@ fn inline_mount(
     pod: &Pod,
     volume: &Volume,
     source: &CSIVolumeSource,
-    driver: Option<&CSIDriver>,
+    read: &VolumeRead,
 ) -> Result<PersistentMount, String> {
-    let name = &source.driver;
+    let (name, driver) = (&source.driver, read.driver.as_ref());
     let Some(found) = driver else {
         return Err(format!("MountVolume.SetUp failed for volume {:?} : CSIDriver {name:?} not found", volume.name));
     };
@@ -274,6 +279,8 @@ fn inline_mount(
         publish_context: BTreeMap::new(),
         access_mode: "ReadWriteOnce".into(),
         is_ephemeral: true,
+        stage_secrets: Secrets::default(),
+        publish_secrets: read.publish_secrets.clone(),
     };
     Ok(PersistentMount {
         name: volume.name.clone(),

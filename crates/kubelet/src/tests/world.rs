@@ -426,7 +426,7 @@ impl World {
         let stored = |kind: &str, name: &str| self.stored.get(&format!("{kind}/{name}"));
         let driver = |name: &str| of(stored("driver", name));
         let VolumeName::Claim(claim) = name else {
-            let VolumeName::Driver(name) = name else { unreachable!("of two names") };
+            let VolumeName::Driver { name, .. } = name else { unreachable!("of two names") };
             return Ok(Box::new(VolumeRead { driver: driver(name), ..VolumeRead::default() }));
         };
         let Some(claim) = stored("claim", claim) else {
@@ -440,6 +440,7 @@ impl World {
             volume: of(found),
             driver: driver(named),
             attachment: of(stored("attachment", volume)),
+            ..VolumeRead::default()
         }))
     }
 

@@ -1,6 +1,6 @@
 //! Volumes that outlive their pods: what the API says of one, and what the host is to mount for it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
@@ -14,8 +14,8 @@ use crate::words::volume::HostPathType;
 pub enum VolumeName {
     /// A claim of the pod's namespace.
     Claim(String),
-    /// A CSI driver that is named in the pod itself (`csi`).
-    Driver(String),
+    /// A CSI driver that is named in the pod itself (`csi`), and the Secret it is told at publishing, of the pod's namespace.
+    Driver { name: String, secret: Option<String> },
 }
 
 /// What the API has of one volume at one moment.
@@ -28,6 +28,19 @@ pub struct VolumeRead {
     pub driver: Option<CSIDriver>,
     /// The volume's attachment to this node, where there is one.
     pub attachment: Option<VolumeAttachment>,
+    pub stage_secrets: Secrets,
+    pub publish_secrets: Secrets,
+}
+
+/// What a Secret says, for a driver.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(pub BTreeMap<String, String>);
+
+/// Without what it says.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 /// A volume that outlives its pod, or that a CSI driver makes for it.
@@ -81,6 +94,8 @@ pub struct CsiVolume {
     pub access_mode: String,
     /// It ends with its pod.
     pub is_ephemeral: bool,
+    pub stage_secrets: Secrets,
+    pub publish_secrets: Secrets,
 }
 
 /// A block device in a container.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
-use corten_kubelet::{Backend, CsiVolume, PersistentMount};
+use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets};
 use corten_machine::{Layout, NodeMounts};
 use futures_util::stream;
 use http::{HeaderMap, Request, Response};
@@ -99,7 +99,8 @@ impl Sample {
             }
             client::STAGE => {
                 let it = m::NodeStageVolume::decode(question).expect("a volume");
-                asked(format!("stage {} {:?}", it.volume_id, it.volume_capability.and_then(|it| it.access_mode)));
+                let mode = it.volume_capability.and_then(|it| it.access_mode);
+                asked(format!("stage {} {mode:?} {:?}", it.volume_id, it.secrets));
                 Vec::new()
             }
             client::PUBLISH => {
@@ -130,6 +131,7 @@ fn mount(driver: &str) -> PersistentMount {
         handle: "h1".into(),
         access_mode: "ReadWriteOnce".into(),
         context: [("a".to_owned(), "b".to_owned())].into(),
+        stage_secrets: Secrets([("key".to_owned(), "s3cret".to_owned())].into()),
         ..CsiVolume::default()
     };
     PersistentMount {
@@ -189,7 +191,10 @@ async fn a_driver_comes_is_used_and_goes() {
 
     let mounter = Mounter::new(world.layout.clone(), NodeMounts::own(), world.drivers.clone());
     mounter.set_up("u1", &mount("sample.example")).await.expect("published");
-    assert_eq!(sample.asked(), ["stage h1 Some(AccessMode { mode: 1 })", "publish h1 read-only true {\"a\": \"b\"}"]);
+    assert_eq!(
+        sample.asked(),
+        ["stage h1 Some(AccessMode { mode: 1 }) {\"key\": \"s3cret\"}", "publish h1 read-only true {\"a\": \"b\"}"]
+    );
     *sample.fault.lock() = Some((client::UNPUBLISH, 13));
     let error = mounter.tear_down("u1").await.expect_err("told to fail").to_string();
     assert_eq!(error, "kubernetes.io/csi: Unmounter.TearDownAt failed: rpc error: code = Internal desc = told to fail");

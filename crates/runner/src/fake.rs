@@ -326,6 +326,9 @@ const COLLECTIONS: &[&str] = &[
     "namespaces",
     "services",
     "servicecidrs",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "storageclasses",
 ];
 
 fn is_collection(path: &str) -> bool {

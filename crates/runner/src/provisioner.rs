@@ -472,3 +472,6 @@ async fn publish(client: &Client, hands: &dyn VolumeHands, published: Published,
         tracing::debug!(%error, driver = published.driver, "what is left of a class is not told");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::*;
+use crate::fake::{FakeApi, Fault, clock};
+
+const DRIVER: &str = "local.corten.dev";
+const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
+const VOLUMES: &str = "/api/v1/persistentvolumes";
+
+/// A driver that remembers what it was asked.
+#[derive(Default)]
+struct FakeVolumes {
+    asked: Mutex<Vec<String>>,
+    is_told: Mutex<bool>,
+    has_class: Mutex<bool>,
+    refusal: Mutex<Option<Refusal>>,
+}
+
+impl FakeVolumes {
+    fn ask(&self, what: String) -> Result<(), Refusal> {
+        self.asked.lock().push(what);
+        self.refusal.lock().take().map_or(Ok(()), Err)
+    }
+}
+
+impl VolumeHands for FakeVolumes {
+    fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
+        if std::mem::replace(&mut *self.is_told.lock(), true) {
+            return Box::pin(std::future::pending());
+        }
+        let facts = DriverFacts {
+            name: DRIVER.into(),
+            provisions: true,
+            expands: true,
+            node_expands: true,
+            tells_capacity: true,
+            topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+        };
+        let driver = NodeDriver { facts, node_id: "n1".into(), limit: Some(7) };
+        Box::pin(std::future::ready(vec![driver]))
+    }
+
+    fn create(&self, request: Request) -> BoxFuture<'_, Result<Created, Refusal>> {
+        let made = self.ask(format!("create {} {}", request.name, request.bytes));
+        let created = Created { handle: request.name, bytes: request.bytes, ..Created::default() };
+        Box::pin(std::future::ready(made.map(|()| created)))
+    }
+
+    fn delete(&self, _: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("delete {handle}"))))
+    }
+
+    fn expand(&self, _: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<bool, Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| false)))
+    }
+
+    fn expand_on_node(&self, _: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("expand on node {handle} {bytes}"))))
+    }
+
+    fn capacity(&self, _: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
+        Box::pin(std::future::ready(Some((5 << 30, Some(1 << 30)))))
+    }
+
+    fn built_in(&self) -> BoxFuture<'_, BuiltIn> {
+        Box::pin(std::future::ready(BuiltIn { driver: DRIVER.into(), has_class: *self.has_class.lock() }))
+    }
+
+    fn class_is_made(&self) -> BoxFuture<'_, ()> {
+        *self.has_class.lock() = true;
+        Box::pin(std::future::ready(()))
+    }
+}
+
+struct World {
+    api: Arc<FakeApi>,
+    hands: Arc<FakeVolumes>,
+    running: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    fn new() -> Self {
+        let (api, hands) = (FakeApi::new(), Arc::new(FakeVolumes::default()));
+        api.put("/api/v1/nodes/n1", json!({ "metadata": { "name": "n1", "uid": "node-1" } }));
+        let settings =
+            ProvisionerSettings { node_name: "n1".into(), client: api.client(), hands: hands.clone(), clock: clock() };
+        let running = tokio::spawn(run_provisioner(settings, std::future::pending()));
+        Self { api, hands, running }
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn(&FakeApi) -> bool) {
+        for _ in 0..10_000 {
+            if is_so(&self.api) {
+                return;
+            }
+            tokio::time::advance(Duration::from_millis(10)).await;
+            tokio::task::yield_now().await;
+        }
+        panic!("not {what}; asked: {:?}", self.hands.asked.lock());
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+fn claim(more: &Value) -> Value {
+    let mut claim = json!({
+        "metadata": {
+            "name": "data", "namespace": "default", "uid": "c1",
+            "annotations": {
+                "volume.kubernetes.io/storage-provisioner": DRIVER,
+                "volume.kubernetes.io/selected-node": "n1",
+            },
+        },
+        "spec": {
+            "storageClassName": "local", "accessModes": ["ReadWriteOnce"],
+            "resources": { "requests": { "storage": "1Gi" } },
+        },
+    });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        claim[name] = value.clone();
+    }
+    claim
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_told_of_the_node_and_given_its_class_once() {
+    let world = World::new();
+    let class = "/apis/storage.k8s.io/v1/storageclasses/local";
+    let node = "/apis/storage.k8s.io/v1/csinodes/n1";
+    world.until("introduced", |api| api.object(class).is_some() && api.object(node).is_some()).await;
+    let told = world.api.object(node).expect("there");
+    assert_eq!(told["spec"]["drivers"][0]["allocatable"]["count"], 7);
+    assert_eq!(told["metadata"]["ownerReferences"][0]["uid"], "node-1");
+    assert!(*world.hands.has_class.lock());
+    let capacities = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities/";
+    world.until("told what is left", |api| !api.objects(capacities).is_empty()).await;
+    assert_eq!(world.api.objects(capacities)[0]["capacity"], "5Gi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
+    let world = World::new();
+    world.api.fault(Fault::Refused("POST", 500, "InternalError"));
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    let volume = format!("{VOLUMES}/pvc-c1");
+    world.until("provisioned", |api| api.object(&volume).is_some()).await;
+    let made = world.api.object(&volume).expect("there");
+    assert_eq!(
+        (&made["spec"]["claimRef"]["uid"], &made["spec"]["csi"]["volumeHandle"]),
+        (&json!("c1"), &json!("pvc-c1"))
+    );
+    let mut released = made;
+    released["status"] = json!({ "phase": "Released" });
+    *world.hands.refusal.lock() = Some(Refusal { message: "in use".into(), is_exhausted: false, is_infeasible: false });
+    world.api.remove(&format!("{CLAIMS}/data"));
+    world.api.put(&volume, released);
+    world.until("removed", |api| api.object(&volume).is_none_or(|it| it["metadata"]["finalizers"] == json!([]))).await;
+    let asked = world.hands.asked.lock().clone();
+    assert_eq!(asked.iter().filter(|it| *it == "delete pvc-c1").count(), 2, "in use at first: {asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_finds_no_room_is_given_back_to_the_scheduler() {
+    let world = World::new();
+    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    let path = format!("{CLAIMS}/data");
+    world.api.put(&path, claim(&Value::Null));
+    let selected = |api: &FakeApi| {
+        let claim = api.object(&path).expect("there");
+        claim["metadata"]["annotations"].get("volume.kubernetes.io/selected-node").is_some_and(|it| !it.is_null())
+    };
+    world.until("given back", |api| !selected(api)).await;
+    assert!(world.api.objects(VOLUMES).is_empty());
+}

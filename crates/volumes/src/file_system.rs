@@ -183,6 +183,21 @@ pub(crate) fn unmount_all(target: &Path) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Unmounts and removes a folder that a server may hold up: it is not asked, and what is busy goes when it no longer is.
+pub(crate) fn let_go(target: &Path) -> Result<(), Fault> {
+    loop {
+        match unmount(target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Ok(()) => {}
+            Err(Errno::INVAL | Errno::NOENT) => break,
+            Err(error) => return Err(Fault::internal(format!("unmount failed: {}", io::Error::from(error)))),
+        }
+    }
+    match fs::remove_dir(target) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => with_faults_named(other, format_args!("remove {}", target.display())),
+    }
+}
+
 /// Unmounts and removes a mount point that was made for it, file or folder. What is in a folder is never removed.
 pub(crate) fn remove_place(target: &Path) -> Result<(), Fault> {
     unmount_all(target)?;

@@ -78,6 +78,8 @@ pub struct Mounter {
     turns: Turns,
 }
 
+/// How one kind of mount is taken away, with its place.
+type TakeAway = fn(&Path) -> Result<(), Fault>;
 /// Whoever holds it has the volume in hand.
 type Turn = tokio::sync::Mutex<()>;
 /// A driver's name, and a volume's handle.
@@ -272,11 +274,12 @@ impl Mounter {
         for it in published {
             self.unpublish(it).await?;
         }
-        for plugin in ["local-volume", "nfs"] {
+        let kinds: [(&str, TakeAway); 2] = [("local-volume", file_system::remove_place), ("nfs", file_system::let_go)];
+        for (plugin, take_away) in kinds {
             let folder = self.records.published_folder(uid, plugin, "x").map_err(refused)?;
             self.there("unmount", move || {
                 let places = folder.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
-                places.map(|it| it.path()).try_for_each(|it| file_system::remove_place(&it))
+                places.map(|it| it.path()).try_for_each(|it| take_away(&it))
             })
             .await?;
         }

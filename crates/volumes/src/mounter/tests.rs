@@ -190,3 +190,22 @@ async fn nfs_where_nobody_answers_or_the_kernel_has_none() {
     let error = world.mounter.set_up("u1", &mount).await.expect_err("no path").to_string();
     assert!(error.contains("an NFS volume has a server and an absolute path"), "{error}");
 }
+
+/// A folder stands for a server's: none may be asked here.
+#[tokio::test]
+async fn what_a_server_has_is_let_go_without_asking_it() {
+    let Some(world) = world() else { return };
+    let target = world.mounter.path("u1", "nfs", "pv1").expect("a path");
+    let (source, place) = (world.layout.data.join("export"), target.clone());
+    let work = move || {
+        fs::create_dir_all(&source).and_then(|()| fs::create_dir_all(&place)).expect("made");
+        fs::write(source.join("kept"), "").expect("written");
+        file_system::bind(&source, &place, MountFlags::empty()).expect("bound");
+        // Somebody has it open still.
+        (fs::File::open(place.join("kept")).expect("open"), source)
+    };
+    let (_open, source) = world.mounts.run(work).await.expect("entered");
+    world.mounter.tear_down("u1").await.expect("taken away");
+    assert!(!target.exists() && source.join("kept").exists());
+    assert_eq!(world.mounted(), 0);
+}

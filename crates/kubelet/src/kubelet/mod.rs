@@ -104,6 +104,7 @@ impl Kubelet {
             self.sync_pod(&uid, now, &mut effects);
         }
         let care_wake = self.tend_node(now, &mut effects);
+        self.node.set_volumes_in_use(self.pods.values().flat_map(|it| it.claims.in_use()).collect());
         self.node_wake = self.node.look(&self.config, now, &mut effects);
         let mirror_wake = self.tend_mirrors(now, &mut effects);
         let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake);

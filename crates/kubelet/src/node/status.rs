@@ -1,6 +1,9 @@
 //! This node at the API: its Node, registered and kept up to date, and its Lease, the sign of life.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use corten_api::core::v1::{Node, NodeCondition};
 use corten_meta::{ObjectReference, Quantity, Time};
@@ -39,6 +42,7 @@ pub(crate) struct NodeMachine {
     /// The conditions of shortage that are the case.
     pressed: Vec<&'static str>,
     is_shutting_down: bool,
+    volumes_in_use: BTreeSet<String>,
     /// Until when the Node is known to be as it should, if nothing is heard: this is asked at each step.
     right_until: Option<Time>,
 }
@@ -60,8 +64,17 @@ impl NodeMachine {
         }
     }
 
+    /// What pods here have, or are about to have, of volumes that are attached.
+    pub(crate) fn set_volumes_in_use(&mut self, volumes: BTreeSet<String>) {
+        if self.volumes_in_use != volumes {
+            self.volumes_in_use = volumes;
+            self.right_until = None;
+        }
+    }
+
     fn state(&self) -> State<'_> {
-        State { pressed: &self.pressed, is_shutting_down: self.is_shutting_down }
+        let (pressed, volumes_in_use) = (&*self.pressed, &self.volumes_in_use);
+        State { pressed, is_shutting_down: self.is_shutting_down, volumes_in_use }
     }
 
     pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
@@ -218,7 +231,11 @@ fn changes(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, no
         return (Some((false, patch, Vec::new())), heartbeat_at);
     }
     let current = node.status.as_ref().and_then(|it| serde_json::to_value(it).ok()).unwrap_or_else(|| json!({}));
-    let wanted = status(config, facts, state, &old, now);
+    let mut wanted = status(config, facts, state, &old, now);
+    // The list goes with its last entry.
+    if state.volumes_in_use.is_empty() && current.get("volumesInUse").is_some_and(|it| *it != json!([])) {
+        wanted["volumesInUse"] = Value::Null;
+    }
     let patch: Map<String, Value> = wanted
         .as_object()
         .into_iter()
@@ -353,6 +370,9 @@ fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondi
     if !facts.runtime_handlers.is_empty() {
         status["runtimeHandlers"] = facts.runtime_handlers.iter().map(runtime_handler).collect();
     }
+    if !state.volumes_in_use.is_empty() {
+        status["volumesInUse"] = json!(state.volumes_in_use);
+    }
     status["features"] = json!({"supplementalGroupsPolicy": facts.keeps_groups_policy});
     status
 }
@@ -397,6 +417,7 @@ fn whole_ki(bytes: i64) -> String {
 struct State<'a> {
     pressed: &'a [&'static str],
     is_shutting_down: bool,
+    volumes_in_use: &'a BTreeSet<String>,
 }
 
 /// Why the node is not ready, in upstream's words.

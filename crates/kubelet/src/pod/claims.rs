@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_meta::Time;
 
 use crate::{
-    ApiEffect, HostEffect, PersistentMount, VolumeRead,
+    ApiEffect, Backend, HostEffect, PersistentMount, VolumeRead,
     backoff::pause,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
     spec::{
@@ -49,6 +49,15 @@ struct Slot {
 impl Claims {
     pub(crate) fn resolved(&self) -> Arc<Persistent> {
         self.resolved.clone()
+    }
+
+    /// As `status.volumesInUse` names them: the volumes that may not be detached yet.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = String> {
+        let mounts = self.resolved.values().filter(|_| !matches!(self.release, Release::Done));
+        mounts.filter_map(|it| match &it.backend {
+            Backend::Csi(it) if it.is_attached => Some(format!("kubernetes.io/csi/{}^{}", it.driver, it.handle)),
+            _ => None,
+        })
     }
 
     fn resolve(&mut self, volume: &str, mount: PersistentMount) {

@@ -227,6 +227,7 @@ fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &V
         publish_context: read.attachment.as_ref().and_then(attached).unwrap_or_default(),
         access_mode: modes.first().cloned().unwrap_or_default(),
         is_ephemeral: false,
+        is_attached: spec_of_driver(read.driver.as_ref()).attach_required != Some(false),
         stage_secrets: read.stage_secrets.clone(),
         publish_secrets: read.publish_secrets.clone(),
     }
@@ -279,6 +280,7 @@ fn inline_mount(
         publish_context: BTreeMap::new(),
         access_mode: "ReadWriteOnce".into(),
         is_ephemeral: true,
+        is_attached: false,
         stage_secrets: Secrets::default(),
         publish_secrets: read.publish_secrets.clone(),
     };

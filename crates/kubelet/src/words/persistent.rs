@@ -94,6 +94,8 @@ pub struct CsiVolume {
     pub access_mode: String,
     /// It ends with its pod.
     pub is_ephemeral: bool,
+    /// It was attached to this node, and is detached once no pod here has it.
+    pub is_attached: bool,
     pub stage_secrets: Secrets,
     pub publish_secrets: Secrets,
 }

@@ -296,6 +296,11 @@ impl Provisioner {
                 }
                 subject
             }
+            Outcome::LetGo { volume, result } => {
+                let subject = Subject::Volume(volume);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
             Outcome::Expanded { claim, volume, driver, result } => {
                 let told = match &result {
                     Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),

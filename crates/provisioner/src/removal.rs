@@ -1,23 +1,29 @@
-//! Volumes that nobody claims any more: upstream's `shouldDelete`.
+//! Volumes that nobody claims any more (`shouldDelete`), and those that are to be kept (`handleProtectionFinalizer`).
 
 use corten_api::core::v1::PersistentVolume;
 
 use crate::{
-    provision::PROVISIONED_BY,
+    provision::{FINALIZER, PROVISIONED_BY},
     words::{DriverFacts, Job, Topology},
 };
 
-/// The removal of the volume, where it is this node's driver's to remove.
+/// What there is to do about the volume, where it is this node's driver's.
 pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job> {
     let (spec, meta) = (volume.spec.as_ref()?, &volume.metadata);
     let csi = spec.csi.as_ref().filter(|it| it.driver == driver.name)?;
     let provisioned_by = meta.annotations.as_ref().and_then(|it| it.get(PROVISIONED_BY));
-    let is_released = volume.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Released");
-    let is_deletable = spec.persistent_volume_reclaim_policy.as_deref() == Some("Delete");
-    if !is_released || !is_deletable || provisioned_by != Some(&driver.name) || !is_reached(volume, &driver.topology) {
+    if provisioned_by != Some(&driver.name) || !is_reached(volume, &driver.topology) {
         return None;
     }
-    Some(Job::Remove { volume: meta.name.clone()?, driver: driver.name.clone(), handle: csi.volume_handle.clone() })
+    let name = meta.name.clone()?;
+    if spec.persistent_volume_reclaim_policy.as_deref() != Some("Delete") {
+        // Whoever deletes the object keeps the data: nothing is to be done before it goes.
+        let is_held = meta.finalizers.iter().flatten().any(|it| it == FINALIZER);
+        return is_held.then_some(Job::LetGo { volume: name });
+    }
+    let is_released = volume.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Released");
+    let (driver, handle) = (driver.name.clone(), csi.volume_handle.clone());
+    is_released.then_some(Job::Remove { volume: name, driver, handle })
 }
 
 /// Is the volume one that a node with these labels reaches? One that names no nodes is.

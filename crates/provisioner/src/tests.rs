@@ -86,6 +86,7 @@ fn show(effect: &Effect) -> String {
             }
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
             Job::Remove { volume, handle, .. } => format!("remove {volume} {handle}"),
+            Job::LetGo { volume } => format!("let go {volume}"),
             Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
             Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
             Job::WriteStatus { status, .. } => format!("status {status}"),
@@ -192,7 +193,7 @@ fn released(policy: &str, by: &str, host: &str) -> Value {
 fn a_released_volume_is_removed_by_who_made_it() {
     let mut world = World::new();
     world.tell(Event::Synced);
-    assert_eq!(world.volume(released("Retain", DRIVER, "n1")), [""; 0]);
+    assert_eq!(world.volume(released("Retain", "other", "n1")), [""; 0]);
     assert_eq!(world.volume(released("Delete", "other", "n1")), [""; 0]);
     assert_eq!(world.volume(released("Delete", DRIVER, "n2")), [""; 0]);
     let removal = "remove pvc-c1 pvc-c1";
@@ -202,6 +203,18 @@ fn a_released_volume_is_removed_by_who_made_it() {
     assert_eq!(busy, ["Warning VolumeFailedDelete: volume pvc-c1 is in use"]);
     assert_eq!(world.wait(2), [removal]);
     assert_eq!(world.tell(ended(Ok(()))), ["capacity local"]);
+}
+
+/// The object of a volume that is kept goes when it is deleted, and not before somebody takes a finalizer away by hand.
+#[test]
+fn a_volume_that_is_kept_is_held_by_no_finalizer() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let mut volume = released("Retain", DRIVER, "n1");
+    assert_eq!(world.volume(volume.clone()), ["let go pvc-c1"]);
+    assert_eq!(world.tell(Event::Done(Outcome::LetGo { volume: "pvc-c1".into(), result: Ok(()) })), ["capacity local"]);
+    volume["metadata"]["finalizers"] = json!(["kubernetes.io/pv-protection"]);
+    assert_eq!(world.volume(volume), [""; 0]);
 }
 
 fn bound(asked: &str, has: &str, more: Value) -> Value {

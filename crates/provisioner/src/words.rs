@@ -89,6 +89,8 @@ pub enum Job {
     Reschedule { claim: Key, version: String },
     /// Removes a volume, then the PersistentVolume and the finalizer that held it.
     Remove { volume: String, driver: String, handle: String },
+    /// Takes the finalizer of a volume away that is to be kept, whatever becomes of its object.
+    LetGo { volume: String },
     /// Writes the first status, grows the volume, writes what [`Growth`] gives for how it ended.
     Expand(Growth),
     /// The node's part alone.
@@ -160,6 +162,10 @@ pub enum Outcome {
     Removed {
         volume: String,
         driver: String,
+        result: Result<(), Failure>,
+    },
+    LetGo {
+        volume: String,
         result: Result<(), Failure>,
     },
     /// `Ok(true)`: the node's part is to be done yet.

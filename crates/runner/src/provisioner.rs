@@ -361,6 +361,7 @@ async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: Job) -> Out
         }
         Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },
         Job::Remove { volume, driver, .. } => Outcome::Removed { volume, driver, result: done },
+        Job::LetGo { volume } => Outcome::LetGo { volume, result: done },
         Job::Expand(it) => {
             let Growth { claim, volume, driver, .. } = it;
             Outcome::Expanded { claim, volume, driver, result }
@@ -393,6 +394,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<
             hands.delete(driver.clone(), handle.clone()).await.map_err(refused)?;
             remove(client, volume).await.map_err(not_written)?;
         }
+        Job::LetGo { volume } => let_go(client, &Key::cluster(volume.as_str())).await.map_err(not_written)?,
         Job::Expand(growth) => return expand(client, hands, growth).await,
         Job::ExpandOnNode(it) => {
             hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes).await.map_err(refused)?;
@@ -440,14 +442,19 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
 async fn remove(client: &Client, volume: &str) -> Result<(), Error> {
     let key = Key::cluster(volume);
     gone(client.delete(&PERSISTENT_VOLUMES, &key, &DeleteParams::default()).await)?;
+    let_go(client, &key).await
+}
+
+/// Takes the provisioner's finalizer away.
+async fn let_go(client: &Client, key: &Key) -> Result<(), Error> {
     for _ in 0..CONFLICTS_MAX {
-        let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, &key).await {
+        let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             other => other?,
         };
         let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
         finalizers.retain(|it| it != FINALIZER);
-        match client.replace(&PERSISTENT_VOLUMES, &key, "", &found).await {
+        match client.replace(&PERSISTENT_VOLUMES, key, "", &found).await {
             Err(error) if error.is_conflict() => {}
             other => return gone(other),
         }

@@ -18,8 +18,11 @@ pub(crate) struct ReadParams(Mutex<Kept>);
 struct Kept {
     bytes: usize,
     /// With what they were read of: a changed definition makes another of the same revision, with other defaults.
-    by_place: BTreeMap<(String, String, String), (Weak<Stored>, Arc<Value>)>,
+    by_place: BTreeMap<Place, (Weak<Stored>, Arc<Value>)>,
 }
+
+/// Version and resource, namespace, name.
+type Place = (String, String, String);
 
 /// What is kept of their JSON; what is more is forgotten, all at once.
 const BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -168,6 +168,9 @@ pub(super) async fn placement(case: &Case<'_>) -> Advice {
         let name = text(source, "/persistentVolumeClaim/claimName");
         let own = format!("{}-{}", text(case.object, "/metadata/name"), text(source, "/name"));
         let name = if source["ephemeral"].is_object() { &own } else { name };
+        if name.is_empty() {
+            continue;
+        }
         let key = Key::new(case.namespace, name);
         if let Some(claim) = case.reader.get(&PERSISTENT_VOLUME_CLAIMS, &key).await {
             advice = advice.hints(whereabouts(case, &claim).await);

@@ -39,16 +39,19 @@ pub struct Usages {
 pub struct Pair {
     pub older: Option<Arc<Reading>>,
     pub newer: Option<Arc<Reading>>,
+    /// When the node was last asked in vain; whoever asks next does not wait for it again at once.
+    silent_since: Option<Time>,
 }
 
 impl Pair {
     fn push(&mut self, reading: Reading) {
-        self.older = self.newer.take();
-        self.newer = Some(Arc::new(reading));
+        *self = Self { older: self.newer.take(), newer: Some(Arc::new(reading)), silent_since: None };
     }
 
+    /// Is it known well enough what it uses, or that it does not say?
     fn is_fresh(&self, now: Time) -> bool {
-        self.is_pair() && self.newer.as_ref().is_some_and(|it| now.since(it.taken) < FRESH)
+        let is_silent = self.silent_since.is_some_and(|it| now.since(it) < FRESH);
+        is_silent || self.is_pair() && self.newer.as_ref().is_some_and(|it| now.since(it.taken) < FRESH)
     }
 
     /// Are its two readings near enough to each other to be compared?
@@ -86,7 +89,7 @@ impl Usages {
         drop(turn);
         let mut pairs = self.pairs.lock();
         pairs.retain(|name, _| nodes.contains(name));
-        Ok(pairs.clone())
+        Ok(pairs.iter().filter(|it| it.1.newer.is_some()).map(|(name, pair)| (name.clone(), pair.clone())).collect())
     }
 
     fn that(&self, nodes: &[String], is_meant: impl Fn(&Pair) -> bool) -> Vec<String> {
@@ -108,7 +111,8 @@ impl Usages {
                 Ok(reading) => pairs.entry(node).or_default().push(reading),
                 Err(error) => {
                     tracing::warn!(node, error = error.message, "cannot read what a node uses");
-                    pairs.remove(&node);
+                    let silent_since = Some((source.clock)());
+                    pairs.insert(node, Pair { silent_since, ..Pair::default() });
                 }
             }
         }

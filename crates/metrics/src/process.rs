@@ -66,13 +66,14 @@ fn processor(seconds: f64) -> Vec<MetricFamily> {
     counter.collect()
 }
 
-/// Resident and virtual bytes: `/proc/self/statm` counts pages, virtual ones first.
+/// Resident and virtual bytes; `/proc/self/status` has them in KiB, whatever a page has.
 fn memory() -> Option<(u64, u64)> {
-    const PAGE_BYTES: u64 = 4096;
-    let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    let mut pages = statm.split(' ').map_while(|it| it.parse::<u64>().ok());
-    let (all, resident) = (pages.next()?, pages.next()?);
-    Some((resident * PAGE_BYTES, all * PAGE_BYTES))
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let bytes = |name: &str| -> Option<u64> {
+        let of = status.lines().find_map(|it| it.strip_prefix(name))?;
+        Some(of.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    };
+    Some((bytes("VmRSS:")?, bytes("VmSize:")?))
 }
 
 /// The first number of `/proc/self/schedstat`: nanoseconds on a processor, of the main thread; so each thread is asked.

@@ -35,7 +35,7 @@ fn use_is_the_difference_of_two_readings() {
         ("too short a while", Some(at(FIRST, same)), at(FIRST, same), None, 0),
         ("no memory", Some(at(FIRST, same)), at(FIRST + 10, |it| it.replace("container_memory", "other")), None, 0),
     ] {
-        let pair = Pair { older, newer: Some(newer) };
+        let pair = Pair { older, newer: Some(newer), ..Pair::default() };
         let found = pair.pod("default", "web");
         let used = found.as_ref().map(|(uses, window)| (uses["main"].nanocores, window.length.as_secs()));
         assert_eq!(used, nanocores.map(|it| (it, seconds)), "{name}");
@@ -47,9 +47,10 @@ fn use_is_the_difference_of_two_readings() {
 fn a_node_needs_two_readings() {
     let first = at(1_700_000_010, |it| it);
     let second = at(1_700_000_020, |it| it.replace("100.5", "102.5"));
-    let (used, window) = Pair { older: Some(first.clone()), newer: Some(second) }.node().expect("two readings");
+    let (used, window) =
+        Pair { older: Some(first.clone()), newer: Some(second), ..Pair::default() }.node().expect("two readings");
     assert_eq!((used.nanocores, used.memory_bytes, window.length.as_secs()), (200_000_000, 4096, 10));
-    assert!(Pair { older: None, newer: Some(first) }.node().is_none());
+    assert!(Pair { newer: Some(first), ..Pair::default() }.node().is_none());
 }
 
 #[test]
@@ -57,4 +58,11 @@ fn labels_are_found_whatever_is_in_them() {
     let text = r#"container_cpu_usage_seconds_total{pod="a",note="x{}\"",container="c"} 1"#;
     let sample = exposition::samples(text).next().expect("a sample");
     assert_eq!((sample.label("pod"), sample.label("container"), sample.label("none")), ("a", "c", ""));
+}
+
+#[test]
+fn a_silent_node_is_not_asked_again_at_once() {
+    let silent = Pair { silent_since: Some(Time::from_unix_seconds(100)), ..Pair::default() };
+    assert!(silent.is_fresh(Time::from_unix_seconds(114)));
+    assert!(!silent.is_fresh(Time::from_unix_seconds(116)));
 }

@@ -15,7 +15,7 @@
 mod circle;
 mod owners;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use circle::Waiting;
 use corten_api::resources;
@@ -38,6 +38,8 @@ const FEW_OWNERS: usize = 16;
 const REFERENCES_MAX: usize = 10_000;
 /// Dependents are counted up to here: whoever waits for them looks anew when each of them goes.
 const COUNTED_MAX: usize = 1_000;
+/// When what cannot be listed is asked for anew.
+const UNREADABLE_AGAIN: Duration = Duration::from_secs(10);
 const FOREGROUND: &str = "foregroundDeletion";
 const ORPHAN: &str = "orphan";
 
@@ -88,7 +90,7 @@ impl Controller for GarbageCollector {
         view.deleting(&key.name).map(|(resource, owner)| (resource.clone(), owner.key()))
     }
 
-    fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let mut plan = Plan::default();
         if let Some((resource, dependent)) = find_dependent(view, key) {
             plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
@@ -97,7 +99,7 @@ impl Controller for GarbageCollector {
         let uid = &*key.name;
         let owner = view.deleting(uid);
         if let Some((resource, owner)) = owner.filter(|it| has(it.1, ORPHAN)) {
-            orphan_dependents(view, resource, owner, &mut plan);
+            orphan_dependents(view, (resource, owner), now, &mut plan);
             return plan;
         }
         collect(view, uid, &mut plan);
@@ -109,9 +111,10 @@ impl Controller for GarbageCollector {
     }
 }
 
-/// Whom a change of an object wakes depends on what it is, too.
+/// Whom a change of an object wakes depends on what it is, too. A kind that cannot be listed holds up no other: who owns what of
+/// it is not known, and an owner that is not seen is asked for before anything is deleted.
 fn watch(resource: &Resource) -> Watch {
-    any(resource, Wake::WithResource(keys))
+    any(resource, Wake::WithResource(keys)).bearing_gaps()
 }
 
 fn defined_watches(view: &View) -> Vec<Watch> {
@@ -148,13 +151,20 @@ fn has(object: &ObjectMeta, finalizer: &str) -> bool {
     object.finalizers.iter().any(|it| it == finalizer)
 }
 
-fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
+fn orphan_dependents(view: &View, (resource, owner): (&Resource, &ObjectMeta), now: Time, plan: &mut Plan) {
     // The uids of other servers' objects are their word: what names another owner by that uid is not theirs to let go.
     let names_it = |it: &ObjectMeta| it.owner_references.iter().any(|it| is_reference_to(it, resource, owner));
     let dependents = view.dependents(&owner.uid).filter(|it| names_it(it.1));
     let lost = BTreeSet::from([&*owner.uid]);
     plan.effects.extend(fitting(dependents).map(|(resource, it)| without_owners(resource, it, &lost)));
-    if plan.effects.is_empty() {
+    if plan.effects.is_empty() && !view.cannot_be_listed().is_empty() {
+        // What is not seen would be collected as soon as it is.
+        let kinds: Vec<String> = view.cannot_be_listed().iter().map(ToString::to_string).collect();
+        let message =
+            format!("whether anything of {} refers to it is not known: they cannot be listed", kinds.join(", "));
+        plan.waits.push(Wait::new("DependentsUnreadable", message, Actor::Operator));
+        plan.wake_at = Some(now.after(UNREADABLE_AGAIN));
+    } else if plan.effects.is_empty() {
         plan.effects.push(without_finalizer(resource, owner, ORPHAN));
     } else {
         let message = format!("{} dependents still refer to it", plan.effects.len());

@@ -143,3 +143,34 @@ async fn no_definition_takes_the_place_of_what_is_built_in() {
     }
     server.stop().await;
 }
+
+/// What is stored stands under keys that scope and plural are part of.
+#[tokio::test]
+async fn what_is_served_keeps_its_scope_and_its_kind() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    let path = format!("{DEFINITIONS}/{name}");
+    for (pointer, value) in [("/spec/scope", "Cluster"), ("/spec/names/kind", "Auto")] {
+        let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+        *changed.pointer_mut(pointer).expect("a field") = value.into();
+        let (code, body) = ask(&server, "PUT", &path, &changed).await;
+        let status = read(body).await;
+        let message = status["message"].as_str().unwrap_or_default();
+        assert!(code == 422 && message.contains(&format!("{value:?}: field is immutable")), "{code} {message}");
+    }
+    server.stop().await;
+}
+
+/// As lists of Unstructured objects do.
+#[tokio::test]
+async fn items_of_lists_say_what_they_are() {
+    let server = server::started().await;
+    define(&server, &definition("example.com", "cars", "Car")).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    assert_eq!(ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    let list = read(ask(&server, "GET", cars, &Value::Null).await.1).await;
+    let item = &list["items"][0];
+    assert_eq!((&item["kind"], &item["apiVersion"]), (&json!("Car"), &json!("example.com/v1")), "{list}");
+    assert_eq!(item["metadata"]["name"], "a");
+    server.stop().await;
+}

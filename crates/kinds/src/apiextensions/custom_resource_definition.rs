@@ -100,6 +100,11 @@ impl Policy for CustomResourceDefinition {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |definition| {
             let spec = definition.at("spec");
+            // What is served may be stored already, under keys that these are part of.
+            if is_established(old) {
+                rules::immutable(spec.at("scope"), &old["spec"]["scope"]);
+                rules::immutable(spec.at("names").at("kind"), &old["spec"]["names"]["kind"]);
+            }
             rules::immutable(spec.at("group"), &old["spec"]["group"]);
             rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
             if new["spec"]["versions"] != old["spec"]["versions"] {
@@ -120,6 +125,11 @@ impl Policy for CustomResourceDefinition {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+}
+
+fn is_established(definition: &Value) -> bool {
+    let conditions = definition["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|it| it["type"] == "Established" && it["status"] == "True")
 }
 
 fn storage_version(definition: &Value) -> Option<&str> {

@@ -42,6 +42,8 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
             rows.push(row(format!("create {what}, {}", connections(n)), &load).note(note));
         }
     }
+    // The first one has been idle for too long by now.
+    let mut connection = server.connect().await?;
     for path in [CONFIG_MAPS, RECORDS] {
         connection.send(hyper::Method::DELETE, path, Bytes::new()).await?;
     }

@@ -1,6 +1,6 @@
 //! Which resources Kubernetes advises against, and what it says to whoever uses them.
 
-use corten_meta::Resource;
+use crate::{Kind, Schema};
 
 /// The release whose API this is; what is deprecated later is not deprecated yet.
 const MINOR: u32 = 37;
@@ -27,7 +27,11 @@ const UNSTABLE: &[(&str, &str, &str, u32)] = &[
 ];
 
 /// The text of the warning; `None` where the resource is not deprecated.
-pub fn deprecation(resource: &Resource) -> Option<String> {
+pub fn deprecation(kind: &Kind) -> Option<String> {
+    let resource = &kind.resource;
+    if let Schema::Structural(schema) = &kind.schema {
+        return schema.deprecation.clone();
+    }
     let is_it = |group: &str, version: &str, plural: &str| {
         resource.group == group && resource.version == version && (plural.is_empty() || resource.plural == plural)
     };

@@ -60,6 +60,8 @@ pub struct CustomSchema {
     /// As its definition has it, as text: what the OpenAPI documents show.
     pub open_api: Box<str>,
     pub scale: Option<Scale>,
+    /// What whoever asks for a deprecated version is warned with.
+    pub deprecation: Option<String>,
 }
 
 pub enum PolicyRef {

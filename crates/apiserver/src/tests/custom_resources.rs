@@ -174,3 +174,31 @@ async fn items_of_lists_say_what_they_are() {
     assert_eq!(item["metadata"]["name"], "a");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn who_asks_for_a_deprecated_version_is_warned() {
+    let server = server::started().await;
+    let mut two = definition("example.com", "cars", "Car");
+    let versions = two["spec"]["versions"].as_array_mut().expect("versions");
+    let mut old = versions[0].clone();
+    for (field, value) in [("name", json!("v1beta1")), ("storage", json!(false)), ("deprecated", json!(true))] {
+        old[field] = value;
+    }
+    let mut older = old.clone();
+    (older["name"], older["deprecationWarning"]) = (json!("v1alpha1"), json!("cars of old are no longer built"));
+    versions.extend([old, older]);
+    define(&server, &two).await;
+    for (version, expected) in [
+        ("v1", None),
+        ("v1beta1", Some("299 - \"example.com/v1beta1 Car is deprecated\"")),
+        ("v1alpha1", Some("299 - \"cars of old are no longer built\"")),
+    ] {
+        let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+        let path = format!("/apis/example.com/{version}/namespaces/default/cars");
+        let request = Request::builder().uri(path).body(whole("")).expect("a request");
+        let answer = server.answer(request, None, Some(who)).await;
+        let warning = answer.headers().get("warning").map(|it| it.to_str().expect("text"));
+        assert_eq!(warning, expected, "{version}");
+    }
+    server.stop().await;
+}

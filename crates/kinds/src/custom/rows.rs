@@ -63,7 +63,14 @@ fn schema(resource: &Resource, version: &Value) -> CustomSchema {
         structural: Structural::read(schema),
         open_api: schema.to_string().into(),
         scale: Scale::read(&version["subresources"]["scale"]),
+        deprecation: deprecation(resource, version),
     }
+}
+
+fn deprecation(resource: &Resource, version: &Value) -> Option<String> {
+    let is_deprecated = version["deprecated"] == true;
+    let own = version["deprecationWarning"].as_str().map(str::to_owned);
+    is_deprecated.then(|| own.unwrap_or_else(|| format!("{} {} is deprecated", resource.api_version(), resource.kind)))
 }
 
 fn row(definition: &Value, version: &Value, all: &Arc<Versions>, view_of: Option<ViewOf>) -> Kind {

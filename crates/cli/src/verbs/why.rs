@@ -273,9 +273,7 @@ async fn find_kind(connection: &Connection, word: &str) -> Result<&'static Kind>
     let reader = Reader::new(&connection.client, output::now());
     match why::custom_kind(&reader, &word.to_lowercase()).await {
         Ok(kind) => kind.ok_or(unknown),
-        Err(error) if matches!(error, Error::Transport(_)) => Err(error.into()),
-        // Who may not read definitions is told what can be told without.
-        Err(_) => Err(unknown),
+        Err(error) => Err(error.into()),
     }
 }
 

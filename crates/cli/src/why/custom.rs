@@ -1,4 +1,5 @@
-//! The kinds that definitions in the cluster describe.
+//! The kinds that definitions in the cluster describe: read off the definitions, and by whoever may not read those, off
+//! what the server says that it serves.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,64 @@ use corten_kinds::{
 };
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::reader::Reader;
+use super::{
+    fields::{items, text},
+    reader::Reader,
+};
 
 /// One row for each definition that is established: of the version that its objects are stored in, where that is served.
 pub(super) async fn kinds(reader: &Reader<'_>) -> Vec<&'static Kind> {
-    let definitions = reader.list(&CUSTOM_RESOURCE_DEFINITIONS, "").await;
+    let definitions = match reader.try_list(&CUSTOM_RESOURCE_DEFINITIONS).await {
+        Ok(definitions) => definitions,
+        Err(_) => return discovered(&reader.groups().await),
+    };
     definitions.iter().filter(|it| has_condition(it, "Established")).filter_map(known).collect()
+}
+
+/// What is served and is no kind of this release, of each group in the version that the server prefers.
+fn discovered(groups: &[Value]) -> Vec<&'static Kind> {
+    let mut rows: BTreeMap<String, Option<&'static Kind>> = BTreeMap::new();
+    for group in groups {
+        for version in items(group, "/versions") {
+            for resource in items(version, "/resources") {
+                let name = format!("{}.{}", text(resource, "/resource"), text(group, "/metadata/name"));
+                let can_be_read =
+                    ["get", "list"].iter().all(|verb| items(resource, "/verbs").iter().any(|it| it == verb));
+                if can_be_read && corten_kinds::by_qualified(&name).is_none() {
+                    rows.entry(name).or_insert_with_key(|name| known(&definition_of(name, version, resource)));
+                }
+            }
+        }
+    }
+    rows.into_values().flatten().collect()
+}
+
+/// As much of the definition as discovery tells of it.
+fn definition_of(name: &str, version: &Value, resource: &Value) -> Value {
+    let has_status = items(resource, "/subresources").iter().any(|it| it["subresource"] == "status");
+    let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
+    json!({
+        "metadata": {"name": name, "uid": name},
+        "spec": {
+            "group": name.split_once('.').map(|it| it.1),
+            "scope": if resource["scope"] == "Namespaced" { "Namespaced" } else { "Cluster" },
+            "names": {
+                "plural": resource["resource"], "singular": resource["singularResource"],
+                "kind": resource["responseKind"]["kind"], "shortNames": resource["shortNames"],
+            },
+            "versions": [{"name": version["version"], "served": true, "storage": true, "subresources": subresources}],
+        },
+    })
+}
+
+/// A built-in kind by a name of it, or one that the cluster has besides.
+pub(super) async fn kind_named(reader: &Reader<'_>, name: &str) -> Option<&'static Kind> {
+    match corten_kinds::by_name(name) {
+        Some(kind) => Some(kind),
+        None => custom_kind(reader, name).await.ok().flatten(),
+    }
 }
 
 /// The row of a definition as it is now, made once for the whole command, however often that asks: rows are kept to its end.

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{
     Account, State,
     account::Cause,
+    custom,
     fields::{items, one_line, text},
     findings::{self, found::Findings, refusal, refusers},
     pod_steps,
@@ -157,7 +158,7 @@ async fn causes(
 }
 
 async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path: &[String]) -> Option<Account> {
-    let (on, on_key) = target(kind, key, wait)?;
+    let (on, on_key) = target(reader, kind, key, wait).await?;
     if path.len() >= DEPTH_MAX || path.contains(&format!("{}/{}", on.singular, on_key.name)) {
         return None;
     }
@@ -186,9 +187,9 @@ fn explaining(wait: &Wait, siblings: &BTreeSet<String>, mut account: Account) ->
 }
 
 /// The object a wait points at, in the namespace it names, else in that of the one that waits where its kind has one.
-fn target(kind: &Kind, from: &Key, wait: &Wait) -> Option<(&'static Kind, Key)> {
+async fn target(reader: &Reader<'_>, kind: &Kind, from: &Key, wait: &Wait) -> Option<(&'static Kind, Key)> {
     let (on, name) = wait.on.as_deref()?.split_once('/')?;
-    let on = corten_kinds::by_name(on)?;
+    let on = custom::kind_named(reader, on).await?;
     if let Some((namespace, name)) = name.split_once('/') {
         return Some((on, Key::new(namespace, name)));
     }

@@ -29,6 +29,8 @@ pub(crate) trait Source {
         resource: &'a Resource,
         params: &'a ListParams,
     ) -> Answer<'a, Result<Vec<Value>, Error>>;
+    /// What is served, a group an item (aggregated discovery): everybody who is known may read it.
+    fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>>;
     /// The last lines of a container's log.
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>>;
     /// Does the server serve all it should? Its refusal says what it does not.
@@ -67,6 +69,13 @@ impl Source for Client {
         })
     }
 
+    fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>> {
+        Box::pin(async move {
+            let groups = self.list_groups().await?;
+            groups.items.iter().map(|it| read(it)).collect()
+        })
+    }
+
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, previous: bool) -> Answer<'a, Result<String, Error>> {
         Box::pin(async move {
             let query =
@@ -96,6 +105,7 @@ pub(crate) struct Reader<'a> {
     pub(super) now: Time,
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
+    groups: RefCell<Option<Rc<Vec<Value>>>>,
     hidden: RefCell<BTreeSet<String>>,
     unlisted: RefCell<BTreeMap<Resource, Error>>,
     /// Who did not answer once is not asked again: each request would wait for its own deadline.
@@ -109,6 +119,7 @@ impl<'a> Reader<'a> {
             now,
             objects: RefCell::default(),
             lists: RefCell::default(),
+            groups: RefCell::default(),
             hidden: RefCell::default(),
             unlisted: RefCell::default(),
             unreachable: RefCell::default(),
@@ -219,6 +230,27 @@ impl<'a> Reader<'a> {
         self.list_where(resource, namespace, "").await
     }
 
+    /// The same, or why it may not be seen; that is told by whoever asks.
+    pub(super) async fn try_list(&self, resource: &Resource) -> Result<Rc<Vec<Value>>, Error> {
+        let id = (resource.clone(), "?".to_owned());
+        if let Some(known) = self.lists.borrow().get(&id) {
+            return self.unlisted(resource).map_or(Ok(known.clone()), Err);
+        }
+        let params = ListParams { limit: PAGE, ..ListParams::default() };
+        match self.ask(self.source.list(resource, &params)).await {
+            Err(error) => {
+                self.unlisted.borrow_mut().insert(resource.clone(), error.clone());
+                self.lists.borrow_mut().insert(id, Rc::default());
+                Err(error)
+            }
+            items => {
+                let items = self.listed(resource, "", items);
+                self.lists.borrow_mut().insert(id, items.clone());
+                Ok(items)
+            }
+        }
+    }
+
     pub(super) async fn list_where(&self, resource: &Resource, namespace: &str, fields: &str) -> Rc<Vec<Value>> {
         let id = (resource.clone(), format!("{namespace}?{fields}"));
         if let Some(known) = self.lists.borrow().get(&id) {
@@ -262,6 +294,20 @@ impl<'a> Reader<'a> {
             self.hidden.borrow_mut().insert(format!("{}: only the first {PAGE} were looked at", what()));
         }
         Rc::new(items)
+    }
+
+    /// What is served, a group an item; nothing where the server does not say.
+    pub(super) async fn groups(&self) -> Rc<Vec<Value>> {
+        if let Some(known) = self.groups.borrow().as_ref() {
+            return known.clone();
+        }
+        let answer = self.ask(self.source.groups()).await;
+        let groups = Rc::new(answer.unwrap_or_else(|error| {
+            self.note(&error, || "which kinds there are".to_owned());
+            Vec::new()
+        }));
+        *self.groups.borrow_mut() = Some(groups.clone());
+        groups
     }
 
     /// The last lines a container wrote.

@@ -11,7 +11,9 @@ use corten_meta::{Key, Resource, Status, Time};
 use serde_json::{Value, json};
 
 use super::{
-    Explanation, Look, Reader, explain,
+    Explanation, Look, Reader,
+    custom::kind_named,
+    explain,
     fields::{items, key_of, text},
     missing,
     reader::{Answer, Source},
@@ -94,6 +96,11 @@ impl Source for World {
         })
     }
 
+    fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>> {
+        let groups = self.0.iter().filter(|it| it["kind"] == "APIGroupDiscovery").cloned().collect();
+        Box::pin(std::future::ready(Ok(groups)))
+    }
+
     fn log<'a>(&'a self, pod: &'a Key, container: &'a str, _previous: bool) -> Answer<'a, Result<String, Error>> {
         Box::pin(async move {
             let is_it = |it: &&Value| it["kind"] == "Log" && it["pod"] == *pod.name && it["container"] == container;
@@ -135,6 +142,10 @@ impl Source for Refusing {
         _resource: &'a Resource,
         _params: &'a ListParams,
     ) -> Answer<'a, Result<Vec<Value>, Error>> {
+        self.answer()
+    }
+
+    fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>> {
         self.answer()
     }
 
@@ -188,7 +199,7 @@ fn answer(world: &World, question: &str) -> String {
                 Err(error) => format!("error: {error}\n"),
             };
         };
-        let kind = corten_kinds::by_name(kind).expect("a kind");
+        let kind = kind_named(&reader, kind).await.expect("a kind");
         let namespace = if kind.resource.namespaced { words.get(1).copied().unwrap_or("shop") } else { "" };
         let key = Key::new(namespace, name);
         match explain(&reader, kind, &key).await {

@@ -62,7 +62,7 @@ fn wants_protobuf(ctx: &mut Context) -> bool {
 
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
     let route = ctx.info.route.clone();
-    if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(&it)) {
+    if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(it)) {
         ctx.warn(deprecation);
     }
     let response = match route {

@@ -92,6 +92,7 @@ impl Controller for GarbageCollector {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let mut plan = Plan::default();
+        plan.wake_at = (!view.cannot_be_listed().is_empty()).then(|| now.after(UNREADABLE_AGAIN));
         if let Some((resource, dependent)) = find_dependent(view, key) {
             plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
             return plan;
@@ -99,7 +100,7 @@ impl Controller for GarbageCollector {
         let uid = &*key.name;
         let owner = view.deleting(uid);
         if let Some((resource, owner)) = owner.filter(|it| has(it.1, ORPHAN)) {
-            orphan_dependents(view, (resource, owner), now, &mut plan);
+            orphan_dependents(view, resource, owner, &mut plan);
             return plan;
         }
         collect(view, uid, &mut plan);
@@ -151,7 +152,7 @@ fn has(object: &ObjectMeta, finalizer: &str) -> bool {
     object.finalizers.iter().any(|it| it == finalizer)
 }
 
-fn orphan_dependents(view: &View, (resource, owner): (&Resource, &ObjectMeta), now: Time, plan: &mut Plan) {
+fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
     // The uids of other servers' objects are their word: what names another owner by that uid is not theirs to let go.
     let names_it = |it: &ObjectMeta| it.owner_references.iter().any(|it| is_reference_to(it, resource, owner));
     let dependents = view.dependents(&owner.uid).filter(|it| names_it(it.1));
@@ -163,7 +164,6 @@ fn orphan_dependents(view: &View, (resource, owner): (&Resource, &ObjectMeta), n
         let message =
             format!("whether anything of {} refers to it is not known: they cannot be listed", kinds.join(", "));
         plan.waits.push(Wait::new("DependentsUnreadable", message, Actor::Operator));
-        plan.wake_at = Some(now.after(UNREADABLE_AGAIN));
     } else if plan.effects.is_empty() {
         plan.effects.push(without_finalizer(resource, owner, ORPHAN));
     } else {

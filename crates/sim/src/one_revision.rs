@@ -141,7 +141,9 @@ impl Watched {
 
     fn note(&self, view: &View) {
         let mut tables = Vec::new();
-        for resource in view.resources().filter(|it| !self.partial.contains(it)) {
+        // Of what cannot be listed the controller knows that it is not of the same revision.
+        let is_judged = |it: &&Resource| !self.partial.contains(it) && !view.cannot_be_listed().contains(it);
+        for resource in view.resources().filter(is_judged) {
             let table = view.table(resource).into_iter().flat_map(|it| it.iter());
             let marks = table.map(|it| mark_of(it.meta()));
             let state = marks.fold(0, |state, it| state ^ it);

@@ -115,7 +115,8 @@ pub(super) fn see_to<'v>(
     dependent: &ObjectMeta,
     asked: &mut BTreeSet<(&'v Resource, Key)>,
 ) -> Vec<Effect> {
-    if dependent.is_deleting() {
+    // What cannot be listed may be another by now than it is seen.
+    if dependent.is_deleting() || view.cannot_be_listed().contains(resource) {
         return Vec::new();
     }
     let mut lost = BTreeSet::new();

@@ -18,6 +18,7 @@ mod report;
 mod tests;
 mod validate;
 mod value_validation;
+mod violations_of_defaults;
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ use serde_json::Value;
 use self::expressions::Expressions;
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
-pub use expressions::check::{Occurrences, RuleProblem, check_rule, too_expensive_together};
+pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, too_expensive_together};
 
 /// One schema, or a part of one.
 #[derive(Debug, Default)]

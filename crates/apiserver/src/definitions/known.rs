@@ -7,7 +7,7 @@ use std::{
 };
 
 use corten_cacher::watch_cache::Stored;
-use corten_kinds::custom::{CLEANUP_FINALIZER, DefinedNames, Rows, has_condition, names_of, rows};
+use corten_kinds::custom::{CLEANUP_FINALIZER, DefinedNames, Rows, approved_by, has_condition, names_of, rows};
 use corten_store::Revision;
 use serde_json::Value;
 
@@ -32,8 +32,10 @@ pub(super) struct Known {
     pub(super) is_gone: bool,
     /// What is served of it.
     pub(super) served: Option<Served>,
-    /// Its names were looked at, as they are asked for in this generation.
-    looked_at: Option<i64>,
+    /// By what leave it is in a protected group.
+    approved_by: String,
+    /// Its names and its leave were looked at, as they stand in this generation.
+    looked_at: Option<(i64, String)>,
 }
 
 /// What rows are made of: where it has changed, so have they.
@@ -67,6 +69,7 @@ impl Known {
             hash: HASHER.hash_one(definition["spec"].to_string()),
             is_gone: false,
             served: None,
+            approved_by: approved_by(&definition).to_owned(),
             looked_at: None,
             stored,
         }
@@ -74,7 +77,7 @@ impl Known {
 
     /// Takes what is stored now.
     pub(super) fn take(&mut self, stored: Arc<Stored>) {
-        let (served, looked_at) = (self.served.take(), self.looked_at);
+        let (served, looked_at) = (self.served.take(), self.looked_at.take());
         *self = Self { served, looked_at, ..Self::new(stored) };
     }
 
@@ -105,7 +108,7 @@ impl Known {
 
     /// Has it the names that it asks for, and does it say so?
     pub(super) fn is_named(&self) -> bool {
-        self.is_named && self.looked_at == Some(self.generation)
+        self.is_named && self.looked_at.as_ref().is_some_and(|it| it.0 == self.generation && it.1 == self.approved_by)
     }
 
     /// The names that no other may have.
@@ -131,7 +134,7 @@ impl Known {
         if !self.is_established && !self.is_named {
             return None;
         }
-        self.looked_at = Some(self.generation);
+        self.looked_at = Some((self.generation, self.approved_by.clone()));
         let of = Origin {
             uid: self.uid.clone(),
             hash: self.hash,

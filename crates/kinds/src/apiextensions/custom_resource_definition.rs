@@ -11,8 +11,11 @@ use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::{names, served_version};
-use crate::{BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, keep, webhook_client};
+use super::{checks, names, served_version};
+use crate::{
+    BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, custom::approval, keep,
+    webhook_client,
+};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: CUSTOM_RESOURCE_DEFINITIONS,
@@ -94,11 +97,17 @@ impl Policy for CustomResourceDefinition {
     }
 
     fn validate_new(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |definition| definition.at("spec").list("versions").for_each(super::rules::validate))
+        let mut found =
+            violations(object, |definition| definition.at("spec").list("versions").for_each(super::rules::validate));
+        if self.validate(object).is_empty() {
+            found.extend(approval::violation(object, None));
+            found.extend(checks::violations_of(object, None));
+        }
+        found
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |definition| {
+        let mut found = violations(new, |definition| {
             let spec = definition.at("spec");
             // What is served may be stored already, under keys that these are part of.
             if is_established(old) {
@@ -111,7 +120,12 @@ impl Policy for CustomResourceDefinition {
                 spec.list("versions").for_each(super::rules::validate);
             }
             stored_versions(definition.at("status").at("storedVersions"), spec);
-        })
+        });
+        found.extend(approval::violation(new, Some(old)));
+        if new["spec"]["versions"] != old["spec"]["versions"] && self.validate(new).is_empty() {
+            found.extend(checks::violations_of(new, Some(old)));
+        }
+        found
     }
 
     fn takes_short_finalizers(&self) -> bool {

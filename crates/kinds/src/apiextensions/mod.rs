@@ -1,7 +1,18 @@
 //! `apiextensions.k8s.io`.
 
+mod checks;
+mod completeness;
 pub(crate) mod custom_resource_definition;
+mod defaults;
+mod field_path;
+mod item_keys;
+mod list_items;
 mod names;
+mod parts;
+mod pattern;
+mod place;
+mod rule_text;
 mod rules;
+mod selectable_fields;
 mod served_version;
 mod structural_schema;

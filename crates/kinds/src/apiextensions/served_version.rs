@@ -33,9 +33,7 @@ pub(super) fn validate(version: Cursor<'_>) {
     version.list("additionalPrinterColumns").for_each(column);
     let selectable = version.at("selectableFields");
     for path in selectable.each().map(|it| it.at("jsonPath")) {
-        if path.required() {
-            json_path(path);
-        }
+        path.required();
     }
     if selectable.items().len() > SELECTABLE_MAX {
         selectable.report(corten_meta::Violation::too_many(

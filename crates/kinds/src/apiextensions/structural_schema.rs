@@ -31,7 +31,7 @@ fn part(schema: Cursor<'_>, place: Place) {
         kind(schema, place);
         extensions(schema);
         if place == Place::Root || schema.at("x-kubernetes-embedded-resource").bool() {
-            metadata(schema.at("properties").key("metadata"));
+            metadata(schema.at("properties").key("metadata"), place);
         }
     }
     descend(schema, place);
@@ -153,8 +153,8 @@ fn list(schema: Cursor<'_>, kind: Cursor<'_>) {
     }
 }
 
-/// A custom resource's metadata is that of every object.
-fn metadata(metadata: Cursor<'_>) {
+/// A custom resource's metadata is that of every object. A resource within another may have a schema of it.
+fn metadata(metadata: Cursor<'_>, place: Place) {
     if !metadata.exists() {
         return;
     }
@@ -162,8 +162,8 @@ fn metadata(metadata: Cursor<'_>) {
         metadata.at("type").invalid_as(metadata.at("type").str(), "must be object");
     }
     let only = |it: &&str| !matches!(*it, "name" | "generateName");
-    if metadata.at("properties").entries().any(|(name, _)| only(&name)) {
-        metadata.at("properties").forbidden(
+    if place == Place::Root && metadata.at("properties").entries().any(|(name, _)| only(&name)) {
+        metadata.forbidden(
             "must not specify anything other than name and generateName, but metadata is implicitly specified",
         );
     }

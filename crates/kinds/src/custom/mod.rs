@@ -1,6 +1,7 @@
 //! Kinds that CustomResourceDefinitions describe: the rows that a definition makes, and the rules that its objects follow.
 
 mod accepted_names;
+pub(crate) mod approval;
 mod policy;
 mod rows;
 mod status;
@@ -8,5 +9,6 @@ mod status;
 mod tests;
 
 pub use accepted_names::{Names as DefinedNames, names_of};
+pub use approval::approved_by;
 pub use rows::{Rows, rows};
 pub use status::{CLEANUP_FINALIZER, Condition, has_condition, with_condition, with_names};

@@ -3,7 +3,10 @@
 use corten_meta::Time;
 use serde_json::{Value, json};
 
-use super::accepted_names::{Names, accepted};
+use super::{
+    accepted_names::{Names, accepted},
+    approval,
+};
 
 /// Held by a definition that is being deleted until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -27,6 +30,9 @@ pub fn with_names(definition: &Value, others: &[Names], now: Time) -> Option<Val
         new["status"] = json!({});
     }
     new["status"]["acceptedNames"] = names.json();
+    if let Some(approval) = approval::condition(definition) {
+        set(&mut new, &approval, now);
+    }
     set(&mut new, &named, now);
     // Who was established once stays so: its objects are served by the names it had.
     if !has_condition(definition, "Established") {

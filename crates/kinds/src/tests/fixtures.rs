@@ -67,7 +67,8 @@ fn create(object: &Value, with_defaults: bool, lines: &mut Vec<String>) {
     if with_defaults {
         added("", object, &made, lines);
     }
-    lines.extend(kind.policy.validate(&made).iter().map(|it| format!("! {it}")));
+    let violations = [kind.policy.validate(&made), kind.policy.validate_new(&made)].concat();
+    lines.extend(violations.iter().map(|it| format!("! {it}")));
 }
 
 fn warn(object: &Value, lines: &mut Vec<String>) {

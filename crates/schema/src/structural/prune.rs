@@ -15,6 +15,13 @@ impl Structural {
         pruner.part(Some(self), object, true);
         pruner.removed
     }
+
+    /// Would pruning take something from a value of this part?
+    pub(super) fn has_unknown_fields(&self, value: &Value) -> bool {
+        let mut pruner = Pruner { path: String::new(), removed: Vec::new() };
+        pruner.part(Some(self), &mut value.clone(), false);
+        !pruner.removed.is_empty()
+    }
 }
 
 struct Pruner {

@@ -6,6 +6,16 @@ use corten_cel::{
 };
 use serde_json::Value;
 
+/// What is found of one rule.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RuleCheck {
+    pub problems: Vec<RuleProblem>,
+    /// What it costs at most in one object.
+    pub cost: u64,
+    /// Is it about what stood there before?
+    pub uses_old_self: bool,
+}
+
 /// One thing that is wrong with a rule.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuleProblem {
@@ -31,15 +41,15 @@ impl Occurrences {
 }
 
 /// What is wrong with one rule of a part of a schema, and what it costs at most in one object.
-pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrences) -> (Vec<RuleProblem>, u64) {
+pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrences) -> RuleCheck {
     let is_object = is_root || schema["x-kubernetes-embedded-resource"] == true;
-    let Some(declared) = DeclType::from_schema(schema, is_object) else { return (Vec::new(), 0) };
+    let Some(declared) = DeclType::from_schema(schema, is_object) else { return RuleCheck::default() };
     let text = |field: &str| rule[field].as_str().unwrap_or_default().trim();
     let old = if rule["optionalOldSelf"] == true { DeclType::optional(declared.clone()) } else { declared.clone() };
     // Where nothing bounds how often it occurs, the size of a request does.
     let n = occurs.0.unwrap_or(REQUEST_BYTES_MAX / (declared.min_bytes + 1));
     let env = Env::new(NEW_EXPRESSIONS).variable("self", declared).variable("oldSelf", old);
-    let (mut problems, mut cost) = (Vec::new(), 0_u64);
+    let mut found = RuleCheck::default();
     for field in ["rule", "messageExpression"] {
         let text = text(field);
         if text.is_empty() {
@@ -47,24 +57,25 @@ pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrenc
         }
         let problem = |detail: String, is_cost| RuleProblem { field, detail, is_cost };
         match env.check(text) {
-            Err(error) => problems.push(problem(format!("compilation failed: {error}"), false)),
+            Err(error) => found.problems.push(problem(format!("compilation failed: {error}"), false)),
             Ok(checked) if field == "rule" && !matches!(checked.result_type(), Type::Bool) => {
-                problems.push(problem("cel expression must evaluate to a bool".into(), false));
+                found.problems.push(problem("cel expression must evaluate to a bool".into(), false));
             }
             Ok(checked) if field != "rule" && !matches!(checked.result_type(), Type::String) => {
-                problems.push(problem("must evaluate to a string".into(), false));
+                found.problems.push(problem("must evaluate to a string".into(), false));
             }
             Ok(checked) => {
                 let estimate = checked.estimate().max.saturating_mul(n);
                 let name = if field == "rule" { "estimated rule cost" } else { "estimated messageExpression cost" };
                 if estimate > STATIC_ESTIMATE_LIMIT {
-                    problems.push(problem(too_expensive(name, estimate, STATIC_ESTIMATE_LIMIT), true));
+                    found.problems.push(problem(too_expensive(name, estimate, STATIC_ESTIMATE_LIMIT), true));
                 }
-                cost = cost.saturating_add(estimate);
+                found.cost = found.cost.saturating_add(estimate);
+                found.uses_old_self |= field == "rule" && checked.program().uses("oldSelf");
             }
         }
     }
-    (problems, cost)
+    found
 }
 
 /// What is said where all rules of a version cost too much together.

@@ -15,6 +15,14 @@ impl Structural {
         asked.part(self, value, old);
         asked.found
     }
+
+    /// As [`Self::validate_expressions`] of what is new, within a budget that it has in common with others.
+    pub(in crate::structural) fn validate_expressions_within(&self, value: &Value, budget: &mut u64) -> Vec<Violation> {
+        let mut asked = Evaluation { found: Vec::new(), path: String::new(), budget: *budget, is_over: false };
+        asked.part(self, value, None);
+        *budget = asked.budget;
+        asked.found
+    }
 }
 
 struct Evaluation {

@@ -1,0 +1,17 @@
+//! A pattern of a schema must be one in Go's syntax.
+
+use corten_schema::Cursor;
+
+use super::parts;
+
+pub(super) fn validate(version: Cursor<'_>) {
+    parts::all(version.at("schema").at("openAPIV3Schema"), &mut |schema| {
+        let pattern = schema.at("pattern");
+        if pattern.is_empty() {
+            return;
+        }
+        if let Err(error) = corten_cel::pattern(pattern.str()) {
+            pattern.invalid(&format!("must be a valid regular expression, but isn't: {error}"));
+        }
+    });
+}

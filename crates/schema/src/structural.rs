@@ -7,6 +7,7 @@
 mod correlate;
 mod default;
 mod described;
+mod embedded;
 mod expressions;
 mod formats;
 mod lists;
@@ -49,6 +50,8 @@ pub struct Structural {
     expressions: Option<Box<Expressions>>,
     /// Has the part rules in CEL, or a part within it?
     has_expressions: bool,
+    /// Is the part a whole resource within another, or is one within it?
+    has_embedded: bool,
 }
 
 #[derive(Debug)]
@@ -135,6 +138,11 @@ struct NestedValueValidation {
 const TYPE_AND_OBJECT_META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 impl Structural {
+    /// Has it rules in CEL?
+    pub fn has_expressions(&self) -> bool {
+        self.has_expressions
+    }
+
     /// The part that says what a property is; `None` where nothing does.
     fn property(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional_properties {

@@ -202,3 +202,103 @@ async fn who_asks_for_a_deprecated_version_is_warned() {
     }
     server.stop().await;
 }
+
+/// Of a definition whose schema has `properties`.
+fn shaped(properties: &Value) -> Value {
+    let mut made = definition("example.com", "cars", "Car");
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = properties.clone();
+    made
+}
+
+#[tokio::test]
+async fn resources_within_are_resources() {
+    let server = server::started().await;
+    let template = json!({ "type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true });
+    let spec = json!({ "type": "object", "properties": { "templates": { "type": "array", "items": template } } });
+    define(&server, &shaped(&json!({ "spec": spec }))).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let of =
+        |name: &str, template: &Value| json!({ "metadata": { "name": name }, "spec": { "templates": [template] } });
+    for (template, expected) in [
+        (json!({}), "spec.templates[0].apiVersion: Required value: must not be empty"),
+        (json!({ "apiVersion": "a/b/c", "kind": "A" }), "unexpected GroupVersion string: a/b/c"),
+        (
+            json!({ "apiVersion": "v1", "kind": "a b" }),
+            "spec.templates[0].kind: Invalid value: \"a b\": may have mixed case",
+        ),
+        (json!({ "apiVersion": 1, "kind": "A" }), "spec.templates[0].apiVersion: Invalid value: 1: must be a string"),
+        (
+            json!({ "apiVersion": "v1", "kind": "A", "metadata": { "labels": { "a b": "c" } } }),
+            "spec.templates[0].metadata.labels: Invalid value: \"a b\"",
+        ),
+    ] {
+        let (code, refused) = ask(&server, "POST", cars, &of("a", &template)).await;
+        let refused = read(refused).await["message"].to_string().replace("\\\"", "\"");
+        assert!(code == 422 && refused.contains(expected), "{code} {refused}");
+    }
+    let whole = json!({ "apiVersion": "v1", "kind": "A", "metadata": { "name": "x", "odd": 1 }, "more": { "odd": 1 } });
+    let (code, made) = ask(&server, "POST", cars, &of("a", &whole)).await;
+    let made = read(made).await;
+    assert_eq!((code, &made["spec"]["templates"][0]["metadata"]), (201, &json!({ "name": "x" })), "{made}");
+    assert_eq!(made["spec"]["templates"][0]["more"], json!({ "odd": 1 }));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn rules_that_were_not_asked_are_spoken_of() {
+    let server = server::started().await;
+    let size = json!({ "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] });
+    define(&server, &shaped(&json!({ "size": size }))).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let (code, refused) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" }, "size": "x" })).await;
+    let refused = read(refused).await["message"].to_string();
+    let note = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    assert!(code == 422 && refused.contains(note), "{code} {refused}");
+    let strict = format!("{cars}?fieldValidation=Strict");
+    let (code, refused) = ask(&server, "POST", &strict, &json!({ "metadata": { "name": "a" }, "odd": 1 })).await;
+    assert_eq!(
+        (code, &read(refused).await["message"]),
+        (400, &json!("Car in version \"v1\" cannot be handled as a Car: strict decoding error: unknown field \"odd\""))
+    );
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_protected_group_says_by_what_leave() {
+    let server = server::started().await;
+    let mut made = definition("cars.k8s.io", "cars", "Car");
+    let (code, refused) = ask(&server, "POST", DEFINITIONS, &made).await;
+    let refused = read(refused).await["message"].to_string();
+    assert!(
+        code == 422 && refused.contains("metadata.annotations[api-approved.kubernetes.io]: Required value"),
+        "{refused}"
+    );
+    made["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, a trial".into();
+    let name = define(&server, &made).await;
+    let told = |it: &Value| {
+        let conditions = it["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|it| it["type"] == "KubernetesAPIApprovalPolicyConformant").unwrap_or_default()
+    };
+    let stored =
+        server.caches().get(&CUSTOM_RESOURCE_DEFINITIONS).and_then(|it| it.get("", &name)).expect("it is stored");
+    let condition = told(&stored.parse());
+    assert_eq!(
+        (&condition["status"], &condition["reason"], &condition["message"]),
+        (&json!("False"), &json!("UnapprovedAnnotation"), &json!("not approved: \"unapproved, a trial\""))
+    );
+    // What it says is told when it changes, though nothing else does.
+    let link = "https://github.com/kubernetes/kubernetes/pull/1";
+    let path = format!("{DEFINITIONS}/{name}");
+    let (_, current) = ask(&server, "GET", &path, &Value::Null).await;
+    let mut current = read(current).await;
+    current["metadata"]["annotations"]["api-approved.kubernetes.io"] = link.into();
+    assert_eq!(ask(&server, "PUT", &path, &current).await.0, 200);
+    let caches = server.caches();
+    let is_approved = || {
+        let stored = caches.get(&CUSTOM_RESOURCE_DEFINITIONS)?.get("", &name)?;
+        (told(&stored.parse())["status"] == "True").then_some(())
+    };
+    caches.until(is_approved).await;
+    server.stop().await;
+}

@@ -291,7 +291,11 @@ fn custom(
     let unknown = unknown.map_err(|it| Status::bad_request(format!("error decoding {}: {it}", kind.resource.kind)))?;
     let sentences = duplicates.with(unknown);
     if strictness == Strictness::Strict && !sentences.is_empty() {
-        return Err(Status::bad_request(format!("strict decoding error: {}", sentences.join(", "))));
+        let (name, version) = (&kind.resource.kind, &kind.resource.version);
+        let reason = sentences.join(", ");
+        return Err(Status::bad_request(format!(
+            "{name} in version {version:?} cannot be handled as a {name}: strict decoding error: {reason}"
+        )));
     }
     Ok(if strictness == Strictness::Warn { sentences } else { Vec::new() })
 }
@@ -309,6 +313,14 @@ fn of_custom(schema: &CustomSchema, value: &mut Value) -> Result<Vec<String>, St
         sentences.extend(findings.unknown_fields.iter().map(of_metadata));
         corten_schema::prune(OBJECT_META, metadata);
     }
+    schema.structural.try_embedded_resources(value, &mut |resource| {
+        let Some(metadata) = resource.get_mut("metadata") else { return Ok(()) };
+        if let Some(wrong) = corten_schema::check(OBJECT_META, metadata).wrong_types.first() {
+            return Err(wrong.message.clone());
+        }
+        corten_schema::prune(OBJECT_META, metadata);
+        Ok(())
+    })?;
     let mut unknown = schema.structural.prune(value);
     unknown.sort();
     sentences.extend(unknown.iter().map(|it| format!("unknown field {it:?}")));

@@ -2,6 +2,7 @@
 
 mod accepted_names;
 pub(crate) mod approval;
+mod embedded;
 mod policy;
 mod rows;
 mod status;

@@ -1,11 +1,12 @@
 //! What is done to custom resources on their way into the store (`pkg/registry/customresource/strategy.go` of
 //! apiextensions-apiserver). The rules are their schema's.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
-use corten_meta::Violation;
+use corten_meta::{Rule, Violation};
 use serde_json::Value;
 
+use super::embedded;
 use crate::{CustomSchema, Policy, UpdateRules, keep};
 
 pub(super) struct CustomResource {
@@ -14,12 +15,36 @@ pub(super) struct CustomResource {
 }
 
 impl CustomResource {
-    /// Rules in CEL rely on the types: they are asked where nothing else is wrong.
+    /// Rules in CEL rely on types and sizes: they are asked where nothing is wrong with those.
     fn violations(&self, new: &Value, old: Option<&Value>) -> Vec<Violation> {
         let schema = &self.schema.structural;
-        let found = schema.validate(new, old);
-        if found.is_empty() { schema.validate_expressions(new, old) } else { found }
+        let mut found = schema.validate(new, old);
+        let before = old.map(|it| embedded::violations_of(schema, it)).unwrap_or_default();
+        found.extend(embedded::violations_of(schema, new).into_iter().filter(|it| !before.contains(it)));
+        if !schema.has_expressions() {
+            return found;
+        }
+        if found.iter().any(forbids_expressions) {
+            found.push(unasked());
+        } else {
+            found.extend(schema.validate_expressions(new, old));
+        }
+        found
     }
+}
+
+fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// `hasBlockingErr` of apiextensions' registry.
+fn forbids_expressions(violation: &Violation) -> bool {
+    matches!(violation.rule, Rule::NotSupported | Rule::Required | Rule::TooLong | Rule::TooMany | Rule::TypeInvalid)
+}
+
+fn unasked() -> Violation {
+    let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+    Violation::invalid("<nil>", "null", detail)
 }
 
 impl Policy for CustomResource {
@@ -55,6 +80,18 @@ impl Policy for CustomResource {
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         self.violations(new, Some(old))
+    }
+
+    /// Names that others may choose, too (generateWarningsFromObj).
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        const STANDARD: [&str; 3] = ["foregroundDeletion", "kubernetes", "orphan"];
+        let before: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
+        let added: BTreeSet<&str> = finalizers(object).filter(|it| !before.contains(it)).collect();
+        let short = added.into_iter().filter(|it| !it.contains('/') && !STANDARD.contains(it));
+        let told = short.map(|it| format!(
+            "metadata.finalizers: {it:?}: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"
+        ));
+        told.collect()
     }
 
     /// What was stored may be as wrong as it was (KEP-4008).

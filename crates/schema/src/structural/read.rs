@@ -32,13 +32,16 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         logic: logic(schema),
         expressions: Expressions::read(schema, is_root),
         has_expressions: false,
+        has_embedded: false,
     };
     let values = match &read.additional_properties {
         AdditionalProperties::Values(of) => Some(&**of),
         AdditionalProperties::Unsaid | AdditionalProperties::Allowed(_) => None,
     };
-    let mut within = read.properties.values().chain(read.items.as_deref()).chain(values);
-    read.has_expressions = read.expressions.is_some() || within.any(|it| it.has_expressions);
+    let within = || read.properties.values().chain(read.items.as_deref()).chain(values);
+    let has_expressions = read.expressions.is_some() || within().any(|it| it.has_expressions);
+    let has_embedded = read.embedded_resource || within().any(|it| it.has_embedded);
+    (read.has_expressions, read.has_embedded) = (has_expressions, has_embedded);
     read
 }
 

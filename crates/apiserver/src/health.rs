@@ -42,14 +42,23 @@ const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
     ctx.state.config().store.writable().map_err(|it| it.to_string())?;
     ctx.state.metrics().store.refusal().map_or(Ok(()), Err)
 });
-/// The caches hold everything, from before the first request on. What cannot be read they do not hold.
+/// The caches hold everything, from before the first request on. What cannot be read they do not hold. Objects of definitions
+/// are their authors' concern: see [`CUSTOM_CACHES`].
 const CACHES: Check = ("informer-sync", |ctx| {
     STORE.1(ctx)?;
-    let unreadable: Vec<String> = ctx.state.caches().iter().filter_map(|it| unreadable(&it)).collect();
-    if unreadable.is_empty() { Ok(()) } else { Err(unreadable.join("; ")) }
+    unreadable(ctx, false)
 });
+/// Asked for by name only: objects of definitions that cannot be read.
+const CUSTOM_CACHES: Check = ("custom-resources", |ctx| unreadable(ctx, true));
 
-fn unreadable(cache: &ResourceCache) -> Option<String> {
+fn unreadable(ctx: &Context, is_custom: bool) -> Result<(), String> {
+    let caches = ctx.state.caches();
+    let unreadable: Vec<String> =
+        caches.iter().filter(|it| it.kind().is_custom() == is_custom).filter_map(|it| unreadable_of(&it)).collect();
+    if unreadable.is_empty() { Ok(()) } else { Err(unreadable.join("; ")) }
+}
+
+fn unreadable_of(cache: &ResourceCache) -> Option<String> {
     let snapshot = cache.snapshot();
     let (n, reason) = snapshot.unreadables()?;
     Some(format!("{n} of {} cannot be read: {reason}", cache.kind().resource.qualified()))
@@ -75,7 +84,7 @@ const ACCESS_WEBHOOKS: Check = ("access-webhooks", |ctx| {
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 });
 /// They make nothing unready.
-const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS];
+const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS, CUSTOM_CACHES];
 const SHUTDOWN: Check =
     ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 

@@ -10,6 +10,7 @@ use corten_cacher::{
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
 use corten_routes::Route;
+use http::Method;
 
 use crate::{
     connect,
@@ -17,7 +18,7 @@ use crate::{
     debug_flags, health, progress,
     verbs::{
         binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list,
-        options, patch, reviews, scale, target::Target, token, update, usage, watch,
+        options, patch, reviews, scale, target::Target, token, update, usage, watch, write,
     },
 };
 
@@ -69,6 +70,9 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         Route::NonResource if ctx.info.path == debug_flags::PATH => return debug_flags::answer(ctx).await,
         Route::NonResource => return elsewhere(ctx),
         Route::UnknownResource | Route::NoSuchPath(_) | Route::Aggregated { .. } => Err(Status::no_such_path()),
+        Route::NoSuchMethod(kind) if ctx.method == Method::POST && ctx.info.name.is_empty() && is_leaving(&kind) => {
+            Err(write::leaving(&kind.resource))
+        }
         Route::NoSuchMethod(_) => Err(not_allowed()),
         Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(&kind.stored_row()) => {
             let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };
@@ -159,6 +163,11 @@ async fn below_object(
         (_, Verb::Patch) => patch::patch(ctx, &target, form?).await,
         _ => Err(not_allowed()),
     }
+}
+
+/// Is the definition of custom resources being deleted?
+fn is_leaving(kind: &Kind) -> bool {
+    kind.is_custom() && !kind.allows(Verb::Create)
 }
 
 fn not_allowed() -> Status {

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use corten_cacher::watch_cache::{ResourceCache, Snapshot};
 use corten_kinds::custom::{CLEANUP_FINALIZER, Condition, with_condition};
 use corten_meta::{Key, Status};
+use corten_store::{Operation, Outcome, Txn};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -18,10 +20,15 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     let Some(rows) = known.rows() else { return let_go(state, known).await };
     let resource = &rows.stored.resource;
     let Some(cache) = state.caches().custom(&rows.stored) else { return let_go(state, known).await };
+    // What is announced from now on is refused: its row no longer allows it.
+    if cache.is_written_to() {
+        return Err(Status::failure(503, "ServiceUnavailable", "objects of it are still being written"));
+    }
     let objects = cache.snapshot();
     if objects.is_empty() {
         return let_go(state, known).await;
     }
+    remove_unreadable(state, &cache, &objects).await?;
     let is_new = |it: &&std::sync::Arc<corten_cacher::watch_cache::Stored>| {
         it.parse()["metadata"]["deletionTimestamp"].is_null()
     };
@@ -46,6 +53,20 @@ pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
     let told = with_condition(&known.definition(), &condition, state.now());
     // Whether it is said does not decide whether they go.
     update_all(state, told.into_iter().collect()).await;
+    Ok(())
+}
+
+/// What cannot be read goes as it is: nobody can take a finalizer off it, or show it to whoever else decides.
+async fn remove_unreadable(state: &State, cache: &ResourceCache, objects: &Snapshot) -> Result<(), Status> {
+    const BATCH: usize = 100;
+    let keys: Vec<Bytes> = objects.unreadable_keys().map(|it| format!("{}{it}", cache.prefix()).into()).collect();
+    for keys in keys.chunks(BATCH) {
+        let operations = keys.iter().map(|it| Operation::Delete { key: it.clone() }).collect();
+        let outcome = state.config().store.commit(Txn { operations, ..Txn::default() }).await;
+        let Outcome::Committed(revision) = outcome.map_err(|it| Status::internal(&it))? else { continue };
+        tracing::warn!(resource = %cache.kind().resource, n = keys.len(), "objects that cannot be read are deleted with their definition");
+        state.caches().reach(revision).await?;
+    }
     Ok(())
 }
 

@@ -302,3 +302,89 @@ async fn a_protected_group_says_by_what_leave() {
     caches.until(is_approved).await;
     server.stop().await;
 }
+
+#[tokio::test]
+async fn what_nobody_can_read_goes_with_its_definition() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let car = json!({ "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
+    assert_eq!(ask(&server, "POST", cars, &car).await.0, 201);
+    // Its version goes, though somebody said that nothing is stored in it.
+    let path = format!("{DEFINITIONS}/{name}");
+    let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    let mut next = changed["spec"]["versions"][0].clone();
+    next["name"] = "v2".into();
+    changed["spec"]["versions"][0]["storage"] = false.into();
+    changed["spec"]["versions"].as_array_mut().expect("a list").push(next);
+    assert_eq!(ask(&server, "PUT", &path, &changed).await.0, 200);
+    let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    changed["status"]["storedVersions"] = json!(["v2"]);
+    assert_eq!(ask(&server, "PUT", &format!("{path}/status"), &changed).await.0, 200);
+    let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    changed["spec"]["versions"].as_array_mut().expect("a list").remove(0);
+    assert_eq!(ask(&server, "PUT", &path, &changed).await.0, 200);
+    let caches = server.caches();
+    let is_unreadable = || caches.iter().any(|it| it.kind().is_custom() && it.snapshot().unreadables().is_some());
+    caches.until(|| is_unreadable().then_some(())).await;
+    assert_eq!(ask(&server, "GET", "/apis/example.com/v2/cars", &Value::Null).await.0, 500);
+    assert_eq!(ask(&server, "GET", "/readyz", &Value::Null).await.0, 200, "others are served");
+    assert_eq!(ask(&server, "GET", "/readyz/custom-resources", &Value::Null).await.0, 500);
+    assert_eq!(ask(&server, "DELETE", &path, &Value::Null).await.0, 200);
+    gone(&server, &name).await;
+    assert_eq!(ask(&server, "GET", "/readyz/custom-resources", &Value::Null).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_made_of_a_definition_that_goes() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let car = json!({ "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
+    assert_eq!(ask(&server, "POST", cars, &car).await.0, 201);
+    assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+    let caches = server.caches();
+    let cache = caches.get(&CUSTOM_RESOURCE_DEFINITIONS).expect("definitions are stored");
+    let is_terminating = || has_condition(&cache.get("", &name)?.parse(), "Terminating").then_some(());
+    caches.until(is_terminating).await;
+    let (code, refused) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "b" } })).await;
+    let refused = read(refused).await;
+    assert_eq!(
+        (code, &refused["message"]),
+        (405, &json!("create not allowed while custom resource definition is terminating"))
+    );
+    // What is there can still be changed: so it is let go.
+    let mut held = read(ask(&server, "GET", &format!("{cars}/a"), &Value::Null).await.1).await;
+    held["metadata"]["finalizers"] = json!([]);
+    assert_eq!(ask(&server, "PUT", &format!("{cars}/a"), &held).await.0, 200);
+    gone(&server, &name).await;
+    server.stop().await;
+}
+
+/// Whatever is answered 201 is gone with the definition that it was made of.
+#[tokio::test]
+async fn what_is_made_while_a_definition_goes_does_not_outlive_it() {
+    let server = server::started().await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    for _ in 0..20 {
+        let name = define(&server, &definition("example.com", "cars", "Car")).await;
+        let path = format!("{DEFINITIONS}/{name}");
+        let making = (0..40).map(|at| {
+            let car = json!({ "metadata": { "name": format!("c{at}") } });
+            let server = &server;
+            async move { ask(server, "POST", cars, &car).await.0 }
+        });
+        let (codes, deleted) =
+            tokio::join!(futures_util::future::join_all(making), ask(&server, "DELETE", &path, &Value::Null));
+        assert_eq!(deleted.0, 200);
+        assert!(codes.iter().all(|it| [201, 404, 405, 409].contains(it)), "{codes:?}");
+        gone(&server, &name).await;
+        define(&server, &definition("example.com", "cars", "Car")).await;
+        let list = read(ask(&server, "GET", cars, &Value::Null).await.1).await;
+        assert_eq!(list["items"], json!([]), "{codes:?}");
+        assert_eq!(ask(&server, "DELETE", &path, &Value::Null).await.0, 200);
+        gone(&server, &name).await;
+    }
+    server.stop().await;
+}

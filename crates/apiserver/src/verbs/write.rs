@@ -8,7 +8,7 @@ use corten_cacher::{
     body::BODY_BYTES_MAX,
     watch_cache::{encode, head, owners_fit, spliced, versions},
 };
-use corten_kinds::{Kind, KindRef};
+use corten_kinds::{Kind, KindRef, Verb};
 use corten_meta::{
     Resource, Status,
     depth::{self, EXCEEDED, LEVELS_MAX},
@@ -99,6 +99,13 @@ fn outdated(target: &Target) -> Status {
     Status::conflict(target.resource(), &target.name, detail)
 }
 
+/// No object is made of a definition that is being deleted.
+pub(crate) fn leaving(resource: &Resource) -> Status {
+    let mut status = Status::method_not_allowed(resource, "create");
+    status.message = "create not allowed while custom resource definition is terminating".into();
+    status
+}
+
 /// The answer to a write: what was stored, or would have been, and not what was sent.
 pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result<Bytes, Status> {
     if !target.kind.is_custom() || json.starts_with(head(&target.kind.resource).as_bytes()) {
@@ -164,6 +171,9 @@ impl Put<'_> {
             if self.is_outdated() {
                 return Ok(Attempted::Outdated);
             }
+            if self.expected == 0 && self.is_leaving() {
+                return Ok(Attempted::Refused(Box::new(leaving(self.target.resource()))));
+            }
             if let Some(revision) = self.commit(txn).await? {
                 let json = with_version(self.target, &self.value, revision);
                 return Ok(Attempted::Written(Written::Done(json)));
@@ -183,6 +193,12 @@ impl Put<'_> {
         let kind = &self.target.kind;
         let is_same = |it: KindRef| it.storage_resource() == kind.storage_resource();
         self.is_bound && kind.is_custom() && !row_now(self.asked.ctx, kind).is_some_and(is_same)
+    }
+
+    /// Is its definition being deleted? Who then looks for objects that are left waits for those that were announced before.
+    fn is_leaving(&self) -> bool {
+        let kind = &self.target.kind;
+        kind.is_custom() && row_now(self.asked.ctx, kind).is_none_or(|it| !it.allows(Verb::Create))
     }
 
     /// The object alone.

@@ -9,7 +9,14 @@ use super::record::Record;
 
 /// By where the bytes lie. They are kept as long, so that no others can lie there.
 #[derive(Default)]
-pub(super) struct Announced(Mutex<HashMap<usize, (Bytes, Record)>>);
+pub(super) struct Announced(Mutex<Pending>);
+
+#[derive(Default)]
+struct Pending {
+    records: HashMap<usize, (Bytes, Record)>,
+    /// Announcements that are held.
+    held: usize,
+}
 
 /// Held while its object is being committed. What became of no object is forgotten with it.
 pub struct Announcement<'a> {
@@ -20,13 +27,20 @@ pub struct Announcement<'a> {
 impl Announced {
     pub(super) fn add(&self, value: &Bytes, record: Record) -> Announcement<'_> {
         let place = value.as_ptr().addr();
-        self.0.lock().insert(place, (value.clone(), record));
+        let mut pending = self.0.lock();
+        pending.records.insert(place, (value.clone(), record));
+        pending.held += 1;
         Announcement { announced: self, place }
+    }
+
+    /// May what was announced still be committed, or has the cache not yet taken it in?
+    pub(super) fn is_pending(&self) -> bool {
+        self.0.lock().held > 0
     }
 
     /// What was announced of these bytes. A store that gives others, of the same content, costs a reading.
     pub(super) fn take(&self, value: &Bytes) -> Option<Record> {
-        let mut announced = self.0.lock();
+        let announced = &mut self.0.lock().records;
         let place = value.as_ptr().addr();
         announced
             .get(&place)
@@ -38,6 +52,8 @@ impl Announced {
 
 impl Drop for Announcement<'_> {
     fn drop(&mut self) {
-        self.announced.0.lock().remove(&self.place);
+        let mut pending = self.announced.0.lock();
+        pending.records.remove(&self.place);
+        pending.held -= 1;
     }
 }

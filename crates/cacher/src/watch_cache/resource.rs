@@ -128,6 +128,11 @@ impl Snapshot {
         self.unreadable.first().map(|it| (self.unreadable.len(), &**it))
     }
 
+    /// The keys of the objects that cannot be read, below that of their resource.
+    pub fn unreadable_keys(&self) -> impl Iterator<Item = &str> {
+        self.unreadable.keys().map(|it| &**it)
+    }
+
     pub fn get(&self, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         self.objects.get(&*key_of(namespace, name))
     }
@@ -338,6 +343,11 @@ impl ResourceCache {
     /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them.
     pub fn announce(&self, value: &Bytes, object: &Value) -> Announcement<'_> {
         self.announced.add(value, self.reader.read_value(object))
+    }
+
+    /// Is an object being committed that was announced?
+    pub fn is_written_to(&self) -> bool {
+        self.announced.is_pending()
     }
 
     /// Takes the state the store is in at the start: no events.

@@ -99,6 +99,12 @@ impl Kind {
         self.view_of.is_none() && (self.is_custom() || self.allows(Verb::Create) && self.allows(Verb::List))
     }
 
+    /// What discovery says can be done: of a definition that is being deleted upstream names what ends objects, and what reads
+    /// them (`discovery_controller.go` of apiextensions-apiserver), though others can still be changed.
+    pub fn discovered_verbs(&self) -> &'static [Verb] {
+        if self.is_custom() && !self.allows(Verb::Create) { Verb::LEAVING } else { self.verbs }
+    }
+
     pub fn allows(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }

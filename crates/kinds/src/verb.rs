@@ -29,6 +29,8 @@ impl Verb {
     /// Of a definition that is being deleted.
     pub const WITHOUT_CREATE: &'static [Self] =
         &[Self::Delete, Self::DeleteCollection, Self::Get, Self::List, Self::Patch, Self::Update, Self::Watch];
+    /// Of such a definition, as discovery tells it.
+    pub const LEAVING: &'static [Self] = &[Self::Delete, Self::DeleteCollection, Self::Get, Self::List, Self::Watch];
     /// Reviews: answered, never stored.
     pub const CREATE_ONLY: &'static [Self] = &[Self::Create];
     /// Measured when somebody asks.

@@ -354,6 +354,8 @@ async fn nothing_is_made_of_a_definition_that_goes() {
         (code, &refused["message"]),
         (405, &json!("create not allowed while custom resource definition is terminating"))
     );
+    let found = read(ask(&server, "GET", "/apis/example.com/v1", &Value::Null).await.1).await;
+    assert_eq!(found["resources"][0]["verbs"], json!(["delete", "deletecollection", "get", "list", "watch"]));
     // What is there can still be changed: so it is let go.
     let mut held = read(ask(&server, "GET", &format!("{cars}/a"), &Value::Null).await.1).await;
     held["metadata"]["finalizers"] = json!([]);

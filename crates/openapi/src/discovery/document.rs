@@ -247,7 +247,7 @@ fn resource_list(group_version: &str, kinds: &[KindRef]) -> Value {
     let mut resources = Vec::new();
     for kind in kinds {
         let resource = &kind.resource;
-        let verbs: Vec<&str> = kind.verbs.iter().map(|it| it.as_str()).collect();
+        let verbs: Vec<&str> = kind.discovered_verbs().iter().map(|it| it.as_str()).collect();
         let mut entry = json!({
             "name": resource.plural,
             "singularName": kind.singular,
@@ -335,7 +335,7 @@ fn aggregated_resource(kind: &Kind) -> Value {
         response_kind: response_kind(&resource.group, &resource.version, &resource.kind),
         scope: owned(if resource.namespaced { "Namespaced" } else { "Cluster" }),
         singular_resource: owned(&kind.singular),
-        verbs: kind.verbs.iter().map(|it| owned(it.as_str())).collect(),
+        verbs: kind.discovered_verbs().iter().map(|it| owned(it.as_str())).collect(),
         short_names: kind.short_names.iter().map(|it| it.to_string()).collect(),
         categories: kind.categories.iter().map(|it| it.to_string()).collect(),
         subresources: kind.subresources.iter().map(subresource).collect(),

@@ -54,7 +54,7 @@ pub use plugin::{Admission, Attributes, Operation, RequestForm};
 pub use policy_set::Policies;
 pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
-pub use webhook_configurations::Webhooks;
+pub use webhook_configurations::{Failing, Trouble, Webhooks};
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::{Time, shortened};
+use corten_meta::Time;
 use corten_reconcile::{Actor, Decision, Wait};
+use corten_webhook::excerpt;
 use parking_lot::Mutex;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl FailingWebhooks {
     }
 
     pub(crate) fn failed(&self, definition: &str, message: &str, now: Time) {
-        let message = shortened(message).into_owned();
+        let message = excerpt(message).into_owned();
         let mut failing = self.0.lock();
         match failing.get_mut(definition) {
             Some(known) => known.message = message,

@@ -88,6 +88,8 @@ struct Journals {
     book: Arc<JournalBook>,
     /// The controllers that are off, and whose objects they are.
     unattended: Vec<(Resource, &'static str)>,
+    /// The garbage collector, where it is off: it looks after the objects of all kinds.
+    collector: Option<&'static str>,
 }
 
 impl JournalSource for Journals {
@@ -96,7 +98,8 @@ impl JournalSource for Journals {
     }
 
     fn off(&self, resource: &Resource) -> Vec<String> {
-        self.unattended.iter().filter(|it| it.0 == *resource).map(|it| it.1.to_owned()).collect()
+        let own = self.unattended.iter().filter(|it| it.0 == *resource).map(|it| it.1);
+        own.chain(self.collector).map(str::to_owned).collect()
     }
 
     fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
@@ -136,7 +139,11 @@ impl ControlPlane {
             encryption,
             clock: clock.clone(),
             uids: process::uids(),
-            journals: Arc::new(Journals { book: journal.clone(), unattended: settings.switches.unattended() }),
+            journals: Arc::new(Journals {
+                book: journal.clone(),
+                unattended: settings.switches.unattended(),
+                collector: settings.switches.off().into_iter().find(|it| *it == "garbage-collector-controller"),
+            }),
             pki: authority.clone(),
             audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
             limits: Limits::default(),

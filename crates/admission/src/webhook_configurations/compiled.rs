@@ -5,14 +5,17 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use corten_api::resources::{MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS};
 use corten_cacher::watch_cache::{Caches, Snapshot};
-use corten_meta::Resource;
+use corten_meta::{Resource, Time};
 use corten_metrics::Registry;
 use corten_policies::matching::{Conditions, Criteria, Index};
 use corten_webhook::{Client, ClientConfig, Clients};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::measures::Measures;
+use super::{
+    failing::{Failing, FailingWebhooks, Trouble},
+    measures::{Measures, Phase},
+};
 
 const TIMEOUT_SECONDS: u64 = 10;
 
@@ -22,6 +25,7 @@ pub struct Webhooks {
     compiled: ArcSwap<Compiled>,
     compiling: Mutex<()>,
     pub(crate) measures: Measures,
+    failing: FailingWebhooks,
 }
 
 #[derive(Default)]
@@ -41,6 +45,8 @@ pub(crate) struct Hooks {
 
 pub(crate) struct Hook {
     pub(crate) configuration: String,
+    /// Of its configuration.
+    pub(crate) resource_version: String,
     pub(crate) name: String,
     /// Names it among all.
     pub(crate) id: String,
@@ -61,7 +67,13 @@ impl Webhooks {
     /// What is counted of calls is registered.
     pub fn new(clients: Arc<Clients>, registry: &Registry) -> Self {
         let measures = Measures::new(registry);
-        Self { clients, compiled: ArcSwap::default(), compiling: Mutex::default(), measures }
+        Self {
+            clients,
+            compiled: ArcSwap::default(),
+            compiling: Mutex::default(),
+            measures,
+            failing: FailingWebhooks::default(),
+        }
     }
 
     pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {
@@ -82,7 +94,32 @@ impl Webhooks {
         let [mutating, validating] = sources.map(|it| self.hooks(&it));
         let compiled = Arc::new(Compiled { revisions, mutating, validating });
         self.compiled.store(compiled.clone());
+        self.forget(&compiled);
         compiled
+    }
+
+    /// The webhooks that fail now, with kind and name of their configurations.
+    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, Failing)> {
+        self.forget(&self.compiled(caches));
+        self.failing.all()
+    }
+
+    /// Webhooks that are configured otherwise now, or not at all; of those a call may have ended late.
+    fn forget(&self, now: &Compiled) {
+        self.failing.retain(&MUTATING_WEBHOOK_CONFIGURATIONS, now.mutating.all.iter());
+        self.failing.retain(&VALIDATING_WEBHOOK_CONFIGURATIONS, now.validating.all.iter());
+    }
+
+    /// Notes what came of a call: none where it was answered, with yes.
+    pub(crate) fn note(&self, phase: Phase, hook: &Hook, trouble: Option<(Trouble, &str)>, now: Time) {
+        let of = match phase {
+            Phase::Admit => &MUTATING_WEBHOOK_CONFIGURATIONS,
+            Phase::Validating => &VALIDATING_WEBHOOK_CONFIGURATIONS,
+        };
+        match trouble {
+            Some((trouble, message)) => self.failing.failed(of, hook, trouble, message, now),
+            None => self.failing.answered(of, hook),
+        }
     }
 
     /// Sorted by the names of the configurations, as a snapshot is.
@@ -91,7 +128,8 @@ impl Webhooks {
         for stored in configurations.iter() {
             let configuration = stored.parse();
             for (at, webhook) in configuration["webhooks"].as_array().into_iter().flatten().enumerate() {
-                let hook = self.hook(stored.name(), at, webhook);
+                let version = configuration["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+                let hook = self.hook(stored.name(), version, at, webhook);
                 hooks.index.add(hooks.all.len(), &hook.criteria);
                 hooks.all.push(hook);
             }
@@ -99,7 +137,7 @@ impl Webhooks {
         hooks
     }
 
-    fn hook(&self, configuration: &str, at: usize, webhook: &Value) -> Hook {
+    fn hook(&self, configuration: &str, resource_version: &str, at: usize, webhook: &Value) -> Hook {
         let name = webhook["name"].as_str().unwrap_or_default().to_owned();
         let client = ClientConfig::of_json(&webhook["clientConfig"]).and_then(|it| self.clients.client(&it));
         let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -110,6 +148,7 @@ impl Webhooks {
         };
         Hook {
             configuration: configuration.to_owned(),
+            resource_version: resource_version.to_owned(),
             id: format!("{configuration}/{name}/{at}"),
             name,
             criteria: Criteria::of_webhook(webhook),

@@ -12,7 +12,7 @@ use super::answer::{self, Answer, Asked};
 use crate::{
     plugin::Attributes,
     review_request,
-    webhook_configurations::{Call, ErrorType, Hook, Phase, Webhooks},
+    webhook_configurations::{Call, ErrorType, Hook, Phase, Trouble, Webhooks},
 };
 
 /// What a patch that makes the largest object takes as base64, and what is around it.
@@ -111,6 +111,7 @@ impl Hook {
         let operation = review_request::operation(request.operation).as_str();
         let call = Call { name: &self.name, phase, operation };
         let took = begun.elapsed();
+        webhooks.note(phase, self, trouble(result), request.cluster.now());
         match result {
             Ok(()) => {
                 webhooks.measures.called(&call, took, false, 200);
@@ -140,6 +141,17 @@ impl Hook {
                 Err((**status).clone())
             }
         }
+    }
+}
+
+/// What is to be remembered of a webhook.
+fn trouble(result: &Result<(), Failure>) -> Option<(Trouble, &str)> {
+    match result {
+        Err(Failure::Calling(reason, _)) => Some((Trouble::NoAnswer, reason)),
+        // One that takes no dry run was not asked, and that is a bad request.
+        Err(Failure::Internal(status)) if status.code >= 500 => Some((Trouble::NoAnswer, &status.message)),
+        Err(Failure::Rejected(status)) => Some((Trouble::Denies, &status.message)),
+        Ok(()) | Err(Failure::Internal(_)) => None,
     }
 }
 

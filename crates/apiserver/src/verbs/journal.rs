@@ -6,7 +6,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Answers, Attributes, Decision as Access, Identity, Target};
-use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, PODS};
+use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
@@ -14,7 +14,7 @@ use corten_reconcile::{Decision, Journal, Wait};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{options, unstored};
+use super::{options, own_decisions, unstored};
 use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
@@ -51,9 +51,7 @@ fn read(ctx: &Context, journals: &Kind, answers: &Answers<'_>) -> Result<Respons
 /// What the loops decided, and what the server itself knows of an object.
 fn decisions(ctx: &Context, resource: &Resource, key: &Key) -> Vec<Decision> {
     let mut decisions = ctx.state.config().journals.decisions(resource, key);
-    if *resource == CUSTOM_RESOURCE_DEFINITIONS {
-        decisions.extend(ctx.state.conversion().failing(&key.name).map(|it| it.decision()));
-    }
+    decisions.extend(own_decisions::of(&ctx.state, resource, key));
     decisions
 }
 
@@ -97,9 +95,10 @@ fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result
                 || (waits(decisions).next().is_none() && has("", "")))
     };
     let mut waiting = ctx.state.config().journals.waiting(&is_wanted);
-    let failing = ctx.state.conversion().all_failing().into_iter();
-    let failing = failing.map(|(name, it)| (CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name), [it.decision()]));
-    waiting.extend(failing.filter(|it| is_wanted(&it.0, &it.1, &it.2)).map(|it| (it.0, it.1)));
+    let own = own_decisions::all(&ctx.state)
+        .filter(|((resource, key), it)| is_wanted(resource, key, std::slice::from_ref(it)));
+    waiting.extend(own.map(|it| it.0));
+    waiting.sort();
     waiting.dedup();
     waiting.retain(|_| labels.matches(&Default::default()));
     if let Some(token) = &options.token {

@@ -16,6 +16,7 @@ pub(crate) mod list;
 pub(crate) mod managed;
 pub(crate) mod metadata;
 pub(crate) mod options;
+mod own_decisions;
 pub(crate) mod patch;
 pub(crate) mod respond;
 pub(crate) mod reviews;

@@ -1,8 +1,9 @@
 //! What webhooks answer, and what the author of the request hears of it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{
@@ -274,5 +275,60 @@ async fn a_loop_ends_with_the_time_of_its_first_request() {
     assert!(hook.connections() <= 129, "{}", hook.connections());
     configure(&server, VALIDATING, "v", &[]).await;
     assert_eq!(create(&server, "after").await.code, 201);
+    server.stop().await;
+}
+
+/// Whoever asks why is told of a webhook that gives no answer, and of one that denies all, until it is otherwise.
+#[tokio::test]
+async fn the_journal_says_which_webhook_fails_and_since_when() {
+    let server = started().await;
+    let answer = Arc::new(Mutex::new("fail"));
+    let shared = answer.clone();
+    let hook = Hook::start(move |it| match *shared.lock() {
+        "fail" => Reply::Raw(500, b"broken".to_vec()),
+        "deny" => review(it, json!({ "allowed": false, "status": { "message": "never" } })),
+        _ => allowed(it),
+    })
+    .await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    const JOURNALS: &str = "/apis/corten.dev/v1/namespaces/default/journals";
+    let journal = format!("{JOURNALS}/validatingwebhookconfigurations.admissionregistration.k8s.io.v");
+    let waits = async || ask(&server, "GET", &journal, &Value::Null).await.body["decisions"][0]["waits"].clone();
+    assert_eq!(waits().await, Value::Null, "it was not asked yet");
+    for (does, reason, n, says) in [
+        (
+            "fail",
+            "WebhookFailing",
+            2,
+            "webhook v.example.com gives no valid answer, 2 times in a row, and what it is about is refused: ",
+        ),
+        ("deny", "WebhookDenying", 5, "webhook v.example.com denied all of the last 5 requests: admission webhook"),
+    ] {
+        *answer.lock() = does;
+        for at in 0..n {
+            assert_ne!(create(&server, &format!("{does}-{at}")).await.code, 201);
+        }
+        let waits = waits().await;
+        assert_eq!((&waits[0]["reason"], &waits[0]["actor"]), (&json!(reason), &json!("External")), "{waits}");
+        assert!(waits[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{waits}");
+        assert!(waits[0]["since"].is_string());
+        let list = format!("/apis/corten.dev/v1/journals?fieldSelector=decisions.waits.reason%3D{reason}");
+        let listed = ask(&server, "GET", &list, &Value::Null).await.body;
+        assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
+    }
+    *answer.lock() = "allow";
+    assert_eq!(create(&server, "good").await.code, 201);
+    assert_eq!(waits().await, Value::Null, "it answers");
+    *answer.lock() = "fail";
+    create(&server, "bad").await;
+    assert_ne!(waits().await, Value::Null);
+    configure(
+        &server,
+        VALIDATING,
+        "v",
+        &[webhook("v.example.com", &hook.client_config(), &json!({ "timeoutSeconds": 3 }))],
+    )
+    .await;
+    assert_eq!(waits().await, Value::Null, "what it did under another configuration says nothing of this one");
     server.stop().await;
 }

@@ -63,6 +63,36 @@ fn definition_of(name: &str, version: &Value, resource: &Value) -> Value {
     })
 }
 
+/// The kind that an object says it is of; none as well where it is not known what is served.
+pub(super) async fn kind_served(reader: &Reader<'_>, api_version: &str, kind: &str) -> Option<&'static Kind> {
+    if let Some(kind) = corten_kinds::by_kind(api_version, kind) {
+        return Some(kind);
+    }
+    let group = api_version.split_once('/').map_or("", |it| it.0);
+    let is_it = |it: &&'static Kind| it.resource.group == *group && it.resource.kind == *kind;
+    match kinds(reader).await.into_iter().find(|it| is_it(it)) {
+        Some(kind) => Some(kind),
+        // What another API server serves has no definition.
+        None => discovered(&reader.groups().await).into_iter().find(|it| is_it(it)),
+    }
+}
+
+/// Does the server say what is served?
+pub(super) async fn is_known(reader: &Reader<'_>) -> bool {
+    !reader.groups().await.is_empty()
+}
+
+/// True where it is known that nobody serves such a kind.
+pub(super) async fn is_unserved(reader: &Reader<'_>, api_version: &str, kind: &str) -> bool {
+    is_known(reader).await && kind_served(reader, api_version, kind).await.is_none()
+}
+
+/// The name of the definition of a custom object.
+pub(super) async fn definition_name(reader: &Reader<'_>, object: &Value) -> Option<String> {
+    let kind = kind_served(reader, text(object, "/apiVersion"), text(object, "/kind")).await?;
+    kind.is_custom().then(|| kind.resource.qualified())
+}
+
 /// A built-in kind by a name of it, or one that the cluster has besides.
 pub(super) async fn kind_named(reader: &Reader<'_>, name: &str) -> Option<&'static Kind> {
     match corten_kinds::by_name(name) {
@@ -75,7 +105,7 @@ pub(super) async fn kind_named(reader: &Reader<'_>, name: &str) -> Option<&'stat
 fn known(definition: &Value) -> Option<&'static Kind> {
     static KNOWN: Mutex<BTreeMap<String, Option<&'static Kind>>> = Mutex::new(BTreeMap::new());
     let metadata = &definition["metadata"];
-    let version = format!("{} {}", metadata["uid"], metadata["resourceVersion"]);
+    let version = format!("{} {} {}", metadata["name"], metadata["uid"], metadata["resourceVersion"]);
     *KNOWN.lock().entry(version).or_insert_with(|| row(definition))
 }
 

@@ -63,7 +63,7 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { mut decisions, off, .. } = reader.journal(kind, &key).await;
+        let Journal { mut decisions, mut off, .. } = reader.journal(kind, &key).await;
         // What is wrong with all objects of a definition stands in its own journal.
         if let Some(definitions) =
             corten_kinds::by_qualified(&CUSTOM_RESOURCE_DEFINITIONS.qualified()).filter(|_| kind.is_custom())
@@ -73,7 +73,9 @@ fn below<'a>(
         }
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
-        let Findings { waits: found, verdict, explains, mut notices } = findings::of(reader, kind, &object).await;
+        let mut found = findings::of(reader, kind, &object).await;
+        findings::without_collector(reader, &object, &mut off, &mut found).await;
+        let Findings { waits: found, verdict, explains, mut notices } = found;
         if !off.is_empty() {
             notices.push(format!("off here, and left to another program: {}", off.join(", ")));
         }

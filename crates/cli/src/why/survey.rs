@@ -106,7 +106,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     if only.is_none() {
         of_cluster.extend(defects(&journals));
     }
-    let Suspects { mut unwell, well, remarks } = suspects::of(reader, namespace, only, &journals).await?;
+    let Suspects { mut unwell, well, remarks, unlisted } = suspects::of(reader, namespace, only, &journals).await?;
     let well = add_waiting(reader, namespace, only, &journals, &mut unwell, well).await;
     let is_defect = |kind: &Kind, object: &Value| {
         let subject = subject(kind, &key_of(object));
@@ -132,6 +132,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by_key(|it| (!it.needs_somebody, std::cmp::Reverse(it.subjects.len()), it.since));
+    groups.splice(0..0, unlisted.into_iter().map(|it| unreadable(it.0, &it.1, namespace)));
     groups.splice(0..0, of_cluster);
     match reader.unreachable() {
         Some(error) if groups.is_empty() => return Err(error.into()),
@@ -166,6 +167,21 @@ fn unanswering(line: String) -> Group {
     let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
     let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
     Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }
+}
+
+/// Objects that nobody can read look well to whoever does not see them.
+fn unreadable(kind: &Kind, said: &str, namespace: &str) -> Group {
+    let definition = kind.resource.qualified();
+    let subject = Subject { subject: format!("customresourcedefinition/{definition}"), namespace: String::new() };
+    let summary = format!("Unreadable: {definition} cannot be listed: {}", one_line(said));
+    let place = match (kind.resource.namespaced, namespace) {
+        (false, _) => String::new(),
+        (true, "") => " -A".into(),
+        (true, namespace) => format!(" -n {namespace}"),
+    };
+    let next = format!("kubectl get {definition}{place}");
+    let of_cluster = Group::of_cluster("", summary, next);
+    Group { subjects: vec![subject], actor: Actor::External, is_of_cluster: false, ..of_cluster }
 }
 
 /// Loops that stand still or broke: where one does, what it looks after may look well.

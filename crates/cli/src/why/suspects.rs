@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     custom,
     fields::{condition, items, key_of, text},
-    findings::{conditions, effects, jobs, selectors, services, traffic},
+    findings::{conditions, definitions, effects, jobs, selectors, services, traffic},
     reader::Reader,
 };
 
@@ -26,6 +26,8 @@ pub(super) struct Suspects {
     pub(super) well: Vec<Found>,
     /// What is worth knowing, and nothing waits for.
     pub(super) remarks: Vec<String>,
+    /// Kinds that the server cannot list, and what it says instead.
+    pub(super) unlisted: Vec<(&'static Kind, String)>,
 }
 
 /// In the order they are explained: what many others depend on first.
@@ -126,6 +128,11 @@ impl<'a> Search<'a> {
         } else {
             self.list(kind).await?
         };
+        if let Some(Error::Status(status)) = self.reader.unlisted(&kind.resource).filter(|_| kind.is_custom())
+            && status.code >= 500
+        {
+            self.found.unlisted.push((kind, status.message));
+        }
         let ready = match &*kind.singular {
             "service" => services::ready(&self.reader.list(&ENDPOINT_SLICES, self.namespace).await),
             _ => BTreeSet::new(),
@@ -206,7 +213,14 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
         }
         "cronjob" => jobs::missed_at(now, object).is_some(),
         // Who serves it may be there or not: that is read from more than the object itself.
-        "ingress" | "mutatingwebhookconfiguration" | "validatingwebhookconfiguration" => true,
+        "ingress"
+        | "mutatingadmissionpolicy"
+        | "mutatingadmissionpolicybinding"
+        | "mutatingwebhookconfiguration"
+        | "validatingadmissionpolicy"
+        | "validatingadmissionpolicybinding"
+        | "validatingwebhookconfiguration" => true,
+        "resourcequota" => definitions::counts_others(object),
         "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
         "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
         // Who denied one has done what was to be done.

@@ -42,7 +42,9 @@ impl World {
     fn refused(&self, resource: &Resource) -> Option<Error> {
         let is_it = |it: &Value| ["*", &*resource.plural].iter().any(|name| it["resource"] == *name);
         let refused = self.0.iter().any(|it| it["kind"] == "Refused" && is_it(it));
-        refused.then(|| Error::Status(Box::new(Status::failure(403, "Forbidden", "it is forbidden"))))
+        let broken = self.0.iter().find(|it| it["kind"] == "Broken" && is_it(it));
+        let broken = broken.map(|it| Error::Status(Box::new(Status::failure(500, "", text(it, "/message")))));
+        broken.or(refused.then(|| Error::Status(Box::new(Status::failure(403, "Forbidden", "it is forbidden")))))
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub(super) mod case;
 mod containers;
+mod extensions;
 mod images;
 mod leaving;
 mod refusals;
@@ -75,7 +76,7 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
         "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
         "ClaimInUse" => Some(leaving::in_use(case)),
-        "WebhookRefused" | "WebhookFailed" => Some(refusals::webhook(case).await),
+        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
         "PolicyRefused" | "PolicyFailed" => Some(refusals::policy(case).await),
         "ReadinessGate" => Some(containers::gate(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
@@ -132,7 +133,8 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "PodTrafficFiltered" => {
             told(case).map(|it| it.hint("keep a rule for it where that filter is kept: it is loaded anew from there"))
         }
-        _ => None,
+        "ConversionWebhookFailing" => Some(extensions::conversion(case).await),
+        _ => extensions::condition(case).await,
     }
 }
 

@@ -124,6 +124,8 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
         refusers::WEBHOOK_FAILED => {
             format!("whoever runs the webhook {name}: until it answers, what it is about is refused")
         }
+        "WebhookFailing" => format!("whoever runs the webhook {name}; or whoever wrote {}", case.author),
+        "WebhookDenying" => format!("whoever runs the webhook {name}: is it meant to deny all?"),
         _ => format!("whoever runs the webhook {name}; or {} must keep to what it asks", case.author),
     };
     let Some(found) = refusers::configuration(case.reader, name).await else {

@@ -92,7 +92,7 @@ pub(super) async fn api_service(reader: &Reader<'_>, object: &Value, found: &mut
     of_client(reader, &object["spec"]["service"], found).await;
 }
 
-async fn of_client(reader: &Reader<'_>, service: &Value, found: &mut Findings) {
+pub(super) async fn of_client(reader: &Reader<'_>, service: &Value, found: &mut Findings) {
     if service.is_object() {
         let port = Port::Number(service["port"].as_i64().unwrap_or(443));
         backend(reader, text(service, "/namespace"), text(service, "/name"), &port, found).await;

@@ -67,10 +67,29 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
         let (name, status, said) = (text(condition, "/type"), text(condition, "/status"), text(condition, "/message"));
         let reason = Some(text(condition, "/reason")).filter(|it| !it.is_empty()).unwrap_or(name);
         let message = format!("condition {name} is {status}: {said}");
-        let mut wait = Wait::new(reason, message.trim_end_matches(": "), Actor::Operator);
+        // Of custom objects the cluster knows nothing: whoever wrote the condition does.
+        let is_of_other = kind.is_custom() && writer(object, name).is_some();
+        let actor = if is_of_other { Actor::External } else { Actor::Operator };
+        let mut wait = Wait::new(reason, message.trim_end_matches(": "), actor);
         wait.since = time(&condition["lastTransitionTime"]);
         found.wait(wait);
     }
+}
+
+/// The condition that a wait repeats.
+pub(crate) fn condition_of(wait: &Wait) -> Option<&str> {
+    wait.message.strip_prefix("condition ")?.split_once(" is ").map(|it| it.0)
+}
+
+/// Who wrote a condition of an object last, as its `managedFields` say; where they say it only of all conditions, who wrote
+/// those.
+pub(crate) fn writer<'a>(object: &'a Value, condition: &str) -> Option<&'a str> {
+    let entry = format!("k:{{\"type\":\"{condition}\"}}");
+    let entries = || items(object, "/metadata/managedFields").iter().rev();
+    let conditions = |it: &'a Value| &it["fieldsV1"]["f:status"]["f:conditions"];
+    let own = entries().find(|it| conditions(it)[&*entry].is_object());
+    let found = own.or_else(|| entries().find(|it| conditions(it).is_object()))?;
+    Some(text(found, "/manager")).filter(|it| !it.is_empty())
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! What keeps an object that is deleted: its finalizers, who takes each away, and when.
 
-use corten_kinds::Kind;
-use corten_meta::Time;
+use corten_kinds::{Kind, custom::CLEANUP_FINALIZER};
+use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::found::Findings;
 use crate::why::{
+    custom,
     fields::{items, key_of, text, time},
     reader::Reader,
 };
@@ -38,8 +39,10 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
     }
     for finalizer in items(object, "/metadata/finalizers").iter().filter_map(Value::as_str) {
         let mut wait = holds(object, finalizer, since);
-        if finalizer == "foregroundDeletion" {
-            wait.on = dependent(reader, kind, object).await;
+        match finalizer {
+            "foregroundDeletion" => wait.on = dependent(reader, kind, object).await,
+            CLEANUP_FINALIZER => wait.on = remaining(reader, object).await,
+            _ => {}
         }
         found.wait(wait);
     }
@@ -67,16 +70,109 @@ pub(crate) fn manager_of(object: &Value, field: &str, value: &str) -> Option<Str
     Some(format!("{}{at}", text(entry, "/manager")))
 }
 
-/// What an owner is kept for: the first object that names it, among the kinds owners usually have.
+/// Kinds of which an owner in a namespace is usually kept, those first that controllers make.
+const DEPENDENTS: [&str; 9] = [
+    "replicaset",
+    "job",
+    "pod",
+    "persistentvolumeclaim",
+    "statefulset",
+    "deployment",
+    "service",
+    "configmap",
+    "secret",
+];
+
+/// What an owner is kept for: of the objects that name it and block its deletion one that is held itself, else the first.
 async fn dependent(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Option<String> {
-    let child = match &*kind.singular {
-        "deployment" => "replicaset",
-        "cronjob" => "job",
-        "replicaset" | "replicationcontroller" | "statefulset" | "daemonset" | "job" => "pod",
-        _ => return None,
+    let children: &[&str] = match &*kind.singular {
+        "deployment" => &["replicaset"],
+        "cronjob" => &["job"],
+        "replicaset" | "replicationcontroller" | "daemonset" | "job" => &["pod"],
+        _ => &DEPENDENTS,
     };
     let (key, uid) = (key_of(object), text(object, "/metadata/uid"));
-    let children = reader.list(&corten_kinds::by_name(child)?.resource, &key.namespace).await;
-    let is_owned = |it: &&Value| items(it, "/metadata/ownerReferences").iter().any(|it| it["uid"] == uid);
-    children.iter().find(is_owned).map(|it| format!("{child}/{}", text(it, "/metadata/name")))
+    let others = if children.len() > 1 { custom::kinds(reader).await } else { Vec::new() };
+    let kinds = children.iter().filter_map(|it| corten_kinds::by_name(it)).chain(others);
+    let mut found: Vec<(bool, String)> = Vec::new();
+    for kind in kinds {
+        let objects = match children.len() {
+            1 => reader.list(&kind.resource, &key.namespace).await,
+            _ => reader.list_metadata(&kind.resource, &key.namespace).await,
+        };
+        let blocks = |it: &&Value| {
+            let mut owners = items(it, "/metadata/ownerReferences").iter();
+            owners.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] != false)
+        };
+        found.extend(objects.iter().filter(blocks).map(|it| (!is_held(it), name_of(kind, it))));
+        if found.iter().any(|it| !it.0) {
+            break;
+        }
+    }
+    found.into_iter().min_by_key(|it| it.0).map(|it| it.1)
+}
+
+fn is_held(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string() && !items(object, "/metadata/finalizers").is_empty()
+}
+
+/// As a wait names what it waits for.
+fn name_of(kind: &Kind, object: &Value) -> String {
+    let word = if kind.is_custom() { kind.resource.qualified() } else { kind.singular.to_string() };
+    let key = key_of(object);
+    let place = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
+    format!("{word}/{place}{}", key.name)
+}
+
+/// What a definition is kept for: of its objects one that is held, else the first.
+async fn remaining(reader: &Reader<'_>, definition: &Value) -> Option<String> {
+    let name = text(definition, "/metadata/name");
+    let kind = custom::kinds(reader).await.into_iter().find(|it| it.resource.qualified() == name)?;
+    let objects = reader.list_metadata(&kind.resource, "").await;
+    objects.iter().min_by_key(|it| !is_held(it)).map(|it| name_of(kind, it))
+}
+
+/// The collector that deletes what its owner leaves behind, by upstream's name of the controller.
+const COLLECTOR: &str = "garbage-collector-controller";
+
+/// Takes the collector out of those that are `off` where nothing of it is awaited, and says what waits for it in vain.
+pub(in crate::why) async fn without_collector(
+    reader: &Reader<'_>,
+    object: &Value,
+    off: &mut Vec<String>,
+    found: &mut Findings,
+) {
+    if !off.iter().any(|it| it == COLLECTOR) {
+        return;
+    }
+    let mut awaited = found.waits.iter_mut().map(|it| &mut it.1).filter(|it| it.message.contains("garbage collector"));
+    if let Some(wait) = awaited.next().filter(|it| it.on.is_none()) {
+        wait.actor = Actor::Operator;
+        wait.message.push_str("; it is off here");
+    } else if let Some(owner) = gone_owner(reader, object).await {
+        let message =
+            format!("its owner {owner} is gone, and the garbage collector, which would delete it, is off here");
+        found.add("OwnerGone", message, Actor::Operator);
+    } else {
+        off.retain(|it| it != COLLECTOR);
+    }
+}
+
+/// The first owner of an object, where none of all is there any more.
+async fn gone_owner(reader: &Reader<'_>, object: &Value) -> Option<String> {
+    let mut first = None;
+    for owner in items(object, "/metadata/ownerReferences") {
+        let kind = custom::kind_served(reader, text(owner, "/apiVersion"), text(owner, "/kind")).await?;
+        let namespace = if kind.resource.namespaced { text(object, "/metadata/namespace") } else { "" };
+        let key = Key::new(namespace, text(owner, "/name"));
+        let is_gone = match reader.get(&kind.resource, &key).await {
+            Some(found) => found["metadata"]["uid"] != owner["uid"],
+            None => reader.is_missing(&kind.resource, &key).await,
+        };
+        if !is_gone {
+            return None;
+        }
+        first = first.or_else(|| Some(format!("{}/{}", kind.singular, key.name)));
+    }
+    first
 }

@@ -7,6 +7,7 @@ mod bindings;
 mod certificates;
 mod claims;
 pub(super) mod conditions;
+pub(super) mod definitions;
 mod deletion;
 pub(super) mod effects;
 pub(crate) mod found;
@@ -14,6 +15,7 @@ pub(super) mod jobs;
 mod nodes;
 mod observed;
 mod pods;
+mod policies;
 pub(super) mod refusal;
 pub(super) mod refusers;
 pub(super) mod selectors;
@@ -26,7 +28,7 @@ use serde_json::Value;
 
 use super::reader::{Answer, Reader};
 
-pub(super) use deletion::manager_of;
+pub(super) use deletion::{manager_of, without_collector};
 
 type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<'a, ()>;
 
@@ -38,12 +40,19 @@ const FINDERS: &[(&str, Finder)] = &[
     }),
     ("clusterrolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("cronjob", |reader, object, found| Box::pin(jobs::cron_job(reader, object, found))),
+    ("customresourcedefinition", |reader, object, found| Box::pin(definitions::definition(reader, object, found))),
     ("daemonset", |reader, object, found| Box::pin(selectors::daemon_set(reader, object, found))),
     ("deployment", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("endpoints", |_, object, found| Box::pin(async { services::endpoints(object, found) })),
     ("endpointslice", |_, object, found| Box::pin(async { services::endpoint_slice(object, found) })),
     ("ingress", |reader, object, found| Box::pin(backends::ingress(reader, object, found))),
     ("job", |reader, object, found| Box::pin(jobs::job(reader, object, found))),
+    ("mutatingadmissionpolicy", |reader, object, found| {
+        Box::pin(policies::policy(reader, "mutatingadmissionpolicy", object, found))
+    }),
+    ("mutatingadmissionpolicybinding", |reader, object, found| {
+        Box::pin(policies::binding(reader, "mutatingadmissionpolicy", object, found))
+    }),
     ("mutatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
     ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
@@ -52,10 +61,16 @@ const FINDERS: &[(&str, Finder)] = &[
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
-    ("resourcequota", |_, object, found| Box::pin(async { workloads::quota(object, found) })),
+    ("resourcequota", |reader, object, found| Box::pin(definitions::quota(reader, object, found))),
     ("rolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),
     ("statefulset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("validatingadmissionpolicy", |reader, object, found| {
+        Box::pin(policies::policy(reader, "validatingadmissionpolicy", object, found))
+    }),
+    ("validatingadmissionpolicybinding", |reader, object, found| {
+        Box::pin(policies::binding(reader, "validatingadmissionpolicy", object, found))
+    }),
     ("validatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
 ];
 

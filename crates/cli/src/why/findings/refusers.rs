@@ -89,7 +89,7 @@ pub(crate) async fn configuration(reader: &Reader<'_>, webhook: &str) -> Option<
     None
 }
 
-fn place(client: &Value) -> String {
+pub(crate) fn place(client: &Value) -> String {
     match client["url"].as_str() {
         Some(url) => url.to_owned(),
         None => format!("service/{} in {}", text(client, "/service/name"), text(client, "/service/namespace")),

@@ -11,6 +11,8 @@ use crate::why::{State, Survey, duration::duration, survey::Group};
 /// What is wrong with the cluster itself is said at length, for as many causes as leave room for others.
 const CLUSTER_ROWS: usize = 3;
 const ROOM_FOR_CLUSTER: usize = 3;
+/// Reasons whose messages name the cause last.
+const ENDS_MATTER: [&str; 3] = ["ConversionWebhookFailing: ", "Unreadable: ", "WebhookFailing: "];
 const UNKNOWN_ROWS: usize = 2;
 
 pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
@@ -35,7 +37,7 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
     let n_shown =
         (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(UNKNOWN_ROWS + 1)) / 2;
     for group in survey.groups.iter().take(n_shown) {
-        show(&mut page, group, survey.namespace.is_empty(), now);
+        show(&mut page, group, (survey.namespace.is_empty(), look.width), now);
     }
     let n_left = survey.groups.len().saturating_sub(n_shown);
     let left = (n_left > 0).then(|| format!("{n_left} more causes: -o json shows all"));
@@ -85,13 +87,30 @@ fn head(survey: &Survey, place: &str) -> String {
     }
 }
 
-fn show(page: &mut Page, group: &Group, is_cluster: bool, now: Time) {
+/// Of a text that does not fit, its beginning and its end.
+fn both_ends(text: &str, room: usize) -> String {
+    let n = text.chars().count();
+    if n <= room || room < 2 {
+        return text.to_owned();
+    }
+    let begin = room / 2;
+    let head: String = text.chars().take(begin).collect();
+    let tail: String = text.chars().skip(n - (room - begin - 1)).collect();
+    format!("{head}…{tail}")
+}
+
+fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now: Time) {
     let (colour, mark) = match group.state {
         State::Failed | State::Blocked => (RED, "✖"),
         _ if group.needs_somebody => (RED, "✖"),
         _ => (YELLOW, "▸"),
     };
-    let summary = Line::new(0, format!("{mark} {}", group.summary)).word(colour, mark);
+    let summary = if ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) && !group.is_of_cluster {
+        both_ends(&group.summary, width.saturating_sub(2))
+    } else {
+        group.summary.clone()
+    };
+    let summary = Line::new(0, format!("{mark} {summary}")).word(colour, mark);
     page.push(if group.is_of_cluster { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
     let first = &group.subjects[0];
     let others = match group.subjects.len() - 1 {

@@ -1,0 +1,88 @@
+//! What extends the API and is not well: definitions, whoever converts their objects, whoever wrote a condition.
+
+use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, SERVICES};
+use corten_meta::Key;
+use serde_json::Value;
+
+use super::case::{Advice, Case};
+use crate::why::{
+    command::kubectl,
+    custom,
+    fields::{items, text},
+    findings::{conditions, refusers},
+};
+
+/// Of a condition: of a definition what it is about, of a custom object who wrote it.
+pub(super) async fn condition(case: &Case<'_>) -> Option<Advice> {
+    let condition = conditions::condition_of(case.wait)?;
+    if case.at.subject.starts_with("customresourcedefinition/") {
+        return match condition {
+            "NamesAccepted" => names(case).await,
+            "KubernetesAPIApprovalPolicyConformant" => Some(approval(case)),
+            _ => None,
+        };
+    }
+    custom::definition_name(case.reader, case.object).await?;
+    let writer = conditions::writer(case.object, condition)?;
+    let who = if writer.starts_with("kubectl") {
+        format!("whoever wrote the condition, with {writer}")
+    } else {
+        format!("the controller {writer:?}, which wrote the condition")
+    };
+    Some(Advice::run(case.describe()).who(who))
+}
+
+/// Another definition of the group has a name already: which one?
+async fn names(case: &Case<'_>) -> Option<Advice> {
+    let name = case.wait.message.split('"').nth(1)?;
+    let definitions = case.reader.list(&CUSTOM_RESOURCE_DEFINITIONS, "").await;
+    let own = text(case.object, "/metadata/name");
+    let holder = definitions.iter().find(|it| {
+        text(it, "/spec/group") == text(case.object, "/spec/group")
+            && text(it, "/metadata/name") != own
+            && has_name(&it["status"]["acceptedNames"], name)
+    })?;
+    let holder = text(holder, "/metadata/name");
+    Some(
+        Advice::run(kubectl("", &["get", "customresourcedefinitions", own, holder, "-o", "yaml"]))
+            .headline(format!("customresourcedefinition/{holder} of its group has the name {name:?} already"))
+            .who(format!("whoever wrote {own}: it needs another name; or whoever wrote {holder}")),
+    )
+}
+
+fn has_name(names: &Value, name: &str) -> bool {
+    ["plural", "singular", "kind", "listKind"].iter().any(|it| names[it] == name)
+        || items(names, "/shortNames").iter().any(|it| it == name)
+}
+
+fn approval(case: &Case<'_>) -> Advice {
+    let group = text(case.object, "/spec/group");
+    Advice::run(case.describe())
+        .who(format!("whoever wrote {}: another group than {group}, which is Kubernetes's own", case.author))
+        .hint("or the annotation api-approved.kubernetes.io names the URL where it was approved, or \"unapproved, …\"")
+}
+
+/// Who converts the objects of a definition, and whose that is.
+pub(super) async fn conversion(case: &Case<'_>) -> Advice {
+    let own = Some(text(case.object, "/metadata/name").to_owned());
+    let is_definition = case.at.subject.starts_with("customresourcedefinition/");
+    let name = if is_definition { own } else { custom::definition_name(case.reader, case.object).await };
+    let Some(name) = name else { return Advice::run(case.describe()).who("whoever runs the conversion webhook") };
+    let next = kubectl("", &["describe", &format!("customresourcedefinition/{name}")]);
+    let advice = Advice::run(next);
+    let Some(definition) = case.reader.get(&CUSTOM_RESOURCE_DEFINITIONS, &Key::cluster(&*name)).await else {
+        return advice.who(format!("whoever runs the conversion webhook of {name}"));
+    };
+    let client = &definition["spec"]["conversion"]["webhook"]["clientConfig"];
+    let place = refusers::place(client);
+    let key = Key::new(text(client, "/service/namespace"), text(client, "/service/name"));
+    let service = if key.name.is_empty() { None } else { case.reader.get(&SERVICES, &key).await };
+    if service.is_none() && !key.name.is_empty() && case.reader.is_missing(&SERVICES, &key).await {
+        return advice
+            .who(format!("whoever wrote {name}: {place}, which it names, is not there; or whoever runs that service"));
+    }
+    let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(&definition));
+    advice
+        .who(format!("whoever runs the webhook that converts {name}"))
+        .hint(format!("it is asked at {place}{}", owner.map(|it| format!(", {it}")).unwrap_or_default()))
+}

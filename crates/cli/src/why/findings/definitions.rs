@@ -1,0 +1,55 @@
+//! CustomResourceDefinitions: whoever converts their objects, and whoever answers in their place; quotas of kinds that are not
+//! there.
+
+use corten_api::resources::API_SERVICES;
+use corten_meta::Key;
+use corten_reconcile::{Actor, Wait};
+use serde_json::Value;
+
+use super::{backends, found::Findings, workloads};
+use crate::why::{
+    custom,
+    fields::{condition, items, text},
+    reader::Reader,
+};
+
+pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    backends::of_client(reader, &object["spec"]["conversion"]["webhook"]["clientConfig"]["service"], found).await;
+    let group = text(object, "/spec/group");
+    for version in items(object, "/spec/versions").iter().filter(|it| it["served"] == true) {
+        let name = format!("{}.{group}", text(version, "/name"));
+        let Some(service) = reader.get(&API_SERVICES, &Key::cluster(&*name)).await else { continue };
+        if !service["spec"]["service"].is_object() {
+            continue;
+        }
+        if condition(&service, "Available").is_some_and(|it| it["status"] == "True") {
+            found
+                .notices
+                .push(format!("another server answers for {name}, as apiservice/{name} says: not this definition"));
+            continue;
+        }
+        let message = format!("apiservice/{name} hands its requests to another server, which does not answer");
+        found.wait(Wait::new("HiddenByAPIService", message, Actor::Operator).on("APIService", &name));
+    }
+}
+
+/// `count/PLURAL.GROUP` of a kind that nobody serves counts nothing, and nobody says so.
+pub(super) async fn quota(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    for name in object["spec"]["hard"].as_object().into_iter().flatten().map(|it| it.0) {
+        let Some(counted) = name.strip_prefix("count/").filter(|it| corten_kinds::by_qualified(it).is_none()) else {
+            continue;
+        };
+        if custom::kind_named(reader, counted).await.is_none() && custom::is_known(reader).await {
+            let message = format!("it limits {name}, and nobody serves {counted}: it counts nothing");
+            found.add("KindNotServed", message, Actor::Author);
+        }
+    }
+    workloads::quota(object, found);
+}
+
+/// Does a quota count kinds that are none of this release?
+pub(crate) fn counts_others(quota: &Value) -> bool {
+    let mut names =
+        quota["spec"]["hard"].as_object().into_iter().flatten().filter_map(|it| it.0.strip_prefix("count/"));
+    names.any(|it| corten_kinds::by_qualified(it).is_none())
+}

@@ -1,0 +1,107 @@
+//! Admission policies that cannot be asked, and bindings that bind nothing: what they name is not there.
+
+use corten_kinds::Kind;
+use corten_meta::{Key, Selector};
+use corten_reconcile::{Actor, Wait};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::found::Findings;
+use crate::why::{
+    custom,
+    fields::{items, one_line, text},
+    reader::Reader,
+};
+
+/// A policy: its parameters' kind, and what the type check says of its expressions.
+pub(super) async fn policy(reader: &Reader<'_>, kind: &str, object: &Value, found: &mut Findings) {
+    if let Some(wait) = unserved_parameters(reader, object).await {
+        found.wait(wait);
+    }
+    for warning in items(object, "/status/typeChecking/expressionWarnings") {
+        // What follows shows the place in the expression.
+        let says = text(warning, "/warning").split("\n |").next().unwrap_or_default();
+        let (field, says) = (text(warning, "/fieldRef"), one_line(says));
+        found.add(
+            "TypeCheckFailed",
+            format!("the expression at {field} does not fit its types: {says}"),
+            Actor::Author,
+        );
+    }
+    let name = text(object, "/metadata/name");
+    let Some(bindings) = corten_kinds::by_name(&format!("{kind}binding")) else { return };
+    let all = reader.list(&bindings.resource, "").await;
+    let is_bound = all.iter().any(|it| text(it, "/spec/policyName") == name);
+    if !is_bound && reader.is_whole(&bindings.resource, &all) {
+        found.notices.push("no binding names it: it is asked about nothing".into());
+    }
+}
+
+async fn unserved_parameters(reader: &Reader<'_>, policy: &Value) -> Option<Wait> {
+    let (version, kind) = (text(policy, "/spec/paramKind/apiVersion"), text(policy, "/spec/paramKind/kind"));
+    if kind.is_empty() || !custom::is_unserved(reader, version, kind).await {
+        return None;
+    }
+    let message =
+        format!("its parameters are of the kind {kind} of {version}, which nobody serves: {}", becomes(policy));
+    Some(Wait::new("ParamKindNotFound", message, Actor::Author))
+}
+
+/// What becomes of requests, where it cannot be asked.
+fn becomes(policy: &Value) -> &'static str {
+    match text(policy, "/spec/failurePolicy") {
+        "Ignore" => "what it is about passes",
+        _ => "what it is about is refused",
+    }
+}
+
+/// A binding: its policy, and the parameters that it names.
+pub(super) async fn binding(reader: &Reader<'_>, policies: &str, object: &Value, found: &mut Findings) {
+    let Some(policies) = corten_kinds::by_name(policies) else { return };
+    let key = Key::cluster(text(object, "/spec/policyName"));
+    let Some(policy) = reader.get(&policies.resource, &key).await else {
+        if reader.is_missing(&policies.resource, &key).await {
+            let message = format!("there is no {} {:?}: it binds nothing", policies.singular, key.name);
+            found.add("PolicyNotFound", message, Actor::Author);
+        }
+        return;
+    };
+    if let Some(wait) = unserved_parameters(reader, &policy).await {
+        let of_policy = format!("{}/{}: {}", policies.singular, key.name, wait.message);
+        found.wait(Wait { message: of_policy, ..wait });
+        return;
+    }
+    let (version, kind) = (text(&policy, "/spec/paramKind/apiVersion"), text(&policy, "/spec/paramKind/kind"));
+    let Some(kind) = custom::kind_served(reader, version, kind).await else { return };
+    parameters(reader, kind, object, found).await;
+}
+
+/// Without a namespace they are taken from that of each request: then nobody knows which are missing.
+async fn parameters(reader: &Reader<'_>, kind: &Kind, binding: &Value, found: &mut Findings) {
+    let reference = &binding["spec"]["paramRef"];
+    let namespace = text(reference, "/namespace");
+    if !reference.is_object() || kind.resource.namespaced && namespace.is_empty() {
+        return;
+    }
+    let place = if namespace.is_empty() { String::new() } else { format!(" in {namespace}") };
+    let becomes = match text(reference, "/parameterNotFoundAction") {
+        "Deny" => "what the policy is about is refused",
+        _ => "the policy is not asked by it",
+    };
+    let name = text(reference, "/name");
+    let what = if name.is_empty() {
+        let objects = reader.list(&kind.resource, namespace).await;
+        let selector = Selector::deserialize(&reference["selector"]).unwrap_or_default();
+        let labels = |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
+        let is_any = objects.iter().any(|it| selector.matches(&labels(it)));
+        (!is_any && reader.is_whole(&kind.resource, &objects))
+            .then(|| format!("no {}{place} has the labels that its paramRef asks for", kind.singular))
+    } else {
+        let is_missing = reader.is_missing(&kind.resource, &Key::new(namespace, name)).await;
+        is_missing.then(|| format!("its parameter, the {} {name:?}{place}, is not there", kind.singular))
+    };
+    if let Some(what) = what {
+        let message = format!("{what}: {becomes}");
+        found.add("ParameterNotFound", message, Actor::Author);
+    }
+}

@@ -63,13 +63,14 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { mut decisions, mut off, .. } = reader.journal(kind, &key).await;
+        let Journal { mut decisions, mut off, .. } =
+            if kind.is_custom() { Journal::default() } else { reader.journal(kind, &key).await };
         // What is wrong with all objects of a definition stands in its own journal.
         if let Some(definitions) =
             corten_kinds::by_qualified(&CUSTOM_RESOURCE_DEFINITIONS.qualified()).filter(|_| kind.is_custom())
         {
             let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-            decisions.extend(reader.journal(definitions, &Key::cluster(name)).await.decisions);
+            decisions.extend(reader.decisions_if_shown(definitions, &Key::cluster(name)).await);
         }
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;

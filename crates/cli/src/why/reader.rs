@@ -326,12 +326,16 @@ impl<'a> Reader<'a> {
         self.journal(kind, key).await.decisions
     }
 
+    /// The same of an object that was not asked about: nobody misses them who may not see them.
+    pub(super) async fn decisions_if_shown(&self, kind: &Kind, key: &Key) -> Vec<Decision> {
+        let answer = self.ask(self.source.get(&JOURNALS, &journal_key(kind, key))).await;
+        let journal: Option<Journal> = answer.ok().and_then(|it| serde_json::from_value(it).ok());
+        journal.map(|it| it.decisions).unwrap_or_default()
+    }
+
     /// What the loops say of an object, and which of them do not run; empty where none is kept.
     pub(super) async fn journal(&self, kind: &Kind, key: &Key) -> Journal {
-        let resource = &kind.resource;
-        let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
-        let name = Key::new(namespace, format!("{}.{}", resource.qualified(), key.name));
-        let Some(journal) = self.get(&JOURNALS, &name).await else { return Journal::default() };
+        let Some(journal) = self.get(&JOURNALS, &journal_key(kind, key)).await else { return Journal::default() };
         serde_json::from_value((*journal).clone()).unwrap_or_default()
     }
 
@@ -364,6 +368,11 @@ impl<'a> Reader<'a> {
         };
         self.hidden.borrow_mut().insert(said);
     }
+}
+
+fn journal_key(kind: &Kind, key: &Key) -> Key {
+    let namespace = if key.namespace.is_empty() { "default" } else { &key.namespace };
+    Key::new(namespace, format!("{}.{}", kind.resource.qualified(), key.name))
 }
 
 /// Of `[+]ping ok` and `[-]etcd-readiness failed: the store cannot write`, the checks that failed.

@@ -72,11 +72,11 @@ pub(super) async fn of(
             seen.look_at(kind, false).await?;
         }
     }
+    // Who sees nothing of what usually gets stuck has not seen that all is fine.
+    seen.is_any_seen = is_any_seen;
     for kind in custom::kinds(reader).await {
         seen.look_at(kind, false).await?;
     }
-    // Who sees nothing of what usually gets stuck has not seen that all is fine.
-    seen.is_any_seen = is_any_seen;
     seen.ended()
 }
 

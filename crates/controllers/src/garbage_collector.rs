@@ -91,8 +91,8 @@ impl Controller for GarbageCollector {
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
-        let mut plan = Plan::default();
-        plan.wake_at = (!view.cannot_be_listed().is_empty()).then(|| now.after(UNREADABLE_AGAIN));
+        let wake_at = (!view.cannot_be_listed().is_empty()).then(|| now.after(UNREADABLE_AGAIN));
+        let mut plan = Plan { wake_at, ..Plan::default() };
         if let Some((resource, dependent)) = find_dependent(view, key) {
             plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
             return plan;

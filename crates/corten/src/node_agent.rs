@@ -125,7 +125,8 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let hands = NodeHands::new(&containerd);
     hands.set_node_name(&settings.node_name);
     let mut tasks = JoinSet::new();
-    volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, &settings.node_name).await;
+    let place = (&*settings.node_name, &settings.options.eviction);
+    volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, place).await;
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());

@@ -11,7 +11,7 @@ use corten_meta::{Quantity, duration::duration};
 /// What was told, checked.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeOptions {
-    eviction: EvictionConfig,
+    pub(crate) eviction: EvictionConfig,
     image_gc: ImageGcConfig,
     shutdown: ShutdownConfig,
     reserved: Reserved,

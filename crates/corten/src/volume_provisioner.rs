@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
+use corten_kubelet::EvictionConfig;
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{Created, DriverFacts, Published, Request};
 use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands};
 use corten_volumes::{
-    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, follow_registrations,
+    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve, follow_registrations,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -27,9 +28,10 @@ pub(crate) async fn start(
     control_plane: &ControlPlane,
     hands: &NodeHands,
     containerd: &Containerd,
-    node_name: &str,
+    (node_name, eviction): (&str, &EvictionConfig),
 ) {
-    let driver = LocalDriver::new(containerd.layout(), containerd.mounts(), node_name);
+    let (bytes, share) = eviction.node_fs_limit();
+    let driver = LocalDriver::new(containerd.layout(), containerd.mounts(), node_name, Reserve { bytes, share });
     if let Err(error) = driver.recover().await {
         tracing::warn!(%error, "volumes that were being made or removed are left on the disk");
     }

@@ -20,5 +20,5 @@ pub use driver::{
     Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats,
     with_faults_named,
 };
-pub use local::{LocalDriver, NAME as LOCAL_DRIVER, detach_all};
+pub use local::{LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all};
 pub use mounter::{Drivers, MountError, Mounter, Placed};

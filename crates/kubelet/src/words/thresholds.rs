@@ -129,6 +129,17 @@ pub struct EvictionConfig {
     pub max_pod_grace_seconds: i64,
 }
 
+impl EvictionConfig {
+    /// With less than this left of the node's disk, Pods are evicted: bytes, and thousandths of a percent of all there is.
+    pub fn node_fs_limit(&self) -> (u64, u64) {
+        let hard = self.thresholds.iter().filter(|it| it.signal == Signal::NodeFsAvailable && it.is_hard());
+        hard.fold((0, 0), |(bytes, share), it| match it.limit {
+            Limit::Quantity(quantity) => (bytes.max(quantity.value().unsigned_abs()), share),
+            Limit::Share(of) => (bytes, share.max(of.unsigned_abs())),
+        })
+    }
+}
+
 impl Default for EvictionConfig {
     fn default() -> Self {
         Self {

@@ -21,6 +21,7 @@ use crate::{
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
+pub use store::Reserve;
 use store::Store;
 use volume::{Form, Volume};
 
@@ -37,8 +38,8 @@ pub struct LocalDriver {
 }
 
 impl LocalDriver {
-    pub fn new(layout: &Layout, mounts: NodeMounts, node_name: &str) -> Self {
-        Self { store: Arc::new(Store::new(layout)), mounts, node_name: node_name.to_owned() }
+    pub fn new(layout: &Layout, mounts: NodeMounts, node_name: &str, reserve: Reserve) -> Self {
+        Self { store: Arc::new(Store::new(layout, reserve)), mounts, node_name: node_name.to_owned() }
     }
 
     /// Removes what a crash left of volumes that were being made or removed.

@@ -29,12 +29,27 @@ const MAKING: &str = ".making";
 const DELETING: &str = ".deleting";
 /// Removing a folder of millions of files takes its time; it is gone on with at the next try.
 const REMOVE_PATIENCE: Duration = Duration::from_secs(90);
-/// So much of the disk is not given to volumes: below it Pods are evicted (`nodefs.available`).
-const KEPT_TENTH: u64 = 10;
+
+/// What of a disk is not given to volumes: the larger of both. With less than that left Pods would be evicted
+/// (`nodefs.available`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reserve {
+    pub bytes: u64,
+    /// Of what is there for everybody, in thousandths of a percent.
+    pub share: u64,
+}
+
+impl Reserve {
+    pub(super) fn of(self, capacity: u64) -> u64 {
+        let share = u128::from(capacity) * u128::from(self.share) / 100_000;
+        self.bytes.max(u64::try_from(share).unwrap_or(u64::MAX))
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
+    reserve: Reserve,
     /// What is promised is reckoned and promised anew by one at a time.
     turn: Mutex<()>,
 }
@@ -44,8 +59,8 @@ pub(super) fn folder(layout: &Layout) -> PathBuf {
 }
 
 impl Store {
-    pub(super) fn new(layout: &Layout) -> Self {
-        Self { folder: folder(layout), turn: Mutex::default() }
+    pub(super) fn new(layout: &Layout, reserve: Reserve) -> Self {
+        Self { folder: folder(layout), reserve, turn: Mutex::default() }
     }
 
     fn of(&self, handle: &str) -> Result<PathBuf, Fault> {
@@ -190,7 +205,7 @@ impl Store {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         // As eviction reckons: of what is there for everybody, without the blocks that are kept for root.
         let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
-        let kept = used.saturating_add(free) / KEPT_TENTH;
+        let kept = self.reserve.of(used.saturating_add(free));
         let promised = |it: &Volume| {
             let taken = self.disk(&it.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
             it.bytes.saturating_sub(taken.map_or(0, |it| it.blocks().saturating_mul(512)))

@@ -18,7 +18,7 @@ fn world() -> Option<World> {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
     let mounts = NodeMounts::prepare(&layout).expect("a namespace");
-    let driver = LocalDriver::new(&layout, mounts, "n1");
+    let driver = LocalDriver::new(&layout, mounts, "n1", Reserve::default());
     Some(World { dir, layout, driver })
 }
 
@@ -208,4 +208,11 @@ fn a_class_is_checked() {
     }
     assert_eq!(form_of(&with("limit", "none")).expect("taken"), Form::Folder);
     assert_eq!(form_of(&wanted("pvc-1", 8)).expect("taken"), Form::FileSystem(Kind::Ext4));
+}
+
+#[test]
+fn the_larger_reserve_counts() {
+    assert_eq!(Reserve { bytes: 5, share: 10_000 }.of(1_000), 100);
+    assert_eq!(Reserve { bytes: 200, share: 10_000 }.of(1_000), 200);
+    assert_eq!(Reserve::default().of(u64::MAX), 0);
 }

@@ -1,7 +1,7 @@
 //! What Pods are given, and what is left of it, with the built-in driver and real mounts.
 
 use super::*;
-use crate::{CreateVolume, LOCAL_DRIVER, LocalDriver, detach_all};
+use crate::{CreateVolume, LOCAL_DRIVER, LocalDriver, Reserve, detach_all};
 
 struct World {
     layout: Layout,
@@ -12,7 +12,7 @@ struct World {
 
 fn mounter(layout: &Layout, mounts: &NodeMounts) -> Mounter {
     let drivers = Drivers::default();
-    drivers.add(Arc::new(LocalDriver::new(layout, mounts.clone(), "n1")));
+    drivers.add(Arc::new(LocalDriver::new(layout, mounts.clone(), "n1", Reserve::default())));
     Mounter::new(layout.clone(), mounts.clone(), drivers)
 }
 

@@ -8,7 +8,7 @@ use corten_api::resources::API_SERVICES;
 use corten_kinds::{KINDS, KindRef, Kinds};
 use corten_meta::{Key, Resource, Status};
 use corten_openapi::discovery::priorities;
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -45,7 +45,8 @@ pub(crate) async fn keep(caches: &Caches, host: &dyn Host) -> Result<(), Status>
             other => other,
         }
     });
-    try_join_all(sent).await.map(drop)
+    // Where one is refused, the others are sent all the same.
+    join_all(sent).await.into_iter().collect()
 }
 
 fn name(object: &Value) -> &str {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::{LabelSelector, ObjectMeta, Quantity, Selector};
+use corten_meta::{LabelSelector, ObjectMeta, ObjectReference, Quantity, Selector};
 use serde::{Deserialize, Deserializer};
 
 use crate::scheduling::{node_field, requirement_holds, term_matches};
@@ -192,6 +192,19 @@ pub fn is_for(volume: &VolumeSpec, claim: &ObjectMeta) -> bool {
     volume.claim_ref.as_ref().is_some_and(|it| {
         it.namespace == claim.namespace && it.name == claim.name && (it.uid.is_empty() || it.uid == claim.uid)
     })
+}
+
+/// What `spec.claimRef` of a volume for this claim says (`claimRef` of `GetBindVolumeToClaim`).
+pub fn reference_to(claim: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
+        kind: "PersistentVolumeClaim".into(),
+        api_version: "v1".into(),
+        namespace: claim.namespace.clone(),
+        name: claim.name.clone(),
+        uid: claim.uid.clone(),
+        resource_version: claim.resource_version.clone(),
+        ..ObjectReference::default()
+    }
 }
 
 /// Does a volume hold less than a claim asks for?

@@ -48,9 +48,7 @@ pub(crate) async fn run(state: &State) -> Result<(), Status> {
     // Every write is its own request through the whole chain; together they share commits. What is in a namespace comes
     // after it.
     for objects in [wanted(), wanted_within()] {
-        // Where one is refused, the others are written all the same.
-        let made = join_all(objects.into_iter().map(|(resource, object)| ensure(state, resource, object))).await;
-        made.into_iter().collect::<Result<(), Status>>()?;
+        ensure_all(state, objects).await?;
     }
     publish_authority(state).await?;
     services::run(state).await
@@ -114,10 +112,7 @@ fn flow_control_objects() -> impl Iterator<Item = (&'static Resource, Value)> {
 
 /// Puts back what is missing of flow schemas and priority levels, and what says that it follows the release.
 pub(crate) async fn keep_flow_control(state: &State) -> Result<(), Status> {
-    for (resource, object) in flow_control_objects() {
-        ensure(state, resource, object).await?;
-    }
-    Ok(())
+    ensure_all(state, flow_control_objects()).await
 }
 
 /// Every object in a namespace.
@@ -150,6 +145,15 @@ fn priority_classes() -> impl Iterator<Item = Value> {
     [("system-node-critical", 2_000_001_000, node), ("system-cluster-critical", 2_000_000_000, cluster)]
         .into_iter()
         .map(class)
+}
+
+/// Where one is refused, the others are written all the same.
+async fn ensure_all(
+    state: &State,
+    objects: impl IntoIterator<Item = (&'static Resource, Value)>,
+) -> Result<(), Status> {
+    let made = join_all(objects.into_iter().map(|(resource, object)| ensure(state, resource, object))).await;
+    made.into_iter().collect()
 }
 
 async fn ensure(state: &State, resource: &'static Resource, mut object: Value) -> Result<(), Status> {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use corten_cacher::watch_cache::Snapshot;
 use corten_meta::{Key, Resource, Status, Time};
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -73,7 +73,7 @@ pub(crate) async fn keep(state: &State) -> Result<(), Status> {
             _ => Ok(()),
         }
     });
-    try_join_all(writes).await.map(drop)
+    join_all(writes).await.into_iter().collect()
 }
 
 /// The FlowSchema with its condition; `None` where it says so already.

@@ -91,8 +91,9 @@ impl Controller for GarbageCollector {
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
-        let wake_at = (!view.cannot_be_listed().is_empty()).then(|| now.after(UNREADABLE_AGAIN));
-        let mut plan = Plan { wake_at, ..Plan::default() };
+        // Only what is held back for that is looked at again: a kind may stay so for days.
+        let mut plan =
+            Plan { wake_at: is_held_back(view, key).then(|| now.after(UNREADABLE_AGAIN)), ..Plan::default() };
         if let Some((resource, dependent)) = find_dependent(view, key) {
             plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
             return plan;
@@ -110,6 +111,17 @@ impl Controller for GarbageCollector {
         }
         plan
     }
+}
+
+/// Is something not done because of a kind that cannot be listed? When it can be, nothing may change and wake anybody.
+fn is_held_back(view: &View, key: &Key) -> bool {
+    let gaps = view.cannot_be_listed();
+    if gaps.is_empty() {
+        return false;
+    }
+    find_dependent(view, key).is_some_and(|it| gaps.contains(it.0))
+        || view.dependents(&key.name).any(|it| gaps.contains(it.0))
+        || view.deleting(&key.name).is_some_and(|it| has(it.1, ORPHAN))
 }
 
 /// Whom a change of an object wakes depends on what it is, too. A kind that cannot be listed holds up no other: who owns what of

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE};
+use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE, reference_to};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
@@ -139,14 +139,7 @@ fn give(volume: &Volume, claim: &Claim) -> Option<Patch> {
     }
     let mut patch = json!({
         "metadata": { "uid": volume.metadata.uid, "resourceVersion": volume.metadata.resource_version },
-        "spec": { "claimRef": {
-            "kind": Claim::RESOURCE.kind,
-            "apiVersion": Claim::RESOURCE.api_version(),
-            "namespace": meta.namespace,
-            "name": meta.name,
-            "uid": meta.uid,
-            "resourceVersion": meta.resource_version,
-        } },
+        "spec": { "claimRef": reference_to(meta) },
     });
     if volume.spec.claim_ref.is_none() {
         patch["metadata"]["annotations"] = json!({ BOUND_BY_CONTROLLER: "yes" });

@@ -1,6 +1,6 @@
 //! What is written to bind a claim and a volume to each other: first the volume, so that nobody else takes it.
 
-use corten_api::volumes::{BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, is_for};
+use corten_api::volumes::{BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, is_for, reference_to};
 use corten_meta::{Named, ObjectMeta, Quantity, Time};
 use corten_reconcile::{Effect, Projection};
 use serde_json::{Value, json};
@@ -23,15 +23,7 @@ pub(super) fn claim_volume(volume: &Volume, claim: &Claim) -> Option<Effect> {
     if is_for(&volume.spec, meta) && volume.spec.claim_ref.as_ref().is_some_and(|it| !it.uid.is_empty()) {
         return None;
     }
-    let claim_ref = json!({
-        "kind": Claim::RESOURCE.kind,
-        "apiVersion": Claim::RESOURCE.api_version(),
-        "namespace": meta.namespace,
-        "name": meta.name,
-        "uid": meta.uid,
-        "resourceVersion": meta.resource_version,
-    });
-    let mut patch = json!({ "spec": { "claimRef": claim_ref } });
+    let mut patch = json!({ "spec": { "claimRef": reference_to(meta) } });
     if !is_for(&volume.spec, meta) {
         patch["metadata"]["annotations"] = json!({ BOUND_BY_CONTROLLER: "yes" });
     }

@@ -126,6 +126,7 @@ fn mount_of(
             return Err(problem);
         }
         let driver = read.driver.as_ref();
+        refuse_tokens(&it.driver, driver)?;
         let takes = takes_group(driver, it.fs_type.as_deref(), modes);
         (Backend::Csi(csi(pod, it, modes, read)), takes, it.read_only == Some(true))
     } else if let Some(it) = &spec.host_path {
@@ -204,6 +205,17 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
     })
 }
 
+/// A driver that asks for the tokens of Pods' accounts would act for nobody without them.
+fn refuse_tokens(name: &str, driver: Option<&CSIDriver>) -> Result<(), String> {
+    let asks = spec_of_driver(driver).token_requests.is_some_and(|it| !it.is_empty());
+    let why = || {
+        format!(
+            "driver {name} asks for tokens of service accounts (spec.tokenRequests of csidriver/{name}): this node gives drivers none"
+        )
+    };
+    if asks { Err(why()) } else { Ok(()) }
+}
+
 /// As `supportsFSGroup`: what `fsGroupPolicy` says.
 fn takes_group(driver: Option<&CSIDriver>, fs_type: Option<&str>, modes: &[String]) -> bool {
     match spec_of_driver(driver).fs_group_policy.as_deref() {
@@ -269,6 +281,7 @@ fn inline_mount(
             volume.name
         ));
     }
+    refuse_tokens(name, driver)?;
     let attributes = source.volume_attributes.clone().unwrap_or_default();
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let csi = CsiVolume {

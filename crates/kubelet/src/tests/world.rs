@@ -182,7 +182,7 @@ impl World {
             }
             // `store claim/data {…}`, `store volume/pv1 {…}`, `store driver/NAME`, `store attachment/VOLUME`.
             "store" => {
-                self.stored.insert(name.into(), serde_json::from_str(more).unwrap());
+                self.stored.insert(name.into(), serde_json::from_str(more).expect("JSON"));
             }
             "tokens" => self.refusal = Some(rest.to_owned()).filter(|it| it != "again"),
             "configmap" => self.configure(SourceKind::ConfigMap, name, more),
@@ -421,7 +421,7 @@ impl World {
 
     fn read_volume(&self, name: &VolumeName) -> Result<Box<VolumeRead>, String> {
         fn of<T: serde::de::DeserializeOwned>(stored: Option<&Value>) -> Option<T> {
-            stored.map(|it| serde_json::from_value(it.clone()).unwrap())
+            stored.map(|it| serde_json::from_value(it.clone()).expect("an object of its kind"))
         }
         let stored = |kind: &str, name: &str| self.stored.get(&format!("{kind}/{name}"));
         let driver = |name: &str| of(stored("driver", name));

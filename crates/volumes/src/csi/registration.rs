@@ -22,6 +22,8 @@ use crate::{Code, Drivers, Fault, LOCAL_DRIVER, records::name_of};
 
 /// How often the folder is looked at; the kubelet's plugin manager reconciles as often.
 const PERIOD: Duration = Duration::from_secs(1);
+/// A plugin that takes longer is left for later: others wait for their turn.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// What did not register is asked again after so long.
 const RETRY: Duration = Duration::from_secs(10);
 const TYPE: &str = "CSIPlugin";
@@ -60,7 +62,9 @@ pub async fn follow_registrations(layout: Layout, drivers: Drivers) {
             if known.get(&path).is_some_and(waits) {
                 continue;
             }
-            let driver = match register(&path, &roots, &drivers).await {
+            let registering = tokio::time::timeout(PATIENCE, register(&path, &roots, &drivers)).await;
+            let late = || Fault::new(Code::DeadlineExceeded, format!("it does not answer within {PATIENCE:?}"));
+            let driver = match registering.unwrap_or_else(|_| Err(late())) {
                 Ok(name) => name,
                 Err(error) => {
                     tracing::warn!(socket = %path.display(), %error, "a storage driver does not register");

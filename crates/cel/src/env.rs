@@ -22,12 +22,20 @@ pub struct Env {
     has_bind: bool,
     has_mutation: bool,
     mixes: bool,
+    sizes_entries: bool,
 }
 
 impl Env {
     /// An environment with the functions of this minor version of Kubernetes 1, and no variables.
     pub const fn new(minor: u16) -> Self {
-        Self { minor, variables: BTreeMap::new(), has_bind: false, has_mutation: false, mixes: false }
+        Self {
+            minor,
+            variables: BTreeMap::new(),
+            has_bind: false,
+            has_mutation: false,
+            mixes: false,
+            sizes_entries: false,
+        }
     }
 
     /// Declares a variable.
@@ -41,6 +49,14 @@ impl Env {
     #[must_use]
     pub fn with_bind(mut self) -> Self {
         self.has_bind = true;
+        self
+    }
+
+    /// Estimates with the declared size of a map's values where one is selected by its name, which Kubernetes does for the
+    /// attributes of devices alone.
+    #[must_use]
+    pub(crate) fn with_sized_entries(mut self) -> Self {
+        self.sizes_entries = true;
         self
     }
 
@@ -60,6 +76,10 @@ impl Env {
 
     pub(crate) fn macros(&self) -> Macros {
         Macros { bind: self.has_bind, two_variables: self.minor >= 32, sort_by: self.minor >= 34 }
+    }
+
+    pub(crate) fn sizes_entries(&self) -> bool {
+        self.sizes_entries
     }
 
     pub(crate) fn mixes(&self) -> bool {

@@ -39,6 +39,10 @@ impl Issues {
 
     fn show(&self, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(at) = issue.at else { return write!(f, "ERROR: <input>:-1:0: {}", issue.message) };
+        // An empty source has no place to show, and its end is told as column 0.
+        if self.source.is_empty() {
+            return write!(f, "ERROR: <input>:1:0: {}", issue.message);
+        }
         let (before, after) = self.source.split_at(at.min(self.source.len()));
         let start = before.rfind('\n').map_or(0, |it| it + 1);
         let line = before.matches('\n').count() + 1;

@@ -7,6 +7,7 @@
 mod budget;
 mod compile;
 mod declared;
+mod devices;
 mod env;
 mod error;
 mod escape;
@@ -27,6 +28,7 @@ pub use budget::{
 };
 pub use compile::Checked;
 pub use declared::{DeclType, Field, ListKind, ObjectDecl, Shape, Type};
+pub use devices::{Device, DeviceSelector, EXPRESSION_BYTES_MAX as SELECTOR_BYTES_MAX, SelectorError};
 pub use env::{Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS};
 pub use error::{Error, ErrorKind, Issue, Issues};
 pub use escape::{escape, unescape};

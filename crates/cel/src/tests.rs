@@ -1,4 +1,5 @@
 mod bombs;
 mod checks;
 mod conformance;
+mod devices;
 mod libraries;

@@ -84,7 +84,7 @@ impl<'e> Estimator<'e> {
                 let of = self.types.of(&select.operand);
                 let declared = self.path(&select.operand).and_then(|it| match it.object_decl() {
                     Some(object) => object.fields.get(&*select.field).map(|it| &it.of),
-                    None => None,
+                    None => it.inner().filter(|it| self.env.sizes_entries() && matches!(it.shape, Shape::Dyn)),
                 });
                 self.lead(expr.id, declared);
                 let has_cost = matches!(of, Type::Map(_) | Type::Object(_) | Type::Open(_) | Type::Var(_));

@@ -256,7 +256,7 @@ fn negate<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
 fn is_in<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
     match &args[1] {
         Value::List(list) => Ok(Value::Bool(list.iter().any(|it| it == args[0]))),
-        Value::Map(map) => Ok(Value::Bool(Key::to_find(&args[0]).is_some_and(|it| map.get(&it).is_some()))),
+        Value::Map(map) => Ok(Value::Bool(Key::to_find(&args[0]).is_some_and(|it| map.contains(&it)))),
         _ => Err(Error::no_such_overload()),
     }
 }

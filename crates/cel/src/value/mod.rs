@@ -81,6 +81,14 @@ pub enum Map<'a> {
 pub struct Entries<'a> {
     pub(crate) of: Option<Arc<str>>,
     pub(crate) by_key: std::collections::BTreeMap<Key<'a>, Value<'a>>,
+    /// What each other key has, when it is asked for.
+    pub(crate) missing: Option<Value<'a>>,
+}
+
+impl<'a> Entries<'a> {
+    fn get(&self, key: &Key<'_>) -> Option<Value<'a>> {
+        self.by_key.get(key).or(self.missing.as_ref()).cloned()
+    }
 }
 
 /// What only functions look into.
@@ -168,7 +176,7 @@ impl<'a> From<Entries<'a>> for Value<'a> {
 
 impl<'a> FromIterator<(Key<'a>, Value<'a>)> for Value<'a> {
     fn from_iter<T: IntoIterator<Item = (Key<'a>, Value<'a>)>>(entries: T) -> Self {
-        Entries { of: None, by_key: entries.into_iter().collect() }.into()
+        Entries { by_key: entries.into_iter().collect(), ..Entries::default() }.into()
     }
 }
 
@@ -345,16 +353,24 @@ impl<'a> Map<'a> {
                 None => entries.get(name).map(|it| Value::wrap(it, declared.inner())),
             },
             Self::Json(entries, None) => entries.get(name).map(|it| Value::wrap(it, None)),
-            Self::Made(entries) => entries.by_key.get(&Key::String(Text::Borrowed(name))).cloned(),
+            Self::Made(entries) => entries.get(&Key::String(Text::Borrowed(name))),
             Self::Composed => None,
         }
     }
 
     pub fn get(&self, key: &Key<'_>) -> Option<Value<'a>> {
         match (self, key) {
-            (Self::Made(entries), _) => entries.by_key.get(key).cloned(),
+            (Self::Made(entries), _) => entries.get(key),
             (_, Key::String(text)) => self.field(text),
             _ => None,
+        }
+    }
+
+    /// Is this one of its keys? One that has a value only when it is asked for is not.
+    pub(crate) fn contains(&self, key: &Key<'_>) -> bool {
+        match self {
+            Self::Made(entries) => entries.by_key.contains_key(key),
+            _ => self.get(key).is_some(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use corten_cel::{DeviceSelector, NEW_EXPRESSIONS, SELECTOR_BYTES_MAX, SelectorError};
 use corten_meta::field;
 use corten_schema::Cursor;
 use corten_validation::{
@@ -15,7 +16,6 @@ use super::names::{at_most, fully_qualified, label, not_longer};
 const MAX: usize = 32;
 const ALTERNATIVES_MAX: usize = 8;
 const TOLERATIONS_MAX: usize = 16;
-const EXPRESSION_BYTES_MAX: usize = 10 * 1024;
 const PARAMETERS_BYTES_MAX: usize = 10 * 1024;
 const UNKNOWN_REQUEST: &str =
     "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
@@ -150,18 +150,26 @@ fn one(request: Cursor<'_>) {
     at_most(tolerations, TOLERATIONS_MAX);
 }
 
-/// Expressions are not compiled: there is no CEL engine yet.
 pub(super) fn selectors(selectors: Cursor<'_>) {
     for selector in selectors.each() {
         let expression = selector.at("cel").at("expression");
         if !selector.at("cel").exists() {
             selector.at("cel").missing("");
-        } else if expression.str().trim().is_empty() {
-            expression.missing("");
+        } else if expression.str().len() > SELECTOR_BYTES_MAX {
+            not_longer(expression, SELECTOR_BYTES_MAX);
+        } else {
+            compiles(expression);
         }
-        not_longer(expression, EXPRESSION_BYTES_MAX);
     }
     at_most(selectors, MAX);
+}
+
+fn compiles(expression: Cursor<'_>) {
+    match DeviceSelector::compile(expression.str(), NEW_EXPRESSIONS) {
+        Ok(_) => {}
+        Err(SelectorError::Invalid(message)) => expression.invalid(&message),
+        Err(error @ SelectorError::TooComplex) => expression.forbidden(&error.to_string()),
+    }
 }
 
 /// What a driver is told, in a claim, a class or an allocation.

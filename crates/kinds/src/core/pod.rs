@@ -121,7 +121,8 @@ impl Policy for Pod {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        pod_spec::warnings(new, old, &["spec"], pod_spec::Name::OfHost)
+        let of_annotations = if old.is_none() { app_armor::warnings(new) } else { Vec::new() };
+        of_annotations.into_iter().chain(pod_spec::warnings(new, old, &["spec"], pod_spec::Name::OfHost)).collect()
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

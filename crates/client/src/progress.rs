@@ -28,8 +28,15 @@ pub struct Progress {
     state: State,
     backoff: Backoff,
     revision: u64,
-    changed: BTreeMap<String, u64>,
+    /// Places of resources in `changed`, by their names.
+    places: BTreeMap<String, usize>,
+    /// When each was changed last, as far as the server has told.
+    changed: Vec<Option<u64>>,
 }
+
+/// A resource as [`Progress`] knows it: what is asked often is not looked up by name each time.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(usize);
 
 enum State {
     Connecting(BoxFuture<'static, Result<Watch, Error>>),
@@ -48,13 +55,26 @@ impl Progress {
     pub fn new(client: Client) -> Self {
         let state = State::connect(&client);
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, seed_of("progress"));
-        Self { client, state, backoff, revision: 0, changed: BTreeMap::new() }
+        Self { client, state, backoff, revision: 0, places: BTreeMap::new(), changed: Vec::new() }
     }
 
-    /// Up to which revision a stream of all objects of `resource` is whole that has delivered everything up to `version`.
-    pub fn of(&self, resource: &Resource, version: u64) -> u64 {
-        match self.changed.get(&resource.qualified()) {
-            Some(changed) if version >= *changed => version.max(self.revision),
+    pub fn place(&mut self, resource: &Resource) -> Place {
+        Place(self.place_of(resource.qualified()))
+    }
+
+    fn place_of(&mut self, name: String) -> usize {
+        let next = self.changed.len();
+        let place = *self.places.entry(name).or_insert(next);
+        if place == next {
+            self.changed.push(None);
+        }
+        place
+    }
+
+    /// Up to which revision a stream of all objects of a resource is whole that has delivered everything up to `version`.
+    pub fn of(&self, resource: Place, version: u64) -> u64 {
+        match self.changed[resource.0] {
+            Some(changed) if version >= changed => version.max(self.revision),
             _ => version,
         }
     }
@@ -91,8 +111,12 @@ impl Progress {
     fn read(&mut self, line: &[u8]) -> Result<(), Error> {
         let line = crate::decode::<Line>(line)?;
         self.revision = version_number(&line.revision).unwrap_or(self.revision);
-        let changed = line.changed.iter().filter_map(|(name, it)| Some((name.clone(), version_number(it)?)));
-        self.changed.extend(changed);
+        for (name, changed) in line.changed {
+            if let Some(changed) = version_number(&changed) {
+                let place = self.place_of(name);
+                self.changed[place] = Some(changed);
+            }
+        }
         self.backoff.reset();
         Ok(())
     }
@@ -126,11 +150,12 @@ mod tests {
         };
         let script = Script::new(vec![Answer::Open(vec![line("10", "7"), line("20", "12")])]);
         let mut progress = Progress::new(script.client());
-        assert_eq!(progress.of(&PODS, 7), 7, "nothing is known yet");
+        let [pods, nodes] = [&PODS, &NODES].map(|it| progress.place(it));
+        assert_eq!(progress.of(pods, 7), 7, "nothing is known yet");
         std::future::poll_fn(|context| progress.poll(context)).await;
-        assert_eq!([6, 7, 9, 11].map(|it| progress.of(&PODS, it)), [6, 10, 10, 11]);
-        assert_eq!(progress.of(&NODES, 9), 9, "never heard of");
+        assert_eq!([6, 7, 9, 11].map(|it| progress.of(pods, it)), [6, 10, 10, 11]);
+        assert_eq!(progress.of(nodes, 9), 9, "never heard of");
         std::future::poll_fn(|context| progress.poll(context)).await;
-        assert_eq!([7, 12].map(|it| progress.of(&PODS, it)), [7, 20]);
+        assert_eq!([7, 12].map(|it| progress.of(pods, it)), [7, 20]);
     }
 }

@@ -28,7 +28,7 @@ use std::{
 };
 
 use corten_client::{
-    Client, Error, Identity, Informer, InformerEvent, InformerParams, Listed, Progress, version_number,
+    Client, Error, Identity, Informer, InformerEvent, InformerParams, Listed, Progress, ProgressPlace, version_number,
 };
 use corten_meta::{Key, ObjectMeta};
 use corten_reconcile::{Object, Origin, Subject, Table, Watch};
@@ -98,6 +98,10 @@ impl Wake for Bell {
 
 struct Held {
     informer: Informer<Object>,
+    /// Of its resource.
+    place: ProgressPlace,
+    /// Up to where everything has come; nothing before the first list.
+    version: Option<u64>,
     /// What everybody sees.
     state: State,
     /// What has come and is not shown yet, in the order of versions.
@@ -247,7 +251,7 @@ impl SharedInformers {
             return source.clone();
         }
         let informer = informer(self.0.client.clone(), watch.clone());
-        let held = Held::new(informer, watch);
+        let held = Held::new(informer, self.0.progress.lock().place(&watch.resource), watch);
         let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), informers: self.0.waker.clone() });
         let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
         sources.push(source.clone());
@@ -412,11 +416,13 @@ fn version_of(bytes: &[u8]) -> String {
 }
 
 impl Held {
-    fn new(informer: Informer<Object>, watch: &Watch) -> Self {
+    fn new(informer: Informer<Object>, place: ProgressPlace, watch: &Watch) -> Self {
         let (is_partial, is_elsewhere) = (!watch.field_selector.is_empty(), watch.origin != Origin::Here);
         let (state, coming) = (State::default(), VecDeque::new());
         Self {
             informer,
+            place,
+            version: None,
             state,
             coming,
             open: Vec::new(),
@@ -438,6 +444,13 @@ impl Held {
 
     /// Takes in what the informer has. Was there anything, and is there nothing more?
     fn poll(&mut self, context: &mut Context<'_>) -> (bool, bool) {
+        let polled = self.poll_events(context);
+        // Bookmarks move it on, too.
+        self.version = (self.informer.n_lists() > 0).then(|| version_number(self.informer.version()).unwrap_or(0));
+        polled
+    }
+
+    fn poll_events(&mut self, context: &mut Context<'_>) -> (bool, bool) {
         for n in 0..BATCH {
             let polled = self.informer.poll_event(context);
             self.tell_whether_listed();
@@ -466,9 +479,9 @@ impl Held {
         if self.is_elsewhere {
             return None;
         }
-        let version = (self.informer.n_lists() > 0).then(|| version_number(self.informer.version()).unwrap_or(0))?;
+        let version = self.version?;
         // Of changes to what it is not about a stream of some objects tells nothing: it gets bookmarks of its own.
-        Some(if self.is_partial { version } else { progress.of(self.informer.resource(), version) })
+        Some(if self.is_partial { version } else { progress.of(self.place, version) })
     }
 
     /// Measures how long it has been behind the foremost. Is that so long that it is to be listed again?

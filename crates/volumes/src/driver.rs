@@ -67,6 +67,40 @@ pub struct CreateVolume {
     pub secrets: BTreeMap<String, String>,
     /// Where it is to be: one node's labels of the driver's keys.
     pub topology: BTreeMap<String, String>,
+    /// What it holds at first; `None`: nothing.
+    pub source: Option<VolumeSource>,
+}
+
+/// What a new volume begins with, by its handle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VolumeSource {
+    Snapshot(String),
+    Volume(String),
+}
+
+/// What a driver is asked to keep of a volume as it is now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateSnapshot {
+    /// The same name gives the same snapshot.
+    pub name: String,
+    /// Of this volume.
+    pub source: String,
+    /// The snapshot class's parameters, without those of the snapshotter itself.
+    pub parameters: BTreeMap<String, String>,
+    pub secrets: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    pub handle: String,
+    /// The volume it was taken of.
+    pub source: String,
+    /// How large a volume made of it must be at least; 0: the driver does not say.
+    pub bytes: u64,
+    /// Nanoseconds since 1970.
+    pub created_at: i64,
+    /// A volume can be made of it; else it is asked again.
+    pub is_ready: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,6 +163,12 @@ pub struct Facts {
     /// The node has a part in growing a volume.
     pub node_expands: bool,
     pub tells_capacity: bool,
+    /// Makes volumes known to nodes before they are staged, and no sidecar does it for this driver.
+    pub attaches: bool,
+    /// Keeps snapshots, and no sidecar does it for this driver.
+    pub snapshots: bool,
+    /// Makes volumes with what others hold.
+    pub clones: bool,
     /// This node's name for the driver.
     pub node_id: String,
     /// This node's labels of the driver's own keys.
@@ -164,4 +204,26 @@ pub trait Driver: Send + Sync + 'static {
     /// The node's part of growing a volume that is staged or published at `path`.
     fn node_expand(&self, handle: String, path: PathBuf, staging: Option<PathBuf>, bytes: u64) -> Done<'_, u64>;
     fn stats(&self, handle: String, path: PathBuf) -> Done<'_, VolumeStats>;
+
+    /// Makes a volume known to a node, by the driver's name for it; what is answered is told at each stage and publish.
+    fn attach(&self, _volume: StageVolume, _node_id: String, _read_only: bool) -> Done<'_, BTreeMap<String, String>> {
+        not_offered("attach volumes")
+    }
+    /// Success where it is not attached.
+    fn detach(&self, _handle: String, _node_id: String, _secrets: BTreeMap<String, String>) -> Done<'_, ()> {
+        not_offered("attach volumes")
+    }
+    /// Also asked again for how far it is.
+    fn create_snapshot(&self, _snapshot: CreateSnapshot) -> Done<'_, Snapshot> {
+        not_offered("keep snapshots")
+    }
+    /// Success where there is none.
+    fn delete_snapshot(&self, _handle: String, _secrets: BTreeMap<String, String>) -> Done<'_, ()> {
+        not_offered("keep snapshots")
+    }
+}
+
+fn not_offered<T: Send + 'static>(what: &str) -> Done<'static, T> {
+    let fault = Fault::new(Code::Unimplemented, format!("the driver does not {what}"));
+    Box::pin(async move { Err(fault) })
 }

@@ -135,7 +135,7 @@ impl Driver for LocalDriver {
             tells_capacity: true,
             node_id: self.node_name.clone(),
             topology: BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())]),
-            limit: None,
+            ..Facts::default()
         }
     }
 

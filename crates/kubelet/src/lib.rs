@@ -21,6 +21,7 @@ pub use kubelet::Kubelet;
 pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
+pub use words::cpu_set::{CpuSet, NumaNodes};
 pub use words::effect::{
     Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, Hosts, MemoryCheck,
     Mount, MountSource, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep, Resources, SandboxSpec, Seccomp,
@@ -29,6 +30,10 @@ pub use words::effect::{
 pub use words::event::{
     ApiFailure, Event, Exit, Failure, HookAnswer, Image, Manifest, NodeFacts, NodeImage, Observed, ObservedContainer,
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
+};
+pub use words::managers::{
+    Cpu, CpuConfig, MachineTopology, ManagersConfig, MemoryConfig, NumaNode, TopologyConfig, TopologyPolicy,
+    TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};

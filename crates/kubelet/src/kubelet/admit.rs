@@ -25,7 +25,10 @@ impl Kubelet {
         }
         let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
-        let verdict = verdict(&machine.pod, &ground, &taken);
+        let mut verdict = verdict(&machine.pod, &ground, &taken);
+        if verdict.is_ok() {
+            verdict = self.managers.admit(&self.config.managers, &machine.pod);
+        }
         let may_be_outdated =
             self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
         let Some(machine) = self.pods.get_mut(uid) else { return };

@@ -3,6 +3,7 @@
 pub(crate) mod admit;
 pub(crate) mod evict;
 pub(crate) mod housekeeping;
+pub(crate) mod managers;
 pub(crate) mod manifests;
 pub(crate) mod mirrors;
 pub(crate) mod resize;
@@ -57,6 +58,7 @@ pub struct Kubelet {
     pressure: Pressure,
     relief: evict::Relief,
     garbage: ImageGc,
+    managers: managers::Managers,
     shutdown: Option<shutdown::Shutdown>,
     /// Before the first snapshot nothing is begun: what already runs is to be adopted.
     runtime_is_known: bool,
@@ -71,6 +73,7 @@ pub struct Kubelet {
 impl Kubelet {
     pub fn new(config: Config) -> Self {
         let manifests = Manifests::new(!config.has_manifests);
+        let managers = managers::Managers::new(&config.managers);
         Self {
             config,
             manifests,
@@ -78,6 +81,7 @@ impl Kubelet {
             pressure: Pressure::default(),
             relief: evict::Relief::default(),
             garbage: ImageGc::default(),
+            managers,
             shutdown: None,
             node: NodeMachine::default(),
             pods: BTreeMap::new(),

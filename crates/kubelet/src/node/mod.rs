@@ -8,3 +8,4 @@ pub(crate) mod pressure;
 pub(crate) mod rank;
 pub(crate) mod shutdown;
 pub(crate) mod status;
+pub(crate) mod topology;

@@ -35,6 +35,11 @@ pub(crate) fn spec_of(pod: &Pod) -> &PodSpec {
     pod.spec.as_ref().unwrap_or(&NONE)
 }
 
+/// Empty where it has none.
+pub(crate) fn uid_of(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
 /// Init containers, then the others.
 pub(crate) fn all_containers(pod: &Pod) -> impl Iterator<Item = &Container> {
     let spec = spec_of(pod);

@@ -8,7 +8,7 @@ use std::{
 use corten_meta::Time;
 use serde::{Deserialize, Serialize};
 
-use super::thresholds::EvictionConfig;
+use super::{managers::ManagersConfig, thresholds::EvictionConfig};
 
 /// What does not change while the kubelet runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,7 @@ pub struct Config {
     pub eviction: EvictionConfig,
     pub image_gc: ImageGcConfig,
     pub shutdown: ShutdownConfig,
+    pub managers: ManagersConfig,
     /// Containers, by their ids, that were stopped when the machine's run before this one ended.
     pub stopped_with_machine: BTreeSet<String>,
     /// Of pods, by their uids: terminations that an earlier run of the kubelet has begun.
@@ -79,6 +80,7 @@ impl Config {
             eviction: EvictionConfig::default(),
             image_gc: ImageGcConfig::default(),
             shutdown: ShutdownConfig::default(),
+            managers: ManagersConfig::default(),
             stopped_with_machine: BTreeSet::new(),
             terminations: BTreeMap::new(),
             version: "v1.37.0".into(),

@@ -1,8 +1,10 @@
 //! What the kubelet is told, what it answers, and what it is set to.
 
 pub(crate) mod config;
+pub(crate) mod cpu_set;
 pub(crate) mod effect;
 pub(crate) mod event;
+pub(crate) mod managers;
 pub(crate) mod measure;
 pub mod node_problem;
 pub(crate) mod persistent;

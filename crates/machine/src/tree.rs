@@ -85,6 +85,11 @@ pub trait Visitor {
     /// Tells whether it is a folder to go into.
     fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool>;
 
+    /// What is in this folder, of the one that was entered last, is met next.
+    fn enters(&mut self, _folder: BorrowedFd<'_>, _name: &CStr) -> io::Result<()> {
+        Ok(())
+    }
+
     /// All that is in the folder `name` of `parent` has been met.
     fn leaves(&mut self, _parent: BorrowedFd<'_>, _name: &CStr) -> io::Result<()> {
         Ok(())
@@ -117,7 +122,10 @@ pub fn walk(top: OwnedFd, bound: &mut Bound, visitor: &mut impl Visitor) -> io::
             Some(name) => {
                 walk.names_bytes -= name.as_bytes_with_nul().len();
                 match openat2(level.open(), &*name, FOLDER, Mode::empty(), STEP) {
-                    Ok(inner) => walk.enter(inner, name, bound, visitor)?,
+                    Ok(inner) => {
+                        visitor.enters(inner.as_fd(), &name)?;
+                        walk.enter(inner, name, bound, visitor)?;
+                    }
                     // It was taken away, something else has its name, or something is mounted there.
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
                     Err(error) => return Err(error.into()),

@@ -121,7 +121,12 @@ impl Kind {
         if mounts::is_mount_point(at) {
             return Ok(());
         }
-        let parsed = mount_options::parse(options);
+        let mut parsed = mount_options::parse(options);
+        if self == Self::Xfs {
+            // A clone has the identity of what it is a clone of, and XFS mounts no two of one.
+            let list = parsed.data.split(',').filter(|it| !it.is_empty() && *it != "nouuid").chain(["nouuid"]);
+            parsed.data = list.collect::<Vec<_>>().join(",");
+        }
         let data =
             CString::new(parsed.data).map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
         // As all that is the Pods': programs in it give no rights, devices in it are none.

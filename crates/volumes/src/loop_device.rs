@@ -5,9 +5,13 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use crate::{Fault, program::run};
+
+const DETACH_PATIENCE: Duration = Duration::from_secs(1);
+const DETACH_PAUSE: Duration = Duration::from_millis(5);
 
 /// The device that `file` is attached to.
 pub(crate) fn of(file: &Path) -> Option<PathBuf> {
@@ -35,15 +39,24 @@ pub(crate) fn attach(file: &Path) -> Result<PathBuf, Fault> {
         return Ok(device);
     }
     let path = text(file)?;
+    // Of the same sectors always: the kernel would take larger ones for a file that shares its blocks, and what is in it
+    // could not be mounted any more.
+    let sector = "--sector-size=512";
     // Without the page cache in between, where the file system can: what is written is written once.
-    let direct = run("losetup", &["--find", "--show", "--direct-io=on", path]);
-    let device = direct.or_else(|_| run("losetup", &["--find", "--show", path]))?;
+    let direct = run("losetup", &["--find", "--show", sector, "--direct-io=on", path]);
+    let device = direct.or_else(|_| run("losetup", &["--find", "--show", sector, path]))?;
     Ok(PathBuf::from(device))
 }
 
-/// Lets the device go. Where something still holds it, the kernel does so when that has ended.
+/// Lets the device go. Where something still holds it, the kernel does so when that has ended: who looks at all devices of the
+/// machine does for a moment, and until then nothing could be mounted of it.
 pub(crate) fn detach(device: &Path) -> Result<(), Fault> {
-    run("losetup", &["--detach", text(device)?]).map(drop)
+    run("losetup", &["--detach", text(device)?])?;
+    let until = Instant::now() + DETACH_PATIENCE;
+    while all().iter().any(|it| it.0 == device) && Instant::now() < until {
+        std::thread::sleep(DETACH_PAUSE);
+    }
+    Ok(())
 }
 
 /// Has the kernel see how large the file is now.

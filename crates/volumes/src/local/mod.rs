@@ -1,7 +1,12 @@
 //! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
 //! With the parameter `limit: none` it is a folder, and nobody keeps it from growing.
 
+mod copy;
+mod copy_tree;
+mod kept;
+mod quiesce;
 mod store;
+mod under_way;
 mod volume;
 
 use std::{
@@ -17,12 +22,13 @@ use futures_util::future::BoxFuture;
 use rustix::mount::MountFlags;
 
 use crate::{
-    Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats,
+    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,
+    VolumeSource, VolumeStats,
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
 pub use store::Reserve;
-use store::Store;
+use store::{Store, Wanted};
 use volume::{Form, Volume};
 
 pub const NAME: &str = "local.corten.dev";
@@ -47,8 +53,7 @@ impl LocalDriver {
     /// # Errors
     /// What the file system says.
     pub async fn recover(&self) -> Result<(), Fault> {
-        let store = self.store.clone();
-        beside(move || store.recover()).await
+        self.there(Store::recover).await
     }
 
     /// The same, again and again while something holds what is to be unmounted.
@@ -133,6 +138,8 @@ impl Driver for LocalDriver {
             expands: true,
             node_expands: true,
             tells_capacity: true,
+            snapshots: true,
+            clones: true,
             node_id: self.node_name.clone(),
             topology: BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())]),
             ..Facts::default()
@@ -146,8 +153,7 @@ impl Driver for LocalDriver {
     fn create(&self, request: CreateVolume) -> BoxFuture<'_, Result<CreatedVolume, Fault>> {
         Box::pin(async move {
             let form = form_of(&request)?;
-            let store = self.store.clone();
-            let made = beside(move || store.create(&request.name, request.required_bytes, form)).await?;
+            let made = self.there(move |store| create(store, request, form)).await?;
             Ok(CreatedVolume {
                 handle: made.handle,
                 bytes: made.bytes,
@@ -185,6 +191,7 @@ impl Driver for LocalDriver {
 
     fn stage(&self, request: StageVolume, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
         Box::pin(self.there(move |store| {
+            let _hold = store.hold(&request.handle)?;
             let volume = store.get(&request.handle)?;
             if volume.form.is_block() != request.is_block {
                 return Err(Fault::new(Code::InvalidArgument, "the volume is of another volumeMode"));
@@ -195,6 +202,7 @@ impl Driver for LocalDriver {
 
     fn unstage(&self, handle: String, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
         Box::pin(self.unless_busy(move |store| {
+            let _hold = store.hold(&handle)?;
             file_system::unmount_all(&staging)?;
             match loop_device::of(&store.disk(&handle)?) {
                 Some(device) => loop_device::detach(&device),
@@ -255,6 +263,37 @@ impl Driver for LocalDriver {
             stats_of(&path)
         }))
     }
+
+    fn create_snapshot(&self, request: CreateSnapshot) -> BoxFuture<'_, Result<Snapshot, Fault>> {
+        Box::pin(self.there(move |store| {
+            if let Some(name) = request.parameters.keys().next() {
+                let why = format!("{NAME} has no parameter {name:?} for snapshots");
+                return Err(Fault::new(Code::InvalidArgument, why));
+            }
+            let kept = store.keep(&request)?;
+            let volume::Kept { handle, source, bytes, created_at, .. } = kept;
+            Ok(Snapshot { handle, source, bytes, created_at, is_ready: true })
+        }))
+    }
+
+    fn delete_snapshot(&self, handle: String, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.there(move |store| store.forget(&handle)))
+    }
+}
+
+/// Makes a volume; where the class names no file system, of the one that its source has.
+fn create(store: &Store, request: CreateVolume, form: Form) -> Result<Volume, Fault> {
+    let there = match &request.source {
+        _ if !request.fs_type.is_empty() => None,
+        Some(VolumeSource::Snapshot(handle)) => Some(store.kept(handle)?.form),
+        Some(VolumeSource::Volume(handle)) => Some(store.get(handle)?.form),
+        None => None,
+    };
+    let form = match (form, there) {
+        (Form::FileSystem(_), Some(it @ Form::FileSystem(_))) => it,
+        (form, _) => form,
+    };
+    store.create(&Wanted { name: request.name, bytes: request.required_bytes, form, source: request.source })
 }
 
 /// What the file system at `path` says of itself.

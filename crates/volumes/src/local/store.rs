@@ -6,7 +6,7 @@
 use std::{
     fs::{self, File},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -18,14 +18,19 @@ use corten_machine::{
 };
 use parking_lot::Mutex;
 
-use super::volume::{Form, Volume, Written};
-use crate::{Code, Fault, loop_device, records::name_of, with_faults_named};
+use super::{
+    copy::{self, Progress},
+    copy_tree, quiesce,
+    under_way::{Hold, UnderWay},
+    volume::{Form, Volume, Written},
+};
+use crate::{Code, Fault, VolumeSource, file_system, loop_device, records::name_of, with_faults_named};
 
 const RECORD: &str = "volume.json";
 const DISK: &str = "disk.img";
 const CONTENT: &str = "data";
 /// Ends of the names of folders that are no volumes yet, or no more.
-const MAKING: &str = ".making";
+pub(super) const MAKING: &str = ".making";
 const DELETING: &str = ".deleting";
 /// Removing a folder of millions of files takes its time; it is gone on with at the next try.
 const REMOVE_PATIENCE: Duration = Duration::from_secs(90);
@@ -49,9 +54,21 @@ impl Reserve {
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
+    /// On the same disk: blocks are shared within one file system.
+    pub(super) snapshots: PathBuf,
     reserve: Reserve,
     /// What is promised is reckoned and promised anew by one at a time.
-    turn: Mutex<()>,
+    pub(super) turn: Mutex<()>,
+    pub(super) under_way: UnderWay,
+}
+
+/// A volume that is to be made.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    pub(super) form: Form,
+    pub(super) source: Option<VolumeSource>,
 }
 
 pub(super) fn folder(layout: &Layout) -> PathBuf {
@@ -60,14 +77,23 @@ pub(super) fn folder(layout: &Layout) -> PathBuf {
 
 impl Store {
     pub(super) fn new(layout: &Layout, reserve: Reserve) -> Self {
-        Self { folder: folder(layout), reserve, turn: Mutex::default() }
+        let snapshots = layout.data.join("snapshots");
+        Self { folder: folder(layout), snapshots, reserve, turn: Mutex::default(), under_way: UnderWay::default() }
     }
 
-    fn of(&self, handle: &str) -> Result<PathBuf, Fault> {
-        match name_of(handle)? {
-            it if it.ends_with(MAKING) || it.ends_with(DELETING) => Err(not_found(handle)),
-            it => Ok(self.folder.join(it)),
-        }
+    pub(super) fn of(&self, handle: &str) -> Result<PathBuf, Fault> {
+        name_of(handle)?;
+        self.in_folder(&self.folder, handle).ok_or_else(|| not_found(handle))
+    }
+
+    /// `None`: the name is one of what is being made or removed.
+    pub(super) fn in_folder(&self, folder: &Path, handle: &str) -> Option<PathBuf> {
+        (!handle.ends_with(MAKING) && !handle.ends_with(DELETING)).then(|| folder.join(handle))
+    }
+
+    /// Nobody else changes the volume, or copies it, as long as this is held.
+    pub(super) fn hold(&self, handle: &str) -> Result<Hold<'_>, Fault> {
+        self.under_way.hold_alone(&self.of(handle)?)
     }
 
     /// Where the file of a volume is, or would be.
@@ -109,54 +135,121 @@ impl Store {
     }
 
     fn all(&self) -> Vec<Volume> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        entries.filter_map(|it| self.get(it.file_name().to_str()?).ok()).collect()
+        children(&self.folder).into_iter().filter_map(|it| self.get(it.file_name()?.to_str()?).ok()).collect()
+    }
+
+    /// What its file takes of the disk.
+    pub(super) fn taken(&self, volume: &Volume) -> u64 {
+        let stat = self.disk(&volume.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
+        stat.as_ref().map_or(0, copy::allocated)
     }
 
     /// Makes it; one of this name that is large enough is taken as it is.
-    pub(super) fn create(&self, name: &str, required_bytes: u64, form: Form) -> Result<Volume, Fault> {
-        let folder = self.of(name)?;
-        let _turn = self.turn.lock();
-        match self.get(name) {
-            Ok(there) if there.form == form && there.bytes >= required_bytes => return Ok(there),
-            Ok(_) => {
-                let why = format!("volume {name} is there already, of another size or form");
-                return Err(Fault::new(Code::AlreadyExists, why));
-            }
-            Err(fault) if fault.code == Code::NotFound => {}
-            Err(fault) => return Err(fault),
-        }
+    pub(super) fn create(&self, wanted: &Wanted) -> Result<Volume, Fault> {
+        let Wanted { name, bytes: required_bytes, form, source } = wanted;
+        let (folder, form) = (self.of(name)?, *form);
         let least = if let Form::FileSystem(kind) = form { kind.least_bytes() } else { 1 << 20 };
-        let bytes = whole_blocks(required_bytes.max(least))?;
-        self.has_room(bytes)?;
-        let volume = Volume { handle: name.to_owned(), bytes, form, grows: false };
-        let making = self.folder.join(format!("{name}{MAKING}"));
-        remove(&making)?;
-        let made = fill(&making, &volume);
-        if let Err(fault) = made {
-            let _ = remove(&making);
-            return Err(fault);
-        }
-        with_faults_named(fs::rename(&making, &folder).and_then(|()| sync(&self.folder)), "make the volume")?;
+        let bytes = whole_blocks((*required_bytes).max(least))?;
+        let making = {
+            let _turn = self.turn.lock();
+            match self.get(name) {
+                Ok(there) if there.form == form && there.bytes >= *required_bytes => return Ok(there),
+                Ok(_) => {
+                    let why = format!("volume {name} is there already, of another size or form");
+                    return Err(Fault::new(Code::AlreadyExists, why));
+                }
+                Err(fault) if fault.code == Code::NotFound => {}
+                Err(fault) => return Err(fault),
+            }
+            self.has_room(bytes)?;
+            self.under_way.begin(&folder, bytes)?
+        };
+        let mut volume = Volume { handle: name.clone(), bytes, form, grows: false, shared: 0 };
+        let work = self.folder.join(format!("{name}{MAKING}"));
+        remove(&work)?;
+        let filled = match source {
+            None => fill(&work, &volume),
+            Some(source) => self.fill_from(source, &work, &mut volume, &making.progress),
+        };
+        filled.inspect_err(|_| drop(remove(&work)))?;
+        with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.folder)), "make the volume")?;
         Ok(volume)
+    }
+
+    /// Has a new volume hold what another held when a snapshot was taken of it, or holds now; and grows its file.
+    fn fill_from(
+        &self,
+        source: &VolumeSource,
+        work: &Path,
+        volume: &mut Volume,
+        progress: &Progress,
+    ) -> Result<(), Fault> {
+        make_folder(work)?;
+        let (bytes, grows, shared) = match source {
+            VolumeSource::Snapshot(handle) => {
+                let _hold = self.under_way.hold_to_read(&self.kept_folder(handle)?)?;
+                let kept = self.kept(handle)?;
+                fits(volume, kept.form, kept.bytes, "snapshot")?;
+                let shared = copy_content(&self.kept_content(&kept)?, kept.form, work, progress)?;
+                (kept.bytes, kept.grows, shared)
+            }
+            VolumeSource::Volume(handle) => {
+                let _hold = self.hold(handle)?;
+                let of = self.get(handle)?;
+                fits(volume, of.form, of.bytes, "volume")?;
+                (of.bytes, of.grows, self.copy_volume(&of, work, progress, || ())?)
+            }
+        };
+        volume.shared = shared;
+        if volume.form != Form::Folder {
+            volume.grows = grows || volume.bytes > bytes;
+            let file = with_faults_named(File::options().write(true).open(work.join(DISK)), "open the volume's file")?;
+            with_faults_named(file.set_len(volume.bytes).and_then(|()| file.sync_all()), "grow the volume's file")?;
+        }
+        write(work, volume)
+    }
+
+    /// Copies what a volume holds now into a folder. Answers how many bytes both share.
+    pub(super) fn copy_volume(
+        &self,
+        volume: &Volume,
+        into: &Path,
+        progress: &Progress,
+        at_rest: impl FnOnce(),
+    ) -> Result<u64, Fault> {
+        if volume.form == Form::Folder {
+            at_rest();
+            return copy_content(&self.content(&volume.handle)?, volume.form, into, progress);
+        }
+        let disk = self.whole_disk(volume)?;
+        quiesce::at_rest(volume, &disk, || {
+            at_rest();
+            copy_content(&disk, volume.form, into, progress)
+        })
     }
 
     /// Removes it for good. One that is in use is not touched.
     pub(super) fn delete(&self, handle: &str) -> Result<(), Fault> {
         let folder = self.of(handle)?;
+        let _hold = self.under_way.hold_alone(&folder)?;
         if loop_device::of(&folder.join(DISK)).is_some() || !mounts::mounts_beneath(&folder).is_empty() {
             return Err(Fault::new(Code::FailedPrecondition, format!("volume {handle} is in use")));
         }
-        let deleting = self.folder.join(format!("{handle}{DELETING}"));
-        match fs::rename(&folder, &deleting) {
+        self.remove_whole(&folder, &self.folder, handle)
+    }
+
+    pub(super) fn remove_whole(&self, folder: &Path, parent: &Path, handle: &str) -> Result<(), Fault> {
+        let deleting = parent.join(format!("{handle}{DELETING}"));
+        match fs::rename(folder, &deleting) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => with_faults_named(other.and_then(|()| sync(&self.folder)), "remove the volume")?,
+            other => with_faults_named(other.and_then(|()| sync(parent)), "remove it")?,
         }
         remove(&deleting)
     }
 
     /// Promises more. Disk and file system are grown afterwards.
     pub(super) fn expand(&self, handle: &str, bytes: u64) -> Result<Volume, Fault> {
+        let _hold = self.hold(handle)?;
         let _turn = self.turn.lock();
         let mut volume = self.get(handle)?;
         let bytes = whole_blocks(bytes)?;
@@ -189,7 +282,7 @@ impl Store {
         write(&self.of(&volume.handle)?, volume)
     }
 
-    fn has_room(&self, bytes: u64) -> Result<(), Fault> {
+    pub(super) fn has_room(&self, bytes: u64) -> Result<(), Fault> {
         let left = self.available()?;
         if bytes <= left {
             return Ok(());
@@ -206,21 +299,80 @@ impl Store {
         // As eviction reckons: of what is there for everybody, without the blocks that are kept for root.
         let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
         let kept = self.reserve.of(used.saturating_add(free));
-        let promised = |it: &Volume| {
-            let taken = self.disk(&it.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
-            it.bytes.saturating_sub(taken.map_or(0, |it| it.blocks().saturating_mul(512)))
-        };
+        // What is shared is taken by another as well, and taken once more when one of both writes to it.
+        let promised = |it: &Volume| it.bytes.saturating_sub(self.taken(it).saturating_sub(it.shared));
         let promised = self.all().iter().map(promised).fold(0_u64, u64::saturating_add);
+        let promised = promised.saturating_add(self.promised_to_kept()).saturating_add(self.under_way.promised());
         Ok(free.saturating_sub(kept).saturating_sub(promised))
     }
 
+    /// Removes what is no volume or snapshot yet, or no more. Whoever was stopped while it was copied goes on.
     pub(super) fn recover(&self) -> Result<(), Fault> {
-        make_folder(&self.folder)?;
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let unfinished = |it: &str| it.ends_with(MAKING) || it.ends_with(DELETING);
-        let left = entries.filter(|it| it.file_name().to_str().is_some_and(unfinished));
-        left.map(|it| it.path()).try_for_each(|it| remove(&it))
+        let unfinished = |it: &PathBuf| {
+            let name = it.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(MAKING) || name.ends_with(DELETING)
+        };
+        let folders = [&self.folder, &self.snapshots];
+        folders.iter().try_for_each(|it| make_folder(it))?;
+        let left: Vec<PathBuf> = folders.iter().flat_map(|it| children(it)).filter(unfinished).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        for (device, file) in loop_device::all() {
+            if file.starts_with(&self.folder)
+                && let Some(place) = file_system::mounted_at(&device)
+            {
+                quiesce::thaw(&place);
+            }
+        }
+        left.iter().try_for_each(|it| remove(it))
     }
+}
+
+/// Where a volume's or snapshot's data is, in its folder.
+pub(super) fn content_of(folder: &Path, form: Form) -> PathBuf {
+    folder.join(if form == Form::Folder { CONTENT } else { DISK })
+}
+
+/// Copies a volume's or snapshot's data into the folder of another. Answers how many bytes both share.
+fn copy_content(from: &Path, form: Form, into: &Path, progress: &Progress) -> Result<u64, Fault> {
+    let to = content_of(into, form);
+    let copied = if form == Form::Folder {
+        fs::create_dir(&to).and_then(|()| copy_tree::folder(from, &to, progress))
+    } else {
+        let open = || {
+            let source = File::open(from)?;
+            let to = File::options().write(true).create_new(true).mode(0o600).open(&to)?;
+            copy::file(&source, &to, progress)?;
+            to.sync_all()
+        };
+        open()
+    };
+    with_faults_named(copied, "copy the volume")?;
+    Ok(progress.shared())
+}
+
+/// Can a volume begin with what one of this form and size holds?
+fn fits(volume: &Volume, form: Form, bytes: u64, source: &str) -> Result<(), Fault> {
+    let invalid = |why: String| Err(Fault::new(Code::InvalidArgument, why));
+    match (volume.form, form) {
+        (Form::Folder, Form::Folder) => return Ok(()),
+        (Form::Folder, _) => return invalid(format!("the {source} has a limit, and the class says limit none")),
+        (_, Form::Folder) => return invalid(format!("the {source} is a folder: the class must say limit none")),
+        (Form::FileSystem(wanted), Form::FileSystem(there)) if wanted != there => {
+            return invalid(format!("the {source} has file system {}, not {}", there.as_str(), wanted.as_str()));
+        }
+        _ => {}
+    }
+    if volume.bytes < bytes {
+        let why = format!("{} bytes are asked for, and the {source} has {bytes}", volume.bytes);
+        return Err(Fault::new(Code::OutOfRange, why));
+    }
+    Ok(())
+}
+
+pub(super) fn children(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|it| it.path()).collect()
 }
 
 fn not_found(handle: &str) -> Fault {
@@ -237,7 +389,7 @@ fn whole_blocks(bytes: u64) -> Result<u64, Fault> {
     rounded.ok_or_else(|| Fault::new(Code::OutOfRange, format!("no volume has {bytes} bytes")))
 }
 
-fn make_folder(folder: &Path) -> Result<(), Fault> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), Fault> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     with_faults_named(made, format_args!("make {}", folder.display()))
 }
@@ -270,11 +422,11 @@ fn write(folder: &Path, volume: &Volume) -> Result<(), Fault> {
     with_faults_named(write_whole(&folder.join(RECORD), 0o600, &text), "write the volume's record")
 }
 
-fn sync(folder: &Path) -> io::Result<()> {
+pub(super) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
 /// Removes a folder of ours that is no volume, with all in it. What is mounted in it is never entered.
-fn remove(folder: &Path) -> Result<(), Fault> {
+pub(super) fn remove(folder: &Path) -> Result<(), Fault> {
     with_faults_named(tree::remove_within(folder, &mut Bound::of_time(REMOVE_PATIENCE)), "remove the volume")
 }

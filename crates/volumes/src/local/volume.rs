@@ -20,6 +20,25 @@ impl Form {
         self == Self::Disk
     }
 
+    /// As it is written down.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Folder => "folder",
+            Self::Disk => "disk",
+            Self::FileSystem(kind) => kind.as_str(),
+        }
+    }
+
+    fn parse(written: &str) -> Option<Self> {
+        match written {
+            "folder" => Some(Self::Folder),
+            "disk" => Some(Self::Disk),
+            "ext4" => Some(Self::FileSystem(Kind::Ext4)),
+            "xfs" => Some(Self::FileSystem(Kind::Xfs)),
+            _ => None,
+        }
+    }
+
     pub(super) fn fs_type(self) -> &'static str {
         match self {
             Self::FileSystem(kind) => kind.as_str(),
@@ -35,6 +54,24 @@ pub(super) struct Volume {
     pub(super) form: Form,
     /// Its file is larger than what is in it.
     pub(super) grows: bool,
+    /// So much of it was another's, too, when it was made, and takes room of its own when it is written anew.
+    pub(super) shared: u64,
+}
+
+/// What was kept of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) handle: String,
+    /// The volume's handle.
+    pub(super) source: String,
+    /// How large the volume was.
+    pub(super) bytes: u64,
+    pub(super) form: Form,
+    pub(super) grows: bool,
+    /// So much of it was the volume's, too, when it was taken, and is its alone when that is written anew.
+    pub(super) shared: u64,
+    /// Nanoseconds since 1970.
+    pub(super) created_at: i64,
 }
 
 /// As it is on disk.
@@ -46,27 +83,51 @@ pub(super) struct Written {
     form: String,
     #[serde(default)]
     grows: bool,
+    #[serde(default)]
+    shared: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct WrittenKept {
+    source: String,
+    bytes: u64,
+    form: String,
+    grows: bool,
+    shared: u64,
+    created_at: i64,
 }
 
 impl Volume {
     pub(super) fn written(&self) -> Written {
-        let form = match self.form {
-            Form::Folder => "folder",
-            Form::Disk => "disk",
-            Form::FileSystem(kind) => kind.as_str(),
-        };
-        Written { bytes: self.bytes, form: form.to_owned(), grows: self.grows }
+        let Self { bytes, grows, shared, .. } = *self;
+        Written { bytes, form: self.form.as_str().to_owned(), grows, shared }
     }
 
     /// `None`: it is of a form that this version does not know.
     pub(super) fn read(handle: &str, written: &Written) -> Option<Self> {
-        let form = match written.form.as_str() {
-            "folder" => Form::Folder,
-            "disk" => Form::Disk,
-            "ext4" => Form::FileSystem(Kind::Ext4),
-            "xfs" => Form::FileSystem(Kind::Xfs),
-            _ => return None,
-        };
-        Some(Self { handle: handle.to_owned(), bytes: written.bytes, form, grows: written.grows })
+        let Written { bytes, grows, shared, .. } = *written;
+        Some(Self { handle: handle.to_owned(), bytes, form: Form::parse(&written.form)?, grows, shared })
+    }
+}
+
+impl Kept {
+    pub(super) fn written(&self) -> WrittenKept {
+        let Self { bytes, grows, shared, created_at, .. } = *self;
+        WrittenKept {
+            source: self.source.clone(),
+            bytes,
+            form: self.form.as_str().to_owned(),
+            grows,
+            shared,
+            created_at,
+        }
+    }
+
+    /// `None`: it is of a form that this version does not know.
+    pub(super) fn read(handle: &str, written: WrittenKept) -> Option<Self> {
+        let form = Form::parse(&written.form)?;
+        let WrittenKept { source, bytes, grows, shared, created_at, .. } = written;
+        Some(Self { handle: handle.to_owned(), source, bytes, form, grows, shared, created_at })
     }
 }

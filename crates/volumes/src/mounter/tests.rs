@@ -40,8 +40,15 @@ impl World {
         self.mounts.run_blocking(move || mounts::mounts_beneath(&folder).len()).expect("entered")
     }
 
-    fn attached(&self) -> usize {
-        crate::loop_device::all().iter().filter(|it| it.1.starts_with(&self.layout.data)).count()
+    /// Is this what is mounted, and how many files are disks? One that was let go is one for as long as another process looks
+    /// at all disks.
+    fn has(&self, mounted: usize, attached: usize) {
+        let count = || crate::loop_device::all().iter().filter(|it| it.1.starts_with(&self.layout.data)).count();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while count() != attached && std::time::Instant::now() < until {
+            std::thread::yield_now();
+        }
+        assert_eq!((self.mounted(), count()), (mounted, attached));
     }
 
     fn unmount_everything(&self) {
@@ -85,16 +92,16 @@ async fn two_pods_share_what_is_staged_once() {
     assert!(first.is_new && first.path.ends_with("pods/u1/volumes/kubernetes.io~csi/pvc-1/mount"));
     assert!(!world.mounter.set_up("u1", &mount).await.expect("there").expect("a mount").is_new);
     world.mounter.set_up("u2", &mount).await.expect("there");
-    assert_eq!((world.mounted(), world.attached()), (3, 1));
+    world.has(3, 1);
     let alone = PersistentMount { is_single_pod: true, ..mount.clone() };
     let refused = world.mounter.set_up("u3", &alone).await.expect_err("it has others").to_string();
     assert_eq!(refused, "volume uses the ReadWriteOncePod access mode and is already in use by another pod");
 
     world.mounter.tear_down("u1").await.expect("taken away");
-    assert_eq!((world.mounted(), world.attached()), (2, 1));
+    world.has(2, 1);
     world.mounter.tear_down("u2").await.expect("taken away");
     world.mounter.tear_down("u2").await.expect("harmless");
-    assert_eq!((world.mounted(), world.attached()), (0, 0));
+    world.has(0, 0);
     world.mounter.set_up("u3", &alone).await.expect("alone now");
     world.mounter.tear_down("u3").await.expect("taken away");
 }
@@ -118,7 +125,7 @@ async fn after_a_boot_all_is_as_it_was() {
     assert!(after.set_up("u1", &claimed("pvc-1")).await.expect("there").expect("a mount").is_new);
     assert_eq!(world.mounts.run(move || fs::read_to_string(file)).await.expect("entered").expect("read"), "data");
     after.tear_down("u2").await.expect("nothing is left");
-    assert_eq!((world.mounted(), world.attached()), (2, 1));
+    world.has(2, 1);
 }
 
 /// Corten ends between two steps of taking a volume away.
@@ -135,7 +142,7 @@ async fn what_nobody_has_is_unstaged() {
     fs::remove_dir_all(folder).expect("the Pod's folder is gone");
     let after = mounter(&world.layout, &world.mounts);
     after.unstage_left().await;
-    assert_eq!((world.mounted(), world.attached()), (0, 0));
+    world.has(0, 0);
 }
 
 #[tokio::test]

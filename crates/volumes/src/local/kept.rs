@@ -1,0 +1,110 @@
+//! The snapshots on disk: a folder for each, beside those of the volumes, made and removed as they are.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use corten_machine::write_whole;
+
+use super::{
+    store::{MAKING, Store, children, content_of, make_folder, remove, sync},
+    volume::{Form, Kept},
+};
+use crate::{Code, CreateSnapshot, Fault, records::name_of, with_faults_named};
+
+const RECORD: &str = "snapshot.json";
+
+impl Store {
+    fn of_kept(&self, handle: &str) -> Result<PathBuf, Fault> {
+        self.in_folder(&self.snapshots, handle).ok_or_else(|| kept_not_found(handle))
+    }
+
+    pub(super) fn kept(&self, handle: &str) -> Result<Kept, Fault> {
+        name_of(handle)?;
+        let text = match fs::read(self.of_kept(handle)?.join(RECORD)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(kept_not_found(handle)),
+            other => with_faults_named(other, "read the snapshot's record")?,
+        };
+        let kept = serde_json::from_slice(&text).ok().and_then(|it| Kept::read(handle, it));
+        kept.ok_or_else(|| Fault::internal(format!("the record of snapshot {handle} cannot be read")))
+    }
+
+    /// So much more the disk must have when the volumes they were taken of are written anew.
+    pub(super) fn promised_to_kept(&self) -> u64 {
+        let kept = children(&self.snapshots).into_iter().filter_map(|it| self.kept(it.file_name()?.to_str()?).ok());
+        kept.fold(0, |all, it| all.saturating_add(it.shared))
+    }
+
+    /// The folder of a snapshot's data.
+    pub(super) fn kept_folder(&self, handle: &str) -> Result<PathBuf, Fault> {
+        self.of_kept(handle)
+    }
+
+    /// Keeps what the volume holds now; a snapshot of this name and volume is taken as it is.
+    pub(super) fn keep(&self, request: &CreateSnapshot) -> Result<Kept, Fault> {
+        let CreateSnapshot { name, source, .. } = request;
+        name_of(name)?;
+        let folder = self.of_kept(name)?;
+        match self.kept(name) {
+            Ok(there) if there.source == *source => return Ok(there),
+            Ok(there) => {
+                let why = format!("snapshot {name} is there already, of volume {}", there.source);
+                return Err(Fault::new(Code::AlreadyExists, why));
+            }
+            Err(fault) if fault.code == Code::NotFound => {}
+            Err(fault) => return Err(fault),
+        }
+        let volume = self.get(source)?;
+        let making = {
+            let _turn = self.turn.lock();
+            let bytes = if volume.form == Form::Folder { 0 } else { self.taken(&volume) };
+            self.has_room(bytes)?;
+            self.under_way.begin(&folder, bytes)?
+        };
+        let _hold = self.under_way.hold_alone(&self.of(source)?)?;
+        let work = self.snapshots.join(format!("{name}{MAKING}"));
+        remove(&work)?;
+        let made = self.fill_kept(&work, &volume.handle, &making.progress);
+        let (shared, created_at) = made.inspect_err(|_| drop(remove(&work)))?;
+        let (handle, source) = (name.clone(), source.clone());
+        let kept =
+            Kept { handle, source, bytes: volume.bytes, form: volume.form, grows: volume.grows, shared, created_at };
+        let text = serde_json::to_vec(&kept.written()).map_err(Fault::internal)?;
+        with_faults_named(write_whole(&work.join(RECORD), 0o600, &text), "write the snapshot's record")?;
+        with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.snapshots)), "make the snapshot")?;
+        Ok(kept)
+    }
+
+    fn fill_kept(&self, work: &Path, source: &str, progress: &super::copy::Progress) -> Result<(u64, i64), Fault> {
+        make_folder(&self.snapshots)?;
+        make_folder(work)?;
+        let volume = self.get(source)?;
+        let mut at = SystemTime::UNIX_EPOCH;
+        let shared = self.copy_volume(&volume, work, progress, || at = SystemTime::now())?;
+        let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        Ok((shared, i64::try_from(since).unwrap_or(i64::MAX)))
+    }
+
+    /// Removes it for good. Volumes that were made of it have all that they hold.
+    pub(super) fn forget(&self, handle: &str) -> Result<(), Fault> {
+        name_of(handle)?;
+        let folder = self.of_kept(handle)?;
+        let _hold = self.under_way.hold_alone(&folder)?;
+        self.remove_whole(&folder, &self.snapshots, handle)
+    }
+
+    /// Its file or folder, where that is there.
+    pub(super) fn kept_content(&self, kept: &Kept) -> Result<PathBuf, Fault> {
+        let content = content_of(&self.of_kept(&kept.handle)?, kept.form);
+        match fs::symlink_metadata(&content) {
+            Ok(it) if it.is_dir() == (kept.form == Form::Folder) && !it.is_symlink() => Ok(content),
+            _ => Err(Fault::internal(format!("the data of snapshot {} is gone from this node's disk", kept.handle))),
+        }
+    }
+}
+
+fn kept_not_found(handle: &str) -> Fault {
+    Fault::new(Code::NotFound, format!("snapshot {handle} not found"))
+}

@@ -110,7 +110,7 @@ async fn redefine(server: &Server, change: impl Fn(&mut Value)) -> Answered {
 }
 
 async fn create(server: &Server, name: &str, host_port: &str) -> Value {
-    let object = json!({ "metadata": { "name": name }, "spec": { "hostPort": host_port } });
+    let object = json!({ "apiVersion": "example.com/v1", "kind": "Socket", "metadata": { "name": name }, "spec": { "hostPort": host_port } });
     let answered = ask(server, "POST", V1, &object).await;
     assert_eq!(answered.code, 201, "{}", answered.body);
     answered.body
@@ -149,7 +149,7 @@ async fn every_verb_speaks_the_version_that_is_asked_for() {
     );
     assert!(seen[0]["request"]["objects"][0]["metadata"]["managedFields"].is_array());
 
-    let new = json!({ "metadata": { "name": "b" }, "spec": { "host": "i", "port": "2" } });
+    let new = json!({ "apiVersion": "example.com/v2", "kind": "Socket", "metadata": { "name": "b" }, "spec": { "host": "i", "port": "2" } });
     let made = ask(&server, "POST", V2, &new).await;
     assert_eq!((made.code, &made.body["spec"]["host"]), (201, &json!("i")), "{}", made.body);
     assert_eq!(ask(&server, "GET", &format!("{V1}/b"), &Value::Null).await.body["spec"], json!({ "hostPort": "i:2" }));

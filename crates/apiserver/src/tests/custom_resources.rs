@@ -1,5 +1,7 @@
 //! Definitions come and go, and leave nothing behind.
 
+mod bodies;
+
 use corten_access::Identity;
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_cacher::body::{Body, whole};
@@ -64,7 +66,13 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
         let cars = "/apis/example.com/v1/namespaces/default/cars";
         let (code, watch) = ask(&server, "GET", &format!("{cars}?watch=true"), &Value::Null).await;
         assert_eq!(code, 200);
-        let (code, created) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" } })).await;
+        let (code, created) = ask(
+            &server,
+            "POST",
+            cars,
+            &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" } }),
+        )
+        .await;
         assert_eq!(code, 201, "{round}: {}", read(created).await);
         assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
         gone(&server, &name).await;
@@ -84,7 +92,8 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
         let group = format!("g{round}.example.com");
         let name = define(&server, &definition(&group, "cars", "Car")).await;
         let cars = format!("/apis/{group}/v1/namespaces/default/cars");
-        assert_eq!(ask(&server, "POST", &cars, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+        let car = json!({ "apiVersion": format!("{group}/v1"), "kind": "Car", "metadata": { "name": "a" } });
+        assert_eq!(ask(&server, "POST", &cars, &car).await.0, 201);
         assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
         gone(&server, &name).await;
         assert_eq!(ask(&server, "GET", &cars, &Value::Null).await.0, 404);
@@ -107,7 +116,17 @@ async fn a_start_finds_all_that_was_defined() {
     let server = Server::start(config).await.expect("a server");
     define(&server, &definition("example.com", "cars", "Car")).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    assert_eq!(ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" }, "spec": {} })).await.0, 201);
+    assert_eq!(
+        ask(
+            &server,
+            "POST",
+            cars,
+            &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" }, "spec": {} })
+        )
+        .await
+        .0,
+        201
+    );
     server.stop().await;
     let revision = corten_store::Store::revision(&*store);
 
@@ -167,7 +186,17 @@ async fn items_of_lists_say_what_they_are() {
     let server = server::started().await;
     define(&server, &definition("example.com", "cars", "Car")).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    assert_eq!(ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    assert_eq!(
+        ask(
+            &server,
+            "POST",
+            cars,
+            &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" } })
+        )
+        .await
+        .0,
+        201
+    );
     let list = read(ask(&server, "GET", cars, &Value::Null).await.1).await;
     let item = &list["items"][0];
     assert_eq!((&item["kind"], &item["apiVersion"]), (&json!("Car"), &json!("example.com/v1")), "{list}");
@@ -218,8 +247,7 @@ async fn resources_within_are_resources() {
     let spec = json!({ "type": "object", "properties": { "templates": { "type": "array", "items": template } } });
     define(&server, &shaped(&json!({ "spec": spec }))).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    let of =
-        |name: &str, template: &Value| json!({ "metadata": { "name": name }, "spec": { "templates": [template] } });
+    let of = |name: &str, template: &Value| json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": name }, "spec": { "templates": [template] } });
     for (template, expected) in [
         (json!({}), "spec.templates[0].apiVersion: Required value: must not be empty"),
         (json!({ "apiVersion": "a/b/c", "kind": "A" }), "unexpected GroupVersion string: a/b/c"),
@@ -251,12 +279,24 @@ async fn rules_that_were_not_asked_are_spoken_of() {
     let size = json!({ "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] });
     define(&server, &shaped(&json!({ "size": size }))).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    let (code, refused) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "a" }, "size": "x" })).await;
+    let (code, refused) = ask(
+        &server,
+        "POST",
+        cars,
+        &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" }, "size": "x" }),
+    )
+    .await;
     let refused = read(refused).await["message"].to_string();
     let note = "<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
     assert!(code == 422 && refused.contains(note), "{code} {refused}");
     let strict = format!("{cars}?fieldValidation=Strict");
-    let (code, refused) = ask(&server, "POST", &strict, &json!({ "metadata": { "name": "a" }, "odd": 1 })).await;
+    let (code, refused) = ask(
+        &server,
+        "POST",
+        &strict,
+        &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" }, "odd": 1 }),
+    )
+    .await;
     assert_eq!(
         (code, &read(refused).await["message"]),
         (400, &json!("Car in version \"v1\" cannot be handled as a Car: strict decoding error: unknown field \"odd\""))
@@ -308,7 +348,7 @@ async fn what_nobody_can_read_goes_with_its_definition() {
     let server = server::started().await;
     let name = define(&server, &definition("example.com", "cars", "Car")).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    let car = json!({ "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
+    let car = json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
     assert_eq!(ask(&server, "POST", cars, &car).await.0, 201);
     // Its version goes, though somebody said that nothing is stored in it.
     let path = format!("{DEFINITIONS}/{name}");
@@ -341,14 +381,20 @@ async fn nothing_is_made_of_a_definition_that_goes() {
     let server = server::started().await;
     let name = define(&server, &definition("example.com", "cars", "Car")).await;
     let cars = "/apis/example.com/v1/namespaces/default/cars";
-    let car = json!({ "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
+    let car = json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a", "finalizers": ["example.com/held"] } });
     assert_eq!(ask(&server, "POST", cars, &car).await.0, 201);
     assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
     let caches = server.caches();
     let cache = caches.get(&CUSTOM_RESOURCE_DEFINITIONS).expect("definitions are stored");
     let is_terminating = || has_condition(&cache.get("", &name)?.parse(), "Terminating").then_some(());
     caches.until(is_terminating).await;
-    let (code, refused) = ask(&server, "POST", cars, &json!({ "metadata": { "name": "b" } })).await;
+    let (code, refused) = ask(
+        &server,
+        "POST",
+        cars,
+        &json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "b" } }),
+    )
+    .await;
     let refused = read(refused).await;
     assert_eq!(
         (code, &refused["message"]),
@@ -373,7 +419,8 @@ async fn what_is_made_while_a_definition_goes_does_not_outlive_it() {
         let name = define(&server, &definition("example.com", "cars", "Car")).await;
         let path = format!("{DEFINITIONS}/{name}");
         let making = (0..40).map(|at| {
-            let car = json!({ "metadata": { "name": format!("c{at}") } });
+            let car =
+                json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": format!("c{at}") } });
             let server = &server;
             async move { ask(server, "POST", cars, &car).await.0 }
         });

@@ -47,6 +47,10 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
         }
         let mut new = patch.apply(&kind.schema, &shown)?;
         if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
+            if kind.is_custom() && new["kind"].as_str().is_none_or(str::is_empty) {
+                let missing = format!("Object 'Kind' is missing in '{}'", shortened(&new.to_string()));
+                return Err(patch.invalid(&kind.schema, &new, &missing));
+            }
             return Err(Status::bad_request(format!(
                 "the patch changes the object's kind or version, which must be {} {}",
                 kind.resource.api_version(),

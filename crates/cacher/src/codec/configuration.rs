@@ -6,7 +6,7 @@ use corten_meta::{
 };
 use serde_json::Value;
 
-use super::decode::yaml_options;
+use super::read_yaml;
 
 /// What was applied, and the keys that it gives twice, a sentence each.
 pub struct Configuration {
@@ -30,22 +30,14 @@ pub fn configuration(body: &[u8]) -> Result<Configuration, Status> {
             Err(_) => {}
         }
     }
-    let mut options = yaml_options();
-    options.duplicate_keys = serde_saphyr::DuplicateKeyPolicy::LastWins;
-    let value: Value = serde_saphyr::from_slice_with_options(body, options)
-        .map_err(|error| broken(&format!("error converting YAML to JSON: yaml: {}", first_line(&error.to_string()))))?;
+    let (value, duplicates) =
+        read_yaml::read(body).map_err(|it| broken(&format!("error converting YAML to JSON: yaml: {it}")))?;
     if !value.is_object() {
         return Err(broken(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal into Go value of type map[string]interface {}",
         ));
     }
-    let strict: Result<Value, _> = serde_saphyr::from_slice_with_options(body, yaml_options());
-    let duplicates = strict.err().map(|it| first_line(&it.to_string()).to_owned()).into_iter().collect();
     Ok(Configuration { value, duplicates })
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// `duplicate field "spec.replicas"` in the words of a YAML reader.

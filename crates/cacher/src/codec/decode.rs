@@ -1,16 +1,13 @@
 //! Reads request bodies, within bounds, and says what is wrong with them as Kubernetes says it.
 
 use corten_kinds::{CustomSchema, Kind, Schema};
-use corten_meta::{
-    Status,
-    depth::{self, LEVELS_MAX},
-};
+use corten_meta::{Resource, Status, Violation, depth, shortened};
 use corten_routes::Query;
 use corten_schema::go_kind;
 use http::{HeaderMap, header::CONTENT_TYPE};
 use serde_json::Value;
 
-use super::accept::header;
+use super::{accept::header, read_yaml};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
@@ -57,6 +54,7 @@ fn options_kind(verb: &str) -> &'static str {
 pub struct Document {
     pub value: Value,
     duplicates: Duplicates,
+    unnamed: Option<String>,
 }
 
 /// Fields that a document gives twice.
@@ -66,11 +64,23 @@ pub(super) struct Duplicates {
     sentences: Vec<String>,
     /// The JSON that has them. Empty where nothing is there twice, and where it is no JSON of the object, but a patch.
     text: Vec<u8>,
+    /// `line 4: key "a" already set in map`, where the document was YAML.
+    lines: Vec<String>,
 }
 
 impl Duplicates {
     /// What is wrong with the document's fields, in document order; what is wrong with a patch comes before its outcome.
-    fn with(mut self, unknown: Vec<String>) -> Vec<String> {
+    /// A strict reader refuses what YAML gives twice as one error, and warns of each (`parseYAMLWarnings`).
+    fn with(mut self, strictness: Strictness, unknown: Vec<String>) -> Vec<String> {
+        let mut of_yaml = std::mem::take(&mut self.lines);
+        if strictness == Strictness::Strict && !of_yaml.is_empty() {
+            of_yaml = vec![format!("yaml: unmarshal errors:\n  {}", of_yaml.join("\n  "))];
+        }
+        of_yaml.extend(self.of_json(unknown));
+        of_yaml
+    }
+
+    fn of_json(mut self, unknown: Vec<String>) -> Vec<String> {
         if unknown.is_empty() || self.text.is_empty() {
             self.sentences.extend(unknown);
             return self.sentences;
@@ -96,7 +106,7 @@ pub fn document(headers: &HeaderMap, body: &[u8], wanted: &str) -> Result<Docume
 fn protobuf(body: &[u8], wanted: &str) -> Result<Document, Status> {
     let value = corten_schema::proto::decode(body)
         .map_err(|error| unrecognized(wanted, &format!("couldn't get version/kind; protobuf error: {error}"), body))?;
-    Ok(Document { value, duplicates: Duplicates::default() })
+    Ok(Document { unnamed: unnamed(&value, &[]), value, duplicates: Duplicates::default() })
 }
 
 fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
@@ -109,34 +119,24 @@ fn json(body: &[u8], wanted: &str) -> Result<Document, Status> {
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
     let text = if sentences.is_empty() { Vec::new() } else { body.to_vec() };
-    Ok(Document { value, duplicates: Duplicates { sentences, text } })
-}
-
-/// Within bounds that alias bombs run into. What an alias stands for counts where it stands.
-pub(super) fn yaml_options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: LEVELS_MAX,
-            max_nodes: 250_000,
-            max_events: 500_000,
-            max_aliases: 1_000,
-            max_documents: 1,
-        },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
-    }
+    let duplicates = Duplicates { sentences, text, ..Duplicates::default() };
+    Ok(Document { unnamed: unnamed(&value, body), value, duplicates })
 }
 
 fn yaml(body: &[u8], wanted: &str) -> Result<Document, Status> {
-    let value: Value = serde_saphyr::from_slice_with_options(body, yaml_options()).map_err(|error| {
-        let reason = error.to_string();
-        let first = reason.lines().next().unwrap_or_default();
-        unrecognized(wanted, &format!("error converting YAML to JSON: yaml: {first}"), body)
-    })?;
+    let (value, lines) = read_yaml::read(body)
+        .map_err(|it| unrecognized(wanted, &format!("error converting YAML to JSON: yaml: {it}"), body))?;
     if !value.is_object() {
         let reason = format!("json: cannot unmarshal {} into Go value of type {wanted}", go_kind(&value));
         return Err(unrecognized(wanted, &format!("couldn't get version/kind; json parse error: {reason}"), body));
     }
-    Ok(Document { value, duplicates: Duplicates::default() })
+    Ok(Document { unnamed: unnamed(&value, body), value, duplicates: Duplicates { lines, ..Duplicates::default() } })
+}
+
+/// The body, where its object does not say its kind: whoever refuses it quotes it.
+fn unnamed(value: &Value, body: &[u8]) -> Option<String> {
+    let says = value["kind"].as_str().is_some_and(|it| !it.is_empty());
+    (!says).then(|| shortened(&String::from_utf8_lossy(body)).into_owned())
 }
 
 fn unrecognized(wanted: &str, reason: &str, body: &[u8]) -> Status {
@@ -162,9 +162,41 @@ impl Document {
     /// # Errors
     /// 400.
     pub fn object(mut self, strictness: Strictness, kind: &Kind) -> Result<(Value, Vec<String>), Status> {
-        identify(&mut self.value, kind)?;
+        match &kind.schema {
+            Schema::Table(_) => identify(&mut self.value, kind)?,
+            Schema::Structural(_) => self.identify_custom(strictness, kind)?,
+        }
         let warnings = of_kind(strictness, kind, &mut self.value, self.duplicates)?;
         Ok((self.value, warnings))
+    }
+
+    /// A custom resource says itself what it is: unlike a built-in kind's, its decoder has no defaults for that
+    /// (`Serializer.Decode` of unstructured objects, `customResourceValidator.ValidateTypeMeta`).
+    fn identify_custom(&mut self, strictness: Strictness, kind: &Kind) -> Result<(), Status> {
+        let Resource { kind: name, version, .. } = &kind.resource;
+        let (api_version, found) = (said(&self.value, "apiVersion", name)?, said(&self.value, "kind", name)?);
+        if found.is_empty() {
+            let body = self.unnamed.as_deref().unwrap_or_default();
+            let missing = format!("Object 'Kind' is missing in '{body}'");
+            return Err(match strictness {
+                Strictness::Ignore => Status::bad_request(format!(
+                    "{name} in version {version:?} cannot be handled as a {name}: {missing}"
+                )),
+                Strictness::Strict | Strictness::Warn => unrecognized(name, &missing, body.as_bytes()),
+            });
+        }
+        let expected = kind.resource.api_version();
+        if api_version != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({expected})"
+            )));
+        }
+        if found == *name {
+            return Ok(());
+        }
+        let object = self.value["metadata"]["name"].as_str().unwrap_or_default();
+        let violation = Violation::invalid("kind", format!("{found:?}"), &format!("must be {name}"));
+        Err(Status::invalid(&Resource { kind: found.into(), ..kind.resource.clone() }, object, &[violation]))
     }
 
     /// As [`Document::object`], for a body of another kind than the path's (a Scale, an Eviction), in one of its versions, the
@@ -190,18 +222,23 @@ fn identify(value: &mut Value, kind: &Kind) -> Result<(), Status> {
     identified(value, &kind.resource.kind, &[&kind.resource.api_version()]).map(drop)
 }
 
-/// The version the body is in, without its group.
-fn identified(value: &mut Value, kind: &str, versions: &[&str]) -> Result<String, Status> {
-    let text = |name: &str| match &value[name] {
+/// A text at the top of the object, empty where there is none.
+fn said(value: &Value, field: &str, wanted: &str) -> Result<String, Status> {
+    match &value[field] {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
-        other => Err(Status::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{name} of type string ({})",
-            go_kind(other),
-            summary(value.to_string().as_bytes()),
-        ))),
-    };
-    let (api_version, found) = (text("apiVersion")?, text("kind")?);
+        other => {
+            let reason =
+                format!("json: cannot unmarshal {} into Go struct field .{field} of type string", go_kind(other));
+            let reason = format!("couldn't get version/kind; json parse error: {reason}");
+            Err(unrecognized(wanted, &reason, value.to_string().as_bytes()))
+        }
+    }
+}
+
+/// The version the body is in, without its group.
+fn identified(value: &mut Value, kind: &str, versions: &[&str]) -> Result<String, Status> {
+    let (api_version, found) = (said(value, "apiVersion", kind)?, said(value, "kind", kind)?);
     let expected = versions[0];
     if !api_version.is_empty() && !versions.contains(&&*api_version) {
         return Err(Status::bad_request(format!(
@@ -232,7 +269,7 @@ pub fn validated(
     value: &mut Value,
     duplicates: Vec<String>,
 ) -> Result<Vec<String>, Status> {
-    of_kind(strictness, kind, value, Duplicates { sentences: duplicates, text: Vec::new() })
+    of_kind(strictness, kind, value, Duplicates { sentences: duplicates, ..Duplicates::default() })
 }
 
 fn of_kind(
@@ -289,7 +326,7 @@ fn custom(
 ) -> Result<Vec<String>, Status> {
     let unknown = of_custom(schema, value);
     let unknown = unknown.map_err(|it| Status::bad_request(format!("error decoding {}: {it}", kind.resource.kind)))?;
-    let sentences = duplicates.with(unknown);
+    let sentences = duplicates.with(strictness, unknown);
     if strictness == Strictness::Strict && !sentences.is_empty() {
         let (name, version) = (&kind.resource.kind, &kind.resource.version);
         let reason = sentences.join(", ");
@@ -342,7 +379,7 @@ fn checked(
     if let Some(wrong) = findings.wrong_types.first() {
         return Err(handled(&wrong.message));
     }
-    let sentences = duplicates.with(findings.unknown_fields);
+    let sentences = duplicates.with(strictness, findings.unknown_fields);
     if strictness == Strictness::Strict && !sentences.is_empty() {
         return Err(handled(&format!("strict decoding error: {}", sentences.join(", "))));
     }

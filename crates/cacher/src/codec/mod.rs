@@ -8,6 +8,7 @@ pub mod indent;
 pub mod items;
 pub mod partial;
 pub mod protobuf;
+mod read_yaml;
 pub mod table;
 pub mod yaml;
 

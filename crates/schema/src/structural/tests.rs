@@ -29,6 +29,23 @@ fn says_what_is_wrong_in_upstreams_words() {
             r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
         ),
         (json!({ "type": "integer" }), json!(1.0), ""),
+        (json!({ "type": "integer" }), json!(i64::MAX), ""),
+        (json!({ "type": "number" }), json!(u64::MAX), ""),
+        (
+            json!({ "type": "integer" }),
+            json!(9_223_372_036_854_775_808_u64),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+        ),
+        (
+            json!({ "type": "integer" }),
+            json!(1e20),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer: "number""#,
+        ),
+        (
+            json!({ "x-kubernetes-int-or-string": true }),
+            json!(u64::MAX),
+            r#"spec.x: Invalid value: "number": spec.x in body must be of type integer,string: "number""#,
+        ),
         (json!({ "type": "number" }), json!(1), ""),
         (
             json!({ "type": "string" }),

@@ -25,6 +25,9 @@ impl Structural {
     }
 }
 
+/// Beyond it a float tells neighbouring integers apart no more (`swag.IsFloat64AJSONInteger`).
+const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
+
 pub(super) struct Walk {
     pub(super) path: String,
 }
@@ -55,7 +58,7 @@ impl Walk {
             }
             return;
         };
-        let is_whole = |it: &Value| it.as_f64().is_some_and(|it| it.fract() == 0.0);
+        let is_whole = |it: &Value| it.as_f64().is_some_and(|it| it.fract() == 0.0 && it.abs() <= WHOLE_MAX);
         let fits = schema.types.contains(&named)
             || named == Type::Integer && schema.types.contains(&Type::Number)
             || named == Type::Number && schema.types.contains(&Type::Integer) && is_whole(value);
@@ -141,8 +144,9 @@ fn named(value: &Value) -> Option<Type> {
     Some(match value {
         Value::Null => return None,
         Value::Bool(_) => Type::Boolean,
-        Value::Number(it) if it.is_f64() => Type::Number,
-        Value::Number(_) => Type::Integer,
+        // Upstream's reader makes a float of what no int64 holds.
+        Value::Number(it) if it.is_i64() => Type::Integer,
+        Value::Number(_) => Type::Number,
         Value::String(_) => Type::String,
         Value::Array(_) => Type::Array,
         Value::Object(_) => Type::Object,

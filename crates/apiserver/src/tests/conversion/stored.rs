@@ -158,7 +158,7 @@ async fn a_create_that_is_slow_to_convert_is_stored_in_the_version_of_then() {
     }))
     .await;
     define(&server, &definition(&by_webhook(&hook), "v1")).await;
-    let new = json!({ "metadata": { "name": "late" }, "spec": { "host": "h", "port": "1" } });
+    let new = json!({ "apiVersion": "example.com/v2", "kind": "Socket", "metadata": { "name": "late" }, "spec": { "host": "h", "port": "1" } });
     let change = async {
         asked.acquire().await.expect("it is open").forget();
         assert_eq!(redefine(&server, |it| with_storage(it, "v2")).await.code, 200);

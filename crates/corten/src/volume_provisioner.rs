@@ -180,8 +180,8 @@ fn node_driver(driver: &dyn Driver) -> NodeDriver {
     NodeDriver {
         facts: DriverFacts {
             name: driver.name().to_owned(),
-            provisions: facts.provisions,
-            expands: facts.expands,
+            provisions: facts.provisions && facts.socket.is_none(),
+            expands: facts.expands && facts.socket.is_none(),
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
             topology: facts.topology,

@@ -69,6 +69,8 @@ pub struct CreateVolume {
     pub topology: BTreeMap<String, String>,
     /// What it holds at first; `None`: nothing.
     pub source: Option<VolumeSource>,
+    /// Of its VolumeAttributesClass: what may be changed later ([`Driver::modify`]).
+    pub mutable_parameters: BTreeMap<String, String>,
 }
 
 /// What a new volume begins with, by its handle.
@@ -141,9 +143,11 @@ pub struct StageVolume {
     pub context: BTreeMap<String, String>,
     pub publish_context: BTreeMap<String, String>,
     pub secrets: BTreeMap<String, String>,
+    /// The driver is to give the files to this group, where it can ([`Facts::takes_group`]).
+    pub mount_group: Option<u32>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VolumeStats {
     pub capacity_bytes: u64,
     pub used_bytes: u64,
@@ -151,6 +155,8 @@ pub struct VolumeStats {
     pub inodes: u64,
     pub inodes_used: u64,
     pub inodes_free: u64,
+    /// Why it is not well; `None`: it is, or the driver does not say.
+    pub abnormal: Option<String>,
 }
 
 /// What a driver is and can do on this node.
@@ -169,6 +175,14 @@ pub struct Facts {
     pub snapshots: bool,
     /// Makes volumes with what others hold.
     pub clones: bool,
+    /// Changes parameters of volumes that are there, and no sidecar does it for this driver.
+    pub modifies: bool,
+    /// Gives the files of a volume to a group itself.
+    pub takes_group: bool,
+    /// Not every node reaches each of its volumes.
+    pub has_topology: bool,
+    /// Where a program of somebody else's listens, as its Pods name that; `None`: it is built in.
+    pub socket: Option<PathBuf>,
     /// This node's name for the driver.
     pub node_id: String,
     /// This node's labels of the driver's own keys.
@@ -220,6 +234,15 @@ pub trait Driver: Send + Sync + 'static {
     /// Success where there is none.
     fn delete_snapshot(&self, _handle: String, _secrets: BTreeMap<String, String>) -> Done<'_, ()> {
         not_offered("keep snapshots")
+    }
+    /// Changes what may be changed of a volume that is there.
+    fn modify(
+        &self,
+        _handle: String,
+        _parameters: BTreeMap<String, String>,
+        _secrets: BTreeMap<String, String>,
+    ) -> Done<'_, ()> {
+        not_offered("change volumes")
     }
 }
 

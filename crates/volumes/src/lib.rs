@@ -15,6 +15,8 @@ mod nfs;
 mod program;
 mod records;
 
+#[cfg(any(test, feature = "sample"))]
+pub use csi::{SampleDriver, SampleSettings};
 pub use csi::{drivers_root, follow_registrations, forget_drivers_root};
 pub use driver::{
     Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,

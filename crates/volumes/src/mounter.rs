@@ -244,11 +244,26 @@ impl Mounter {
             .await?;
             let stage = driver.stage(staged_with, place.clone()).await;
             stage.map_err(doing("MountVolume.MountDevice failed"))?;
+            self.leads_nowhere_else(&place).await?;
             staging = Some(place);
         }
         let publish = driver.publish(request, staging, target.clone(), mount.read_only).await;
         publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
+        self.leads_nowhere_else(&target).await?;
         Ok(Placed { path: target, is_new })
+    }
+
+    /// A driver mounts at the place it was given; one that puts a link there would give a container another's files.
+    async fn leads_nowhere_else(&self, place: &Path) -> Result<(), MountError> {
+        let place = place.to_owned();
+        self.there("kubernetes.io/csi", move || match fs::symlink_metadata(&place) {
+            Ok(it) if it.is_symlink() => {
+                let why = format!("the driver made {} a link to another place", place.display());
+                Err(Fault::new(crate::Code::FailedPrecondition, why))
+            }
+            _ => Ok(()),
+        })
+        .await
     }
 
     /// As of `ReadWriteOncePod`: has no other Pod of this node the volume?
@@ -407,6 +422,7 @@ fn request_of(mount: &PersistentMount, volume: &CsiVolume) -> StageVolume {
         context: volume.context.clone(),
         publish_context: volume.publish_context.clone(),
         secrets: volume.publish_secrets.0.clone(),
+        mount_group: None,
     }
 }
 

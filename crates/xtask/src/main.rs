@@ -15,6 +15,7 @@ mod machines;
 mod powercut;
 mod real;
 mod sample_apiserver;
+mod sample_csi_driver;
 mod sim;
 mod tidy;
 
@@ -54,6 +55,8 @@ enum Task {
     SampleApiserver(sample_apiserver::Args),
     /// A KMS plugin for scripts, which fails as it is told to
     KmsPlugin(kms_plugin::Args),
+    /// A CSI driver for scripts, which fails as it is told to
+    SampleCsiDriver(sample_csi_driver::Args),
     /// Whole machines to try things on: make, start, run, cut, boot, rm
     Guest(machine::ByHand),
 }
@@ -72,6 +75,7 @@ fn main() -> Result<()> {
         Task::Machines(args) => machines::run(&args),
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::KmsPlugin(args) => kms_plugin::run(&args),
+        Task::SampleCsiDriver(args) => sample_csi_driver::run(args),
         Task::Guest(args) => machine::by_hand(&args),
     }
 }

@@ -19,6 +19,23 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// What of a driver's words is passed on.
 const MESSAGE_CHARS_MAX: usize = 2048;
 
+pub(super) const PLUGIN_INFO: &str = "/csi.v1.Identity/GetPluginInfo";
+pub(super) const PLUGIN_CAPABILITIES: &str = "/csi.v1.Identity/GetPluginCapabilities";
+pub(super) const PROBE: &str = "/csi.v1.Identity/Probe";
+pub(super) const CONTROLLER_CAPABILITIES: &str = "/csi.v1.Controller/ControllerGetCapabilities";
+pub(super) const CREATE: &str = "/csi.v1.Controller/CreateVolume";
+pub(super) const DELETE: &str = "/csi.v1.Controller/DeleteVolume";
+pub(super) const ATTACH: &str = "/csi.v1.Controller/ControllerPublishVolume";
+pub(super) const DETACH: &str = "/csi.v1.Controller/ControllerUnpublishVolume";
+pub(super) const VALIDATE: &str = "/csi.v1.Controller/ValidateVolumeCapabilities";
+pub(super) const LIST: &str = "/csi.v1.Controller/ListVolumes";
+pub(super) const GET: &str = "/csi.v1.Controller/ControllerGetVolume";
+pub(super) const CAPACITY: &str = "/csi.v1.Controller/GetCapacity";
+pub(super) const CREATE_SNAPSHOT: &str = "/csi.v1.Controller/CreateSnapshot";
+pub(super) const DELETE_SNAPSHOT: &str = "/csi.v1.Controller/DeleteSnapshot";
+pub(super) const LIST_SNAPSHOTS: &str = "/csi.v1.Controller/ListSnapshots";
+pub(super) const CONTROLLER_EXPAND: &str = "/csi.v1.Controller/ControllerExpandVolume";
+pub(super) const MODIFY: &str = "/csi.v1.Controller/ControllerModifyVolume";
 pub(super) const GET_INFO: &str = "/pluginregistration.Registration/GetInfo";
 pub(super) const NOTIFY: &str = "/pluginregistration.Registration/NotifyRegistrationStatus";
 pub(super) const CAPABILITIES: &str = "/csi.v1.Node/NodeGetCapabilities";

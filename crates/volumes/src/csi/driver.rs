@@ -1,18 +1,23 @@
-//! A driver at a socket, as the node asks it.
+//! A driver at a socket, as the node asks it: for what concerns the node here, for what concerns volumes as such its
+//! [`Controller`].
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use futures_util::future::BoxFuture;
 
 use super::{
-    client::{CAPABILITIES, Client, EXPAND, INFO, PUBLISH, STAGE, STATS, UNPUBLISH, UNSTAGE},
+    client::{CAPABILITIES, Client, EXPAND, INFO, PLUGIN_INFO, PUBLISH, STAGE, STATS, UNPUBLISH, UNSTAGE},
+    controller::{Controller, capability},
+    controller_messages::{GetPluginInfo, NodeVolumeStats, can},
     messages::{
-        self, AccessMode, Capabilities, CapacityRange, Empty, MountVolume, NodeExpandVolume, NodeExpanded,
-        NodeGetVolumeStats, NodeInfo, NodePublishVolume, NodeStageVolume, NodeTakeAway, NodeVolumeStats,
-        VolumeCapability,
+        self, Capabilities, CapacityRange, Empty, NodeExpandVolume, NodeExpanded, NodeGetVolumeStats, NodeInfo,
+        NodePublishVolume, NodeStageVolume, NodeTakeAway, VolumeCapability,
     },
 };
-use crate::{Capacity, Code, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, StageVolume, VolumeStats};
+use crate::{
+    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,
+    VolumeStats,
+};
 
 /// CSI's bound for what identifies a node.
 const NODE_ID_BYTES_MAX: usize = 256;
@@ -22,14 +27,27 @@ pub(super) struct CsiDriver {
     name: String,
     client: Client,
     facts: Facts,
+    /// `None`: what concerns volumes as such is done by others.
+    controller: Option<Controller>,
+    /// At this node.
     capabilities: Vec<i32>,
     /// The node's folder, here and as the driver knows it.
     roots: (PathBuf, PathBuf),
 }
 
 impl CsiDriver {
-    /// Asks it what it can do here.
-    pub(super) async fn introduce(name: &str, client: Client, roots: (PathBuf, PathBuf)) -> Result<Self, Fault> {
+    /// Asks it what it can do here. `socket` is where it listens, as others on this node name that.
+    pub(super) async fn introduce(
+        name: &str,
+        client: Client,
+        socket: PathBuf,
+        roots: (PathBuf, PathBuf),
+    ) -> Result<Self, Fault> {
+        let own: GetPluginInfo = client.call(PLUGIN_INFO, Empty {}).await?;
+        if own.name != name {
+            let why = format!("the driver at {} is not {name}: it says it is {:?}", socket.display(), own.name);
+            return Err(Fault::new(Code::InvalidArgument, why));
+        }
         let answer: Capabilities = client.call(CAPABILITIES, Empty {}).await?;
         let capabilities: Vec<i32> =
             answer.capabilities.iter().filter_map(|it| it.rpc.as_ref()).map(|it| it.r#type).collect();
@@ -37,14 +55,25 @@ impl CsiDriver {
         if info.node_id.is_empty() || info.node_id.len() > NODE_ID_BYTES_MAX {
             return Err(Fault::new(Code::InvalidArgument, "the driver has no name for this node, or too long a one"));
         }
+        let controller = Controller::introduce(&client).await?;
+        let can = |what| controller.as_ref().is_some_and(|it| it.can(what));
         let facts = Facts {
+            provisions: can(can::CREATE),
+            expands: can(can::EXPAND),
             node_expands: capabilities.contains(&messages::EXPANDS),
+            tells_capacity: can(can::TELL_CAPACITY),
+            attaches: can(can::PUBLISH),
+            snapshots: can(can::SNAPSHOT),
+            clones: can(can::CLONE),
+            modifies: can(can::MODIFY),
+            takes_group: capabilities.contains(&messages::TAKES_GROUP),
+            has_topology: controller.as_ref().is_some_and(|it| it.has_topology),
+            socket: Some(socket),
             node_id: info.node_id,
             topology: info.accessible_topology.unwrap_or_default().segments,
             limit: i32::try_from(info.max_volumes_per_node).ok().filter(|it| *it > 0),
-            ..Facts::default()
         };
-        Ok(Self { name: name.to_owned(), client, facts, capabilities, roots })
+        Ok(Self { name: name.to_owned(), client, facts, controller, capabilities, roots })
     }
 
     /// A path of the node as the driver knows it.
@@ -59,30 +88,13 @@ impl CsiDriver {
     }
 
     fn capability(&self, volume: &StageVolume) -> VolumeCapability {
-        let mount = || MountVolume { fs_type: volume.fs_type.clone(), mount_flags: volume.mount_options.clone() };
-        VolumeCapability {
-            block: volume.is_block.then(Empty::default),
-            mount: (!volume.is_block).then(mount),
-            access_mode: Some(AccessMode { mode: self.access_mode(&volume.access_mode) }),
-        }
+        capability(volume, self.has(messages::SINGLE_NODE_MULTI_WRITER))
     }
 
-    /// As the kubelet's `asCSIAccessModeV1` and `asSingleNodeMultiWriterCapableCSIAccessModeV1`.
-    fn access_mode(&self, mode: &str) -> i32 {
-        match (mode, self.has(messages::SINGLE_NODE_MULTI_WRITER)) {
-            ("ReadWriteOnce", true) => 7,
-            ("ReadWriteOncePod", true) => 6,
-            ("ReadWriteOnce" | "ReadWriteOncePod", false) => 1,
-            ("ReadOnlyMany", _) => 3,
-            ("ReadWriteMany", _) => 5,
-            _ => 0,
-        }
+    fn controller(&self) -> Result<&Controller, Fault> {
+        let missing = || Fault::new(Code::Unimplemented, format!("{} has no controller at this node", self.name));
+        self.controller.as_ref().ok_or_else(missing)
     }
-}
-
-/// What its sidecars do for it.
-fn of_sidecars<T>(what: &str, name: &str) -> Result<T, Fault> {
-    Err(Fault::new(Code::Unimplemented, format!("volumes of {name} are {what} by its own controller")))
 }
 
 impl Driver for CsiDriver {
@@ -98,20 +110,65 @@ impl Driver for CsiDriver {
         self.has(messages::STAGES)
     }
 
-    fn create(&self, _: CreateVolume) -> BoxFuture<'_, Result<CreatedVolume, Fault>> {
-        Box::pin(async { of_sidecars("made", &self.name) })
+    fn create(&self, volume: CreateVolume) -> BoxFuture<'_, Result<CreatedVolume, Fault>> {
+        Box::pin(async { self.controller()?.create(volume).await })
     }
 
-    fn delete(&self, _: String, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
-        Box::pin(async { of_sidecars("removed", &self.name) })
+    fn delete(&self, handle: String, secrets: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async { self.controller()?.delete(handle, secrets).await })
     }
 
-    fn expand(&self, _: String, _: u64, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<Expanded, Fault>> {
-        Box::pin(async { of_sidecars("grown", &self.name) })
+    fn expand(
+        &self,
+        handle: String,
+        bytes: u64,
+        secrets: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<Expanded, Fault>> {
+        Box::pin(async move { self.controller()?.expand(handle, bytes, secrets).await })
     }
 
-    fn capacity(&self, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<Option<Capacity>, Fault>> {
-        Box::pin(async { Ok(None) })
+    fn capacity(&self, parameters: BTreeMap<String, String>) -> BoxFuture<'_, Result<Option<Capacity>, Fault>> {
+        Box::pin(async {
+            match &self.controller {
+                Some(it) => it.capacity(parameters, &self.facts.topology).await,
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn attach(
+        &self,
+        volume: StageVolume,
+        node_id: String,
+        read_only: bool,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Fault>> {
+        Box::pin(async move { self.controller()?.attach(volume, node_id, read_only).await })
+    }
+
+    fn detach(
+        &self,
+        handle: String,
+        node_id: String,
+        secrets: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async { self.controller()?.detach(handle, node_id, secrets).await })
+    }
+
+    fn create_snapshot(&self, snapshot: CreateSnapshot) -> BoxFuture<'_, Result<Snapshot, Fault>> {
+        Box::pin(async { self.controller()?.create_snapshot(snapshot).await })
+    }
+
+    fn delete_snapshot(&self, handle: String, secrets: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async { self.controller()?.delete_snapshot(handle, secrets).await })
+    }
+
+    fn modify(
+        &self,
+        handle: String,
+        parameters: BTreeMap<String, String>,
+        secrets: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async { self.controller()?.modify(handle, parameters, secrets).await })
     }
 
     fn stage(&self, volume: StageVolume, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
@@ -178,6 +235,8 @@ impl Driver for CsiDriver {
                 volume_path: self.seen(&path),
                 capacity_range: Some(CapacityRange { required_bytes, limit_bytes: 0 }),
                 staging_target_path: staging.map(|it| self.seen(&it)).unwrap_or_default(),
+                volume_capability: None,
+                secrets: BTreeMap::new(),
             };
             let answer: NodeExpanded = self.client.call(EXPAND, request).await?;
             Ok(u64::try_from(answer.capacity_bytes).ok().filter(|it| *it > 0).unwrap_or(bytes))
@@ -189,7 +248,11 @@ impl Driver for CsiDriver {
             if !self.has(messages::TELLS_STATS) {
                 return Err(Fault::new(Code::Unimplemented, format!("{} tells no statistics", self.name)));
             }
-            let request = NodeGetVolumeStats { volume_id: handle, volume_path: self.seen(&path) };
+            let request = NodeGetVolumeStats {
+                volume_id: handle,
+                volume_path: self.seen(&path),
+                staging_target_path: String::new(),
+            };
             let answer: NodeVolumeStats = self.client.call(STATS, request).await?;
             let of = |unit| answer.usage.iter().find(|it| it.unit == unit).cloned().unwrap_or_default();
             let (bytes, inodes, whole) = (of(1), of(2), |it: i64| u64::try_from(it).unwrap_or(0));
@@ -200,7 +263,13 @@ impl Driver for CsiDriver {
                 inodes: whole(inodes.total),
                 inodes_used: whole(inodes.used),
                 inodes_free: whole(inodes.available),
+                abnormal: answer.volume_condition.filter(|it| it.abnormal).map(|it| bounded(&it.message)),
             })
         })
     }
+}
+
+/// What of a driver's words about a volume's health is passed on.
+fn bounded(message: &str) -> String {
+    message.chars().filter(|it| !it.is_control()).take(1024).collect()
 }

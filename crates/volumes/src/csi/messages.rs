@@ -39,7 +39,7 @@ pub(crate) struct Capability {
     pub(crate) rpc: Option<Rpc>,
 }
 
-/// For a node: [`STAGES`], [`TELLS_STATS`], [`EXPANDS`], [`SINGLE_NODE_MULTI_WRITER`], [`TAKES_GROUP`].
+/// For a node: [`STAGES`], [`TELLS_STATS`], [`EXPANDS`], [`TELLS_CONDITION`], [`SINGLE_NODE_MULTI_WRITER`], [`TAKES_GROUP`].
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Rpc {
     #[prost(int32, tag = "1")]
@@ -49,7 +49,9 @@ pub(crate) struct Rpc {
 pub(crate) const STAGES: i32 = 1;
 pub(crate) const TELLS_STATS: i32 = 2;
 pub(crate) const EXPANDS: i32 = 3;
+pub(crate) const TELLS_CONDITION: i32 = 4;
 pub(crate) const SINGLE_NODE_MULTI_WRITER: i32 = 5;
+pub(crate) const TAKES_GROUP: i32 = 6;
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct NodeInfo {
@@ -83,6 +85,9 @@ pub(crate) struct MountVolume {
     pub(crate) fs_type: String,
     #[prost(string, repeated, tag = "2")]
     pub(crate) mount_flags: Vec<String>,
+    /// For a driver that gives files to a group itself.
+    #[prost(string, tag = "3")]
+    pub(crate) volume_mount_group: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -154,6 +159,10 @@ pub(crate) struct NodeExpandVolume {
     pub(crate) capacity_range: Option<CapacityRange>,
     #[prost(string, tag = "4")]
     pub(crate) staging_target_path: String,
+    #[prost(message, optional, tag = "5")]
+    pub(crate) volume_capability: Option<VolumeCapability>,
+    #[prost(btree_map = "string, string", tag = "6")]
+    pub(crate) secrets: BTreeMap<String, String>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -168,12 +177,8 @@ pub(crate) struct NodeGetVolumeStats {
     pub(crate) volume_id: String,
     #[prost(string, tag = "2")]
     pub(crate) volume_path: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct NodeVolumeStats {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) usage: Vec<Usage>,
+    #[prost(string, tag = "3")]
+    pub(crate) staging_target_path: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

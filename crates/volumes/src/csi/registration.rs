@@ -126,7 +126,9 @@ pub(super) async fn introduce(
         return Err(invalid(format!("none of the versions {versions} is spoken here: version 1 is")));
     }
     let endpoint = if info.endpoint.is_empty() { socket.to_owned() } else { endpoint(&info.endpoint, roots) };
-    CsiDriver::introduce(&info.name, Client::new(&endpoint)?, roots.clone()).await
+    let (own, theirs) = roots;
+    let named = endpoint.strip_prefix(own).map_or_else(|_| endpoint.clone(), |it| theirs.join(it));
+    CsiDriver::introduce(&info.name, Client::new(&endpoint)?, named, roots.clone()).await
 }
 
 /// Where the driver listens, as this process finds it: it names the kubelet's folder.

@@ -307,6 +307,7 @@ fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
         inodes: stat.f_files,
         inodes_used: stat.f_files.saturating_sub(stat.f_ffree),
         inodes_free: stat.f_ffree,
+        abnormal: None,
     })
 }
 

@@ -1,0 +1,44 @@
+//! A CSI driver for scripts: see `corten_volumes::SampleDriver`.
+
+use std::{path::PathBuf, sync::Arc};
+
+use anyhow::{Context, Result};
+use corten_volumes::{SampleDriver, SampleSettings};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where it keeps its volumes and what it was asked (`calls`), and is told what goes wrong (`faults`)
+    folder: PathBuf,
+    /// Where it listens: a socket in a node's folder `plugins_registry`
+    #[arg(long)]
+    socket: PathBuf,
+    #[arg(long, default_value = "sample.csi.corten.dev")]
+    name: String,
+    /// Its name for this node
+    #[arg(long, default_value = "node-1")]
+    node: String,
+    /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, stage, node-expand, stats, topology
+    #[arg(long, value_delimiter = ',')]
+    without: Vec<String>,
+    /// What it has for all volumes together, in bytes
+    #[arg(long, default_value_t = 10 << 30)]
+    capacity: u64,
+    /// It makes folders where it should mount
+    #[arg(long)]
+    no_mounts: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let settings = SampleSettings {
+        folder: args.folder,
+        socket: args.socket,
+        name: args.name,
+        node: args.node,
+        without: args.without.into_iter().collect(),
+        capacity: args.capacity,
+        mounts: !args.no_mounts,
+    };
+    let driver = SampleDriver::new(settings).context("opening what the driver has")?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting a runtime")?;
+    runtime.block_on(Arc::new(driver).serve()).context("serving the driver")
+}

@@ -1,15 +1,16 @@
 //! The drivers of this node, as the provisioner asks them; the built-in one among them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
-use corten_kubelet::EvictionConfig;
+use corten_kubelet::{EvictionConfig, Secrets};
 use corten_machine::{Layout, write_whole};
-use corten_provisioner::{Created, DriverFacts, Published, Request};
+use corten_provisioner::{AttachedVolume, Created, DriverFacts, Published, Request};
 use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands};
 use corten_volumes::{
-    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve, follow_registrations,
+    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve, StageVolume,
+    follow_registrations,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -57,7 +58,7 @@ async fn register_others(hands: NodeHands, stopping: impl Future<Output = ()> + 
     }
 }
 
-type AllDrivers = std::collections::BTreeMap<String, Arc<dyn Driver>>;
+type AllDrivers = BTreeMap<String, Arc<dyn Driver>>;
 
 struct NodeVolumes {
     mounter: Mounter,
@@ -104,7 +105,7 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
-    fn create(&self, request: Request) -> BoxFuture<'_, Result<Created, Refusal>> {
+    fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
         Box::pin(async move {
             let driver = self.driver(&request.driver)?;
             let wanted = CreateVolume {
@@ -116,6 +117,7 @@ impl VolumeHands for NodeVolumes {
                 mount_options: request.mount_options,
                 parameters: request.parameters,
                 topology: request.topology,
+                secrets: secrets.0,
                 ..CreateVolume::default()
             };
             let made = driver.create(wanted).await.map_err(refusal)?;
@@ -124,17 +126,53 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
-    fn delete(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn delete(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move { self.driver(&driver)?.delete(handle, secrets.0).await.map_err(refusal) })
+    }
+
+    fn expand(
+        &self,
+        driver: String,
+        handle: String,
+        bytes: u64,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(async move {
-            self.driver(&driver)?.delete(handle, std::collections::BTreeMap::new()).await.map_err(refusal)
+            let expanded = self.driver(&driver)?.expand(handle, bytes, secrets.0).await;
+            Ok(expanded.map_err(refusal)?.node_expansion_required)
         })
     }
 
-    fn expand(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<bool, Refusal>> {
+    fn attach(
+        &self,
+        driver: String,
+        volume: AttachedVolume,
+        node_id: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>> {
         Box::pin(async move {
-            let expanded = self.driver(&driver)?.expand(handle, bytes, std::collections::BTreeMap::new()).await;
-            Ok(expanded.map_err(refusal)?.node_expansion_required)
+            let told = StageVolume {
+                handle: volume.handle,
+                fs_type: volume.fs_type,
+                is_block: volume.is_block,
+                access_mode: volume.access_mode,
+                mount_options: volume.mount_options,
+                context: volume.context,
+                secrets: secrets.0,
+                ..StageVolume::default()
+            };
+            self.driver(&driver)?.attach(told, node_id, volume.read_only).await.map_err(refusal)
         })
+    }
+
+    fn detach(
+        &self,
+        driver: String,
+        handle: String,
+        node_id: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move { self.driver(&driver)?.detach(handle, node_id, secrets.0).await.map_err(refusal) })
     }
 
     fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
@@ -180,10 +218,16 @@ fn node_driver(driver: &dyn Driver) -> NodeDriver {
     NodeDriver {
         facts: DriverFacts {
             name: driver.name().to_owned(),
-            provisions: facts.provisions && facts.socket.is_none(),
-            expands: facts.expands && facts.socket.is_none(),
+            provisions: facts.provisions,
+            expands: facts.expands,
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
+            attaches: facts.attaches,
+            attaches_nothing: facts.socket.is_some() && !facts.attaches,
+            snapshots: facts.snapshots,
+            clones: facts.clones,
+            modifies: facts.modifies,
+            socket: facts.socket.map(|it| it.display().to_string()),
             topology: facts.topology,
         },
         node_id: facts.node_id,

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     provision::spec,
+    secrets::key_of,
     words::{DriverFacts, Growth, Job},
 };
 
@@ -88,6 +89,7 @@ fn growth(
         driver: driver.name.clone(),
         handle: handle.to_owned(),
         bytes: u64::try_from(asked.value()).unwrap_or(0),
+        secret: volume.spec.as_ref().and_then(|it| key_of(it.csi.as_ref()?.controller_expand_secret_ref.as_ref())),
         begun: with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
         waits_for_node: with("NodeResizePending", Some(condition("FileSystemResizePending", PENDING_MESSAGE))),
         done: settled(status, asked),

@@ -1,25 +1,31 @@
 //! Which claims the drivers of a node give a volume, which volumes they remove, and which they grow: what upstream's sidecars
-//! external-provisioner (with `--node-deployment`) and external-resizer do. A mind: no I/O, no clock.
+//! external-provisioner (with `--node-deployment`), external-resizer and external-attacher do, where none of them runs for a driver. A mind: no I/O, no clock.
 //!
 //! [`Provisioner::step`] is told what happened and answers what to do. Each claim and each volume has at most one thing under
 //! way; what failed is tried again after a pause that doubles.
 
+mod attaching;
 mod capacity;
 mod expansion;
 mod objects;
 mod provision;
 mod provisioner;
 mod removal;
+mod secrets;
+mod sidecars;
 mod words;
 
 #[cfg(test)]
 mod tests;
 
+pub use attaching::NODE_ID;
 pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
 pub use expansion::MESSAGE;
 pub use objects::{csi_driver, csi_node, default_class};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
+pub use secrets::VolumeSecrets;
 pub use words::{
-    Config, Created, DriverFacts, Effect, Event, Failure, Growth, Job, Outcome, Published, Request, Topology,
+    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Growth, Handles, Job,
+    Outcome, PodContainer, Published, Request, Topology,
 };

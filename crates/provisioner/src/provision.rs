@@ -9,7 +9,10 @@ use corten_api::{
 use corten_meta::Quantity;
 use serde_json::{Value, json};
 
-use crate::words::{Created, DriverFacts, Request, Topology};
+use crate::{
+    secrets::{self, DELETION_NAME, DELETION_NAMESPACE, OWN_PREFIX},
+    words::{Created, DriverFacts, Request, Topology},
+};
 
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 pub const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
@@ -17,8 +20,6 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const PROVISIONER: [&str; 2] =
     ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
-/// Parameters of a class that are the provisioner's own, not the driver's.
-const OWN_PREFIX: &str = "csi.storage.k8s.io/";
 /// As external-provisioner, where neither class nor driver says one.
 const DEFAULT_FS_TYPE: &str = "ext4";
 
@@ -72,9 +73,14 @@ pub(crate) fn request(
     let bytes = asked.and_then(|it| it.0.parse::<Quantity>().ok()).map_or(0, Quantity::value);
     let bytes = u64::try_from(bytes).map_err(|_| "it asks for less than nothing".to_owned())?;
     let given = class.parameters.clone().unwrap_or_default();
+    if let Some(unknown) = given.keys().find(|it| !secrets::is_known(it)) {
+        return Err(format!("found unknown parameter key {unknown:?} with reserved namespace {OWN_PREFIX}"));
+    }
+    let name = volume_name(claim);
     Ok(Request {
         driver: driver.name.clone(),
-        name: volume_name(claim),
+        secrets: secrets::of(&given, claim, &name)?,
+        name,
         bytes,
         fs_type: given.get(FS_TYPE).cloned().unwrap_or_default(),
         is_block: spec.volume_mode.as_deref() == Some("Block"),
@@ -102,6 +108,9 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Req
         "volumeHandle": created.handle,
         "volumeAttributes": created.context,
     });
+    for (field, key) in &request.secrets.by_field {
+        csi[*field] = json!({ "name": key.name, "namespace": key.namespace });
+    }
     // A folder has none, and an empty one says that nobody makes a file system.
     if !request.is_block && (fs_type.is_some() || !created.topology.is_empty()) {
         csi["fsType"] = fs_type.unwrap_or_default().into();
@@ -129,12 +138,16 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Req
         let terms: Vec<Value> = created.topology.iter().map(term).collect();
         spec["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": terms } });
     }
+    let mut annotations = BTreeMap::from([(PROVISIONED_BY, &request.driver)]);
+    if let Some(key) = &request.secrets.provisioner {
+        annotations.extend([(DELETION_NAME, &key.name), (DELETION_NAMESPACE, &key.namespace)]);
+    }
     json!({
         "kind": "PersistentVolume",
         "apiVersion": "v1",
         "metadata": {
             "name": request.name,
-            "annotations": { PROVISIONED_BY: request.driver },
+            "annotations": annotations,
             "finalizers": [FINALIZER],
         },
         "spec": spec,

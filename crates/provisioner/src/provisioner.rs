@@ -7,14 +7,14 @@ use std::{
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
-    storage::v1::StorageClass,
+    storage::v1::{StorageClass, VolumeAttachment},
 };
 use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
 use crate::{
-    capacity, expansion, provision, removal,
-    words::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome},
+    attaching, capacity, expansion, provision, removal, sidecars,
+    words::{Config, DriverFacts, DriverPod, Effect, Event, Failure, Handles, Job, Outcome},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
@@ -33,7 +33,13 @@ pub struct Provisioner {
     claims: BTreeMap<Key, PersistentVolumeClaim>,
     volumes: BTreeMap<String, PersistentVolume>,
     classes: BTreeMap<String, StorageClass>,
+    attachments: BTreeMap<String, VolumeAttachment>,
+    /// As they say of themselves.
+    registered: BTreeMap<String, DriverFacts>,
+    /// What of that is Corten's to do.
     drivers: BTreeMap<String, DriverFacts>,
+    pods: BTreeMap<Key, DriverPod>,
+    knows_pods: bool,
     /// Before that nothing is begun: a volume that is there already would be asked for again.
     is_synced: bool,
     work: BTreeMap<Subject, Work>,
@@ -48,6 +54,7 @@ pub struct Provisioner {
 enum Subject {
     Claim(Key),
     Volume(String),
+    Attachment(String),
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +71,11 @@ impl Provisioner {
             claims: BTreeMap::new(),
             volumes: BTreeMap::new(),
             classes: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+            registered: BTreeMap::new(),
             drivers: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            knows_pods: false,
             is_synced: false,
             work: BTreeMap::new(),
             published: BTreeSet::new(),
@@ -136,10 +147,36 @@ impl Provisioner {
                 self.capacity_at = Some(now);
                 self.all()
             }
+            Event::Attachment(attachment) => {
+                let name = attachment.metadata.name.clone().unwrap_or_default();
+                self.attachments.insert(name.clone(), *attachment);
+                vec![self.heard_of(Subject::Attachment(name))]
+            }
+            Event::AttachmentGone(name) => {
+                let gone = self.attachments.remove(&name);
+                self.forget(&Subject::Attachment(name));
+                let volume = gone.as_ref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()));
+                volume.into_iter().collect()
+            }
             Event::Drivers(drivers) => {
-                self.drivers = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
+                self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
                 self.capacity_at = Some(now);
+                self.see_sidecars(now);
                 self.all()
+            }
+            Event::Pod(key, pod) => {
+                let is_news = self.pods.get(&key) != Some(&pod);
+                self.pods.insert(key, pod);
+                // Until all are known, one says nothing.
+                if is_news && self.knows_pods { self.see_sidecars(now) } else { Vec::new() }
+            }
+            Event::PodGone(key) => {
+                self.pods.remove(&key);
+                self.see_sidecars(now)
+            }
+            Event::PodsSynced => {
+                self.knows_pods = true;
+                self.see_sidecars(now)
             }
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
             Event::Tick => {
@@ -152,7 +189,45 @@ impl Provisioner {
 
     fn all(&self) -> Vec<Subject> {
         let claims = self.claims.keys().cloned().map(Subject::Claim);
-        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).collect()
+        let attachments = self.attachments.keys().cloned().map(Subject::Attachment);
+        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).chain(attachments).collect()
+    }
+
+    /// Leaves to sidecars what they do, and names what is to be looked at anew.
+    fn see_sidecars(&mut self, now: Time) -> Vec<Subject> {
+        let pods = self.knows_pods.then_some(&self.pods);
+        let own = |it: &DriverFacts| sidecars::without_theirs(it, &self.config.node_name, pods);
+        let drivers = self.registered.iter().map(|it| (it.0.clone(), own(it.1))).collect();
+        if self.drivers == drivers {
+            return Vec::new();
+        }
+        self.drivers = drivers;
+        self.capacity_at = Some(now);
+        self.all()
+    }
+
+    /// What is to be done about a volume itself.
+    fn job_of_volume(&self, name: &str) -> Option<Job> {
+        let volume = self.volumes.get(name)?;
+        let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
+        // One that a node still has is not removed.
+        let is_attached = self.attachments.values().any(|it| attaching::volume_of(it) == Some(name));
+        let removal = driver.provisions && !is_attached;
+        let removal = removal.then(|| removal::job(volume, driver)).flatten();
+        let attaches = driver.attaches || driver.attaches_nothing;
+        removal.or_else(|| attaches.then(|| attaching::release(volume, is_attached)).flatten())
+    }
+
+    /// The volumes of a driver of others that are somebody's: it is not believed that one of them was made anew.
+    fn handles(&self, driver: &DriverFacts, but: &str) -> Handles {
+        let of = |volume: &PersistentVolume| {
+            let (name, csi) = (volume.metadata.name.clone()?, volume.spec.as_ref()?.csi.as_ref()?);
+            (csi.driver == driver.name && name != but).then(|| (csi.volume_handle.clone(), name))
+        };
+        match driver.socket {
+            Some(_) => self.volumes.values().filter_map(of).collect(),
+            None => Handles::new(),
+        }
     }
 
     /// What is under way ends, and is forgotten then.
@@ -177,9 +252,11 @@ impl Provisioner {
         }
         let job = match subject {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
-            Subject::Volume(name) => self.volumes.get(name).and_then(|volume| {
-                let name = &volume.spec.as_ref()?.csi.as_ref()?.driver;
-                removal::job(volume, self.drivers.get(name).filter(|it| it.provisions)?)
+            Subject::Volume(name) => self.job_of_volume(name),
+            Subject::Attachment(name) => self.attachments.get(name).and_then(|attachment| {
+                let driver = self.drivers.get(&attachment.spec.attacher)?;
+                let volume = attaching::volume_of(attachment).and_then(|it| self.volumes.get(it));
+                attaching::job(attachment, volume, driver, now)
             }),
         };
         match job {
@@ -221,7 +298,8 @@ impl Provisioner {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
                 self.tell(&driver.name, &about_claim(&claim), Normal, "Provisioning", message, effects);
-                Some(Job::Provision { claim: Box::new(claim), class: Box::new(class), request })
+                let others = self.handles(&driver, &request.name);
+                Some(Job::Provision { claim: Box::new(claim), class: Box::new(class), request, others })
             }
             Err(why) => {
                 let message = not_provisioned(&class, &why);
@@ -294,6 +372,11 @@ impl Provisioner {
                     }
                     _ => {}
                 }
+                subject
+            }
+            Outcome::Attached { attachment, result } => {
+                let subject = Subject::Attachment(attachment);
+                self.ended(&subject, result.is_ok(), now);
                 subject
             }
             Outcome::LetGo { volume, result } => {

@@ -4,6 +4,7 @@ use corten_api::core::v1::PersistentVolume;
 
 use crate::{
     provision::{FINALIZER, PROVISIONED_BY},
+    secrets::of_removal,
     words::{DriverFacts, Job, Topology},
 };
 
@@ -19,11 +20,11 @@ pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job
     if spec.persistent_volume_reclaim_policy.as_deref() != Some("Delete") {
         // Whoever deletes the object keeps the data: nothing is to be done before it goes.
         let is_held = meta.finalizers.iter().flatten().any(|it| it == FINALIZER);
-        return is_held.then_some(Job::LetGo { volume: name });
+        return is_held.then_some(Job::LetGo { volume: name, finalizer: FINALIZER.into() });
     }
     let is_released = volume.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Released");
     let (driver, handle) = (driver.name.clone(), csi.volume_handle.clone());
-    is_released.then_some(Job::Remove { volume: name, driver, handle })
+    is_released.then_some(Job::Remove { volume: name, driver, handle, secret: of_removal(volume) })
 }
 
 /// Is the volume one that a node with these labels reaches? One that names no nodes is.

@@ -23,6 +23,7 @@ impl World {
             node_expands: true,
             tells_capacity: true,
             topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+            ..DriverFacts::default()
         };
         world.tell(Event::Drivers(vec![facts]));
         world.tell(Event::Class(Box::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
@@ -40,6 +41,30 @@ impl World {
 
     fn volume(&mut self, volume: Value) -> Vec<String> {
         self.tell(Event::Volume(Box::new(serde_json::from_value(volume).expect("a volume"))))
+    }
+
+    /// One of others, with a controller, whose Pods are known.
+    fn add_driver(&mut self, change: impl FnOnce(&mut DriverFacts)) {
+        let mut facts = DriverFacts {
+            name: "sample".into(),
+            provisions: true,
+            attaches: true,
+            socket: Some("/var/lib/kubelet/plugins/sample/csi.sock".into()),
+            ..DriverFacts::default()
+        };
+        change(&mut facts);
+        self.tell(Event::Drivers(vec![facts]));
+        self.tell(Event::PodsSynced);
+        self.tell(Event::Synced);
+    }
+
+    fn attachment(&mut self, patch: Value) -> Vec<String> {
+        let mut attachment = json!({
+            "metadata": { "name": "csi-1", "uid": "a1", "resourceVersion": "9" },
+            "spec": { "attacher": "sample", "nodeName": "n1", "source": { "persistentVolumeName": "pv1" } },
+        });
+        merge(&mut attachment, patch);
+        self.tell(Event::Attachment(Box::new(serde_json::from_value(attachment).expect("an attachment"))))
     }
 
     fn wait(&mut self, seconds: i64) -> Vec<String> {
@@ -86,7 +111,11 @@ fn show(effect: &Effect) -> String {
             }
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
             Job::Remove { volume, handle, .. } => format!("remove {volume} {handle}"),
-            Job::LetGo { volume } => format!("let go {volume}"),
+            Job::LetGo { volume, finalizer } => format!("let go {volume} {finalizer}"),
+            Job::Attach(it) => {
+                format!("attach {} {:?} {}", it.attachment, it.volume.as_ref().map(|it| &it.handle), it.is_asked)
+            }
+            Job::Detach(it) => format!("detach {} {:?}", it.attachment, it.volume.as_ref().map(|it| &it.handle)),
             Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
             Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
             Job::WriteStatus { status, .. } => format!("status {status}"),
@@ -211,7 +240,7 @@ fn a_volume_that_is_kept_is_held_by_no_finalizer() {
     let mut world = World::new();
     world.tell(Event::Synced);
     let mut volume = released("Retain", DRIVER, "n1");
-    assert_eq!(world.volume(volume.clone()), ["let go pvc-c1"]);
+    assert_eq!(world.volume(volume.clone()), ["let go pvc-c1 external-provisioner.volume.kubernetes.io/finalizer"]);
     assert_eq!(world.tell(Event::Done(Outcome::LetGo { volume: "pvc-c1".into(), result: Ok(()) })), ["capacity local"]);
     volume["metadata"]["finalizers"] = json!(["kubernetes.io/pv-protection"]);
     assert_eq!(world.volume(volume), [""; 0]);
@@ -302,4 +331,97 @@ fn a_volume_says_whose_it_is_and_where() {
     assert_eq!(made["spec"]["csi"]["fsType"], "ext4");
     let term = &made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"][0]["matchExpressions"][0];
     assert_eq!(term, &json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"] }));
+}
+
+fn sample_volume(patch: Value) -> Value {
+    let mut volume = json!({
+        "metadata": { "name": "pv1", "annotations": { "pv.kubernetes.io/provisioned-by": "sample" } },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete",
+            "csi": { "driver": "sample", "volumeHandle": "vol-1" },
+        },
+        "status": { "phase": "Bound" },
+    });
+    merge(&mut volume, patch);
+    volume
+}
+
+const ATTACHER: &str = "external-attacher/sample";
+
+#[test]
+fn a_volume_is_attached_until_nobody_wants_it() {
+    let mut world = World::new();
+    world.add_driver(|_| {});
+    // Its volume is not known yet: the attachment says so.
+    let missing = world.attachment(json!({}));
+    assert_eq!(missing, ["attach csi-1 Err(\"persistentvolume \\\"pv1\\\" not found\") true"]);
+    let ended = |result| Event::Done(Outcome::Attached { attachment: "csi-1".into(), result });
+    world.tell(ended(Err(failure("not found", false))));
+    world.volume(sample_volume(json!({})));
+    assert_eq!(world.wait(1)[0], "attach csi-1 Ok(\"vol-1\") true");
+    world.tell(ended(Ok(())));
+    let done = json!({ "metadata": { "finalizers": [ATTACHER] }, "status": { "attached": true } });
+    assert_eq!(world.attachment(done.clone()), [""; 0]);
+    // What a node has is not removed, whoever let it go.
+    let held = json!({ "metadata": { "finalizers": [ATTACHER] }, "status": { "phase": "Released" } });
+    assert_eq!(world.volume(sample_volume(held.clone())), [""; 0]);
+    let mut leaving = done;
+    merge(&mut leaving, json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" } }));
+    assert_eq!(world.attachment(leaving), ["detach csi-1 Ok(\"vol-1\")"]);
+    world.tell(ended(Ok(())));
+    assert_eq!(world.tell(Event::AttachmentGone("csi-1".into())), ["remove pv1 vol-1"]);
+    let removed = Outcome::Removed { volume: "pv1".into(), driver: "sample".into(), result: Ok(()) };
+    world.tell(Event::Done(removed));
+    let mut leaving = held;
+    merge(
+        &mut leaving,
+        json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" }, "status": { "phase": "Bound" } }),
+    );
+    world.wait(11);
+    assert_eq!(world.volume(sample_volume(leaving)), ["let go pv1 external-attacher/sample"]);
+}
+
+#[test]
+fn drivers_with_nothing_to_attach_are_not_asked_and_those_of_sidecars_left_alone() {
+    let mut world = World::new();
+    world.add_driver(|it| (it.attaches, it.attaches_nothing) = (false, true));
+    world.volume(sample_volume(json!({})));
+    assert_eq!(world.attachment(json!({})), ["attach csi-1 Ok(\"vol-1\") false"]);
+
+    let mut world = World::new();
+    world.add_driver(|_| {});
+    world.volume(sample_volume(json!({})));
+    let container = crate::PodContainer { image: "csi-attacher:v4".into(), program: String::new() };
+    let folders = vec!["/var/lib/kubelet/plugins/sample".to_owned()];
+    let pod = crate::DriverPod { node: "n1".into(), folders, containers: vec![container], is_finished: false };
+    world.tell(Event::Pod(Key::new("x", "controller"), pod));
+    assert_eq!(world.attachment(json!({})), [""; 0]);
+    assert_eq!(world.tell(Event::PodGone(Key::new("x", "controller"))), ["attach csi-1 Ok(\"vol-1\") true"]);
+}
+
+#[test]
+fn the_drivers_secrets_are_those_of_the_class() {
+    let mut world = World::new();
+    world.add_driver(|_| {});
+    let class = json!({
+        "metadata": { "name": "local" }, "provisioner": "sample",
+        "parameters": {
+            "csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/provisioner-secret-namespace": "x",
+            "csi.storage.k8s.io/node-stage-secret-name": "${pvc.name}",
+            "csi.storage.k8s.io/node-stage-secret-namespace": "${pvc.namespace}",
+        },
+    });
+    let class: corten_api::storage::v1::StorageClass = serde_json::from_value(class).expect("a class");
+    let claim = claim(json!({}));
+    let claim = serde_json::from_value(claim).expect("a claim");
+    let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
+    let request = crate::provision::request(&claim, &class, &facts).expect("asked");
+    let volume = crate::volume_object(&claim, &class, &request, &crate::Created::default());
+    assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
+    let annotations = &volume["metadata"]["annotations"];
+    assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
+    let mut unknown = class;
+    unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
+    let error = crate::provision::request(&claim, &unknown, &facts).expect_err("nobody reads it");
+    assert!(error.contains("reserved namespace"), "{error}");
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
-    storage::v1::StorageClass,
+    storage::v1::{StorageClass, VolumeAttachment},
 };
 use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType;
 use serde_json::Value;
+
+use crate::secrets::VolumeSecrets;
 
 /// Labels of nodes.
 pub type Topology = BTreeMap<String, String>;
@@ -29,8 +31,37 @@ pub struct DriverFacts {
     /// The file system on a volume is grown by the node after it.
     pub node_expands: bool,
     pub tells_capacity: bool,
+    /// Makes volumes known to nodes before they are staged, and nobody else does it for this driver.
+    pub attaches: bool,
+    /// Has nothing to do when a volume is attached, and nobody else says so for it.
+    pub attaches_nothing: bool,
+    /// Keeps snapshots, and nobody else does it for this driver.
+    pub snapshots: bool,
+    /// Makes volumes with what others hold.
+    pub clones: bool,
+    /// Changes parameters of volumes, and nobody else does it for this driver.
+    pub modifies: bool,
+    /// Where a program of somebody else's listens, as its Pods name that; `None`: it is built in.
+    pub socket: Option<String>,
     /// This node's labels of the driver's own keys.
     pub topology: Topology,
+}
+
+/// What a Pod shows of the drivers and sidecars in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverPod {
+    pub node: String,
+    /// Folders of the node that it mounts.
+    pub folders: Vec<String>,
+    pub containers: Vec<PodContainer>,
+    pub is_finished: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodContainer {
+    pub image: String,
+    /// The first word of its command; empty: the image's own.
+    pub program: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +72,13 @@ pub enum Event {
     VolumeGone(String),
     Class(Box<StorageClass>),
     ClassGone(String),
-    /// Every claim, volume and class has been told once.
+    Attachment(Box<VolumeAttachment>),
+    AttachmentGone(String),
+    Pod(Key, DriverPod),
+    PodGone(Key),
+    /// Every Pod has been told once.
+    PodsSynced,
+    /// Every claim, volume, class and attachment has been told once.
     Synced,
     /// All drivers of this node, at first and whenever one comes or goes.
     Drivers(Vec<DriverFacts>),
@@ -84,19 +121,62 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
-    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request },
+    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
     /// Removes a volume, then the PersistentVolume and the finalizer that held it.
-    Remove { volume: String, driver: String, handle: String },
-    /// Takes the finalizer of a volume away that is to be kept, whatever becomes of its object.
-    LetGo { volume: String },
+    Remove { volume: String, driver: String, handle: String, secret: Option<Key> },
+    /// Takes a finalizer of a volume away that is to be kept, whatever becomes of its object, or that is no longer attached.
+    LetGo { volume: String, finalizer: String },
+    /// Marks the attachment and holds the volume, has the driver attach it, and says so.
+    Attach(Box<Attaching>),
+    /// Has the driver detach the volume, says so, and lets the attachment go.
+    Detach(Box<Attaching>),
     /// Writes the first status, grows the volume, writes what [`Growth`] gives for how it ended.
     Expand(Growth),
     /// The node's part alone.
     ExpandOnNode(Growth),
     /// Writes this to the claim's status: a growth that was called off.
     WriteStatus { claim: Key, status: Value },
+}
+
+/// The volumes of one driver that are there already: a handle, and whose it is.
+pub type Handles = BTreeMap<String, String>;
+
+/// An attachment that is to be made or taken away.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attaching {
+    pub attachment: String,
+    /// The attachment as it was seen.
+    pub version: String,
+    /// Those it is to have.
+    pub finalizers: Vec<String>,
+    pub driver: String,
+    pub node: String,
+    /// The driver's name for the node, as it was written down; `None`: its CSINode says it.
+    pub node_id: Option<String>,
+    /// The driver is to be asked; else it has nothing to do.
+    pub is_asked: bool,
+    /// Or why there is none to attach.
+    pub volume: Result<AttachedVolume, String>,
+    pub secret: Option<Key>,
+    pub now: Time,
+}
+
+/// What a driver is told of a volume that it attaches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AttachedVolume {
+    /// The PersistentVolume.
+    pub volume: String,
+    /// Its version and the finalizers it is to have, where it does not have them yet.
+    pub hold: Option<(String, Vec<String>)>,
+    pub handle: String,
+    pub fs_type: String,
+    pub is_block: bool,
+    pub access_mode: String,
+    pub mount_options: Vec<String>,
+    pub context: BTreeMap<String, String>,
+    pub read_only: bool,
 }
 
 /// What a driver is asked to make.
@@ -111,6 +191,7 @@ pub struct Request {
     pub access_modes: Vec<String>,
     pub mount_options: Vec<String>,
     pub parameters: BTreeMap<String, String>,
+    pub secrets: VolumeSecrets,
     pub topology: Topology,
 }
 
@@ -134,6 +215,7 @@ pub struct Growth {
     pub driver: String,
     pub handle: String,
     pub bytes: u64,
+    pub secret: Option<Key>,
     /// The claim's status, before the driver is asked.
     pub begun: Value,
     /// After it did its part, where the node has one to do.
@@ -166,6 +248,11 @@ pub enum Outcome {
     },
     LetGo {
         volume: String,
+        result: Result<(), Failure>,
+    },
+    /// Or detached.
+    Attached {
+        attachment: String,
         result: Result<(), Failure>,
     },
     /// `Ok(true)`: the node's part is to be done yet.

@@ -316,6 +316,7 @@ const COLLECTIONS: &[&str] = &[
     "csidrivers",
     "csinodes",
     "csistoragecapacities",
+    "volumeattachments",
     "pods",
     "configmaps",
     "nodes",

@@ -59,7 +59,7 @@ fn key_of(reference: SecretReference) -> Option<Key> {
 }
 
 /// What a Secret says, as text; a driver is told nothing where none is named.
-async fn secrets(client: &Client, secret: Option<Key>) -> Result<Secrets, String> {
+pub(crate) async fn secrets(client: &Client, secret: Option<Key>) -> Result<Secrets, String> {
     let Some(key) = secret else { return Ok(Secrets::default()) };
     let read = client.get_as::<Secret>(&SECRETS, &key).await;
     let failed = |it: Error| {

@@ -2,7 +2,7 @@
 //! came of that to the API.
 
 use std::{
-    panic::AssertUnwindSafe,
+    collections::BTreeMap,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -12,26 +12,29 @@ use std::{
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{
-        CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
-        STORAGE_CLASSES,
+        CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS,
+        STORAGE_CLASSES, VOLUME_ATTACHMENTS,
     },
-    storage::v1::StorageClass,
+    storage::v1::{StorageClass, VolumeAttachment},
 };
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
+use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_provisioner::{
-    CAPACITY_NAMESPACE, Config, Created, DriverFacts, Effect, Event, FINALIZER, Failure, Growth, Job, MESSAGE, Outcome,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, PodContainer,
     Provisioner, Published, Request, capacity_name, capacity_object, csi_driver, csi_node, default_class,
-    volume_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 
+use self::jobs::{carry_out, there};
 use crate::{Clock, EventRecorder};
+
+mod jobs;
 
 /// Why a driver refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,10 +60,31 @@ pub struct NodeDriver {
 pub trait VolumeHands: Send + Sync + 'static {
     /// All drivers there are; the first call answers at once, later ones when one came or went.
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>>;
-    fn create(&self, request: Request) -> BoxFuture<'_, Result<Created, Refusal>>;
-    fn delete(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>>;
+    fn delete(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
     /// True: the node's part is to be done yet.
-    fn expand(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<bool, Refusal>>;
+    fn expand(
+        &self,
+        driver: String,
+        handle: String,
+        bytes: u64,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<bool, Refusal>>;
+    /// What the node is to be told at staging and publishing.
+    fn attach(
+        &self,
+        driver: String,
+        volume: AttachedVolume,
+        node_id: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>>;
+    fn detach(
+        &self,
+        driver: String,
+        handle: String,
+        node_id: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<(), Refusal>>;
     fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>>;
     /// What is left, and the largest volume; `None`: the driver does not say.
     fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>>;
@@ -88,10 +112,7 @@ pub struct ProvisionerSettings {
 const JOBS: usize = 8;
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
-/// A driver may take minutes; one that hangs holds up its own volume alone.
-const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const RETRY: Duration = Duration::from_secs(2);
-const CONFLICTS_MAX: u32 = 5;
 
 /// Runs until `shutdown` is ready. What is under way is given up, and begun again by the next run.
 pub async fn run_provisioner(settings: ProvisionerSettings, shutdown: impl Future<Output = ()> + Send) {
@@ -116,7 +137,10 @@ struct ProvisionerLoop {
     claims: Informer<Box<PersistentVolumeClaim>>,
     volumes: Informer<Box<PersistentVolume>>,
     classes: Informer<Box<StorageClass>>,
-    synced: [bool; 3],
+    attachments: Informer<Box<VolumeAttachment>>,
+    /// Of all nodes, once there is a driver that may have sidecars.
+    pods: Option<Informer<DriverPod>>,
+    synced: [bool; 4],
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
     introduction: Option<BoxFuture<'static, ()>>,
@@ -139,6 +163,76 @@ fn informer<T: DeserializeOwned + 'static>(client: &Client, resource: Resource, 
     })
 }
 
+/// Pods, as far as they show drivers and sidecars.
+fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Seen {
+        metadata: ObjectMeta,
+        spec: Spec,
+        #[serde(default)]
+        status: Status,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        node_name: String,
+        #[serde(default)]
+        volumes: Vec<Volume>,
+        #[serde(default)]
+        containers: Vec<Container>,
+        #[serde(default)]
+        init_containers: Vec<Container>,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Volume {
+        host_path: Option<HostPath>,
+    }
+    #[derive(Deserialize)]
+    struct HostPath {
+        path: String,
+    }
+    #[derive(Deserialize)]
+    struct Container {
+        #[serde(default)]
+        image: String,
+        #[serde(default)]
+        command: Vec<String>,
+    }
+    #[derive(Default, Deserialize)]
+    struct Status {
+        #[serde(default)]
+        phase: String,
+    }
+    let container =
+        |it: Container| PodContainer { image: it.image, program: it.command.into_iter().next().unwrap_or_default() };
+    Informer::decoding(client.clone(), InformerParams::all(PODS).seeded_by(node), move |bytes| {
+        let Seen { metadata, spec, status } = decode(&bytes)?;
+        let pod = DriverPod {
+            node: spec.node_name,
+            folders: spec.volumes.into_iter().filter_map(|it| Some(it.host_path?.path)).collect(),
+            containers: spec.containers.into_iter().chain(spec.init_containers).map(container).collect(),
+            is_finished: matches!(&*status.phase, "Succeeded" | "Failed"),
+        };
+        Ok((Identity::of(&metadata), pod))
+    })
+}
+
+fn news_of_pods(pods: &mut Informer<DriverPod>, context: &mut Context<'_>) -> Vec<Event> {
+    let mut events = Vec::new();
+    for _ in 0..BATCH {
+        let Poll::Ready(event) = pods.poll_event(context) else { break };
+        events.push(match event {
+            InformerEvent::Applied(it, identity) => Event::Pod(identity.key, it),
+            InformerEvent::Deleted(meta) => Event::PodGone(meta.key()),
+            InformerEvent::Synced(_) => Event::PodsSynced,
+        });
+    }
+    events
+}
+
 fn drivers(hands: &Arc<dyn VolumeHands>) -> BoxFuture<'static, Vec<NodeDriver>> {
     let hands = hands.clone();
     Box::pin(async move { hands.drivers().await })
@@ -151,7 +245,9 @@ impl ProvisionerLoop {
             claims: informer(&client, PERSISTENT_VOLUME_CLAIMS, &node_name),
             volumes: informer(&client, PERSISTENT_VOLUMES, &node_name),
             classes: informer(&client, STORAGE_CLASSES, &node_name),
-            synced: [false; 3],
+            attachments: informer(&client, VOLUME_ATTACHMENTS, &node_name),
+            pods: None,
+            synced: [false; 4],
             drivers: drivers(&hands),
             introduction: None,
             waiting: std::collections::VecDeque::new(),
@@ -193,13 +289,16 @@ impl ProvisionerLoop {
         let mut events = Vec::new();
         if let Poll::Ready(found) = self.drivers.as_mut().poll(context) {
             self.drivers = drivers(&self.hands);
+            if self.pods.is_none() && found.iter().any(|it| it.facts.socket.is_some()) {
+                self.pods = Some(pods(&self.client, &self.mind.config().node_name));
+            }
             events.push(Event::Drivers(found.iter().map(|it| it.facts.clone()).collect()));
             self.introduction = Some(self.introduce(found));
         }
         if self.introduction.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
             self.introduction = None;
         }
-        let was_synced = self.synced == [true; 3];
+        let was_synced = self.synced == [true; 4];
         for _ in 0..BATCH {
             let Poll::Ready(event) = self.classes.poll_event(context) else { break };
             match event {
@@ -224,7 +323,16 @@ impl ProvisionerLoop {
                 InformerEvent::Synced(_) => self.synced[2] = true,
             }
         }
-        if !was_synced && self.synced == [true; 3] {
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.attachments.poll_event(context) else { break };
+            match event {
+                InformerEvent::Applied(it, _) => events.push(Event::Attachment(it)),
+                InformerEvent::Deleted(meta) => events.push(Event::AttachmentGone(meta.name)),
+                InformerEvent::Synced(_) => self.synced[3] = true,
+            }
+        }
+        events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
+        if !was_synced && self.synced == [true; 4] {
             events.push(Event::Synced);
         }
         events
@@ -315,152 +423,6 @@ async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: 
         Err(error) if error.is_not_found() => there(client.create(&CSI_NODES, "", &object).await),
         other => other.map(drop),
     }
-}
-
-/// It is there, whoever made it.
-fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
-    match result {
-        Err(error) if error.is_already_exists() => Ok(()),
-        other => other.map(drop),
-    }
-}
-
-fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
-    match result {
-        Err(error) if error.is_not_found() => Ok(()),
-        other => other.map(drop),
-    }
-}
-
-fn refused(refusal: Refusal) -> Failure {
-    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn not_written(error: Error) -> Failure {
-    Failure { message: error.to_string(), is_exhausted: false }
-}
-
-/// Carries out one job; whatever happens, the mind gets its answer.
-async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: Job) -> Outcome {
-    let work = AssertUnwindSafe(attempt(&client, &*hands, &job)).catch_unwind();
-    let result = match tokio::time::timeout(JOB_PATIENCE, work).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(Failure { message: "internal error of the node".into(), is_exhausted: false }),
-        Err(_) => {
-            let message = "rpc error: code = DeadlineExceeded desc = context deadline exceeded".into();
-            Err(Failure { message, is_exhausted: false })
-        }
-    };
-    let done = result.clone().map(drop);
-    match job {
-        Job::Provision { claim, request, .. } => {
-            let of = |it: &Option<String>| it.clone().unwrap_or_default();
-            let claim = Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name));
-            Outcome::Provisioned { claim, volume: request.name, driver: request.driver, result: done }
-        }
-        Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },
-        Job::Remove { volume, driver, .. } => Outcome::Removed { volume, driver, result: done },
-        Job::LetGo { volume } => Outcome::LetGo { volume, result: done },
-        Job::Expand(it) => {
-            let Growth { claim, volume, driver, .. } = it;
-            Outcome::Expanded { claim, volume, driver, result }
-        }
-        Job::ExpandOnNode(it) => {
-            let Growth { claim, volume, driver, .. } = it;
-            Outcome::ExpandedOnNode { claim, volume, driver, result: done }
-        }
-        Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
-    }
-}
-
-/// True: of a growth the node's part is to be done yet.
-async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<bool, Failure> {
-    match job {
-        Job::Provision { claim, class, request } => {
-            let created = hands.create(request.clone()).await.map_err(refused)?;
-            let volume = volume_object(claim, class, request, &created);
-            there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
-        }
-        Job::Reschedule { claim, version } => {
-            let patch = json!({ "metadata": {
-                "resourceVersion": version,
-                "annotations": { "volume.kubernetes.io/selected-node": null },
-            } });
-            let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
-            gone(patched).map_err(not_written)?;
-        }
-        Job::Remove { volume, driver, handle } => {
-            hands.delete(driver.clone(), handle.clone()).await.map_err(refused)?;
-            remove(client, volume).await.map_err(not_written)?;
-        }
-        Job::LetGo { volume } => let_go(client, &Key::cluster(volume.as_str())).await.map_err(not_written)?,
-        Job::Expand(growth) => return expand(client, hands, growth).await,
-        Job::ExpandOnNode(it) => {
-            hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes).await.map_err(refused)?;
-            write_status(client, &it.claim, &it.done).await?;
-        }
-        Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
-    }
-    Ok(false)
-}
-
-async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<(), Failure> {
-    let patch = json!({ "status": status });
-    let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "status", &PatchType::Merge, &patch).await;
-    gone(patched).map_err(not_written)
-}
-
-async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
-    write_status(client, &growth.claim, &growth.begun).await?;
-    match hands.expand(growth.driver.clone(), growth.handle.clone(), growth.bytes).await {
-        Ok(waits_for_node) => {
-            let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
-            let size = &growth.begun["allocatedResources"]["storage"];
-            let patch = json!({ "spec": { "capacity": { "storage": size } } });
-            let key = Key::cluster(growth.volume.as_str());
-            let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
-            patched.map_err(not_written)?;
-            write_status(client, &growth.claim, status).await?;
-            Ok(waits_for_node)
-        }
-        Err(refusal) => {
-            let status = if refusal.is_infeasible { &growth.infeasible } else { &growth.failed };
-            let mut status = status.clone();
-            for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-                if condition["message"] == MESSAGE {
-                    condition["message"] = refusal.message.as_str().into();
-                }
-            }
-            write_status(client, &growth.claim, &status).await?;
-            Err(refused(refusal))
-        }
-    }
-}
-
-/// Deletes a PersistentVolume whose volume is gone, and lets it go.
-async fn remove(client: &Client, volume: &str) -> Result<(), Error> {
-    let key = Key::cluster(volume);
-    gone(client.delete(&PERSISTENT_VOLUMES, &key, &DeleteParams::default()).await)?;
-    let_go(client, &key).await
-}
-
-/// Takes the provisioner's finalizer away.
-async fn let_go(client: &Client, key: &Key) -> Result<(), Error> {
-    for _ in 0..CONFLICTS_MAX {
-        let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, key).await {
-            Err(error) if error.is_not_found() => return Ok(()),
-            other => other?,
-        };
-        let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
-        finalizers.retain(|it| it != FINALIZER);
-        match client.replace(&PERSISTENT_VOLUMES, key, "", &found).await {
-            Err(error) if error.is_conflict() => {}
-            other => return gone(other),
-        }
-    }
-    // Others change it all the time: at the next try.
-    Ok(())
 }
 
 async fn publish(client: &Client, hands: &dyn VolumeHands, published: Published, config: &Config) {

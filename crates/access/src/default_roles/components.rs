@@ -114,7 +114,8 @@ fn proxier() -> Vec<Value> {
     ]
 }
 
-/// Of Corten: who makes, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers.
+/// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers. By
+/// Pods it knows those sidecars; Secrets are those that classes and volumes name for drivers.
 fn volume_provisioner() -> Vec<Value> {
     let storage = &["storage.k8s.io"];
     vec![
@@ -122,7 +123,8 @@ fn volume_provisioner() -> Vec<Value> {
         rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
         rule(&["patch"], &[""], &["persistentvolumeclaims", "persistentvolumeclaims/status"]),
         rule(&["create", "delete", "patch", "update"], &[""], &["persistentvolumes"]),
-        rule(&["get"], &[""], &["nodes"]),
+        rule(&["get"], &[""], &["nodes", "secrets"]),
+        rule(&["list", "watch"], &[""], &["pods"]),
         rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments"]),
         rule(CREATE, storage, &["csidrivers", "storageclasses"]),
         rule(&["create", "get", "patch", "update"], storage, &["csinodes"]),

@@ -16,6 +16,8 @@ struct FakeVolumes {
     is_told: Mutex<bool>,
     has_class: Mutex<bool>,
     refusal: Mutex<Option<Refusal>>,
+    /// It is a program of somebody else's.
+    foreign: Mutex<bool>,
 }
 
 impl FakeVolumes {
@@ -30,30 +32,49 @@ impl VolumeHands for FakeVolumes {
         if std::mem::replace(&mut *self.is_told.lock(), true) {
             return Box::pin(std::future::pending());
         }
+        let foreign = *self.foreign.lock();
         let facts = DriverFacts {
             name: DRIVER.into(),
+            attaches: foreign,
+            socket: foreign.then(|| "/x/csi.sock".into()),
             provisions: true,
             expands: true,
             node_expands: true,
             tells_capacity: true,
             topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+            ..DriverFacts::default()
         };
         let driver = NodeDriver { facts, node_id: "n1".into(), limit: Some(7) };
         Box::pin(std::future::ready(vec![driver]))
     }
 
-    fn create(&self, request: Request) -> BoxFuture<'_, Result<Created, Refusal>> {
+    fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
         let made = self.ask(format!("create {} {}", request.name, request.bytes));
         let created = Created { handle: request.name, bytes: request.bytes, ..Created::default() };
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
-    fn delete(&self, _: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn delete(&self, _: String, handle: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("delete {handle}"))))
     }
 
-    fn expand(&self, _: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<bool, Refusal>> {
+    fn expand(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| false)))
+    }
+
+    fn attach(
+        &self,
+        _: String,
+        volume: AttachedVolume,
+        node_id: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>> {
+        let asked = self.ask(format!("attach {} {node_id} {secrets:?}", volume.handle));
+        Box::pin(std::future::ready(asked.map(|()| [("device".to_owned(), "sdb".to_owned())].into())))
+    }
+
+    fn detach(&self, _: String, handle: String, node_id: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("detach {handle} {node_id}"))))
     }
 
     fn expand_on_node(&self, _: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
@@ -177,4 +198,84 @@ async fn a_claim_that_finds_no_room_is_given_back_to_the_scheduler() {
     };
     world.until("given back", |api| !selected(api)).await;
     assert!(world.api.objects(VOLUMES).is_empty());
+}
+
+const ATTACHMENT: &str = "/apis/storage.k8s.io/v1/volumeattachments/csi-1";
+
+/// A driver of others, known by the fake's name, that attaches.
+fn attaching(world: &World) {
+    *world.hands.foreign.lock() = true;
+    world.api.put(
+        &format!("{VOLUMES}/pv1"),
+        json!({
+            "metadata": { "name": "pv1" },
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "csi": {
+                    "driver": DRIVER, "volumeHandle": "vol-1",
+                    "controllerPublishSecretRef": { "name": "s", "namespace": "default" },
+                },
+            },
+        }),
+    );
+    let data = json!({ "metadata": { "name": "s", "namespace": "default" }, "data": { "key": "eA==" } });
+    world.api.put("/api/v1/namespaces/default/secrets/s", data);
+    let attachment = json!({
+        "metadata": { "name": "csi-1", "finalizers": ["somebodys/own"] },
+        "spec": { "attacher": DRIVER, "nodeName": "n1", "source": { "persistentVolumeName": "pv1" } },
+    });
+    world.api.put(ATTACHMENT, attachment);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
+    let world = World::new();
+    let refusal = Refusal { message: "no such disk".into(), is_exhausted: false, is_infeasible: false };
+    *world.hands.refusal.lock() = Some(refusal);
+    attaching(&world);
+    let is_refused =
+        |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attachError"]["message"].is_string();
+    world.until("refused", is_refused).await;
+    let is_attached = |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attached"] == true;
+    world.until("attached", is_attached).await;
+    let found = world.api.object(ATTACHMENT).expect("there");
+    assert_eq!(found["status"]["attachmentMetadata"]["device"], "sdb");
+    assert_eq!(found["status"].get("attachError"), None);
+    let held = format!("external-attacher/{DRIVER}");
+    assert_eq!(found["metadata"]["finalizers"], json!(["somebodys/own", held]));
+    assert_eq!(found["metadata"]["annotations"]["csi.alpha.kubernetes.io/node-id"], "n1");
+    let volume = world.api.object(&format!("{VOLUMES}/pv1")).expect("there");
+    assert_eq!(volume["metadata"]["finalizers"], json!([held]));
+    assert!(
+        world.hands.asked.lock().contains(&"attach vol-1 n1 {\"key\"}".to_owned()),
+        "{:?}",
+        world.hands.asked.lock()
+    );
+
+    let mut leaving = found;
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    world.api.put(ATTACHMENT, leaving);
+    let is_let_go = |api: &FakeApi| {
+        api.object(ATTACHMENT).is_none_or(|it| it["metadata"]["finalizers"] == json!(["somebodys/own"]))
+    };
+    world.until("let go", is_let_go).await;
+    assert!(world.hands.asked.lock().contains(&"detach vol-1 n1".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_anothers_is_not_taken() {
+    let world = World::new();
+    *world.hands.foreign.lock() = true;
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "pvc-c1" });
+    world.api.put(&format!("{VOLUMES}/taken"), json!({ "metadata": { "name": "taken" }, "spec": { "csi": csi } }));
+    world.until("introduced", |api| api.object("/apis/storage.k8s.io/v1/csinodes/n1").is_some()).await;
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    let is_told = |api: &FakeApi| {
+        let events = api.objects("/api/v1/namespaces/default/events/");
+        events
+            .iter()
+            .any(|it| it["message"].as_str().is_some_and(|it| it.contains("is that of PersistentVolume taken")))
+    };
+    world.until("refused", is_told).await;
+    assert!(world.api.object(&format!("{VOLUMES}/pvc-c1")).is_none());
 }

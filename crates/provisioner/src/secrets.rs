@@ -1,0 +1,174 @@
+//! Secrets that a class names for its driver, with the placeholders of upstream's external-provisioner (`getSecretReference`).
+
+use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim, SecretReference};
+use corten_meta::Key;
+use std::collections::BTreeMap;
+
+/// Parameters of a class that are the provisioner's own, not the driver's.
+pub(crate) const OWN_PREFIX: &str = "csi.storage.k8s.io/";
+/// On a volume: the Secret its driver is told when it is removed.
+pub(crate) const DELETION_NAME: &str = "volume.kubernetes.io/provisioner-deletion-secret-name";
+pub(crate) const DELETION_NAMESPACE: &str = "volume.kubernetes.io/provisioner-deletion-secret-namespace";
+
+const PROVISIONER: &str = "provisioner-secret";
+/// What a class calls them, and the field of the volume that keeps each.
+const OF_VOLUME: [(&str, &str); 5] = [
+    ("controller-publish-secret", "controllerPublishSecretRef"),
+    ("node-stage-secret", "nodeStageSecretRef"),
+    ("node-publish-secret", "nodePublishSecretRef"),
+    ("controller-expand-secret", "controllerExpandSecretRef"),
+    ("node-expand-secret", "nodeExpandSecretRef"),
+];
+
+/// The Secrets of one volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeSecrets {
+    /// For making and removing it.
+    pub provisioner: Option<Key>,
+    /// By the fields of the PersistentVolume that name them.
+    pub by_field: BTreeMap<&'static str, Key>,
+}
+
+/// What the class's parameters name for this claim.
+///
+/// # Errors
+/// Half of a name, or a placeholder that is none, in upstream's words.
+pub(crate) fn of(
+    parameters: &BTreeMap<String, String>,
+    claim: &PersistentVolumeClaim,
+    volume: &str,
+) -> Result<VolumeSecrets, String> {
+    let find = |what: &str| reference(parameters, what, claim, volume);
+    let mut by_field = BTreeMap::new();
+    for (what, field) in OF_VOLUME {
+        if let Some(key) = find(what)? {
+            by_field.insert(field, key);
+        }
+    }
+    Ok(VolumeSecrets { provisioner: find(PROVISIONER)?, by_field })
+}
+
+/// Is it a parameter of the provisioner that means something?
+pub(crate) fn is_known(parameter: &str) -> bool {
+    let names = OF_VOLUME.iter().map(|it| it.0).chain([PROVISIONER]);
+    let Some(own) = parameter.strip_prefix(OWN_PREFIX) else { return true };
+    own == "fstype"
+        || names.into_iter().any(|it| own.strip_prefix(it).is_some_and(|it| it == "-name" || it == "-namespace"))
+}
+
+fn reference(
+    parameters: &BTreeMap<String, String>,
+    what: &str,
+    claim: &PersistentVolumeClaim,
+    volume: &str,
+) -> Result<Option<Key>, String> {
+    let of = |part: &str| parameters.get(&format!("{OWN_PREFIX}{what}-{part}"));
+    let (name, namespace) = match (of("name"), of("namespace")) {
+        (None, None) => return Ok(None),
+        (Some(name), Some(namespace)) => (name, namespace),
+        _ => return Err(format!("either name and namespace for {what} secrets specified, Both must be specified")),
+    };
+    let meta = &claim.metadata;
+    let known = |token: &str, is_name: bool| match token {
+        "pv.name" => Some(volume.to_owned()),
+        "pvc.namespace" => meta.namespace.clone(),
+        "pvc.name" if is_name => meta.name.clone(),
+        _ if is_name && what != PROVISIONER => {
+            let key = token.strip_prefix("pvc.annotations['")?.strip_suffix("']")?;
+            meta.annotations.as_ref()?.get(key).cloned()
+        }
+        _ => None,
+    };
+    let resolved = |template: &str, is_name: bool| {
+        let kind = if is_name { "name" } else { "namespace" };
+        let resolved = expand(template, |it| known(it, is_name));
+        let resolved = resolved.map_err(|it| format!("error resolving secret {kind} {template:?}: {it}"))?;
+        match is_object_name(&resolved) {
+            true => Ok(resolved),
+            false => Err(format!("{template:?} resolved to {resolved:?} which is not a valid {kind} name")),
+        }
+    };
+    Ok(Some(Key::new(resolved(namespace, false)?, resolved(name, true)?)))
+}
+
+/// Replaces each `${token}`.
+fn expand(template: &str, known: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut text, mut rest, mut unknown) = (String::new(), template, Vec::new());
+    while let Some((before, after)) = rest.split_once("${") {
+        let (token, after) = after.split_once('}').ok_or("a placeholder does not end")?;
+        text.push_str(before);
+        match known(token) {
+            Some(it) => text.push_str(&it),
+            None => unknown.push(format!("{token:?}")),
+        }
+        rest = after;
+    }
+    if !unknown.is_empty() {
+        return Err(format!("invalid tokens: [{}]", unknown.join(" ")));
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// As `IsDNS1123Subdomain`.
+fn is_object_name(name: &str) -> bool {
+    let is_label = |it: &str| {
+        let inner = it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-');
+        inner && !it.is_empty() && !it.starts_with('-') && !it.ends_with('-')
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// The Secret that the driver is told when the volume is removed.
+pub(crate) fn of_removal(volume: &PersistentVolume) -> Option<Key> {
+    let annotations = volume.metadata.annotations.as_ref()?;
+    Some(Key::new(annotations.get(DELETION_NAMESPACE)?.clone(), annotations.get(DELETION_NAME)?.clone()))
+}
+
+pub(crate) fn key_of(reference: Option<&SecretReference>) -> Option<Key> {
+    let reference = reference?;
+    Some(Key::new(reference.namespace.clone()?, reference.name.clone()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(parameters: &[(&str, &str)]) -> Result<VolumeSecrets, String> {
+        let parameters =
+            parameters.iter().map(|(name, it)| (format!("{OWN_PREFIX}{name}"), (*it).to_owned())).collect();
+        let claim =
+            serde_json::json!({ "metadata": { "name": "data", "namespace": "ns", "annotations": { "k/e": "x" } } });
+        of(&parameters, &serde_json::from_value(claim).expect("a claim"), "pvc-1")
+    }
+
+    #[test]
+    fn placeholders_are_the_claims_and_the_volumes() {
+        let told = secrets(&[
+            ("provisioner-secret-name", "${pvc.name}-${pv.name}"),
+            ("provisioner-secret-namespace", "${pvc.namespace}"),
+            ("node-stage-secret-name", "s-${pvc.annotations['k/e']}"),
+            ("node-stage-secret-namespace", "fixed"),
+        ]);
+        let told = told.expect("resolved");
+        assert_eq!(told.provisioner, Some(Key::new("ns", "data-pvc-1")));
+        assert_eq!(told.by_field, BTreeMap::from([("nodeStageSecretRef", Key::new("fixed", "s-x"))]));
+        for (parameters, words) in [
+            (&[("node-stage-secret-name", "x")][..], "Both must be specified"),
+            (
+                &[("provisioner-secret-name", "${x}"), ("provisioner-secret-namespace", "y")][..],
+                "invalid tokens: [\"x\"]",
+            ),
+            (&[("provisioner-secret-name", "../x"), ("provisioner-secret-namespace", "y")][..], "not a valid name"),
+            (
+                &[("provisioner-secret-name", "x"), ("provisioner-secret-namespace", "${pvc.name}")][..],
+                "invalid tokens",
+            ),
+        ] {
+            let error = secrets(parameters).expect_err(words);
+            assert!(error.contains(words), "{error}");
+        }
+        assert!(is_known("type") && is_known("csi.storage.k8s.io/fstype"));
+        assert!(!is_known("csi.storage.k8s.io/node-stage-secret"));
+    }
+}

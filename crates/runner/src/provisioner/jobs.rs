@@ -1,0 +1,274 @@
+//! Carries out what the provisioner decides: has drivers do it, in the order it is written, and writes what came of that.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use corten_api::resources::{CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
+use corten_api::storage::v1::CSINode;
+use corten_client::{Client, DeleteParams, Error, PatchType};
+use corten_kubelet::Secrets;
+use corten_meta::{Key, Time};
+use corten_provisioner::{
+    AttachedVolume, Attaching, FINALIZER, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, volume_object,
+};
+use futures_util::FutureExt;
+use serde_json::{Value, json};
+
+use super::{Refusal, VolumeHands};
+use crate::node_volumes::secrets;
+
+/// A driver may take minutes; one that hangs holds up its own volume alone.
+const JOB_PATIENCE: Duration = Duration::from_secs(300);
+const CONFLICTS_MAX: u32 = 5;
+
+/// It is there, whoever made it.
+pub(super) fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.is_already_exists() => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.is_not_found() => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn not_written(error: Error) -> Failure {
+    failed(error.to_string())
+}
+
+fn failed(message: String) -> Failure {
+    Failure { message, is_exhausted: false }
+}
+
+/// What a Secret says, for a driver.
+async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
+    secrets(client, secret.cloned()).await.map_err(failed)
+}
+
+/// Carries out one job; whatever happens, the mind gets its answer.
+pub(super) async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: Job) -> Outcome {
+    let work = AssertUnwindSafe(attempt(&client, &*hands, &job)).catch_unwind();
+    let result = match tokio::time::timeout(JOB_PATIENCE, work).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(Failure { message: "internal error of the node".into(), is_exhausted: false }),
+        Err(_) => {
+            let message = "rpc error: code = DeadlineExceeded desc = context deadline exceeded".into();
+            Err(Failure { message, is_exhausted: false })
+        }
+    };
+    let done = result.clone().map(drop);
+    match job {
+        Job::Provision { claim, request, .. } => {
+            let of = |it: &Option<String>| it.clone().unwrap_or_default();
+            let claim = Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name));
+            Outcome::Provisioned { claim, volume: request.name, driver: request.driver, result: done }
+        }
+        Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },
+        Job::Remove { volume, driver, .. } => Outcome::Removed { volume, driver, result: done },
+        Job::LetGo { volume, .. } => Outcome::LetGo { volume, result: done },
+        Job::Attach(it) | Job::Detach(it) => Outcome::Attached { attachment: it.attachment, result: done },
+        Job::Expand(it) => {
+            let Growth { claim, volume, driver, .. } = it;
+            Outcome::Expanded { claim, volume, driver, result }
+        }
+        Job::ExpandOnNode(it) => {
+            let Growth { claim, volume, driver, .. } = it;
+            Outcome::ExpandedOnNode { claim, volume, driver, result: done }
+        }
+        Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
+    }
+}
+
+/// True: of a growth the node's part is to be done yet.
+async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<bool, Failure> {
+    match job {
+        Job::Provision { claim, class, request, others } => {
+            let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
+            let created = hands.create(request.clone(), secrets).await.map_err(refused)?;
+            if let Some(other) = others.get(&created.handle) {
+                return Err(failed(format!(
+                    "the driver answers with volume {:?}, which is that of PersistentVolume {other}",
+                    created.handle
+                )));
+            }
+            let volume = volume_object(claim, class, request, &created);
+            there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
+        }
+        Job::Reschedule { claim, version } => {
+            let patch = json!({ "metadata": {
+                "resourceVersion": version,
+                "annotations": { "volume.kubernetes.io/selected-node": null },
+            } });
+            let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
+            gone(patched).map_err(not_written)?;
+        }
+        Job::Remove { volume, driver, handle, secret } => {
+            let secrets = told(client, secret.as_ref()).await?;
+            hands.delete(driver.clone(), handle.clone(), secrets).await.map_err(refused)?;
+            remove(client, volume).await.map_err(not_written)?;
+        }
+        Job::LetGo { volume, finalizer } => {
+            let_go(client, &Key::cluster(volume.as_str()), finalizer).await.map_err(not_written)?;
+        }
+        Job::Attach(it) => attach(client, hands, it).await?,
+        Job::Detach(it) => detach(client, hands, it).await?,
+        Job::Expand(growth) => return expand(client, hands, growth).await,
+        Job::ExpandOnNode(it) => {
+            hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes).await.map_err(refused)?;
+            write_status(client, &it.claim, &it.done).await?;
+        }
+        Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
+    }
+    Ok(false)
+}
+
+async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<(), Failure> {
+    let patch = json!({ "status": status });
+    let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "status", &PatchType::Merge, &patch).await;
+    gone(patched).map_err(not_written)
+}
+
+async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
+    write_status(client, &growth.claim, &growth.begun).await?;
+    let secrets = told(client, growth.secret.as_ref()).await?;
+    match hands.expand(growth.driver.clone(), growth.handle.clone(), growth.bytes, secrets).await {
+        Ok(waits_for_node) => {
+            let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
+            let size = &growth.begun["allocatedResources"]["storage"];
+            let patch = json!({ "spec": { "capacity": { "storage": size } } });
+            let key = Key::cluster(growth.volume.as_str());
+            let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
+            patched.map_err(not_written)?;
+            write_status(client, &growth.claim, status).await?;
+            Ok(waits_for_node)
+        }
+        Err(refusal) => {
+            let status = if refusal.is_infeasible { &growth.infeasible } else { &growth.failed };
+            let mut status = status.clone();
+            for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+                if condition["message"] == MESSAGE {
+                    condition["message"] = refusal.message.as_str().into();
+                }
+            }
+            write_status(client, &growth.claim, &status).await?;
+            Err(refused(refusal))
+        }
+    }
+}
+
+/// Deletes a PersistentVolume whose volume is gone, and lets it go.
+async fn remove(client: &Client, volume: &str) -> Result<(), Error> {
+    let key = Key::cluster(volume);
+    gone(client.delete(&PERSISTENT_VOLUMES, &key, &DeleteParams::default()).await)?;
+    let_go(client, &key, FINALIZER).await
+}
+
+/// Takes a finalizer away.
+async fn let_go(client: &Client, key: &Key, finalizer: &str) -> Result<(), Error> {
+    for _ in 0..CONFLICTS_MAX {
+        let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, key).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            other => other?,
+        };
+        let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
+        finalizers.retain(|it| it != finalizer);
+        match client.replace(&PERSISTENT_VOLUMES, key, "", &found).await {
+            Err(error) if error.is_conflict() => {}
+            other => return gone(other),
+        }
+    }
+    // Others change it all the time: at the next try.
+    Ok(())
+}
+
+/// As external-attacher's `csiHandler`: marked, attached, told; what fails is told, too.
+async fn attach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
+    let attached = async {
+        let volume = it.volume.clone().map_err(failed)?;
+        let node_id = node_id(client, it).await?;
+        mark(client, it, &volume, &node_id).await?;
+        if !it.is_asked {
+            return Ok(Default::default());
+        }
+        let secrets = told(client, it.secret.as_ref()).await?;
+        hands.attach(it.driver.clone(), volume, node_id, secrets).await.map_err(refused)
+    };
+    match attached.await {
+        Ok(metadata) => {
+            let status = json!({ "attached": true, "attachmentMetadata": metadata, "attachError": null });
+            write_attachment(client, it, "status", json!({ "status": status })).await
+        }
+        Err(failure) => tell_refused(client, it, "attachError", failure).await,
+    }
+}
+
+async fn detach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
+    let detached = async {
+        if !it.is_asked {
+            return Ok(());
+        }
+        let volume = it.volume.clone().map_err(failed)?;
+        let node_id = node_id(client, it).await?;
+        let secrets = told(client, it.secret.as_ref()).await?;
+        hands.detach(it.driver.clone(), volume.handle, node_id, secrets).await.map_err(refused)
+    };
+    if let Err(failure) = detached.await {
+        return tell_refused(client, it, "detachError", failure).await;
+    }
+    let status = json!({ "attached": false, "attachmentMetadata": null, "detachError": null });
+    write_attachment(client, it, "status", json!({ "status": status })).await?;
+    // Somebody's finalizer may have come in between: then it is looked at again.
+    let seen = client.get_as::<Value>(&VOLUME_ATTACHMENTS, &Key::cluster(it.attachment.as_str())).await;
+    let mut found = match seen {
+        Err(error) if error.is_not_found() => return Ok(()),
+        other => other.map_err(not_written)?,
+    };
+    let held = found["metadata"]["finalizers"].take();
+    let own = format!("external-attacher/{}", it.driver.replace('/', "-"));
+    let left: Vec<Value> = held.as_array().into_iter().flatten().filter(|it| **it != *own).cloned().collect();
+    let version = found["metadata"]["resourceVersion"].take();
+    write_attachment(client, it, "", json!({ "metadata": { "resourceVersion": version, "finalizers": left } })).await
+}
+
+/// Says in the attachment and the volume that they are held, before the driver does anything.
+async fn mark(client: &Client, it: &Attaching, volume: &AttachedVolume, node_id: &str) -> Result<(), Failure> {
+    let marks =
+        json!({ "annotations": { NODE_ID: node_id }, "finalizers": it.finalizers, "resourceVersion": it.version });
+    write_attachment(client, it, "", json!({ "metadata": marks })).await?;
+    let Some((version, finalizers)) = &volume.hold else { return Ok(()) };
+    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
+    let key = Key::cluster(volume.volume.as_str());
+    client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await.map(drop).map_err(not_written)
+}
+
+async fn write_attachment(client: &Client, it: &Attaching, subresource: &str, patch: Value) -> Result<(), Failure> {
+    let key = Key::cluster(it.attachment.as_str());
+    gone(client.patch(&VOLUME_ATTACHMENTS, &key, subresource, &PatchType::Merge, &patch).await).map_err(not_written)
+}
+
+async fn tell_refused(client: &Client, it: &Attaching, field: &str, failure: Failure) -> Result<(), Failure> {
+    let time: Time = it.now;
+    let patch = json!({ "status": { field: { "time": time, "message": failure.message } } });
+    write_attachment(client, it, "status", patch).await?;
+    Err(failure)
+}
+
+/// The driver's name for the node.
+async fn node_id(client: &Client, it: &Attaching) -> Result<String, Failure> {
+    if let Some(known) = &it.node_id {
+        return Ok(known.clone());
+    }
+    let found = client.get_as::<CSINode>(&CSI_NODES, &Key::cluster(it.node.as_str())).await;
+    let found = found.map_err(|error| failed(format!("CSINode {}: {error}", it.node)))?;
+    let driver = found.spec.drivers.into_iter().find(|driver| driver.name == it.driver);
+    let missing = || failed(format!("CSINode {} does not contain driver {}", it.node, it.driver));
+    driver.map(|it| it.node_id).ok_or_else(missing)
+}

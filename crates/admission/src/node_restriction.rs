@@ -6,7 +6,8 @@ use corten_access::{
     tokens::ISSUER,
 };
 use corten_api::resources::{
-    CSI_DRIVERS, CSI_NODES, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS,
+    CSI_DRIVERS, CSI_NODES, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_SLICES,
+    SERVICE_ACCOUNTS,
 };
 use corten_cacher::body::BoxFuture;
 use corten_kinds::Subresource;
@@ -312,11 +313,23 @@ impl Writer<'_> {
             requests.as_array().is_some_and(|it| it.iter().any(|it| it["audience"] == audience))
         };
         let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let by_claim = |volume: &Value| {
+            let of_pod = || Some(format!("{}-{}", pod["metadata"]["name"].as_str()?, volume["name"].as_str()?));
+            let named = volume["persistentVolumeClaim"]["claimName"].as_str().map(str::to_owned);
+            let claim = named.or_else(|| (!volume["ephemeral"].is_null()).then(of_pod).flatten())?;
+            let caches = self.request.cluster.caches();
+            let claims = caches.get(&PERSISTENT_VOLUME_CLAIMS)?;
+            let claim = claims.get(pod["metadata"]["namespace"].as_str()?, &claim)?.parse();
+            let volume = caches.get(&PERSISTENT_VOLUMES)?.get("", claim["spec"]["volumeName"].as_str()?)?.parse();
+            Some(volume["spec"]["csi"]["driver"].clone())
+        };
         volumes.any(|volume| {
             let sources = volume["projected"]["sources"].as_array();
             let projected =
                 sources.is_some_and(|it| it.iter().any(|it| it["serviceAccountToken"]["audience"] == audience));
-            projected || !volume["csi"].is_null() && by_driver(&volume["csi"]["driver"])
+            projected
+                || !volume["csi"].is_null() && by_driver(&volume["csi"]["driver"])
+                || by_claim(volume).is_some_and(|it| by_driver(&it))
         })
     }
 

@@ -21,7 +21,7 @@ mod tests;
 pub use attaching::NODE_ID;
 pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
 pub use expansion::MESSAGE;
-pub use objects::{csi_driver, csi_node, default_class};
+pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
 pub use secrets::VolumeSecrets;

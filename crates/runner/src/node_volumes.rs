@@ -21,10 +21,12 @@ pub(crate) async fn read(
 ) -> Result<Box<VolumeRead>, String> {
     let claim = match name {
         VolumeName::Driver { name, secret } => {
-            let driver = found(client, &CSI_DRIVERS, name).await.map_err(|it| format!("kubernetes.io/csi: {it}"))?;
+            let driver = driver(client, name).await.map_err(|it| format!("kubernetes.io/csi: {it}"))?;
+            let (driver, tokens_in_secrets) = driver.unzip();
+            let tokens_in_secrets = tokens_in_secrets == Some(true);
             let secret = secret.as_ref().map(|it| Key::new(namespace, it.as_str()));
             let publish_secrets = secrets(client, secret).await?;
-            return Ok(Box::new(VolumeRead { driver, publish_secrets, ..VolumeRead::default() }));
+            return Ok(Box::new(VolumeRead { driver, tokens_in_secrets, publish_secrets, ..VolumeRead::default() }));
         }
         VolumeName::Claim(claim) => claim,
     };
@@ -41,17 +43,25 @@ pub(crate) async fn read(
     read.volume = fetched.map_err(|it| format!("failed to fetch PV {volume} from API server: {it}"))?;
     let csi = read.volume.as_ref().and_then(|it| it.spec.as_ref()?.csi.as_ref());
     let Some(csi) = csi.cloned() else { return Ok(Box::new(read)) };
-    let (driver, handle) = (csi.driver, csi.volume_handle);
+    let (name, handle) = (csi.driver, csi.volume_handle);
     read.stage_secrets = secrets(client, csi.node_stage_secret_ref.and_then(key_of)).await?;
     read.publish_secrets = secrets(client, csi.node_publish_secret_ref.and_then(key_of)).await?;
-    let fetched = found::<CSIDriver>(client, &CSI_DRIVERS, &driver).await;
-    read.driver = fetched.map_err(|it| format!("failed to fetch CSIDriver {driver} from API server: {it}"))?;
+    let fetched = driver(client, &name).await;
+    let fetched = fetched.map_err(|it| format!("failed to fetch CSIDriver {name} from API server: {it}"))?;
+    (read.driver, read.tokens_in_secrets) = fetched.map_or((None, false), |it| (Some(it.0), it.1));
     if read.driver.as_ref().is_none_or(|it| it.spec.attach_required != Some(false)) {
-        let name = attachment_name(&handle, &driver, node);
+        let name = attachment_name(&handle, &name, node);
         let fetched = found(client, &VOLUME_ATTACHMENTS, &name).await;
         read.attachment = fetched.map_err(|it| format!("failed to fetch VolumeAttachment {name}: {it}"))?;
     }
     Ok(Box::new(read))
+}
+
+/// A driver's object, and whether it takes tokens among Secrets alone.
+async fn driver(client: &Client, name: &str) -> Result<Option<(CSIDriver, bool)>, Error> {
+    let Some(found) = found::<serde_json::Value>(client, &CSI_DRIVERS, name).await? else { return Ok(None) };
+    let in_secrets = found["spec"]["serviceAccountTokenInSecrets"] == true;
+    Ok(Some((corten_client::decode(found.to_string().as_bytes())?, in_secrets)))
 }
 
 fn key_of(reference: SecretReference) -> Option<Key> {

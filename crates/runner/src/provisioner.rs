@@ -25,6 +25,7 @@ use corten_meta::{Key, ObjectMeta, Resource};
 use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, PodContainer,
     Provisioner, Published, Request, capacity_name, capacity_object, csi_driver, csi_node, default_class,
+    topology_labels,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -414,7 +415,14 @@ async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: 
     struct Node {
         metadata: ObjectMeta,
     }
-    let uid = client.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata.uid;
+    let held = client.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata;
+    let uid = held.uid;
+    let (missing, refused) = topology_labels(&held.labels, found.iter().map(|it| &it.facts));
+    refused.iter().for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
+    if !missing.is_empty() {
+        let patch = json!({ "metadata": { "labels": missing } });
+        client.patch(&NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await?;
+    }
     let told: Vec<_> = found.iter().map(|it| (it.facts.clone(), it.node_id.clone(), it.limit)).collect();
     let object = csi_node(node, &uid, &told);
     let patch =

@@ -247,7 +247,7 @@ impl Mounter {
             self.leads_nowhere_else(&place).await?;
             staging = Some(place);
         }
-        let publish = driver.publish(request, staging, target.clone(), mount.read_only).await;
+        let publish = driver.publish(with_tokens(request, volume), staging, target.clone(), mount.read_only).await;
         publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
         self.leads_nowhere_else(&target).await?;
         Ok(Placed { path: target, is_new })
@@ -410,6 +410,13 @@ fn record_of(mount: &PersistentMount, volume: &CsiVolume) -> Record {
         name: mount.name.clone(),
         fs_type: volume.fs_type.clone(),
     }
+}
+
+/// The tokens of the Pod's account are told at publishing alone: what is staged is the node's.
+fn with_tokens(mut request: StageVolume, volume: &CsiVolume) -> StageVolume {
+    let told = if volume.tokens_in_secrets { &mut request.secrets } else { &mut request.context };
+    told.extend(volume.tokens.0.clone());
+    request
 }
 
 fn request_of(mount: &PersistentMount, volume: &CsiVolume) -> StageVolume {

@@ -124,6 +124,7 @@ fn volume_provisioner() -> Vec<Value> {
         rule(&["patch"], &[""], &["persistentvolumeclaims", "persistentvolumeclaims/status"]),
         rule(&["create", "delete", "patch", "update"], &[""], &["persistentvolumes"]),
         rule(&["get"], &[""], &["nodes", "secrets"]),
+        rule(&["patch"], &[""], &["nodes"]),
         rule(&["list", "watch"], &[""], &["pods"]),
         rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments"]),
         rule(CREATE, storage, &["csidrivers", "storageclasses"]),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_meta::Time;
 
 use crate::{
-    ApiEffect, Backend, HostEffect, PersistentMount, VolumeRead,
+    ApiEffect, Backend, HostEffect, PersistentMount, TokenWish, VolumeRead,
     backoff::pause,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
     spec::{
@@ -58,6 +58,15 @@ impl Claims {
             Backend::Csi(it) if it.is_attached => Some(format!("kubernetes.io/csi/{}^{}", it.driver, it.handle)),
             _ => None,
         })
+    }
+
+    /// The tokens that drivers of these volumes ask for.
+    pub(crate) fn token_wishes(&self) -> Vec<TokenWish> {
+        let of = |it: &PersistentMount| match &it.backend {
+            Backend::Csi(it) => it.token_wishes.clone(),
+            _ => Vec::new(),
+        };
+        self.resolved.values().flat_map(of).collect()
     }
 
     fn resolve(&mut self, volume: &str, mount: PersistentMount) {

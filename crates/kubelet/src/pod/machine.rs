@@ -98,6 +98,8 @@ pub(crate) struct SandboxStep {
 #[derive(Debug, Default)]
 pub(crate) struct VolumeState {
     pub(crate) in_flight: bool,
+    /// When drivers that ask for it (`requiresRepublish`) publish again.
+    pub(crate) republish_at: Option<Time>,
     pub(crate) is_ready: bool,
     /// What was last given to the host.
     pub(crate) content: Vec<Volume>,

@@ -33,6 +33,8 @@ use crate::{
 
 /// What the event and the journal begin with where the runtime has no network.
 pub(crate) const NO_NETWORK: &str = "network is not ready";
+/// Upstream's kubelet mounts again with each look at a Pod, once a minute (`syncFrequency`).
+const REPUBLISH: Duration = Duration::from_secs(60);
 const NETWORK_RETRY: Duration = Duration::from_secs(2);
 
 impl PodMachine {
@@ -105,7 +107,8 @@ impl PodMachine {
                     state.span.finished.get_or_insert(cx.now);
                     return true;
                 }
-                let is_current = state.is_ready && state.content == content;
+                let is_republished = state.republish_at.is_some() && cx.is_due(state.republish_at);
+                let is_current = state.is_ready && state.content == content && !is_republished;
                 if !is_current && cx.is_due(state.retry_at) {
                     (state.in_flight, state.content) = (true, content.clone());
                     let group = volumes::group(&self.pod);
@@ -137,6 +140,7 @@ impl PodMachine {
                 state.is_ready = true;
                 state.span.finished.get_or_insert(cx.now);
                 (state.failures, state.retry_at) = (0, None);
+                state.republish_at = volumes::has_republished(&state.content).then(|| cx.now.after(REPUBLISH));
                 state.problems.clear();
             }
             Err(failure) => {

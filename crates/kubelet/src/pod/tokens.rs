@@ -1,6 +1,6 @@
 //! Asks for the tokens of a pod, and anew when four fifths of their time are over.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use corten_meta::Time;
 
@@ -23,7 +23,8 @@ impl PodMachine {
     /// Asks for the tokens that are missing or grow old.
     pub(crate) fn fetch_tokens(&mut self, cx: &mut Context<'_>) {
         let account = spec_of(&self.pod).service_account_name.clone();
-        for wish in wishes(&self.pod) {
+        let of_drivers = self.claims.token_wishes();
+        for wish in wishes(&self.pod).into_iter().chain(of_drivers).collect::<BTreeSet<_>>() {
             let slot = self.tokens.0.entry(wish.clone()).or_default();
             if slot.in_flight || !cx.is_due(slot.renew_at) || !cx.is_due(slot.retry_at) {
                 continue;

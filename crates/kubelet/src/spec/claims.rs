@@ -9,7 +9,7 @@ use corten_api::core::v1::{
 use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
 
 use crate::{
-    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, VolumeName, VolumeRead,
+    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeRead,
     spec::{
         pod::{all_containers, spec_of},
         volumes::host_path_type,
@@ -126,7 +126,7 @@ fn mount_of(
             return Err(problem);
         }
         let driver = read.driver.as_ref();
-        refuse_tokens(&it.driver, driver)?;
+        refuse_labels(pod, &it.driver, driver)?;
         let takes = takes_group(driver, it.fs_type.as_deref(), modes);
         (Backend::Csi(csi(pod, it, modes, read)), takes, it.read_only == Some(true))
     } else if let Some(it) = &spec.host_path {
@@ -205,15 +205,33 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
     })
 }
 
-/// A driver that asks for the tokens of Pods' accounts would act for nobody without them.
-fn refuse_tokens(name: &str, driver: Option<&CSIDriver>) -> Result<(), String> {
-    let asks = spec_of_driver(driver).token_requests.is_some_and(|it| !it.is_empty());
+/// A driver that mounts with the labels a Pod asks for would mount without them here.
+fn refuse_labels(pod: &Pod, name: &str, driver: Option<&CSIDriver>) -> Result<(), String> {
+    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.se_linux_options.as_ref());
+    let of_container = |it: &corten_api::core::v1::Container| {
+        it.security_context.as_ref().is_some_and(|it| it.se_linux_options.is_some())
+    };
+    let asks = of_pod.is_some() || all_containers(pod).any(of_container);
     let why = || {
         format!(
-            "driver {name} asks for tokens of service accounts (spec.tokenRequests of csidriver/{name}): this node gives drivers none"
+            "driver {name} mounts volumes with SELinux labels (spec.seLinuxMount of csidriver/{name}), and the pod asks for \
+             some (seLinuxOptions): this node sets none"
         )
     };
-    if asks { Err(why()) } else { Ok(()) }
+    match asks && spec_of_driver(driver).se_linux_mount == Some(true) {
+        true => Err(why()),
+        false => Ok(()),
+    }
+}
+
+/// The tokens that a driver asks for of each pod it serves, of its account.
+fn token_wishes(driver: Option<&CSIDriver>) -> Vec<TokenWish> {
+    let requests = spec_of_driver(driver).token_requests.unwrap_or_default();
+    let wish = |it: corten_api::storage::v1::TokenRequest| TokenWish {
+        audience: it.audience,
+        seconds: it.expiration_seconds.unwrap_or(super::tokens::SECONDS),
+    };
+    requests.into_iter().map(wish).collect()
 }
 
 /// As `supportsFSGroup`: what `fsGroupPolicy` says.
@@ -242,6 +260,10 @@ fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &V
         is_attached: spec_of_driver(read.driver.as_ref()).attach_required != Some(false),
         stage_secrets: read.stage_secrets.clone(),
         publish_secrets: read.publish_secrets.clone(),
+        token_wishes: token_wishes(read.driver.as_ref()),
+        tokens: Secrets::default(),
+        tokens_in_secrets: read.tokens_in_secrets,
+        is_republished: spec_of_driver(read.driver.as_ref()).requires_republish == Some(true),
     }
 }
 
@@ -281,7 +303,7 @@ fn inline_mount(
             volume.name
         ));
     }
-    refuse_tokens(name, driver)?;
+    refuse_labels(pod, name, driver)?;
     let attributes = source.volume_attributes.clone().unwrap_or_default();
     let uid = pod.metadata.uid.as_deref().unwrap_or_default();
     let csi = CsiVolume {
@@ -296,6 +318,10 @@ fn inline_mount(
         is_attached: false,
         stage_secrets: Secrets::default(),
         publish_secrets: read.publish_secrets.clone(),
+        token_wishes: token_wishes(driver),
+        tokens: Secrets::default(),
+        tokens_in_secrets: read.tokens_in_secrets,
+        is_republished: spec_of_driver(driver).requires_republish == Some(true),
     };
     Ok(PersistentMount {
         name: volume.name.clone(),

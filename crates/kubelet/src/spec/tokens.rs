@@ -8,7 +8,7 @@ use corten_meta::Time;
 
 use crate::{Token, TokenWish, spec::pod::spec_of};
 
-const SECONDS: i64 = 3600;
+pub(crate) const SECONDS: i64 = 3600;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tokens(pub(crate) BTreeMap<TokenWish, Slot>);
@@ -24,7 +24,7 @@ pub(crate) struct Slot {
 }
 
 pub(crate) enum Issued<'a> {
-    Token(&'a str),
+    Token(&'a Token),
     Asked,
     Failed(&'a str),
 }
@@ -33,7 +33,7 @@ impl Tokens {
     pub(crate) fn lookup(&self, wish: &TokenWish) -> Issued<'_> {
         let Some(slot) = self.0.get(wish) else { return Issued::Asked };
         match (&slot.token, &slot.problem) {
-            (Some(token), _) => Issued::Token(&token.token),
+            (Some(token), _) => Issued::Token(token),
             (None, Some(problem)) => Issued::Failed(problem),
             (None, None) => Issued::Asked,
         }

@@ -6,9 +6,11 @@ use std::{cell::Cell, sync::Arc};
 
 use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
 use corten_meta::{Key, Quantity};
+use serde_json::json;
 
 use crate::{
-    Backend, HostPathType, PersistentMount, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeGroup, VolumeSource,
+    Backend, HostPathType, PersistentMount, Plugin, Secrets, Source, SourceKind, Volume, VolumeFile, VolumeGroup,
+    VolumeSource,
     spec::{
         claims,
         downward::{self, Surroundings},
@@ -58,7 +60,10 @@ pub(crate) fn plan(
     for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
         let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
         let planned = match claims::name(pod, volume) {
-            Some(_) => persistent.mount(&volume.name).map(|it| VolumeSource::Persistent(Box::new(it))),
+            Some(_) => {
+                let mount = persistent.mount(&volume.name).and_then(|it| planner.with_tokens(it));
+                mount.map(|it| VolumeSource::Persistent(Box::new(it)))
+            }
             None => match claims::in_place(volume) {
                 Some(it) => Ok(VolumeSource::Persistent(Box::new(it))),
                 None => planner.source(volume),
@@ -76,6 +81,15 @@ pub(crate) fn plan(
 pub(crate) trait Lasting {
     /// The volume that has this name in the pod, or why it is not there yet.
     fn mount(&self, volume: &str) -> Result<PersistentMount, Problem>;
+}
+
+/// Is one of them published again and again?
+pub(crate) fn has_republished(volumes: &[Volume]) -> bool {
+    let is_republished = |it: &Volume| match &it.source {
+        VolumeSource::Persistent(it) => matches!(&it.backend, Backend::Csi(it) if it.is_republished),
+        _ => false,
+    };
+    volumes.iter().any(is_republished)
 }
 
 /// Whom the pod's volumes are given to.
@@ -202,6 +216,26 @@ impl Planner<'_> {
         Ok(VolumeSource::Files { plugin: Plugin::Projected, files })
     }
 
+    /// A driver's volume, with the tokens its driver asks for (`podServiceAccountTokenAttrs`).
+    fn with_tokens(&self, mut mount: PersistentMount) -> Result<PersistentMount, Problem> {
+        let Backend::Csi(csi) = &mut mount.backend else { return Ok(mount) };
+        if csi.token_wishes.is_empty() {
+            return Ok(mount);
+        }
+        let mut told = serde_json::Map::new();
+        for wish in &csi.token_wishes {
+            let issued = match self.tokens.lookup(wish) {
+                Issued::Token(it) => json!({ "token": it.token, "expirationTimestamp": it.expires }),
+                Issued::Asked => return Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
+                Issued::Failed(reason) => return Err(self.missing(format!("failed to fetch token: {reason}"))),
+            };
+            told.insert(wish.audience.clone(), issued);
+        }
+        let told = serde_json::Value::Object(told).to_string();
+        csi.tokens = Secrets([("csi.storage.k8s.io/serviceAccount.tokens".to_owned(), told)].into());
+        Ok(mount)
+    }
+
     fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
         // As projected volumes' `collectData`: where the pod's group, or the one user all its containers run as, is given
         // the file, nobody else needs to read it.
@@ -210,7 +244,7 @@ impl Planner<'_> {
         let is_private = group.is_some() || user.is_some();
         let access = Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) };
         match self.tokens.lookup(&tokens::wish(source)) {
-            Issued::Token(token) => Ok(access.file(&source.path, None, source.user, token.as_bytes().into())),
+            Issued::Token(it) => Ok(access.file(&source.path, None, source.user, it.token.as_bytes().into())),
             Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
             Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
         }

@@ -7,7 +7,7 @@ use corten_api::{
     storage::v1::{CSIDriver, VolumeAttachment},
 };
 
-use crate::words::volume::HostPathType;
+use crate::words::{token::TokenWish, volume::HostPathType};
 
 /// By what a pod's volume is found at the API.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +26,8 @@ pub struct VolumeRead {
     pub volume: Option<PersistentVolume>,
     /// That of its CSI driver, where there is one.
     pub driver: Option<CSIDriver>,
+    /// The driver takes tokens among Secrets alone (`serviceAccountTokenInSecrets`).
+    pub tokens_in_secrets: bool,
     /// The volume's attachment to this node, where there is one.
     pub attachment: Option<VolumeAttachment>,
     pub stage_secrets: Secrets,
@@ -98,6 +100,14 @@ pub struct CsiVolume {
     pub is_attached: bool,
     pub stage_secrets: Secrets,
     pub publish_secrets: Secrets,
+    /// The tokens of the pod's account that the driver asks for (`tokenRequests`).
+    pub token_wishes: Vec<TokenWish>,
+    /// Those tokens, as the driver is told them at each publishing.
+    pub tokens: Secrets,
+    /// They are told among the Secrets (KEP-5538), not in the volume's context.
+    pub tokens_in_secrets: bool,
+    /// It is published again and again (`requiresRepublish`).
+    pub is_republished: bool,
 }
 
 /// A block device in a container.

@@ -4,6 +4,7 @@
 
 pub mod resources;
 pub mod scheduling;
+pub mod snapshots;
 pub mod volumes;
 
 pub use k8s_openapi::{self, api::*, apimachinery};

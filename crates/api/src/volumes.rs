@@ -43,6 +43,19 @@ pub struct ClaimSpec {
     pub selector: Option<Selector>,
     pub resources: Requests,
     pub volume_attributes_class_name: Option<String>,
+    pub data_source_ref: Option<DataSource>,
+}
+
+/// What a volume is to begin with: a claim, a VolumeSnapshot, or something that another program reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DataSource {
+    /// Empty: the core group.
+    pub api_group: String,
+    pub kind: String,
+    pub name: String,
+    /// Empty: the claim's own.
+    pub namespace: String,
 }
 
 /// A selector may name thousands of values, and is asked for each volume: it is made ready once.

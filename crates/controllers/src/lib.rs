@@ -34,6 +34,7 @@ mod revision_history;
 mod root_ca;
 mod service_account;
 mod service_cidr;
+mod snapshots;
 mod stateful_set;
 mod status;
 mod storage_version_migration;
@@ -73,6 +74,7 @@ pub use resource_quota::ResourceQuotas;
 pub use root_ca::RootCaPublisher;
 pub use service_account::ServiceAccounts;
 pub use service_cidr::ServiceCidrs;
+pub use snapshots::VolumeSnapshots;
 pub use stateful_set::StatefulSets;
 pub use storage_version_migration::StorageVersionMigrations;
 pub use taint_eviction::TaintEviction;
@@ -122,6 +124,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(NodeTtl),
     || Arc::new(TtlAfterFinished),
     || Arc::new(PolicyStatus),
+    || Arc::new(VolumeSnapshots),
     || Arc::new(AttributesClassProtection),
 ];
 

@@ -15,7 +15,7 @@ mod stateful_set;
 
 use std::collections::BTreeMap;
 
-use corten_api::resources;
+use corten_api::{resources, snapshots::MANAGED_BY_LABEL};
 use corten_meta::{
     LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
 };
@@ -83,6 +83,13 @@ pub(crate) fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectM
     })
 }
 
+/// The same, with the label that says who looks after it.
+fn bare_and_managed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    let meta = ObjectMeta::deserialize(deserializer)?;
+    let labels = meta.labels.into_iter().filter(|it| it.0 == MANAGED_BY_LABEL).collect();
+    Ok(ObjectMeta { labels, annotations: BTreeMap::new(), ..meta })
+}
+
 /// A watch of objects of any kind, of which only the metadata is looked at. Pods are held anyway, and not twice.
 pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
     if *resource == resources::PODS {
@@ -105,7 +112,7 @@ pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
 /// A definition, as far as it says which resource its objects are.
 #[derive(Deserialize)]
 pub(crate) struct Definition {
-    #[serde(deserialize_with = "bare")]
+    #[serde(deserialize_with = "bare_and_managed")]
     pub(crate) metadata: ObjectMeta,
     spec: DefinitionSpec,
     #[serde(default)]

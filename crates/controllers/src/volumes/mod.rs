@@ -15,4 +15,5 @@ mod released;
 pub use attachments::AttachDetach;
 pub use binder::VolumeBinder;
 pub use ephemeral::EphemeralVolumes;
+pub(crate) use projections::{Claim, Volume};
 pub use protection::{AttributesClassProtection, ClaimProtection, VolumeProtection};

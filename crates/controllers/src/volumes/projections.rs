@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::{
-    resources,
+    resources, snapshots,
     volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, VolumeSpec, class_of, has_class},
 };
 use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource};
@@ -86,6 +86,12 @@ impl Claim {
 
     pub(crate) fn has_class(&self) -> bool {
         has_class(&self.metadata, self.spec.storage_class_name.as_deref())
+    }
+
+    /// Is its volume to begin with what this snapshot holds?
+    pub(crate) fn is_of_snapshot(&self, name: &str) -> bool {
+        let source = self.spec.data_source_ref.as_ref();
+        source.is_some_and(|it| it.kind == "VolumeSnapshot" && it.name == name && it.api_group == snapshots::GROUP)
     }
 
     pub(crate) fn is_completed(&self) -> bool {

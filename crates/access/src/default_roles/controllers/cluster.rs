@@ -34,6 +34,7 @@ pub(super) const LOOPS: &[Loop] = &[
         role: "validatingadmissionpolicy-status-controller",
         rules: policy_status,
     },
+    Loop { name: "volume-snapshot", role: "volume-snapshot-controller", rules: volume_snapshots },
     Loop {
         name: "volumeattributesclass-protection",
         role: "volumeattributesclass-protection-controller",
@@ -146,6 +147,20 @@ fn volume_binder() -> Vec<Value> {
         rule(UPDATE, &[""], &["persistentvolumeclaims/status", "persistentvolumes/status"]),
         rule(READ, &["storage.k8s.io"], &["storageclasses"]),
         rule(READ, &[""], &["pods"]),
+    ]
+}
+
+/// Upstream's snapshot-controller is installed with a role of its own, `snapshot-controller-runner`.
+fn volume_snapshots() -> Vec<Value> {
+    const GROUP: &[&str] = &["snapshot.storage.k8s.io"];
+    vec![
+        rule(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+        rule(READ, &[""], &["nodes", "persistentvolumes"]),
+        rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumeclaims"]),
+        rule(READ, GROUP, &["volumesnapshotclasses"]),
+        rule(&["create", "delete", "get", "list", "patch", "update", "watch"], GROUP, &["volumesnapshotcontents"]),
+        rule(&["get", "list", "patch", "update", "watch"], GROUP, &["volumesnapshots"]),
+        rule(UPDATE, GROUP, &["volumesnapshots/status"]),
     ]
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
+use corten_devices::PodResourcesServer;
 use corten_host::{
     Containerd, KubeletServer, Manifests, NodeHands, Options, Serving, ServingKey, begun_terminations, gather,
     stopped_with_machine,
@@ -127,6 +128,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
     volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, place).await;
+    tasks.spawn(run_device_plugins(hands.clone(), control_plane.stopping()));
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = Config::new(&settings.node_name, &address.to_string());
@@ -192,6 +194,17 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     match anew.reason() {
         Some(reason) => Err(corten_cli::BeginsAnew(reason.to_owned()).into()),
         None => Ok(()),
+    }
+}
+
+/// Device plugins come and go, and whoever asks is told what Pods have of them, until the control plane stops.
+async fn run_device_plugins(hands: NodeHands, stopping: impl Future<Output = ()> + Send) {
+    let (plugins, running) = (hands.device_plugins().clone(), Arc::new(hands.clone()));
+    let resources = PodResourcesServer::new(hands.layout(), plugins.clone(), running);
+    tokio::select! {
+        () = stopping => {}
+        () = plugins.run() => {}
+        () = resources.run() => {}
     }
 }
 

@@ -10,6 +10,7 @@ mod measure;
 mod pleg;
 mod readings;
 mod resize;
+mod running;
 mod stop;
 mod volumes;
 
@@ -20,6 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use corten_devices::DevicePlugins;
 use corten_kubelet::{
     Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
     Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
@@ -61,6 +63,8 @@ struct Inner {
     volumes: Volumes,
     /// Brings what outlives Pods.
     mounter: Mounter,
+    /// Gives what device plugins offer.
+    devices: DevicePlugins,
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
     observer: Mutex<pleg::Observer>,
@@ -94,6 +98,7 @@ impl NodeHands {
             cgroups,
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             mounter: Mounter::new(layout.clone(), containerd.mounts(), Drivers::default()),
+            devices: DevicePlugins::new(&layout),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&layout)),
             known: pleg::Known::default(),
@@ -146,6 +151,11 @@ impl NodeHands {
         &self.inner.mounter
     }
 
+    /// The plugins that offer devices to containers.
+    pub fn device_plugins(&self) -> &DevicePlugins {
+        &self.inner.devices
+    }
+
     pub(crate) fn stats(&self) -> &Stats {
         &self.inner.stats
     }
@@ -174,6 +184,7 @@ impl NodeHands {
     pub async fn renew(&self) {
         let mut observer = self.inner.observer.lock().await;
         self.inner.known.clear();
+        self.inner.devices.renew().await;
         *observer = pleg::Observer::new(&self.inner.layout);
     }
 
@@ -194,6 +205,7 @@ impl Inner {
             cgroups: other.cgroups.clone(),
             volumes: other.volumes.clone(),
             mounter: other.mounter.clone(),
+            devices: other.devices.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&other.layout)),
             known: pleg::Known::default(),
@@ -231,6 +243,10 @@ impl Inner {
             }
             HostEffect::PullImage { container, image, credentials, .. } => {
                 Outcome::Pulled { container, result: self.pull(&image, credentials).await }
+            }
+            HostEffect::AllocateDevices { pod, wish } => {
+                let given = self.devices.allocate(&pod.uid, wish).await;
+                Outcome::Devices(given.map(Box::new).map_err(Failure::new))
             }
             HostEffect::StartContainer(spec) => {
                 let result = self.start_container(&spec).await;
@@ -369,6 +385,7 @@ impl Inner {
         let first_id = first_id.map_err(|it| failed(StartStage::Config, it))?;
         let sandbox = config::sandbox_of_container(spec, &self.layout, &self.cgroups, first_id);
         let devices = self.devices(spec).map_err(|it| failed(StartStage::Config, it.to_string()))?;
+        self.devices.pre_start(&spec.plugged.allocated).await.map_err(|it| failed(StartStage::Config, it))?;
         let parts = config::Parts { mounts, devices, unified: self.cgroup_files(spec), first_id };
         let config = config::container(spec, parts, &self.layout);
         let created = self.cri.create_container(&spec.sandbox_id, config, sandbox).await;

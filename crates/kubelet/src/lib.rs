@@ -22,6 +22,10 @@ pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::cpu_set::{CpuSet, NumaNodes};
+pub use words::device::{
+    AllocatedDevices, ContainerDevices, DeviceNews, DeviceResource, DeviceWish, Granted, GrantedDevice, GrantedMount,
+    PluginDevice, PodsDevices,
+};
 pub use words::effect::{
     Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, Hosts, MemoryCheck,
     Mount, MountSource, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep, Resources, SandboxSpec, Seccomp,

@@ -16,6 +16,7 @@ mod powercut;
 mod real;
 mod sample_apiserver;
 mod sample_csi_driver;
+mod sample_device_plugin;
 mod sim;
 mod tidy;
 
@@ -57,6 +58,8 @@ enum Task {
     KmsPlugin(kms_plugin::Args),
     /// A CSI driver for scripts, which fails as it is told to
     SampleCsiDriver(sample_csi_driver::Args),
+    /// Offers devices to containers, which files tell it of: for scripts
+    SampleDevicePlugin(sample_device_plugin::Args),
     /// Whole machines to try things on: make, start, run, cut, boot, rm
     Guest(machine::ByHand),
 }
@@ -76,6 +79,7 @@ fn main() -> Result<()> {
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::KmsPlugin(args) => kms_plugin::run(&args),
         Task::SampleCsiDriver(args) => sample_csi_driver::run(args),
+        Task::SampleDevicePlugin(args) => sample_device_plugin::run(&args),
         Task::Guest(args) => machine::by_hand(&args),
     }
 }

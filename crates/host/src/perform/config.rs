@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use corten_kubelet::{
-    AppArmor, ContainerSpec, Device, Dns, Mount, Propagation, Resources, SandboxSpec, Seccomp, Security,
+    AppArmor, ContainerSpec, Device, Dns, GrantedDevice, GrantedMount, Mount, Propagation, Resources, SandboxSpec,
+    Seccomp, Security,
 };
 use corten_machine::{Cgroups, Layout};
 
@@ -110,16 +111,24 @@ pub(super) struct Parts {
 }
 
 pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> cri::ContainerConfig {
-    let Parts { mut mounts, devices, unified, first_id } = parts;
+    let Parts { mut mounts, mut devices, unified, first_id } = parts;
     // As KEP-127 has it: in the container a file belongs to whom it belongs to on the machine, whatever ids the Pod has.
     for it in &mut mounts {
         it.uid_mappings.extend(first_id.map(id_mapping));
         it.gid_mappings.extend(first_id.map(id_mapping));
     }
+    let granted = &spec.plugged.granted;
+    // What the Pod mounts stands before what a plugin would mount there.
+    let free = |path: &String, taken: &[cri::Mount]| !taken.iter().any(|it| it.container_path == *path);
+    let plugged: Vec<_> =
+        granted.mounts.iter().filter(|it| free(&it.container_path, &mounts)).map(plugged_mount).collect();
+    mounts.extend(plugged);
+    devices.extend(granted.devices.iter().map(plugged_device));
     let key_value = |(key, value): &(String, String)| cri::KeyValue { key: key.clone(), value: value.clone() };
     // ImageStatus of the container shall show the name the user gave.
     let named = BTreeMap::from([("io.kubernetes.container.image".to_owned(), spec.image.clone())]);
-    let mut annotations = spec.annotations.clone();
+    let mut annotations: BTreeMap<String, String> = granted.annotations.iter().cloned().collect();
+    annotations.extend(spec.annotations.clone());
     annotations.extend(named);
     let images: Vec<&str> = mounts.iter().filter_map(|it| it.image.as_ref()).map(|it| it.image.as_str()).collect();
     if !images.is_empty() {
@@ -148,6 +157,7 @@ pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> 
             }),
             security_context: Some(security(spec, layout, first_id)),
         }),
+        cdi_devices: granted.cdi_devices.iter().map(|it| cri::CdiDevice { name: it.clone() }).collect(),
     }
 }
 
@@ -190,6 +200,20 @@ pub(super) fn device(device: &Device, path: &Path) -> cri::Device {
         host_path: path.to_string_lossy().into_owned(),
         permissions: if device.read_only { "r" } else { "mrw" }.to_owned(),
     }
+}
+
+fn plugged_mount(it: &GrantedMount) -> cri::Mount {
+    cri::Mount {
+        container_path: it.container_path.clone(),
+        host_path: it.host_path.clone(),
+        readonly: it.read_only,
+        ..cri::Mount::default()
+    }
+}
+
+fn plugged_device(it: &GrantedDevice) -> cri::Device {
+    let GrantedDevice { container_path, host_path, permissions } = it.clone();
+    cri::Device { container_path, host_path, permissions }
 }
 
 fn hugepages((page_size, limit): &(String, u64)) -> cri::HugepageLimit {

@@ -54,6 +54,7 @@ impl Care {
                 let is_imminent = *self.shutdown.borrow_and_update();
                 vec![Event::OfNode(NodeNews::Shutdown { is_imminent })]
             }
+            news = hands.inner.devices.next_news() => vec![Event::OfNode(NodeNews::Devices(Box::new(news)))],
             () = tokio::time::sleep_until(self.signals_at) => {
                 let signals = hands.signals().await;
                 self.signals_at = Instant::now() + SIGNALS;
@@ -96,6 +97,10 @@ impl NodeHands {
             }
             NodeEffect::EndByForce { pod, sandboxes } => {
                 self.inner.end_by_force(&pod, sandboxes).await;
+                return Vec::new();
+            }
+            NodeEffect::ReleaseDevices { uid } => {
+                self.inner.devices.release(&uid).await;
                 return Vec::new();
             }
             NodeEffect::ReadyToShutDown => {

@@ -375,7 +375,7 @@ fn images(images: Vec<cri::Image>) -> Vec<NodeImage> {
 
 const POD_UID: &str = "io.kubernetes.pod.uid";
 
-fn pod_of(labels: &BTreeMap<String, String>) -> PodRef {
+pub(super) fn pod_of(labels: &BTreeMap<String, String>) -> PodRef {
     let text = |name: &str| labels.get(name).cloned().unwrap_or_default();
     PodRef::new(&text("io.kubernetes.pod.namespace"), &text("io.kubernetes.pod.name"), &text(POD_UID))
 }

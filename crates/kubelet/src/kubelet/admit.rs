@@ -31,8 +31,16 @@ impl Kubelet {
         }
         let may_be_outdated =
             self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
+        let is_asked_first = may_be_outdated && machine.admission.newest_node == NewestNode::NotAsked;
+        let verdict = match verdict {
+            Ok(()) => match self.admit_devices(uid, effects) {
+                Some(verdict) => verdict,
+                None => return,
+            },
+            refused => refused,
+        };
         let Some(machine) = self.pods.get_mut(uid) else { return };
-        if may_be_outdated && machine.admission.newest_node == NewestNode::NotAsked {
+        if is_asked_first {
             machine.admission.newest_node = NewestNode::Asked;
             let (name, pod) = (self.config.node_name.clone(), machine.who.clone());
             effects.push(Effect::Api(ApiEffect::ReadNode { name, pod }));

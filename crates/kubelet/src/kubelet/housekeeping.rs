@@ -34,6 +34,7 @@ impl Kubelet {
             }
             NodeNews::Remains(found) => self.remains_found(found, now),
             NodeNews::Shutdown { is_imminent } => self.shutdown_told(is_imminent, now),
+            NodeNews::Devices(news) => self.devices_told(*news),
             NodeNews::StopsNoted => {
                 self.stops_noted();
                 Vec::new()

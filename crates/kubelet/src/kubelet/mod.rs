@@ -1,6 +1,7 @@
 //! The mind of one node: it is told what happened, changes what is known, and has each pod that this touches synced.
 
 pub(crate) mod admit;
+pub(crate) mod devices;
 pub(crate) mod evict;
 pub(crate) mod housekeeping;
 pub(crate) mod managers;
@@ -20,7 +21,7 @@ use corten_meta::Time;
 
 use crate::{
     ApiFailure, Config, Effect, Event, Failure, Outcome, PodRef, Snapshot, Source,
-    node::{image_gc::ImageGc, pressure::Pressure, status::NodeMachine},
+    node::{devices::Devices, image_gc::ImageGc, pressure::Pressure, status::NodeMachine},
     pod::{
         container_record::{ContainerRecord, Frame},
         containers,
@@ -53,6 +54,7 @@ pub struct Kubelet {
     sources: Sources,
     services: Services,
     runtime_classes: RuntimeClasses,
+    devices: Devices,
     manifests: Manifests,
     mirrors: Mirrors,
     pressure: Pressure,
@@ -88,6 +90,7 @@ impl Kubelet {
             sources: Sources::default(),
             services: Services::default(),
             runtime_classes: RuntimeClasses::default(),
+            devices: Devices::default(),
             runtime_is_known: false,
             pods_are_known: false,
             removed: BTreeMap::new(),
@@ -108,6 +111,8 @@ impl Kubelet {
             self.sync_pod(&uid, now, &mut effects);
         }
         let care_wake = self.tend_node(now, &mut effects);
+        self.release_devices(&mut effects);
+        self.node.set_devices(self.devices.counts());
         self.node.set_volumes_in_use(self.pods.values().flat_map(|it| it.claims.in_use()).collect());
         self.node_wake = self.node.look(&self.config, now, &mut effects);
         let mirror_wake = self.tend_mirrors(now, &mut effects);
@@ -167,6 +172,7 @@ impl Kubelet {
             Event::VolumeRead { pod, volume, result } => {
                 self.of_pod(pod, now, effects, |machine, cx| machine.volume_read(&volume, result, cx))
             }
+            Event::Done { pod, outcome: Outcome::Devices(result) } => self.devices_given(&pod, result),
             Event::Snapshot(snapshot) => self.observe(&snapshot, now),
             Event::Done { pod, outcome } => {
                 self.done(&pod, outcome, now, effects);
@@ -319,6 +325,7 @@ impl Kubelet {
             sources: &self.sources,
             services: &self.services,
             runtime_classes: &self.runtime_classes,
+            devices: &self.devices,
             now,
             effects: effects_so_far,
             wake: None,
@@ -408,6 +415,8 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
             on(machine, &container, cx, |track, _, _| track.env_files = EnvFilesRead::Done(result));
         }
         Outcome::Resized(result) => machine.resized(result, cx),
+        // Taken in before: it is about who is taken, and not about one pod alone.
+        Outcome::Devices(_) => {}
         Outcome::PodRemoved(result) => machine.files_removed(result, cx),
         Outcome::VolumesReleased(result) => machine.volumes_released(result.is_ok(), cx),
         Outcome::Image { container, result } if volume_of(&container).is_some() => {

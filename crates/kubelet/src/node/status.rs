@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     ApiEffect, ApiFailure, Config, Effect, NodeFacts, RuntimeHandler, Signal,
     backoff::pause,
-    node::{admission::Ground, shutdown},
+    node::{admission::Ground, devices::DeviceCounts, shutdown},
     spec::requests,
 };
 
@@ -43,6 +43,7 @@ pub(crate) struct NodeMachine {
     pressed: Vec<&'static str>,
     is_shutting_down: bool,
     volumes_in_use: BTreeSet<String>,
+    devices: DeviceCounts,
     /// Until when the Node is known to be as it should, if nothing is heard: this is asked at each step.
     right_until: Option<Time>,
 }
@@ -72,9 +73,17 @@ impl NodeMachine {
         }
     }
 
+    /// How many devices plugins have, and how many of them can be given.
+    pub(crate) fn set_devices(&mut self, devices: DeviceCounts) {
+        if self.devices != devices {
+            self.devices = devices;
+            self.right_until = None;
+        }
+    }
+
     fn state(&self) -> State<'_> {
         let (pressed, volumes_in_use) = (&*self.pressed, &self.volumes_in_use);
-        State { pressed, is_shutting_down: self.is_shutting_down, volumes_in_use }
+        State { pressed, is_shutting_down: self.is_shutting_down, volumes_in_use, devices: &self.devices }
     }
 
     pub(crate) fn set_facts(&mut self, facts: Box<NodeFacts>) {
@@ -337,6 +346,11 @@ fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondi
     for (size, bytes) in &facts.hugepages {
         capacity[format!("hugepages-{size}")] = json!(whole_ki(*bytes));
     }
+    let mut allocatable = allocatable(config, facts);
+    for (resource, (all, healthy)) in state.devices {
+        capacity[resource] = json!(all.to_string());
+        allocatable[resource] = json!(healthy.to_string());
+    }
     let mut addresses: Vec<Value> =
         config.node_ips.iter().map(|it| json!({"type": "InternalIP", "address": it})).collect();
     addresses.push(json!({"type": "Hostname", "address": config.hostname}));
@@ -344,7 +358,7 @@ fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondi
         facts.images.iter().take(50).map(|it| json!({"names": it.names, "sizeBytes": it.size_bytes})).collect();
     let mut status = json!({
         "addresses": addresses,
-        "allocatable": allocatable(config, facts),
+        "allocatable": allocatable,
         "capacity": capacity,
         "conditions": conditions(facts, state, old, now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": config.port}},
@@ -418,6 +432,7 @@ struct State<'a> {
     pressed: &'a [&'static str],
     is_shutting_down: bool,
     volumes_in_use: &'a BTreeSet<String>,
+    devices: &'a DeviceCounts,
 }
 
 /// Why the node is not ready, in upstream's words.

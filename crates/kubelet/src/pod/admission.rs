@@ -9,6 +9,10 @@ use crate::{node::admission::Rejection, pod::machine::PodMachine};
 pub(crate) struct Admission {
     pub(crate) verdict: Option<Result<(), Rejection>>,
     pub(crate) newest_node: NewestNode,
+    /// Why a plugin did not give what the pod asks for.
+    pub(crate) device_failure: Option<String>,
+    /// What is under way about its devices.
+    pub(crate) device_step: Option<String>,
 }
 
 /// The scheduler may have heard of a label before this node has: before a pod is refused for what the Node says, the

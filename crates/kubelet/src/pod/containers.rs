@@ -147,6 +147,7 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
         target,
         images: frame.images,
         persistent: frame.persistent,
+        devices: cx.devices.given(&frame.who.uid, &frame.container.name),
     };
     match container::spec(frame.pod, frame.container, &ingredients) {
         Ok(spec) => {

@@ -106,6 +106,11 @@ impl PodMachine {
             step.wait = Some(Wait::new(rejection.reason, rejection.message.clone(), Actor::Author));
             return Some(step);
         }
+        if let Some(under_way) = self.admission.device_step.as_ref().filter(|_| !self.is_decided()) {
+            let mut step = step("admission", StepState::Running, Span { started: Some(self.started), finished: None });
+            step.message.clone_from(under_way);
+            return Some(step);
+        }
         if self.support.refusals.is_empty() || self.ending.is_some() {
             return None;
         }

@@ -19,6 +19,7 @@ use crate::{
         conditions,
         container_record::{ContainerRecord, exit_of},
         context::Context,
+        device_health,
         machine::PodMachine,
         restart_all,
         termination::{DEADLINE_MESSAGE, Why},
@@ -162,6 +163,7 @@ impl PodMachine {
             (status.resources, status.allocated_resources) = (Some(of_pod.clone()), of_pod.requests.clone());
         }
         read_only::show(pod, &mut status, cx.facts);
+        device_health::show(pod, &mut status, cx);
         status
     }
 

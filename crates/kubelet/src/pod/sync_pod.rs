@@ -13,7 +13,7 @@ use corten_reconcile::EventType::{Normal, Warning};
 use crate::{
     Exit, Failure, HostEffect, Observed, ObservedSandbox, SandboxSpec,
     backoff::pause,
-    node::status::network_problem,
+    node::{devices::wants_extended, status::network_problem},
     pod::{
         container_record::{ContainerRecord, exit_of},
         containers,
@@ -85,7 +85,9 @@ impl PodMachine {
             }
             return;
         };
-        if has_volumes {
+        // What an earlier run gave it is not known before.
+        let has_devices = cx.devices.are_known || !wants_extended(&self.pod);
+        if has_volumes && has_devices {
             self.run_containers(&sandbox, cx);
         }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume, VolumeDevice};
 
 use crate::{
-    AppArmor, Backend, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource, PersistentMount, PodRef,
-    Propagation, Seccomp, Security,
+    AppArmor, Backend, ContainerDevices, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource,
+    PersistentMount, PodRef, Propagation, Seccomp, Security,
     spec::{
         downward::Surroundings,
         env::{self, ConfigError, environment, expand},
@@ -32,6 +32,8 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) images: &'a BTreeMap<String, String>,
     /// The volumes that outlive the pod, by their names in it.
     pub(crate) persistent: &'a Persistent,
+    /// What device plugins give it.
+    pub(crate) devices: ContainerDevices,
 }
 
 /// Volumes that outlive the pod, by their names in it.
@@ -39,7 +41,9 @@ pub(crate) type Persistent = BTreeMap<String, PersistentMount>;
 
 pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> Result<ContainerSpec, ConfigError> {
     let who = PodRef::of(pod);
-    let env = environment(pod, container, from.sources, from.files, &from.around)?;
+    // What a plugin says goes before what the pod says, which holds (`GenerateRunContainerOptions`).
+    let mut env = from.devices.granted.env.clone();
+    env.extend(environment(pod, container, from.sources, from.files, &from.around)?);
     let values: Values<'_> = env.iter().rev().map(|it| (&*it.0, &*it.1)).collect();
     let mut room = EXPANDED_BYTES_MAX;
     let mut expanded = |list: &Option<Vec<String>>| -> Result<Vec<String>, ConfigError> {
@@ -66,6 +70,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         working_dir: container.working_dir.clone().unwrap_or_default(),
         mounts: mounts(pod, container, &values, from)?,
         devices: devices(pod, container, from.persistent)?,
+        plugged: from.devices.clone(),
         labels,
         annotations: annotations(pod, container, from.attempt),
         stdin: container.stdin == Some(true),

@@ -60,6 +60,9 @@ pub(super) fn host(effect: &HostEffect) -> String {
             format!("read {pod}/{container} {}", files.join(" "))
         }
         HostEffect::TailLog { container, attempt, .. } => format!("tail {pod}/{container} #{attempt}"),
+        HostEffect::AllocateDevices { wish, .. } => {
+            format!("allocate {pod}/{} {} {}", wish.container, wish.resource, wish.ids.join(","))
+        }
         HostEffect::ReleaseVolumes { .. } => format!("release-volumes {pod}"),
         HostEffect::RemovePod { .. } => format!("remove-files {pod}"),
     }
@@ -121,6 +124,7 @@ pub(super) fn details(effect: &HostEffect) -> Vec<String> {
                 format!("own users {} strict groups {}", spec.own_users, spec.security.strict_groups),
             ];
             lines.extend(spec.pid_target.iter().map(|it| format!("sees the processes of {it}")));
+            lines.extend(spec.plugged.granted.cdi_devices.iter().map(|it| format!("cdi {it}")));
             lines.extend(spec.devices.iter().map(|it| format!("{it:?}")));
             for mount in &spec.mounts {
                 let source = match &mount.source {
@@ -231,6 +235,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
             format!("note termination of {uid}{hooks}")
         }
         Effect::EndByForce { pod, sandboxes } => format!("end {} by force, with {}", pod.key.name, sandboxes.join(" ")),
+        Effect::ReleaseDevices { uid } => format!("release devices of {uid}"),
         Effect::ReadyToShutDown => "ready to shut down".into(),
     }
 }

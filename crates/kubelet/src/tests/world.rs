@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::{
-    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DiskUse, Effect, Event, HostEffect, Kubelet, LocalImage,
-    Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PodRef, PodUse,
-    RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeName, VolumeRead, VolumeUse,
+    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DeviceNews, DiskUse, Effect, Event, HostEffect, Kubelet,
+    LocalImage, Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PluginDevice,
+    PodRef, PodUse, RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeName,
+    VolumeRead, VolumeUse,
 };
 
 pub(super) struct World {
@@ -45,6 +46,8 @@ pub(super) struct World {
     /// While the API is away nothing is told of it or by it.
     is_api_away: bool,
     n_made: u32,
+    /// What plugins have, and what they gave.
+    devices: DeviceNews,
     version: u64,
     shown: Vec<String>,
     /// What the kubelet is to be told next: never amid the effects of what came before.
@@ -73,6 +76,7 @@ impl World {
             terminations: BTreeMap::new(),
             is_api_away: false,
             n_made: 0,
+            devices: DeviceNews::default(),
             version: 1,
             shown: Vec::new(),
             told: VecDeque::new(),
@@ -102,6 +106,7 @@ impl World {
             self.tell_api();
         }
         self.snapshot();
+        self.tell_devices();
         if self.kubelet.config().has_manifests {
             self.read_manifests();
         }
@@ -115,6 +120,10 @@ impl World {
         self.pending.clear();
         self.end_all();
         self.boot();
+    }
+
+    fn tell_devices(&mut self) {
+        self.step(Event::OfNode(NodeNews::Devices(Box::new(self.devices.clone()))));
     }
 
     fn tell_api(&mut self) {
@@ -261,6 +270,28 @@ impl World {
                 config.shutdown.fails_pods = true;
                 (self.kubelet, self.wake) = (Kubelet::new(config), None);
                 self.boot();
+            }
+            // A plugin's devices, `!` after one that is not well; `plugin NAME away` where it does not answer.
+            "plugin" => {
+                let resource = self.devices.resources.entry(name.to_owned()).or_default();
+                resource.is_connected = more != "away";
+                if resource.is_connected {
+                    let device = |it: &str| {
+                        let device = PluginDevice { is_healthy: !it.ends_with('!'), ..PluginDevice::default() };
+                        (it.trim_end_matches('!').to_owned(), device)
+                    };
+                    resource.devices = more.split_whitespace().map(device).collect();
+                }
+                self.tell_devices();
+            }
+            // How many devices the Node is said to have, and how many of them can be given.
+            "devices" => {
+                let node = self.node.clone().unwrap_or_default();
+                let of = |list: &str| {
+                    let all = node["status"][list].as_object().into_iter().flatten().filter(|it| it.0.contains('/'));
+                    all.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
+                };
+                self.shown.push(format!("capacity {} allocatable {}", of("capacity"), of("allocatable")));
             }
             "reboot" => self.reboot(),
             "eviction-hard" => {

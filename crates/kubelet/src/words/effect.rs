@@ -11,6 +11,7 @@ use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
 use crate::words::{
+    device::{ContainerDevices, DeviceWish},
     event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
     measure::NodeEffect,
     persistent::{Device, VolumeName},
@@ -58,6 +59,9 @@ pub enum HostEffect {
     InspectImage { pod: PodRef, container: String, image: String },
     /// CRI PullImage with each of `credentials` in turn (none: anonymously), then ImageStatus. → [`Outcome::Pulled`]
     PullImage { pod: PodRef, container: String, image: String, credentials: Vec<Credential> },
+    /// Asks the plugin of a resource for devices, of which it may choose others where it has preferences, and writes down what
+    /// it gives. → [`Outcome::Devices`]
+    AllocateDevices { pod: PodRef, wish: DeviceWish },
     /// CRI CreateContainer, StartContainer, ContainerStatus. → [`Outcome::Container`]
     StartContainer(Box<ContainerSpec>),
     /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. →
@@ -206,6 +210,8 @@ pub struct ContainerSpec {
     pub mounts: Vec<Mount>,
     /// Block devices it is given.
     pub devices: Vec<Device>,
+    /// What device plugins give it.
+    pub plugged: ContainerDevices,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub stdin: bool,
@@ -453,6 +459,7 @@ impl HostEffect {
             | Self::Resize { pod, .. }
             | Self::ReadFiles { pod, .. }
             | Self::TailLog { pod, .. }
+            | Self::AllocateDevices { pod, .. }
             | Self::ReleaseVolumes { pod }
             | Self::RemovePod { pod } => pod,
         }
@@ -514,6 +521,7 @@ impl HostEffect {
                 Outcome::FilesRead { container: container.clone(), result: Err(failure) }
             }
             Self::TailLog { container, .. } => Outcome::LogTail { container: container.clone(), text: String::new() },
+            Self::AllocateDevices { .. } => Outcome::Devices(Err(failure)),
             Self::ReleaseVolumes { .. } => Outcome::VolumesReleased(Err(failure)),
             Self::RemovePod { .. } => Outcome::PodRemoved(Err(failure)),
         };

@@ -8,6 +8,7 @@ use corten_meta::{Key, Time};
 use crate::{
     EnvFile,
     words::{
+        device::AllocatedDevices,
         effect::{Dns, Hook, PodRef, ProbeKind, Source},
         measure::NodeNews,
         persistent::VolumeRead,
@@ -156,6 +157,7 @@ pub enum Outcome {
         container: String,
         text: String,
     },
+    Devices(Result<Box<AllocatedDevices>, Failure>),
     PodRemoved(Result<(), Failure>),
     VolumesReleased(Result<(), Failure>),
     Resized(Result<(), Failure>),
@@ -183,6 +185,7 @@ impl Outcome {
             Self::Pulled { result, .. } => of(result),
             Self::Hooked { result, .. } => of(result),
             Self::Resized(result) => of(result),
+            Self::Devices(result) => of(result),
             Self::FilesRead { result, .. } => of(result),
             Self::Container { result: Err(failure), .. } => {
                 let exit = failure.container.as_mut().and_then(|it| match &mut it.state {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{Event, Failure, PodRef, Signal, TerminationNote};
+use crate::{DeviceNews, Event, Failure, PodRef, Signal, TerminationNote};
 
 /// Something done to the node as a whole. Each is answered by the event it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum NodeEffect {
     /// The runtime does not end a pod: all that runs in its cgroup is killed, and the shims of its sandboxes. No answer; the
     /// runtime tells what became of it.
     EndByForce { pod: PodRef, sandboxes: Vec<String> },
+    /// What this pod was given by device plugins is given back. No answer.
+    ReleaseDevices { uid: String },
     /// All pods have ended that were to end before the machine. No answer.
     ReadyToShutDown,
 }
@@ -117,6 +119,8 @@ pub enum NodeNews {
     Shutdown {
         is_imminent: bool,
     },
+    /// What device plugins have, and what was given: first of all, and when it changes.
+    Devices(Box<DeviceNews>),
     /// [`NodeEffect::NoteStops`] is done, as far as it can be.
     StopsNoted,
 }
@@ -129,6 +133,7 @@ impl NodeEffect {
             | Self::CountEviction { .. }
             | Self::ReadyToShutDown
             | Self::NoteTermination { .. }
+            | Self::ReleaseDevices { .. }
             | Self::EndByForce { .. } => return None,
             Self::NoteStops { .. } => NodeNews::StopsNoted,
             Self::MeasurePods { .. } => NodeNews::PodsMeasured(Err(Failure::new(message))),

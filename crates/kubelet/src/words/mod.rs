@@ -2,6 +2,7 @@
 
 pub(crate) mod config;
 pub(crate) mod cpu_set;
+pub(crate) mod device;
 pub(crate) mod effect;
 pub(crate) mod event;
 pub(crate) mod managers;

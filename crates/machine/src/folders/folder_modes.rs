@@ -52,7 +52,7 @@ const fn of_containerd(folder: Folder) -> Folder {
 }
 
 /// Every folder that is closed. What lies beneath one comes after it.
-pub const FOLDERS: [Folder; 15] = [
+pub const FOLDERS: [Folder; 17] = [
     of_server(closed(NodeFolder::Data, "")),
     of_server(closed(NodeFolder::Data, "pki")),
     of_server(closed(NodeFolder::Data, "store")),
@@ -63,6 +63,8 @@ pub const FOLDERS: [Folder; 15] = [
     closed(NodeFolder::Data, "volumes"),
     closed(NodeFolder::Data, "plugins"),
     closed(NodeFolder::Data, "plugins_registry"),
+    closed(NodeFolder::Data, "device-plugins"),
+    closed(NodeFolder::Data, "pod-resources"),
     closed(NodeFolder::Data, "checkpoints"),
     closed(NodeFolder::Data, "log"),
     closed(NodeFolder::Data, "log/pods"),

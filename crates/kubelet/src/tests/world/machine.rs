@@ -6,8 +6,8 @@ use corten_meta::Time;
 
 use super::{World, show};
 use crate::{
-    ContainerSpec, Event, Exit, Failure, HookAnswer, HostEffect, Image, Observed, ObservedContainer, ObservedSandbox,
-    Outcome, ProbeVerdict, Snapshot, StartFailure, StartStage,
+    AllocatedDevices, ContainerSpec, DeviceWish, Event, Exit, Failure, Granted, HookAnswer, HostEffect, Image,
+    Observed, ObservedContainer, ObservedSandbox, Outcome, ProbeVerdict, Snapshot, StartFailure, StartStage,
 };
 
 impl World {
@@ -119,8 +119,22 @@ impl World {
                 Outcome::FilesRead { container, result: Ok(read) }
             }
             HostEffect::TailLog { container, .. } => Outcome::LogTail { container, text: "oh no\n".into() },
+            HostEffect::AllocateDevices { pod, wish } => Outcome::Devices(Ok(Box::new(self.allocate(&pod.uid, wish)))),
             HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
         }
+    }
+
+    /// As a plugin that names its devices in the environment.
+    fn allocate(&mut self, uid: &str, wish: DeviceWish) -> AllocatedDevices {
+        let granted = Granted {
+            env: vec![("FAKE".to_owned(), wish.ids.join(","))],
+            cdi_devices: wish.ids.iter().map(|it| format!("example.com/fake={it}")).collect(),
+            ..Granted::default()
+        };
+        let DeviceWish { container, resource, ids, .. } = wish;
+        let given = AllocatedDevices { container, resource, ids, granted };
+        self.devices.allocated.entry(uid.to_owned()).or_default().push(given.clone());
+        given
     }
 
     fn fail(&mut self, effect: &HostEffect, message: &str) -> Outcome {

@@ -29,7 +29,7 @@ use corten_provisioner::{
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, Sleep};
 
 use self::jobs::{carry_out, there};

@@ -170,7 +170,7 @@ pub(crate) fn rules(authorizer: &Authorizer, caches: &Caches, spec: &Value, who:
         resources.push(json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }));
         paths.push(json!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
     }
-    for rule in compiled.index.granted(&who.user, &who.groups, namespace).filter(|_| unlisted.has_rbac) {
+    for rule in compiled.granted(&who.user, &who.groups, namespace).filter(|_| unlisted.has_rbac) {
         if !rule.resources.is_empty() {
             let mut shown = json!({ "verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources });
             if !rule.resource_names.is_empty() {

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use corten_api::resources::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
-use corten_cacher::watch_cache::{Caches, ResourceCache, Snapshot};
+use corten_cacher::{
+    derived::{Derived, Made},
+    watch_cache::{Caches, ResourceCache, Snapshot},
+};
 use corten_meta::{Key, Resource};
 use parking_lot::Mutex;
 
@@ -23,16 +25,13 @@ static SOURCES: [Resource; 4] = [ROLES, CLUSTER_ROLES, ROLE_BINDINGS, CLUSTER_RO
 /// Who is asked, the newest index of RBAC, and how the next one is made.
 pub struct Authorizer {
     authorization: Arc<Authorization>,
-    compiled: ArcSwap<Compiled>,
+    compiled: Derived<Index, 4>,
     compiler: Mutex<Compiler>,
     nodes: NodeAuthorizer,
 }
 
-/// An index, and the revision of each source it was made of.
-pub struct Compiled {
-    revisions: [u64; 4],
-    pub index: Index,
-}
+/// An index of what was stored at one moment.
+pub type Compiled = Made<Index, 4>;
 
 /// A question on its way, whose next authorizer is a webhook that has not answered it yet.
 pub(crate) struct Pending {
@@ -45,11 +44,9 @@ pub(crate) struct Pending {
 
 impl Authorizer {
     pub(crate) fn new(authorization: Arc<Authorization>) -> Self {
-        // No source is ever at revision 0, so the first question makes an index.
-        let nothing = Compiled { revisions: [0; 4], index: Index::default() };
         Self {
             authorization,
-            compiled: ArcSwap::from_pointee(nothing),
+            compiled: Derived::new(Index::default()),
             compiler: Mutex::default(),
             nodes: NodeAuthorizer::default(),
         }
@@ -130,7 +127,7 @@ impl Authorizer {
                     Some(Ok(())) => Verdict::of(Opinion::Allow),
                     Some(Err(reason)) => Verdict { reason, ..Verdict::of(Opinion::None) },
                 },
-                Authority::Rbac => match self.compiled(caches).index.decide(question) {
+                Authority::Rbac => match self.compiled(caches).decide(question) {
                     allowed @ Decision::Allowed(_) => {
                         link.count(Opinion::Allow);
                         return Ok(allowed);
@@ -158,22 +155,15 @@ impl Authorizer {
 
     /// The index of what the caches hold now.
     pub fn compiled(&self, caches: &Caches) -> Arc<Compiled> {
-        let snapshots = SOURCES.each_ref().map(|it| snapshot(caches, it));
-        let revisions = snapshots.each_ref().map(|it| it.revision);
-        let newest = self.compiled.load_full();
-        if newest.revisions == revisions {
-            return newest;
-        }
-        let mut compiler = self.compiler.lock();
-        let newest = self.compiled.load_full();
-        if newest.revisions == revisions {
-            return newest;
-        }
-        let [roles, cluster_roles, bindings, cluster_bindings] = snapshots.each_ref().map(|it| objects(it));
-        let index = compiler.compile(&Objects { roles, cluster_roles, bindings, cluster_bindings });
-        let compiled = Arc::new(Compiled { revisions, index });
-        self.compiled.store(compiled.clone());
-        compiled
+        let look = || {
+            let snapshots = SOURCES.each_ref().map(|it| snapshot(caches, it));
+            (snapshots.each_ref().map(|it| it.revision), snapshots)
+        };
+        let make = |_: &Index, snapshots: [Arc<Snapshot>; 4]| {
+            let [roles, cluster_roles, bindings, cluster_bindings] = snapshots.each_ref().map(|it| objects(it));
+            self.compiler.lock().compile(&Objects { roles, cluster_roles, bindings, cluster_bindings })
+        };
+        self.compiled.get(look, make, |_, _| ())
     }
 }
 

@@ -10,8 +10,7 @@ use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
 use crate::{
-    namespace_locks::NamespaceLocks, policy_set::Policies, service_reservations::Ranges,
-    webhook_configurations::Webhooks,
+    namespace_locks::NamespaceLocks, policy_source::Policies, service_reservations::Ranges, webhook_source::Webhooks,
 };
 
 /// Makes UUIDs; random, or the simulator's from a seed.

@@ -47,7 +47,7 @@ impl Admission for Escalation {
             let who = request.who;
             let compiled = cluster.authorizer().compiled(cluster.caches());
             let check = |answers: &Answers<'_>| {
-                let writer = Writer { index: &compiled.index, answers, who, namespace: request.namespace };
+                let writer = Writer { index: &compiled, answers, who, namespace: request.namespace };
                 writer.check(cluster.caches(), request, object)
             };
             cluster.access.answered(check).await

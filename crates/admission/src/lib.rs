@@ -10,6 +10,7 @@ mod certificates;
 mod cluster;
 pub mod commit;
 mod commit_hook;
+mod converted;
 mod default_classes;
 mod default_toleration_seconds;
 mod escalation;
@@ -29,8 +30,8 @@ mod persistent_volume_claim_resize;
 mod plugin;
 mod pod_security;
 mod pod_topology_labels;
-mod policies;
-mod policy_set;
+mod policy_dispatch;
+mod policy_source;
 mod priority;
 mod refusal;
 mod reinvocation;
@@ -43,18 +44,19 @@ pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod versions;
-mod webhook_configurations;
-mod webhooks;
+mod webhook_dispatch;
+mod webhook_source;
 
 pub use cluster::{Cluster, Machine, Uids};
+pub use converted::ConvertedObjects;
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation, RequestForm};
-pub use policy_set::Policies;
+pub use policy_source::{FailingPolicy, Policies};
 pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
-pub use webhook_configurations::{Failing, Trouble, Webhooks};
+pub use webhook_source::{Failing, Trouble, Webhooks};
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[
@@ -79,10 +81,10 @@ pub const PLUGINS: &[&dyn Admission] = &[
     &certificates::CertificateSigning,
     &certificates::ClusterTrustBundleAttest,
     &certificates::CertificateSubjectRestriction,
-    &policies::MutatingPolicies,
-    &webhooks::MutatingWebhook,
-    &policies::ValidatingPolicies,
-    &webhooks::ValidatingWebhook,
+    &policy_dispatch::MutatingPolicies,
+    &webhook_dispatch::MutatingWebhook,
+    &policy_dispatch::ValidatingPolicies,
+    &webhook_dispatch::ValidatingWebhook,
     &escalation::Escalation,
     &resource_quota::ResourceQuota,
 ];

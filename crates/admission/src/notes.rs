@@ -13,6 +13,8 @@ pub struct Notes(Mutex<Noted>);
 pub struct Noted {
     pub warnings: Warnings,
     pub annotations: BTreeMap<String, String>,
+    /// What shows parts of objects: for records that show what was asked for.
+    pub annotations_of_objects: BTreeMap<String, String>,
 }
 
 impl Notes {
@@ -24,6 +26,11 @@ impl Notes {
     /// For the audit record.
     pub fn annotate(&self, key: &str, value: impl Into<String>) {
         self.0.lock().annotations.insert(key.to_owned(), value.into());
+    }
+
+    /// For an audit record of level `Request` or more (`AddAnnotationWithLevel`).
+    pub fn annotate_object(&self, key: &str, value: impl Into<String>) {
+        self.0.lock().annotations_of_objects.insert(key.to_owned(), value.into());
     }
 
     /// All that was noted; from then on nothing is.

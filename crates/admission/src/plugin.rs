@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use tokio::time::Instant;
 
-use crate::{cluster::Cluster, notes::Notes, reinvocation::Reinvocation};
+use crate::{cluster::Cluster, converted::ConvertedObjects, notes::Notes, reinvocation::Reinvocation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -41,6 +41,8 @@ pub struct Attributes<'a> {
     pub generated_name: bool,
     pub form: &'a dyn RequestForm,
     pub reinvocation: Reinvocation,
+    /// Its objects in other versions.
+    pub converted: &'a ConvertedObjects,
     /// When the request's time is over; `None` where nothing ends it.
     pub deadline: Option<Instant>,
 }

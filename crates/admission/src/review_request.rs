@@ -114,7 +114,7 @@ pub(crate) async fn shown(request: &Attributes<'_>, row: &Kind, object: &Value) 
     let mut shown = object.clone();
     if is_whole(request) {
         spell_out_owners(&mut shown);
-        return request.cluster.conversion.object(row, shown).await;
+        return request.converted.get(&request.cluster.conversion, row, shown).await;
     }
     Ok(shown)
 }

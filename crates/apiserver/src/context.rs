@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser};
 use corten_admission::{Noted, Notes, ServiceReservations};
-use corten_audit::Trail;
+use corten_audit::{Level, Trail};
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
     codec::{self, Form, Strictness},
@@ -218,9 +218,12 @@ impl Context {
 
     /// Puts what was noted where it is sent from.
     pub(crate) fn take_notes(&mut self) {
-        let Noted { warnings, annotations } = self.notes.take();
+        let Noted { warnings, annotations, annotations_of_objects } = self.notes.take();
         self.warnings.merge(warnings);
         self.audit_annotations.extend(annotations);
+        if self.audit.verdict.level >= Level::Request {
+            self.audit_annotations.extend(annotations_of_objects);
+        }
     }
 
     pub fn header(&self, name: http::header::HeaderName) -> &str {

@@ -158,7 +158,7 @@ impl Definitions {
             let rows = self.0.values().filter_map(Known::rows);
             state.serve_kinds(Kinds::with(rows.flat_map(|it| it.served.iter().cloned())));
         }
-        gone.values().for_each(|it| state.conversion().forget(it.name()));
+        gone.values().for_each(|it| state.conversion().gone(it.name()));
         for rows in gone.values().filter_map(Known::rows) {
             caches.remove(&rows.stored.resource);
             rows.served.iter().for_each(|it| state.metrics().forget(&it.resource));

@@ -1,10 +1,10 @@
 //! Keeps the FlowSchemas and PriorityLevelConfigurations: puts back those every cluster has, and says of a FlowSchema whether its
 //! priority level is there (condition `Dangling`).
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
-use corten_cacher::watch_cache::Snapshot;
+use corten_cacher::watch_cache::{Snapshot, Stored};
 use corten_meta::{Key, Resource, Status, Time};
 use futures_util::future::join_all;
 use http::Method;
@@ -26,11 +26,12 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Until the server ends.
 pub(crate) async fn run(state: State, mut ended: watch::Receiver<bool>) {
     let keeping = async {
+        let mut said = Said::default();
         loop {
             let caches = [&SCHEMAS, &LEVELS].map(|it| state.caches().get(it).map(|it| it.events()));
             let [Some(schemas), Some(levels)] = caches else { return };
             let (n_schemas, n_levels) = (schemas.count(), levels.count());
-            let result = keep(&state).await;
+            let result = keep(&state, &mut said).await;
             let changed = async {
                 tokio::select! {
                     () = schemas.after(n_schemas) => {}
@@ -53,18 +54,43 @@ pub(crate) async fn run(state: State, mut ended: watch::Receiver<bool>) {
     }
 }
 
+/// The FlowSchemas whose conditions are right, by the revision they are right at, while these are the priority levels: of thousands
+/// the one that has changed is read.
+#[derive(Default)]
+pub(crate) struct Said {
+    levels: u64,
+    schemas: BTreeMap<String, u64>,
+}
+
+impl Said {
+    /// Those that nothing is known of.
+    fn unknown<'s>(&mut self, schemas: &'s Snapshot, levels: u64) -> Vec<&'s Arc<Stored>> {
+        if self.levels != levels {
+            *self = Self { levels, ..Self::default() };
+        }
+        self.schemas.retain(|name, _| schemas.get("", name).is_some());
+        schemas.iter().filter(|it| self.schemas.get(it.name()) != Some(&it.revision())).collect()
+    }
+}
+
 /// Makes the objects what they should be now.
 ///
 /// # Errors
 /// What a write is refused with.
-pub(crate) async fn keep(state: &State) -> Result<(), Status> {
+pub(crate) async fn keep(state: &State, said: &mut Said) -> Result<(), Status> {
     bootstrap::keep_flow_control(state).await?;
     let [Some(schemas), Some(levels)] = [&SCHEMAS, &LEVELS].map(|it| state.caches().get(it).map(|it| it.snapshot()))
     else {
         return Ok(());
     };
-    let told = schemas.iter().filter_map(|it| with_dangling(&it.parse(), &levels, state.now()));
-    let writes = told.map(|new| async move {
+    let mut told = Vec::new();
+    for schema in said.unknown(&schemas, levels.revision) {
+        match with_dangling(&schema.parse(), &levels, state.now()) {
+            Some(new) => told.push(new),
+            None => drop(said.schemas.insert(schema.name().to_owned(), schema.revision())),
+        }
+    }
+    let writes = told.into_iter().map(|new| async move {
         let name = new["metadata"]["name"].as_str().unwrap_or_default();
         let path = format!("{}/status", SCHEMAS.path(&Key::cluster(name)));
         match own_requests::send(state, Method::PUT, &path, JSON, new.to_string().into()).await {

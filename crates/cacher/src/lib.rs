@@ -10,5 +10,6 @@
 pub mod answer;
 pub mod body;
 pub mod codec;
+pub mod derived;
 pub mod warnings;
 pub mod watch_cache;

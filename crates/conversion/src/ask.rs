@@ -71,7 +71,7 @@ impl Inner {
         objects: Vec<Value>,
     ) -> Result<Vec<Value>, Status> {
         let Some(webhook) = &versions.webhook else { return Ok(objects) };
-        let begun = Instant::now();
+        let (begun, question) = (Instant::now(), self.failing.begin());
         let from = objects[0]["apiVersion"].as_str().unwrap_or_default().to_owned();
         let gvk = format!("{from}, Kind={}", to.resource.kind);
         let converted = match self.ask(webhook, to, &objects).await {
@@ -86,7 +86,7 @@ impl Inner {
         self.measures.converted(&measured, begun.elapsed(), converted.is_ok());
         match &converted {
             Ok(_) => self.failing.answered(&versions.definition),
-            Err(message) => self.failing.failed(&versions.definition, message, (self.clock)()),
+            Err(message) => self.failing.failed(question, &versions.definition, message, (self.clock)()),
         }
         // As upstream: an error of no kind that clients know.
         converted.map_err(|message| Status::failure(500, "", message))

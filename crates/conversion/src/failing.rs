@@ -26,30 +26,72 @@ impl Failing {
 
 /// By definition.
 #[derive(Default)]
-pub(crate) struct FailingWebhooks(Mutex<BTreeMap<String, Failing>>);
+pub(crate) struct FailingWebhooks(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    failing: BTreeMap<String, Failing>,
+    /// How often a definition was forgotten.
+    n_forgotten: u64,
+}
+
+/// When a question began: one that was under way while its definition went or changed says nothing of what is there now.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun(u64);
 
 impl FailingWebhooks {
     pub(crate) fn of(&self, definition: &str) -> Option<Failing> {
-        self.0.lock().get(definition).cloned()
+        self.0.lock().failing.get(definition).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<(String, Failing)> {
-        self.0.lock().iter().map(|(name, it)| (name.clone(), it.clone())).collect()
+        self.0.lock().failing.iter().map(|(name, it)| (name.clone(), it.clone())).collect()
     }
 
-    pub(crate) fn failed(&self, definition: &str, message: &str, now: Time) {
+    pub(crate) fn begin(&self) -> Begun {
+        Begun(self.0.lock().n_forgotten)
+    }
+
+    pub(crate) fn failed(&self, begun: Begun, definition: &str, message: &str, now: Time) {
         let message = excerpt(message).into_owned();
-        let mut failing = self.0.lock();
-        match failing.get_mut(definition) {
+        let mut known = self.0.lock();
+        if known.n_forgotten != begun.0 {
+            return;
+        }
+        match known.failing.get_mut(definition) {
             Some(known) => known.message = message,
             None => {
                 tracing::warn!(definition, message, "a conversion webhook fails");
-                failing.insert(definition.to_owned(), Failing { since: now, message });
+                known.failing.insert(definition.to_owned(), Failing { since: now, message });
             }
         }
     }
 
     pub(crate) fn answered(&self, definition: &str) {
-        self.0.lock().remove(definition);
+        self.0.lock().failing.remove(definition);
+    }
+
+    pub(crate) fn forget(&self, definition: &str) {
+        let mut known = self.0.lock();
+        known.failing.remove(definition);
+        known.n_forgotten += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_ends_after_its_definition_leaves_nothing_behind() {
+        let (failing, now) = (FailingWebhooks::default(), Time::from_unix_seconds(0));
+        let begun = failing.begin();
+        failing.failed(begun, "a", "no", now);
+        assert_eq!(failing.all().len(), 1);
+        failing.forget("a");
+        failing.failed(begun, "a", "no", now);
+        assert_eq!(failing.all(), []);
+        failing.failed(failing.begin(), "a", "no", now);
+        assert_eq!(failing.all().len(), 1);
     }
 }

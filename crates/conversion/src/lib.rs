@@ -77,8 +77,14 @@ impl Conversion {
         self.0.failing.all()
     }
 
-    /// A definition has gone or names another webhook: what its last one did is nobody's concern.
+    /// A definition names another webhook: what its last one did is nobody's concern.
     pub fn forget(&self, definition: &str) {
-        self.0.failing.answered(definition);
+        self.0.failing.forget(definition);
+    }
+
+    /// A definition has gone, and nothing more is counted of it.
+    pub fn gone(&self, definition: &str) {
+        self.forget(definition);
+        self.0.measures.forget(definition);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, registered};
+use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, forget_labelled, registered};
 
 /// In seconds: `latencyBuckets` of kube-apiserver's conversion metrics.
 const SECONDS_OF_REQUESTS: [f64; 15] =
@@ -60,6 +60,11 @@ impl Measures {
         let labels = if is_answered { ["success", ""] } else { ["failure", FAILURE] };
         self.requests.with_label_values(&labels).inc();
         self.request_seconds.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn forget(&self, definition: &str) {
+        self.bound.forget(definition);
+        forget_labelled(&self.conversion_seconds, "crd_name", definition);
     }
 
     pub(crate) fn converted(&self, what: &Conversion<'_>, took: Duration, succeeded: bool) {

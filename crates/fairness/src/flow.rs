@@ -15,7 +15,7 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Made when one of its two objects has changed, so that a request copies nothing of them.
 pub(crate) struct Flow {
-    pub(crate) schema: FlowSchema,
+    pub(crate) schema: Arc<FlowSchema>,
     /// At which the schema was read; 0 for a built-in one.
     pub(crate) revision: u64,
     pub(crate) level: Arc<Level>,
@@ -26,7 +26,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(schema: FlowSchema, revision: u64, level: Arc<Level>, measures: &Measures) -> Self {
+    pub(crate) fn new(schema: Arc<FlowSchema>, revision: u64, level: Arc<Level>, measures: &Measures) -> Self {
         let counters = measures.counters(&schema.name, level.name());
         let (level_uid, is_exempt, nominal) = level.described();
         Self { schema, revision, level, level_uid, is_exempt, nominal, counters }

@@ -19,14 +19,15 @@ use std::{
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
-use corten_cacher::watch_cache::{Caches, Snapshot};
+use corten_cacher::{
+    derived::{Derived, Made},
+    watch_cache::{Caches, Snapshot},
+};
 use corten_flowcontrol::{Allotment, CATCH_ALL, EXEMPT, FlowSchema, PriorityLevel, RequestDigest, allot, nominal};
 use corten_kinds::flow_control;
 use corten_meta::Resource;
 use corten_metrics::Registry;
-use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 use counters::Measures;
@@ -44,14 +45,12 @@ const DIVIDED_EVERY: Duration = Duration::from_secs(10);
 pub struct Fairness {
     seats: u32,
     seed: u64,
-    newest: ArcSwap<Configured>,
-    changing: Mutex<()>,
+    configured: Derived<Configured, 2>,
     measures: Measures,
 }
 
-/// What the objects say, and the revisions that they said it at.
+/// What the objects say.
 struct Configured {
-    revisions: [u64; 2],
     /// In the order they are asked.
     flows: Vec<Arc<Flow>>,
     levels: BTreeMap<String, Arc<Level>>,
@@ -61,8 +60,8 @@ impl Fairness {
     /// So many seats are shared by all levels; `seed` is secret, and says which queues a flow has.
     pub fn new(seats: u32, seed: u64, registry: &Registry) -> Self {
         let measures = Measures::new(registry);
-        let newest = ArcSwap::from_pointee(Configured::built_in(seats, &measures));
-        Self { seats, seed, newest, changing: Mutex::new(()), measures }
+        let configured = Derived::new(Configured::built_in(seats, &measures));
+        Self { seats, seed, configured, measures }
     }
 
     pub fn classify(&self, caches: &Caches, asked: &RequestDigest<'_>) -> Classified {
@@ -74,35 +73,27 @@ impl Fairness {
     }
 
     /// What the objects say now.
-    fn configured(&self, caches: &Caches) -> Arc<Configured> {
-        let newest = self.newest.load_full();
-        if newest.revisions == Objects::now(caches).revisions {
-            return newest;
-        }
-        let _one = self.changing.lock();
-        // Looked at again: who waited for the lock could have seen less than who had it, and would put back what was before.
-        let objects = Objects::now(caches);
-        let before = self.newest.load_full();
-        if before.revisions == objects.revisions {
-            return before;
-        }
-        let next = Arc::new(before.with(self.seats, &objects, &self.measures));
-        self.newest.store(next.clone());
-        // What a level was that is no more, nobody comes to. Who waits there begins.
-        let gone = before.levels.iter().filter(|it| !next.levels.contains_key(it.0));
-        for (name, level) in gone {
-            level.open();
-            self.measures.forget_level(name);
-        }
-        self.forget_flows(&before, &next);
-        next
+    fn configured(&self, caches: &Caches) -> Arc<Made<Configured, 2>> {
+        self.configured.get(
+            || Objects::now(caches),
+            |before, objects| before.with(self.seats, &objects, &self.measures),
+            |before, next| {
+                // What a level was that is no more, nobody comes to. Who waits there begins.
+                let gone = before.levels.iter().filter(|it| !next.levels.contains_key(it.0));
+                for (name, level) in gone {
+                    level.open();
+                    self.measures.forget_level(name);
+                }
+                self.forget_flows(before, next);
+            },
+        )
     }
 
     /// Counts no more by the names of what is gone.
     fn forget_flows(&self, before: &Configured, next: &Configured) {
-        let pairs = |it: &Configured| -> BTreeSet<(String, String)> {
-            it.flows.iter().map(|it| (it.schema.name.clone(), it.level.name().to_owned())).collect()
-        };
+        fn pairs(of: &Configured) -> BTreeSet<(&str, &str)> {
+            of.flows.iter().map(|it| (&*it.schema.name, it.level.name())).collect()
+        }
         for (schema, level) in pairs(before).difference(&pairs(next)) {
             self.measures.forget(schema, level);
         }
@@ -121,7 +112,7 @@ impl Fairness {
     }
 
     fn divide(&self) {
-        let configured = self.newest.load_full();
+        let configured = self.configured.last();
         let levels: Vec<&Arc<Level>> = configured.levels.values().filter(|it| !it.is_exempt()).collect();
         let wanted: Vec<Allotment> = levels.iter().map(|it| it.turn(self.seats)).collect();
         for (level, seats) in levels.iter().zip(allot(self.seats, &wanted)) {
@@ -134,30 +125,30 @@ impl Fairness {
 /// The FlowSchemas and PriorityLevelConfigurations, as the caches hold them.
 #[derive(Default)]
 struct Objects {
-    revisions: [u64; 2],
     schemas: Option<Arc<Snapshot>>,
     levels: Option<Arc<Snapshot>>,
 }
 
 impl Objects {
-    fn now(caches: &Caches) -> Self {
+    /// With their revisions.
+    fn now(caches: &Caches) -> ([u64; 2], Self) {
         let [schemas, levels] = [&SCHEMAS, &LEVELS].map(|it| caches.get(it).map(|it| it.snapshot()));
         let revisions = [&schemas, &levels].map(|it| it.as_ref().map_or(0, |it| it.revision));
-        Self { revisions, schemas, levels }
+        (revisions, Self { schemas, levels })
     }
 }
 
 impl Configured {
     /// What holds before any object is there: the mandatory ones.
     fn built_in(seats: u32, measures: &Measures) -> Self {
-        let nothing = Self { revisions: [0; 2], flows: Vec::new(), levels: BTreeMap::new() };
+        let nothing = Self { flows: Vec::new(), levels: BTreeMap::new() };
         nothing.with(seats, &Objects::default(), measures)
     }
 
     fn with(&self, seats: u32, objects: &Objects, measures: &Measures) -> Self {
         let levels = self.levels(seats, objects, measures);
         let flows = self.flows(objects, &levels, measures);
-        Self { revisions: objects.revisions, flows, levels }
+        Self { flows, levels }
     }
 
     fn levels(&self, seats: u32, objects: &Objects, measures: &Measures) -> BTreeMap<String, Arc<Level>> {
@@ -191,15 +182,16 @@ impl Configured {
     fn flows(&self, objects: &Objects, levels: &BTreeMap<String, Arc<Level>>, measures: &Measures) -> Vec<Arc<Flow>> {
         let known: HashMap<&str, &Arc<Flow>> = self.flows.iter().map(|it| (&*it.schema.name, it)).collect();
         let stored = objects.schemas.iter().map(|it| &**it).flat_map(Snapshot::iter);
-        let mut schemas: Vec<(FlowSchema, u64)> = stored
+        let mut schemas: Vec<(Arc<FlowSchema>, u64)> = stored
             .filter_map(|it| match known.get(it.name()) {
                 Some(flow) if flow.revision == it.revision() => Some((flow.schema.clone(), flow.revision)),
-                _ => Some((FlowSchema::read(it.value())?, it.revision())),
+                _ => Some((Arc::new(FlowSchema::read(it.value())?), it.revision())),
             })
             .collect();
         for name in [EXEMPT, CATCH_ALL] {
             if !schemas.iter().any(|it| it.0.name == name) {
-                schemas.push((built_in(flow_control::flow_schemas(), name, FlowSchema::read), 0));
+                let schema = built_in(flow_control::flow_schemas(), name, FlowSchema::read);
+                schemas.push((Arc::new(schema), 0));
             }
         }
         schemas.sort_by(|one, other| one.0.order().cmp(&other.0.order()));

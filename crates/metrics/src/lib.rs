@@ -13,7 +13,7 @@ mod store;
 mod tests;
 mod watches;
 
-pub use bounded::BoundedLabels;
+pub use bounded::{BoundedLabels, forget_labelled};
 use corten_meta::Resource;
 pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use corten_kinds::KINDS;
 
 use super::*;
@@ -43,4 +45,21 @@ fn labels_beyond_the_bound_are_not_counted() {
     assert!(bound.admits(&["ab", "c"]));
     assert!(!bound.admits(&["abc", ""]), "there are as many as there may be");
     assert!(bound.admits(&["a", "bc"]), "one that is known is counted on");
+    bound.forget("a");
+    assert!(bound.admits(&["abc", ""]), "what is gone leaves its place");
+    assert!(!bound.admits(&["a", "bc"]));
+    assert_eq!(bound.make_room(|it| it == "abc"), BTreeSet::from(["ab".into()]));
+    assert!(bound.admits(&["a", "bc"]));
+    assert_eq!(BoundedLabels::new(2).make_room(|_| false), BTreeSet::new());
+}
+
+#[test]
+fn what_is_gone_is_counted_no_more() {
+    let metric = registered::counter(&Registry::new(), "calls", "Of webhooks.", &["name", "code"]);
+    for labels in [["a", "200"], ["a", "500"], ["b", "200"]] {
+        metric.with_label_values(&labels).inc();
+    }
+    forget_labelled(&metric, "name", "a");
+    let left = prometheus::core::Collector::collect(&metric);
+    assert_eq!(encoded(&left), "# HELP calls Of webhooks.\n# TYPE calls counter\ncalls{code=\"200\",name=\"b\"} 1\n");
 }

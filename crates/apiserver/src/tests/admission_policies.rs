@@ -48,6 +48,45 @@ async fn a_warning_is_sent_and_the_object_stored() {
     assert!(String::from_utf8_lossy(&text).contains(line));
 }
 
+/// Whoever asks why is told of a mutating policy that fails each time, though requests pass without it.
+#[tokio::test]
+async fn the_journal_says_which_mutating_policy_fails() {
+    const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let patch = |path: &str| {
+        let rule =
+            json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+        let expression = format!("[JSONPatch{{op: 'remove', path: '{path}'}}]");
+        json!({ "metadata": { "name": "m" }, "spec": {
+            "failurePolicy": "Ignore", "reinvocationPolicy": "Never", "matchConstraints": { "resourceRules": [rule] },
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } }],
+        } })
+    };
+    assert_eq!(call(&server, "POST", MUTATING, patch("/data/none")).await.0, 201);
+    let binding = json!({ "metadata": { "name": "m" }, "spec": { "policyName": "m" } });
+    let (code, status) = call(&server, "POST", &MUTATING.replace("policies", "policybindings"), binding).await;
+    assert_eq!(code, 201, "{status}");
+    let journal =
+        "/apis/corten.dev/v1/namespaces/default/journals/mutatingadmissionpolicies.admissionregistration.k8s.io.m";
+    let waits = async || call(&server, "GET", journal, Value::Null).await.1["decisions"][0]["waits"].clone();
+    assert_eq!(waits().await, Value::Null, "it was not asked yet");
+    let map = |name: &str| json!({ "metadata": { "name": name }, "data": { "k": "v" } });
+    for name in ["a", "b"] {
+        assert_eq!(call(&server, "POST", MAPS, map(name)).await.0, 201);
+    }
+    let failing = waits().await;
+    assert_eq!((&failing[0]["reason"], &failing[0]["actor"]), (&json!("PolicyFailing"), &json!("Author")), "{failing}");
+    let says = "it failed 2 times in a row, and what it is about passes without it: error applying JSON Patch: ";
+    assert!(failing[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{failing}");
+    let mut mended = call(&server, "GET", &format!("{MUTATING}/m"), Value::Null).await.1;
+    mended["spec"]["mutations"] = patch("/data/k")["spec"]["mutations"].clone();
+    assert_eq!(call(&server, "PUT", &format!("{MUTATING}/m"), mended).await.0, 200);
+    assert_eq!(waits().await, Value::Null, "what it was before says nothing of it");
+    assert_eq!(call(&server, "POST", MAPS, map("c")).await.1["data"], Value::Null);
+    assert_eq!(waits().await, Value::Null);
+    server.stop().await;
+}
+
 /// A bomb costs its budget and no more, and refuses what it was asked about.
 #[tokio::test]
 async fn a_bomb_refuses_and_ends() {

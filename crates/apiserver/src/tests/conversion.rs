@@ -244,9 +244,15 @@ async fn webhooks_and_policies_see_their_version() {
         json!([{ "operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v2"], "resources": ["sockets"] }]);
     let webhook = json!({ "name": "w.example.com", "clientConfig": admission.client_config(), "rules": rules,
         "admissionReviewVersions": ["v1"], "sideEffects": "None" });
-    configure(&server, VALIDATING, "w", &[webhook]).await;
+    let another = json!({ "name": "x.example.com", "clientConfig": admission.client_config(), "rules": rules,
+        "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "matchConditions": [{ "name": "all", "expression": "object == null || object.spec.host != 'x'" }] });
+    configure(&server, VALIDATING, "w", &[webhook, another]).await;
+    hook.take_seen();
     create(&server, "a", "h:1").await;
+    assert_eq!(hook.take_seen().len(), 1, "what one of them had converted, the other one is shown");
     let seen = admission.take_seen();
+    assert_eq!(seen.len(), 2);
     let request = &seen[0]["request"];
     assert_eq!(
         (&request["object"]["apiVersion"], &request["object"]["spec"]["host"]),

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use corten_admission::{Failing, Trouble};
+use corten_admission::{Failing, FailingPolicy, Trouble};
 use corten_api::resources::{
-    CUSTOM_RESOURCE_DEFINITIONS, MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS,
+    CUSTOM_RESOURCE_DEFINITIONS, MUTATING_ADMISSION_POLICIES, MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use corten_meta::{Key, Resource};
 use corten_reconcile::{Actor, Decision, Wait};
@@ -15,6 +16,9 @@ pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Option<Decisi
     if *resource == CUSTOM_RESOURCE_DEFINITIONS {
         return state.conversion().failing(&key.name).map(|it| it.decision());
     }
+    if *resource == MUTATING_ADMISSION_POLICIES {
+        return failing_policies(state).find(|it| it.0.1 == *key).map(|it| it.1);
+    }
     if ![MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS].contains(resource) {
         return None;
     }
@@ -24,7 +28,7 @@ pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Option<Decisi
 pub(super) fn all(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
     let conversion = state.conversion().all_failing().into_iter();
     let conversion = conversion.map(|(name, it)| ((CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name)), it.decision()));
-    conversion.chain(failing_webhooks(state))
+    conversion.chain(failing_webhooks(state)).chain(failing_policies(state))
 }
 
 /// By their configurations.
@@ -36,6 +40,20 @@ fn failing_webhooks(state: &State) -> BTreeMap<(Resource, Key), Decision> {
         decision.waits.push(wait(&failing));
     }
     decisions
+}
+
+fn failing_policies(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
+    let decision = |(name, failing): (String, FailingPolicy)| {
+        let FailingPolicy { since, message, n_in_a_row, may_fail } = failing;
+        let becomes = if may_fail { "passes without it" } else { "is refused" };
+        let times = if n_in_a_row == 1 { String::new() } else { format!(" {n_in_a_row} times in a row") };
+        let message = format!("it failed{times}, and what it is about {becomes}: {message}");
+        let mut wait = Wait::new("PolicyFailing", message, Actor::Author);
+        wait.since = Some(since);
+        let decision = Decision { by: "admission".into(), waits: vec![wait], ..Decision::default() };
+        ((MUTATING_ADMISSION_POLICIES, Key::cluster(name)), decision)
+    };
+    state.cluster().policies.failing(state.caches()).into_iter().map(decision)
 }
 
 fn wait(failing: &Failing) -> Wait {

@@ -1,6 +1,6 @@
 //! One write as admission sees it.
 
-use corten_admission::{Attributes, Operation, PLUGINS, Reinvocation, RequestForm, commit};
+use corten_admission::{Attributes, ConvertedObjects, Operation, PLUGINS, Reinvocation, RequestForm, commit};
 use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::{Value, json};
@@ -15,11 +15,20 @@ pub(super) struct WriteRequest<'a> {
     old: Option<&'a Value>,
     deletion: Option<&'a DeleteOptions>,
     generated_name: bool,
+    converted: ConvertedObjects,
 }
 
 impl<'a> WriteRequest<'a> {
     pub(super) fn create(ctx: &'a Context, target: &'a Target) -> Self {
-        Self { ctx, target, operation: Operation::Create, old: None, deletion: None, generated_name: false }
+        Self {
+            ctx,
+            target,
+            operation: Operation::Create,
+            old: None,
+            deletion: None,
+            generated_name: false,
+            converted: ConvertedObjects::default(),
+        }
     }
 
     pub(super) fn update(ctx: &'a Context, target: &'a Target, old: &'a Value) -> Self {
@@ -57,6 +66,7 @@ impl<'a> WriteRequest<'a> {
             generated_name: self.generated_name,
             form: self,
             reinvocation: Reinvocation::default(),
+            converted: &self.converted,
             deadline: self.ctx.deadline,
         }
     }

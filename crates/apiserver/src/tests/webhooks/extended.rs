@@ -160,6 +160,30 @@ async fn what_a_webhook_notes_stands_in_the_audit_record() {
     server.stop().await;
 }
 
+/// A patch shows what is in the object: only a record that may show that has it.
+#[tokio::test]
+async fn a_patch_stands_in_records_of_requests() {
+    let hook = Hook::start(|it| patched(it, &json!([{ "op": "add", "path": "/data", "value": { "k": "v" } }]))).await;
+    for (level, has_patch) in [("Metadata", false), ("Request", true)] {
+        let kept = Arc::new(Kept::default());
+        let policy = json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{ "level": level }] });
+        let mut config = crate::Config { audit: Some(kept.clone()), ..server::config() };
+        config.guard.audit_policy = crate::AuditPolicy::parse(&policy.to_string()).expect("a policy");
+        let server = started_with(config).await;
+        configure(&server, MUTATING, "m", &[webhook("m.example.com", &hook.client_config(), &json!({}))]).await;
+        kept.0.lock().clear();
+        assert_eq!(create(&server, "a").await.code, 201);
+        let record = kept.0.lock().pop().expect("a record");
+        let noted = &record["annotations"];
+        let about = r#""configuration":"m","webhook":"m.example.com"}"#;
+        assert_eq!(noted["mutation.webhook.admission.k8s.io/round_0_index_0"], format!(r#"{{"mutated":true,{about}"#));
+        let patch = r#"{"patch":[{"op":"add","path":"/data","value":{"k":"v"}}],"patchType":"JSONPatch","#;
+        let expected = if has_patch { json!(format!("{patch}{about}")) } else { Value::Null };
+        assert_eq!(noted["patch.webhook.admission.k8s.io/round_0_index_0"], expected, "{noted}");
+        server.stop().await;
+    }
+}
+
 /// v1 lets nobody configure a webhook whose side effects a dry run could not do without.
 #[tokio::test]
 async fn side_effects_are_said_or_refused() {

@@ -77,7 +77,7 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
         "ClaimInUse" => Some(leaving::in_use(case)),
         "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
-        "PolicyRefused" | "PolicyFailed" => Some(refusals::policy(case).await),
+        "PolicyRefused" | "PolicyFailed" | "PolicyFailing" => Some(refusals::policy(case).await),
         "ReadinessGate" => Some(containers::gate(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
         "NoStorageClass"

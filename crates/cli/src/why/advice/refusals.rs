@@ -141,7 +141,9 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
 }
 
 pub(super) async fn policy(case: &Case<'_>) -> Advice {
-    let on = case.wait.on.as_deref().unwrap_or_default();
+    // One that fails whatever it is asked is what the wait is about.
+    let is_itself = case.wait.reason == "PolicyFailing";
+    let on = if is_itself { &*case.at.subject } else { case.wait.on.as_deref().unwrap_or_default() };
     let (kind, name) = on.split_once('/').unwrap_or_default();
     let object = match corten_kinds::by_name(kind) {
         Some(kind) => case.reader.get(&kind.resource, &Key::new("", name)).await,
@@ -149,7 +151,7 @@ pub(super) async fn policy(case: &Case<'_>) -> Advice {
     };
     let owner = object.and_then(|it| refusers::owner(&it)).map(|it| format!("it is {it}"));
     let who = match &*case.wait.reason {
-        "PolicyFailed" => format!("whoever wrote {on}"),
+        "PolicyFailed" | "PolicyFailing" => format!("whoever wrote {on}"),
         _ => format!("whoever wrote {}; or whoever wrote {on}: relax it", case.author),
     };
     Advice::run(kubectl("", &["describe", on])).who(who).hints(owner)

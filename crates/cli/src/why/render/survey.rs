@@ -12,7 +12,7 @@ use crate::why::{State, Survey, duration::duration, survey::Group};
 const CLUSTER_ROWS: usize = 3;
 const ROOM_FOR_CLUSTER: usize = 3;
 /// Reasons whose messages name the cause last.
-const ENDS_MATTER: [&str; 3] = ["ConversionWebhookFailing: ", "Unreadable: ", "WebhookFailing: "];
+const ENDS_MATTER: [&str; 4] = ["ConversionWebhookFailing: ", "PolicyFailing: ", "Unreadable: ", "WebhookFailing: "];
 const UNKNOWN_ROWS: usize = 2;
 
 pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {

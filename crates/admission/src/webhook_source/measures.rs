@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, registered};
+use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, forget_labelled, registered};
 
 /// In seconds: `latencyBuckets` of kube-apiserver's admission metrics.
 const SECONDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
@@ -76,6 +76,16 @@ impl Measures {
                 &["name", "type"],
             ),
             bound: BoundedLabels::new(LABELS_MAX),
+        }
+    }
+
+    /// Names that no webhook has any more leave their places where these are few.
+    pub(crate) fn make_room(&self, is_current: impl Fn(&str) -> bool) {
+        for webhook in self.bound.make_room(is_current) {
+            forget_labelled(&self.durations, "name", &webhook);
+            for counter in [&self.requests, &self.rejections, &self.fail_opens] {
+                forget_labelled(counter, "name", &webhook);
+            }
         }
     }
 

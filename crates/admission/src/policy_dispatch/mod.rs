@@ -2,9 +2,9 @@
 //!
 //! A request that no policy can be about costs a comparison of four revisions and a lookup by its resource.
 
-mod asked;
 mod mutating;
 mod params;
+mod policy_request;
 mod validating;
 
 pub(crate) use mutating::MutatingPolicies;

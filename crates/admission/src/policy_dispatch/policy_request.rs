@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What is the same for all policies.
-pub(super) struct Asked<'r> {
+pub(super) struct PolicyRequest<'r> {
     pub(super) request: &'r Attributes<'r>,
     versions: Versions<'r>,
     pub(super) authorizer: ExpressionAuthorizer<'r>,
@@ -36,7 +36,7 @@ pub(super) struct Shown<'r> {
     question: Option<cel::Attributes>,
 }
 
-impl<'r> Asked<'r> {
+impl<'r> PolicyRequest<'r> {
     pub(super) fn of(request: &'r Attributes<'r>) -> Self {
         let authorizer = ExpressionAuthorizer::new(&request.cluster.access, request.who);
         Self { request, versions: Versions::of(request), authorizer }

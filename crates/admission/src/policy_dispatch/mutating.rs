@@ -10,16 +10,16 @@ use corten_policies::{
 use serde_json::Value;
 
 use super::{
-    asked::Asked,
     params::{self, Misconfigured, Params},
+    policy_request::PolicyRequest,
 };
 use crate::{
     plugin::{Admission, Attributes, Operation},
-    policy_set::{Bound, BoundPolicy},
+    policy_source::{Bound, BoundPolicy},
     refusal::forbidden,
     review_request,
     versions::may_concern,
-    webhooks::keep_owners,
+    webhook_dispatch::keep_owners,
 };
 
 pub(crate) struct MutatingPolicies;
@@ -57,7 +57,7 @@ struct Round<'r> {
 
 /// A policy that is about the request, bound once.
 struct Invocation<'c> {
-    policy: &'c MutatingPolicy,
+    bound: &'c BoundPolicy<MutatingPolicy>,
     binding: &'c Binding,
     params: Params,
     /// Version and kind in which the request matched.
@@ -67,20 +67,24 @@ struct Invocation<'c> {
 impl<'r> Round<'r> {
     async fn run(&mut self, policies: &Bound<MutatingPolicy>, object: &mut Value) -> Result<(), Status> {
         let mut invocations = Vec::new();
-        let asked = Asked::of(self.request);
+        let asked = PolicyRequest::of(self.request);
         for number in asked.candidates(&policies.index, object) {
             self.invocations(&asked, &policies.all[number], object, &mut invocations).await;
         }
         for invocation in invocations {
-            let id = format!("{}/{}", invocation.policy.policy.name, invocation.binding.name);
+            let policy = &*invocation.bound.policy;
+            let id = format!("{}/{}", policy.policy.name, invocation.binding.name);
             if !self.request.reinvocation.is_due(NAME, &id) {
                 continue;
             }
             for params in &invocation.params {
-                self.invoke(&invocation, params.as_ref(), object).await?;
+                let Some(errors) = self.invoke(&invocation, params.as_ref(), object).await? else { continue };
+                let cluster = self.request.cluster;
+                cluster.policies.note(invocation.bound, errors.first().map(|it| &**it), cluster.now());
+                errors.iter().for_each(|it| self.refuse(policy, Some(invocation.binding), it));
                 tokio::task::consume_budget().await;
             }
-            if invocation.policy.is_reinvoked {
+            if policy.is_reinvoked {
                 self.request.reinvocation.called(NAME, &id);
             }
         }
@@ -90,7 +94,7 @@ impl<'r> Round<'r> {
     /// The evaluations to make, found before any policy changes the object (`mutating.dispatcher.Dispatch`).
     async fn invocations<'c>(
         &mut self,
-        asked: &Asked<'_>,
+        asked: &PolicyRequest<'_>,
         bound: &'c BoundPolicy<MutatingPolicy>,
         object: &Value,
         found: &mut Vec<Invocation<'c>>,
@@ -112,26 +116,27 @@ impl<'r> Round<'r> {
             }
             let namespace = review_request::namespace(self.request, object);
             match params::collect(self.request, &policy.policy, binding, namespace).await {
-                Ok(params) => found.push(Invocation { policy, binding, params, row: row.clone() }),
+                Ok(params) => found.push(Invocation { bound, binding, params, row: row.clone() }),
                 Err(Misconfigured::Policy(message)) => return self.misconfigured(policy, None, &message),
                 Err(Misconfigured::Binding(message)) => self.misconfigured(policy, Some(binding), &message),
             }
         }
     }
 
+    /// Mutates the object; what of that failed. `None` where the policy's conditions leave the request out.
     async fn invoke(
-        &mut self,
+        &self,
         invocation: &Invocation<'_>,
         params: Option<&std::sync::Arc<Value>>,
         object: &mut Value,
-    ) -> Result<(), Status> {
-        let Invocation { policy, binding, .. } = invocation;
+    ) -> Result<Option<Vec<String>>, Status> {
+        let (policy, mut errors) = (&*invocation.bound.policy, Vec::new());
         let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
         for nth in 0..policy.n_mutations() {
             let mut shown = review_request::shown(self.request, row, object).await?;
             review_request::hide_what_is_given_later(self.request, &mut shown);
             let mutated = {
-                let asked = Asked::of(self.request);
+                let asked = PolicyRequest::of(self.request);
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
@@ -143,11 +148,8 @@ impl<'r> Round<'r> {
                     };
                     match verdict {
                         Verdict::Matches => {}
-                        Verdict::Excluded(_) | Verdict::Ignored => return Ok(()),
-                        Verdict::Failed(message) => {
-                            self.refuse(policy, Some(binding), &message);
-                            return Ok(());
-                        }
+                        Verdict::Excluded(_) | Verdict::Ignored => return Ok(None),
+                        Verdict::Failed(message) => return Ok(Some(vec![message])),
                     }
                 }
                 let part = review_request::part_schema(self.request);
@@ -171,10 +173,10 @@ impl<'r> Round<'r> {
             match taken {
                 Ok(true) => self.request.reinvocation.changed(NAME),
                 Ok(false) => {}
-                Err(message) => self.refuse(policy, Some(binding), &message),
+                Err(message) => errors.push(message),
             }
         }
-        Ok(())
+        Ok(Some(errors))
     }
 
     /// Puts what a policy made into `object`. Says whether it differs.

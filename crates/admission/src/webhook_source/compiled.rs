@@ -1,15 +1,16 @@
 //! The configurations as they are asked: read once, when one of them has changed.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use arc_swap::ArcSwap;
 use corten_api::resources::{MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS};
-use corten_cacher::watch_cache::{Caches, Snapshot};
+use corten_cacher::{
+    derived::{ByName, Derived, Made, by_name},
+    watch_cache::{Caches, Snapshot, Stored},
+};
 use corten_meta::{Resource, Time};
 use corten_metrics::Registry;
 use corten_policies::matching::{Conditions, Criteria, Index};
 use corten_webhook::{Client, ClientConfig, Clients};
-use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
@@ -22,16 +23,13 @@ const TIMEOUT_SECONDS: u64 = 10;
 /// All webhooks of the cluster.
 pub struct Webhooks {
     clients: Arc<Clients>,
-    compiled: ArcSwap<Compiled>,
-    compiling: Mutex<()>,
+    compiled: Derived<Compiled, 2>,
     pub(crate) measures: Measures,
     failing: FailingWebhooks,
 }
 
 #[derive(Default)]
 pub(crate) struct Compiled {
-    /// Of what they were made. No source is ever at revision 0.
-    revisions: [u64; 2],
     pub(crate) mutating: Hooks,
     pub(crate) validating: Hooks,
 }
@@ -40,7 +38,8 @@ pub(crate) struct Compiled {
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) index: Index,
-    pub(crate) all: Vec<Hook>,
+    pub(crate) all: Vec<Arc<Hook>>,
+    configurations: ByName<Vec<Arc<Hook>>>,
 }
 
 pub(crate) struct Hook {
@@ -67,35 +66,25 @@ impl Webhooks {
     /// What is counted of calls is registered.
     pub fn new(clients: Arc<Clients>, registry: &Registry) -> Self {
         let measures = Measures::new(registry);
-        Self {
-            clients,
-            compiled: ArcSwap::default(),
-            compiling: Mutex::default(),
-            measures,
-            failing: FailingWebhooks::default(),
-        }
+        Self { clients, compiled: Derived::new(Compiled::default()), measures, failing: FailingWebhooks::default() }
     }
 
-    pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Compiled> {
-        let sources =
-            [snapshot(caches, &MUTATING_WEBHOOK_CONFIGURATIONS), snapshot(caches, &VALIDATING_WEBHOOK_CONFIGURATIONS)];
-        let revisions = sources.each_ref().map(|it| it.revision);
-        let newest = self.compiled.load();
-        if newest.revisions == revisions {
-            return newest.clone();
-        }
-        drop(newest);
-        let _turn = self.compiling.lock();
-        let newest = self.compiled.load_full();
-        // Whoever waited for the turn finds what is newer than its own sources, too.
-        if newest.revisions.iter().zip(&revisions).all(|(has, wants)| has >= wants) {
-            return newest;
-        }
-        let [mutating, validating] = sources.map(|it| self.hooks(&it));
-        let compiled = Arc::new(Compiled { revisions, mutating, validating });
-        self.compiled.store(compiled.clone());
-        self.forget(&compiled);
-        compiled
+    pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Made<Compiled, 2>> {
+        let look = || {
+            let sources = [&MUTATING_WEBHOOK_CONFIGURATIONS, &VALIDATING_WEBHOOK_CONFIGURATIONS];
+            let sources = sources.map(|it| snapshot(caches, it));
+            (sources.each_ref().map(|it| it.revision), sources)
+        };
+        let make = |before: &Compiled, [mutating, validating]: [Arc<Snapshot>; 2]| Compiled {
+            mutating: self.hooks(&before.mutating, &mutating),
+            validating: self.hooks(&before.validating, &validating),
+        };
+        self.compiled.get(look, make, |_, now| {
+            self.forget(now);
+            let names: BTreeSet<&str> =
+                now.mutating.all.iter().chain(&now.validating.all).map(|it| &*it.name).collect();
+            self.measures.make_room(|it| names.contains(it));
+        })
     }
 
     /// The webhooks that fail now, with kind and name of their configurations.
@@ -106,8 +95,8 @@ impl Webhooks {
 
     /// Webhooks that are configured otherwise now, or not at all; of those a call may have ended late.
     fn forget(&self, now: &Compiled) {
-        self.failing.retain(&MUTATING_WEBHOOK_CONFIGURATIONS, now.mutating.all.iter());
-        self.failing.retain(&VALIDATING_WEBHOOK_CONFIGURATIONS, now.validating.all.iter());
+        self.failing.retain(&MUTATING_WEBHOOK_CONFIGURATIONS, now.mutating.all.iter().map(|it| &**it));
+        self.failing.retain(&VALIDATING_WEBHOOK_CONFIGURATIONS, now.validating.all.iter().map(|it| &**it));
     }
 
     /// Notes what came of a call: none where it was answered, with yes.
@@ -122,19 +111,23 @@ impl Webhooks {
         }
     }
 
-    /// Sorted by the names of the configurations, as a snapshot is.
-    fn hooks(&self, configurations: &Snapshot) -> Hooks {
+    /// Sorted by the names of the configurations, as a snapshot is. Of those that have not changed the webhooks stay what they are.
+    fn hooks(&self, before: &Hooks, configurations: &Snapshot) -> Hooks {
+        let configurations = by_name(&before.configurations, configurations, |it| self.of_configuration(it));
         let mut hooks = Hooks::default();
-        for stored in configurations.iter() {
-            let configuration = stored.parse();
-            for (at, webhook) in configuration["webhooks"].as_array().into_iter().flatten().enumerate() {
-                let version = configuration["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-                let hook = self.hook(stored.name(), version, at, webhook);
-                hooks.index.add(hooks.all.len(), &hook.criteria);
-                hooks.all.push(hook);
-            }
+        for hook in configurations.values().flat_map(|it| it.1.iter()) {
+            hooks.index.add(hooks.all.len(), &hook.criteria);
+            hooks.all.push(hook.clone());
         }
+        hooks.configurations = configurations;
         hooks
+    }
+
+    fn of_configuration(&self, stored: &Stored) -> Vec<Arc<Hook>> {
+        let configuration = stored.parse();
+        let version = configuration["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        let webhooks = configuration["webhooks"].as_array().into_iter().flatten().enumerate();
+        webhooks.map(|(at, webhook)| Arc::new(self.hook(stored.name(), version, at, webhook))).collect()
     }
 
     fn hook(&self, configuration: &str, resource_version: &str, at: usize, webhook: &Value) -> Hook {

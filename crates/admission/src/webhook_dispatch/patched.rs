@@ -10,7 +10,7 @@ use super::call::Failure;
 use crate::{
     plugin::{Attributes, Operation},
     review_request,
-    webhook_configurations::Hook,
+    webhook_source::Hook,
 };
 
 impl Hook {

@@ -15,7 +15,7 @@ use crate::{
     plugin::{Admission, Attributes},
     review_request,
     versions::may_concern,
-    webhook_configurations::{Hook, Phase, Webhooks},
+    webhook_source::{Hook, Phase, Webhooks},
 };
 
 pub(crate) struct ValidatingWebhook;

@@ -8,11 +8,11 @@ use corten_webhook::Question;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::answer::{self, Answer, Asked};
+use super::answer::{self, Answer, Expected};
 use crate::{
     plugin::Attributes,
     review_request,
-    webhook_configurations::{Call, ErrorType, Hook, Phase, Trouble, Webhooks},
+    webhook_source::{Call, ErrorType, Hook, Phase, Trouble, Webhooks},
 };
 
 /// What a patch that makes the largest object takes as base64, and what is around it.
@@ -67,7 +67,7 @@ impl Hook {
         let question = Question { query: &query, body, deadline, answer_bytes_max: ANSWER_BYTES_MAX };
         let answered = client.post_json(question).await;
         let body = answered.map_err(|it| calling(&format!("failed to call webhook: {it}"), it.code()))?;
-        let to = Asked { uid: &uid, version, webhook: &self.name, may_patch: phase == Phase::Admit };
+        let to = Expected { uid: &uid, version, webhook: &self.name, may_patch: phase == Phase::Admit };
         let mut answer = answer::read(&body, &to).map_err(|it| calling(&it, 503))?;
         self.note(request, &mut answer);
         match answer.refused.take() {

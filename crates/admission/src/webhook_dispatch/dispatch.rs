@@ -13,7 +13,7 @@ use crate::{
     refusal::forbidden,
     review_request,
     versions::{Versions, resource_attributes},
-    webhook_configurations::{Hook, Hooks},
+    webhook_source::{Hook, Hooks},
 };
 
 /// What is the same for all webhooks that are asked about a request.
@@ -30,7 +30,7 @@ impl<'r> Round<'r> {
     /// Those that could be asked, with their places in the order of all.
     pub(super) fn candidates<'h>(&self, hooks: &'h Hooks, object: &Value) -> Vec<(usize, &'h Hook)> {
         let numbers = self.versions.candidates(&hooks.index, object);
-        numbers.into_iter().map(|it| (it, &hooks.all[it])).collect()
+        numbers.into_iter().map(|it| (it, &*hooks.all[it])).collect()
     }
 
     /// The row in whose version the webhook is to be asked. `None` where it is not to be.

@@ -36,7 +36,7 @@ struct Response {
 }
 
 /// What an answer must be to: the question's own words.
-pub(super) struct Asked<'a> {
+pub(super) struct Expected<'a> {
     pub(super) uid: &'a str,
     pub(super) version: &'a str,
     pub(super) webhook: &'a str,
@@ -45,7 +45,7 @@ pub(super) struct Asked<'a> {
 
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(body: &[u8], asked: &Asked<'_>) -> Result<Answer, String> {
+pub(super) fn read(body: &[u8], asked: &Expected<'_>) -> Result<Answer, String> {
     let broken = |reason: String| format!("failed to call webhook: {reason}");
     let invalid = |reason: String| format!("received invalid webhook response: {reason}");
     let review = Review::<Response>::decode(body).map_err(broken)?;
@@ -68,7 +68,7 @@ pub(super) fn read(body: &[u8], asked: &Asked<'_>) -> Result<Answer, String> {
 }
 
 /// As in `VerifyAdmissionResponse`: v1beta1 never looked at the type.
-fn check_patch(asked: &Asked<'_>, patch: &[u8], patch_type: Option<&str>) -> Result<(), String> {
+fn check_patch(asked: &Expected<'_>, patch: &[u8], patch_type: Option<&str>) -> Result<(), String> {
     if asked.version == V1BETA1 {
         return Ok(());
     }

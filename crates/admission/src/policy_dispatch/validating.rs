@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    asked::Asked,
     params::{self, Misconfigured},
+    policy_request::PolicyRequest,
 };
 use crate::{
     plugin::{Admission, Attributes},
-    policy_set::{Bound, BoundPolicy},
+    policy_source::{Bound, BoundPolicy},
     refusal::forbidden,
     versions::may_concern,
 };
@@ -35,14 +35,14 @@ impl Admission for ValidatingPolicies {
             return Box::pin(async { Ok(()) });
         }
         Box::pin(async move {
-            let round = Round { asked: Asked::of(request), object, refused: None, noted: false };
+            let round = Round { asked: PolicyRequest::of(request), object, refused: None, noted: false };
             round.run(&compiled.validating).await
         })
     }
 }
 
 struct Round<'r> {
-    asked: Asked<'r>,
+    asked: PolicyRequest<'r>,
     object: &'r Value,
     /// The first refusal: what it says, and for which reason.
     refused: Option<(String, String)>,

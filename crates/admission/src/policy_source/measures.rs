@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, registered};
+use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, forget_labelled, registered};
 
 /// In seconds: the buckets of kube-apiserver's policy metrics.
 const SECONDS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
@@ -33,6 +33,14 @@ impl Measures {
                 &LABELS,
             ),
             bound: BoundedLabels::new(LABELS_MAX),
+        }
+    }
+
+    /// Policies that are gone leave their places where these are few.
+    pub(crate) fn make_room(&self, is_current: impl Fn(&str) -> bool) {
+        for policy in self.bound.make_room(is_current) {
+            forget_labelled(&self.checks, LABELS[0], &policy);
+            forget_labelled(&self.durations, LABELS[0], &policy);
         }
     }
 

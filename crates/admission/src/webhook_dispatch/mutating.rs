@@ -13,7 +13,7 @@ use crate::{
     plugin::{Admission, Attributes},
     review_request,
     versions::may_concern,
-    webhook_configurations::{Hook, Phase, Webhooks},
+    webhook_source::{Hook, Phase, Webhooks},
 };
 
 pub(crate) struct MutatingWebhook;
@@ -73,6 +73,12 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
     };
     let about = named(json!({ "mutated": has_changed }));
     request.notes.annotate(&format!("mutation.webhook.admission.k8s.io/{place}"), about);
+    if let (Ok(_), Ok(patch @ Value::Array(_))) = (&outcome, serde_json::from_slice(&patch))
+        && patch != json!([])
+    {
+        let about = named(json!({ "patch": patch, "patchType": "JSONPatch" }));
+        request.notes.annotate_object(&format!("patch.webhook.admission.k8s.io/{place}"), about);
+    }
     if has_changed {
         reinvocation.changed(NAME);
     }

@@ -2,8 +2,10 @@
 //! what is counted of them.
 
 mod compiled;
+mod failing;
 mod measures;
 mod read_params;
 
 pub use compiled::Policies;
 pub(crate) use compiled::{Bound, BoundPolicy};
+pub use failing::FailingPolicy;

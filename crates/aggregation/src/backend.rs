@@ -105,9 +105,15 @@ impl Backend {
         format!("{}.{}.svc", self.spec.service, self.spec.namespace)
     }
 
+    /// # Errors
+    /// None can be made of what the APIService says.
+    pub(crate) fn client(&self) -> Result<&Client, String> {
+        self.client.as_deref().map_err(String::clone)
+    }
+
     /// A connection to one of its endpoints, over which it was proved who is there.
     pub(crate) async fn connected(&self) -> Result<Counted, String> {
-        let client = self.client.as_ref().map_err(String::clone)?;
+        let client = self.client()?;
         let permit = Arc::clone(&self.connections).try_acquire_owned();
         let permit = permit.map_err(|_| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect()).await;

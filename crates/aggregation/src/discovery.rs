@@ -4,12 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use corten_openapi::{AggregatedVersion, Description, Resources, Swagger};
+use corten_webhook::Document;
 use http::{StatusCode, header};
 use serde_json::Value;
 
 use crate::{
     backend::{Backend, Known},
-    fetch::{Fetched, Wanted, fetch},
+    fetch::{Wanted, fetch},
 };
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -117,6 +118,6 @@ async fn get(
     accept: &'static str,
     tag: &str,
     bytes_max: usize,
-) -> Result<Fetched, String> {
+) -> Result<Document, String> {
     fetch(backend, &Wanted { path, accept, tag, deadline: DEADLINE, bytes_max }).await
 }

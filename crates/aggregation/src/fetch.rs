@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use corten_access::{Identity, request_header};
-use corten_stream::{Dialed, dial};
-use http::{HeaderMap, HeaderValue, Request, StatusCode, header};
-use http_body_util::{BodyExt, Empty};
+use corten_webhook::Document;
+use http::{HeaderMap, HeaderValue, header};
 
 use crate::backend::{Backend, PASSED_ON};
-
-const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
 
 /// What to read.
 pub(crate) struct Wanted<'a> {
@@ -23,50 +19,29 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
-pub(crate) struct Fetched {
-    pub(crate) code: StatusCode,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
 /// As upstream's aggregator asks: whatever the server's own roles say, it lets that user read.
 fn aggregator() -> Identity {
     Identity::new("system:kube-aggregator", &[corten_access::MASTERS])
 }
 
+/// Takes no place of the requests that are passed on: a server that has as many as it may have is asked how it is all the same.
+///
 /// # Errors
 /// There is no answer, or none of that size in that time.
-pub(crate) async fn fetch(backend: &Backend, wanted: &Wanted<'_>) -> Result<Fetched, String> {
+pub(crate) async fn fetch(backend: &Backend, wanted: &Wanted<'_>) -> Result<Document, String> {
     let fetching = async {
-        let request = Request::get(wanted.path)
-            .header(header::HOST, backend.authority())
-            .header(header::USER_AGENT, AGENT)
-            .header(PASSED_ON, "true")
-            .header(header::ACCEPT, wanted.accept);
-        let mut request = request.body(Empty::<Bytes>::new()).map_err(|it| it.to_string())?;
+        let mut headers = HeaderMap::new();
+        let host = HeaderValue::from_str(&backend.authority()).map_err(|it| it.to_string())?;
+        headers.insert(header::HOST, host);
+        headers.insert(PASSED_ON, HeaderValue::from_static("true"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static(wanted.accept));
         if let Ok(tag) = HeaderValue::from_str(wanted.tag)
             && !tag.is_empty()
         {
-            request.headers_mut().insert(header::IF_NONE_MATCH, tag);
+            headers.insert(header::IF_NONE_MATCH, tag);
         }
-        request_header::say(request.headers_mut(), &aggregator())?;
-        let stream = backend.connected().await?;
-        match dial(stream, request, wanted.deadline).await.map_err(|it| it.to_string())? {
-            Dialed::Switched(..) => Err("it switches protocols without being asked to".to_owned()),
-            Dialed::Answered(response) => {
-                let (head, mut body) = response.into_parts();
-                let mut whole = BytesMut::new();
-                while let Some(frame) = body.frame().await {
-                    let frame = frame.map_err(|it| format!("the answer broke off: {it}"))?;
-                    let Ok(data) = frame.into_data() else { continue };
-                    if whole.len() + data.len() > wanted.bytes_max {
-                        return Err(format!("the answer is larger than {} bytes", wanted.bytes_max));
-                    }
-                    whole.extend_from_slice(&data);
-                }
-                Ok(Fetched { code: head.status, headers: head.headers, body: whole.freeze() })
-            }
-        }
+        request_header::say(&mut headers, &aggregator())?;
+        backend.client()?.get(wanted.path, headers, wanted.bytes_max).await
     };
     let fetched = tokio::time::timeout(wanted.deadline, fetching).await;
     fetched.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))

@@ -61,7 +61,9 @@ fn unreadable(ctx: &Context, is_custom: bool) -> Result<(), String> {
 fn unreadable_of(cache: &ResourceCache) -> Option<String> {
     let snapshot = cache.snapshot();
     let (n, reason) = snapshot.unreadables()?;
-    Some(format!("{n} of {} cannot be read: {reason}", cache.kind().resource.qualified()))
+    // As upstream, whose cache of a resource never becomes ready with one of them: so what is to be done is said.
+    let todo = "give the server the key it was written with, or the program that knows its form";
+    Some(format!("{n} of {} cannot be read: {reason}; {todo}", cache.kind().resource.qualified()))
 }
 
 /// The KMS plugins answer; kube-apiserver's check of the same name. There only where `--encryption-provider-config` is given.

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use corten_cacher::watch_cache::Caches;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use rustls_pki_types::ServerName;
@@ -61,6 +61,13 @@ pub struct Question<'a> {
     /// From now to the last byte of the answer.
     pub deadline: Duration,
     pub answer_bytes_max: usize,
+}
+
+/// What a server answered, whatever its code.
+pub struct Document {
+    pub code: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Bytes,
 }
 
 impl Client {
@@ -118,6 +125,27 @@ impl Client {
         };
         let answered = tokio::time::timeout(question.deadline, asking).await;
         answered.unwrap_or_else(|_| Err(unanswered(Reason::Deadline)))
+    }
+
+    /// A document, over a connection of its own: nobody is asked often enough to keep one. No redirect is followed. `target` is the path
+    /// with its query; `headers` are sent beside the host. Put a deadline around it.
+    ///
+    /// # Errors
+    /// There is no answer, or one that is larger.
+    pub async fn get(&self, target: &str, headers: HeaderMap, bytes_max: usize) -> Result<Document, String> {
+        let mut request = Request::get(target).body(Full::default()).map_err(|it| it.to_string())?;
+        let host = HeaderValue::from_str(self.url.authority().map_or("", |it| it.as_str()));
+        request.headers_mut().insert(header::HOST, host.map_err(|it| it.to_string())?);
+        request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
+        request.headers_mut().extend(headers);
+        let mut connection = Connection::over(self.connected().await?).await?;
+        let response = connection.send(request).await.map_err(|it| it.reason)?;
+        let (head, body) = response.into_parts();
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err("it switches protocols without being asked to".to_owned());
+        }
+        let body = collected(body, bytes_max).await?;
+        Ok(Document { code: head.status, headers: head.headers, body })
     }
 
     /// A new connection, for who speaks over it in their own way. Put a deadline around it.

@@ -18,7 +18,7 @@ mod service;
 mod tests;
 mod trust;
 
-pub use client::{Client, Question};
+pub use client::{Client, Document, Question};
 pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
 pub use connection::{Dial, Stream};

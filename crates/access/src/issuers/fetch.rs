@@ -1,19 +1,14 @@
 //! Asks an issuer for its keys: first for its own description, which says where they are.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use corten_webhook::{ClientConfig, Clients, Location};
-use http::{Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Empty};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
-use tokio::task::JoinSet;
 
 use super::{keys::Keys, words::Issuer};
 
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 struct Provider {
@@ -46,38 +41,12 @@ async fn document(clients: &Clients, issuer: &Issuer, url: &str) -> Result<Bytes
     let mut config = ClientConfig::new(Location::Url(url.to_owned()));
     issuer.certificate_authority.as_bytes().clone_into(&mut config.ca_bundle);
     let client = clients.client(&config).map_err(|it| it.0)?;
-    let stream = client.connect().await.map_err(|it| it.to_string())?;
-    let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(|it| format!("Get {url:?}: {it}"))?;
-    // Dropped with what is asked, which ends it.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let asking = async {
-        let path = target.path_and_query().map_or("/", |it| it.as_str());
-        let host = target.authority().map_or("", |it| it.as_str());
-        let request = Request::get(path)
-            .header(header::HOST, host)
-            .header(header::ACCEPT, "application/json")
-            .body(Empty::<Bytes>::new())
-            .map_err(|it| it.to_string())?;
-        let response = sender.send_request(request).await.map_err(|it| it.to_string())?;
-        // Nor is a redirect followed: whoever could send one could choose the keys.
-        if response.status() != StatusCode::OK {
-            return Err(format!("unexpected status {}", response.status()));
-        }
-        whole(response.into_body()).await
-    };
-    asking.await.map_err(|it| format!("Get {url:?}: {it}"))
-}
-
-async fn whole(mut body: hyper::body::Incoming) -> Result<Bytes, String> {
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|it| it.to_string())?.into_data() else { continue };
-        if whole.len() + data.len() > DOCUMENT_BYTES_MAX {
-            return Err(format!("the answer is larger than {DOCUMENT_BYTES_MAX} bytes"));
-        }
-        whole.extend_from_slice(&data);
+    let path = target.path_and_query().map_or("/", |it| it.as_str());
+    let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
+    let answered = client.get(path, headers, DOCUMENT_BYTES_MAX).await.map_err(|it| format!("Get {url:?}: {it}"))?;
+    // Nor is a redirect followed: whoever could send one could choose the keys.
+    if answered.code != StatusCode::OK {
+        return Err(format!("Get {url:?}: unexpected status {}", answered.code));
     }
-    Ok(whole.freeze())
+    Ok(answered.body)
 }

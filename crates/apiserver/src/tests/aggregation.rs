@@ -9,6 +9,7 @@ use corten_api::resources::API_SERVICES;
 use corten_cacher::body::{Response, whole};
 use corten_meta::Resource;
 use corten_webhook::Dial;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use http::Request;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
@@ -24,6 +25,8 @@ use crate::Server;
 
 static API_SERVICES_AT: Resource = API_SERVICES;
 const NAME: &str = "v1.wardle.example.com";
+/// As many as are passed on to one server at once.
+const HANGING: usize = 1_000;
 const FLUNDERS: &str = "/apis/wardle.example.com/v1/namespaces/default/flunders";
 
 /// A network in which every Pod's address is this machine.
@@ -360,11 +363,92 @@ async fn one_that_hangs_costs_others_nothing() {
     let mut object = api_service("v1.silent.example.com", "");
     object["spec"]["service"]["namespace"] = json!("silent");
     create(&server, API_SERVICES_PATH, object).await;
-    let backend = Backend::start(&server.config().pki, echo).await;
+    // Another answers what it serves, and then keeps every request.
+    let backend = Backend::start(&server.config().pki, |request| {
+        Box::pin(async move {
+            if request.uri().query() == Some("hang") {
+                std::future::pending::<()>().await;
+            }
+            echo(request).await
+        })
+    })
+    .await;
     register(&server, &backend).await;
-    assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 201);
     let (code, _) = ask(&server, "GET", "/apis/silent.example.com/v1/foos", &Value::Null).await;
     assert_eq!(code, 503);
+    let hanging = format!("{FLUNDERS}?hang");
+    let mut kept: FuturesUnordered<_> =
+        (0..HANGING).map(|_| async { ask(&server, "GET", &hanging, &Value::Null).await }).collect();
+    let all_hang = async {
+        while backend.asked() < HANGING {
+            tokio::task::yield_now().await;
+        }
+    };
+    let others = async {
+        tokio::time::timeout(Duration::from_secs(60), all_hang).await.expect("they are all there");
+        let asking = async {
+            let maps = "/api/v1/namespaces/default/configmaps";
+            create(&server, maps, json!({ "metadata": { "name": "a" } })).await;
+            assert_eq!(ask(&server, "GET", maps, &Value::Null).await.0, 200);
+            assert_eq!(ask(&server, "GET", "/apis", &Value::Null).await.0, 200);
+            assert_eq!(ask(&server, "GET", "/openapi/v2", &Value::Null).await.0, 200);
+        };
+        tokio::time::timeout(Duration::from_secs(20), asking).await.expect("others are answered");
+        // There is no place for one more, and that is said at once.
+        let (code, body) = ask(&server, "GET", FLUNDERS, &Value::Null).await;
+        let expected = "error trying to reach service: there are 1000 connections to it already\n";
+        assert_eq!((code, body), (503, json!(expected)));
+    };
+    tokio::select! {
+        answered = kept.next() => panic!("one that hangs was answered: {answered:?}"),
+        () = others => {}
+    }
+    // Who goes away gives the place back, once its connection has ended.
+    drop(kept);
+    let one_more = async {
+        while ask(&server, "GET", FLUNDERS, &Value::Null).await.0 != 201 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), one_more).await.expect("there is room again");
+    server.stop().await;
+}
+
+/// A request that was passed on once comes back here by an APIService that leads in a circle.
+#[tokio::test]
+async fn nothing_goes_in_a_circle() {
+    let server = started().await;
+    let backend = Backend::start(&server.config().pki, echo).await;
+    register(&server, &backend).await;
+    let (code, passed_on) = ask(&server, "GET", FLUNDERS, &Value::Null).await;
+    assert_eq!(code, 201);
+    let asked = backend.asked();
+    let mut request = Request::builder().uri(FLUNDERS);
+    for (name, values) in passed_on["headers"].as_object().into_iter().flatten() {
+        if !name.starts_with("x-remote-") {
+            request = request.header(name, values[0].as_str().expect("text"));
+        }
+    }
+    let (code, body) = answered(&server, admin(), request, &Value::Null).await;
+    assert_eq!((code, body), (508, json!("the request was passed on to another API server already\n")));
+    assert_eq!(backend.asked(), asked);
+    server.stop().await;
+}
+
+/// What a Service has for endpoints nobody can point at the machine itself, or at what a cloud tells it.
+#[tokio::test]
+async fn an_api_service_leads_to_no_address_of_the_machine() {
+    let server = started().await;
+    let backend = Backend::start(&server.config().pki, echo).await;
+    register(&server, &backend).await;
+    for address in ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1"] {
+        let mut to = slice(backend.port);
+        to["metadata"]["name"] = json!("aimed");
+        to["endpoints"][0]["addresses"] = json!([address]);
+        to["addressType"] = json!(if address.contains(':') { "IPv6" } else { "IPv4" });
+        let (code, body) = ask(&server, "POST", SLICES, &to).await;
+        assert_eq!(code, 422, "{address}: {body}");
+    }
     server.stop().await;
 }
 

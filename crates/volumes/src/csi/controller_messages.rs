@@ -12,19 +12,6 @@ pub(crate) struct GetPluginInfo {
     pub(crate) vendor_version: String,
 }
 
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Probed {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) ready: Option<Bool>,
-}
-
-/// `google.protobuf.BoolValue`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Bool {
-    #[prost(bool, tag = "1")]
-    pub(crate) value: bool,
-}
-
 /// `google.protobuf.Int64Value`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Int64 {
@@ -71,15 +58,11 @@ pub(crate) const HAS_TOPOLOGY: i32 = 2;
 pub(crate) mod can {
     pub(crate) const CREATE: i32 = 1;
     pub(crate) const PUBLISH: i32 = 2;
-    pub(crate) const LIST: i32 = 3;
     pub(crate) const TELL_CAPACITY: i32 = 4;
     pub(crate) const SNAPSHOT: i32 = 5;
-    pub(crate) const LIST_SNAPSHOTS: i32 = 6;
     pub(crate) const CLONE: i32 = 7;
     pub(crate) const PUBLISH_READ_ONLY: i32 = 8;
     pub(crate) const EXPAND: i32 = 9;
-    pub(crate) const TELL_CONDITION: i32 = 11;
-    pub(crate) const GET: i32 = 12;
     pub(crate) const SINGLE_NODE_MULTI_WRITER: i32 = 13;
     pub(crate) const MODIFY: i32 = 14;
 }
@@ -208,53 +191,6 @@ pub(crate) struct ControllerUnpublish {
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ValidateCapabilities {
-    #[prost(string, tag = "1")]
-    pub(crate) volume_id: String,
-    #[prost(btree_map = "string, string", tag = "2")]
-    pub(crate) volume_context: BTreeMap<String, String>,
-    #[prost(message, repeated, tag = "3")]
-    pub(crate) volume_capabilities: Vec<VolumeCapability>,
-    #[prost(btree_map = "string, string", tag = "4")]
-    pub(crate) parameters: BTreeMap<String, String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ValidatedCapabilities {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) confirmed: Option<Confirmed>,
-    #[prost(string, tag = "2")]
-    pub(crate) message: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Confirmed {
-    #[prost(btree_map = "string, string", tag = "1")]
-    pub(crate) volume_context: BTreeMap<String, String>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) volume_capabilities: Vec<VolumeCapability>,
-    #[prost(btree_map = "string, string", tag = "3")]
-    pub(crate) parameters: BTreeMap<String, String>,
-}
-
-/// Of volumes.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct List {
-    #[prost(int32, tag = "1")]
-    pub(crate) max_entries: i32,
-    #[prost(string, tag = "2")]
-    pub(crate) starting_token: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListedVolumes {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) entries: Vec<VolumeStanding>,
-    #[prost(string, tag = "2")]
-    pub(crate) next_token: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct GetCapacity {
     #[prost(message, repeated, tag = "1")]
     pub(crate) volume_capabilities: Vec<VolumeCapability>,
@@ -302,26 +238,6 @@ pub(crate) struct Snapshot {
     pub(crate) creation_time: Option<Timestamp>,
     #[prost(bool, tag = "5")]
     pub(crate) ready_to_use: bool,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListSnapshots {
-    #[prost(int32, tag = "1")]
-    pub(crate) max_entries: i32,
-    #[prost(string, tag = "2")]
-    pub(crate) starting_token: String,
-    #[prost(string, tag = "3")]
-    pub(crate) source_volume_id: String,
-    #[prost(string, tag = "4")]
-    pub(crate) snapshot_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct ListedSnapshots {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) entries: Vec<SnapshotStanding>,
-    #[prost(string, tag = "2")]
-    pub(crate) next_token: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

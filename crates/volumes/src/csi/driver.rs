@@ -263,7 +263,10 @@ impl Driver for CsiDriver {
                 inodes: whole(inodes.total),
                 inodes_used: whole(inodes.used),
                 inodes_free: whole(inodes.available),
-                abnormal: answer.volume_condition.filter(|it| it.abnormal).map(|it| bounded(&it.message)),
+                abnormal: answer
+                    .volume_condition
+                    .filter(|it| it.abnormal && self.has(messages::TELLS_CONDITION))
+                    .map(|it| bounded(&it.message)),
             })
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! A command is one that can be pasted as it stands. Where only a person can know what to write, it opens an editor.
 
+mod attaching;
 pub(super) mod case;
 mod containers;
 mod extensions;
@@ -64,6 +65,7 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "InitContainerRunning" => Some(containers::init(case)),
         "PostStartHookRunning" | "PreStopHookRunning" => Some(containers::hook(case)),
         "Evicted" if case.wait.actor == Actor::Author => Some(containers::evicted(case)),
+        "FailedMount" if attaching::is_about(case) => Some(attaching::of(case).await),
         "CreateContainerConfigError" | "FailedMount" => sources::missing(case).await,
         "InsufficientResources" => scheduling::resources(case).await,
         "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use super::{
     SampleDriver,
     answer::{Served, read},
-    client, cm, faults, m,
+    client, cm, faults, m, messages as sm,
     state::{Snapshot, Source, State, Volume, copy, id_of},
 };
 use crate::{Code, Fault, with_faults_named};
@@ -38,9 +38,9 @@ impl SampleDriver {
             client::DELETE => self.delete(state, &read(question)?),
             client::ATTACH => needs("attach").and_then(|()| attach(self, state, &read(question)?)),
             client::DETACH => needs("attach").and_then(|()| detach(state, &read(question)?)),
-            client::VALIDATE => validate(state, read(question)?),
-            client::LIST => needs("list").and_then(|()| self.list(state, &read(question)?)),
-            client::GET => {
+            sm::VALIDATE => validate(state, read(question)?),
+            sm::LIST => needs("list").and_then(|()| self.list(state, &read(question)?)),
+            sm::GET => {
                 let asked: m::NodeGetVolumeStats = read(question)?;
                 Ok(Served::of(&asked.volume_id, &self.standing(state, &asked.volume_id, fault)?))
             }
@@ -54,7 +54,7 @@ impl SampleDriver {
             }
             client::CREATE_SNAPSHOT => needs("snapshot").and_then(|()| create_snapshot(state, read(question)?)),
             client::DELETE_SNAPSHOT => needs("snapshot").and_then(|()| delete_snapshot(state, &read(question)?)),
-            client::LIST_SNAPSHOTS => needs("snapshot").and_then(|()| list_snapshots(state, &read(question)?)),
+            sm::LIST_SNAPSHOTS => needs("snapshot").and_then(|()| list_snapshots(state, &read(question)?)),
             client::CONTROLLER_EXPAND => needs("expand").and_then(|()| self.expand(state, &read(question)?)),
             client::MODIFY => needs("modify").and_then(|()| modify(state, read(question)?)),
             _ => Err(Fault::new(Code::Unimplemented, format!("unknown method {path}"))),
@@ -67,14 +67,14 @@ impl SampleDriver {
             ("create", can::CREATE),
             ("attach", can::PUBLISH),
             ("attach", can::PUBLISH_READ_ONLY),
-            ("list", can::LIST),
+            ("list", sm::can::LIST),
             ("capacity", can::TELL_CAPACITY),
             ("snapshot", can::SNAPSHOT),
-            ("snapshot", can::LIST_SNAPSHOTS),
+            ("snapshot", sm::can::LIST_SNAPSHOTS),
             ("clone", can::CLONE),
             ("expand", can::EXPAND),
-            ("condition", can::TELL_CONDITION),
-            ("get", can::GET),
+            ("condition", sm::can::TELL_CONDITION),
+            ("get", sm::can::GET),
             ("multi-writer", can::SINGLE_NODE_MULTI_WRITER),
             ("modify", can::MODIFY),
         ];
@@ -218,11 +218,11 @@ impl SampleDriver {
         Ok(Served::of(&asked.id, &m::Empty {}))
     }
 
-    fn list(&self, state: &State, asked: &cm::List) -> Result<Served, Fault> {
+    fn list(&self, state: &State, asked: &sm::List) -> Result<Served, Fault> {
         let ids: Vec<String> = state.volumes.keys().cloned().collect();
         let (ids, next_token) = page(ids, asked.max_entries, &asked.starting_token)?;
         let entries: Result<Vec<_>, Fault> = ids.iter().map(|it| self.standing(state, it, None)).collect();
-        Ok(Served::of("", &cm::ListedVolumes { entries: entries?, next_token }))
+        Ok(Served::of("", &sm::ListedVolumes { entries: entries?, next_token }))
     }
 
     fn standing(&self, state: &State, id: &str, fault: Option<&faults::Fault>) -> Result<cm::VolumeStanding, Fault> {
@@ -309,16 +309,16 @@ fn detach(state: &mut State, asked: &cm::ControllerUnpublish) -> Result<Served, 
     Ok(Served::of(&format!("{} {}", asked.volume_id, asked.node_id), &m::Empty {}))
 }
 
-fn validate(state: &State, asked: cm::ValidateCapabilities) -> Result<Served, Fault> {
+fn validate(state: &State, asked: sm::ValidateCapabilities) -> Result<Served, Fault> {
     let volume = state.volume(&asked.volume_id)?;
     let is_block = check_capabilities(&asked.volume_capabilities)?;
-    let confirmed = (is_block == volume.is_block).then_some(cm::Confirmed {
+    let confirmed = (is_block == volume.is_block).then_some(sm::Confirmed {
         volume_context: asked.volume_context,
         volume_capabilities: asked.volume_capabilities,
         parameters: asked.parameters,
     });
     let message = if confirmed.is_some() { "" } else { "it is of the other mode" };
-    Ok(Served::of(&asked.volume_id, &cm::ValidatedCapabilities { confirmed, message: message.into() }))
+    Ok(Served::of(&asked.volume_id, &sm::ValidatedCapabilities { confirmed, message: message.into() }))
 }
 
 fn create_snapshot(state: &mut State, asked: cm::CreateSnapshot) -> Result<Served, Fault> {
@@ -368,7 +368,7 @@ fn delete_snapshot(state: &mut State, asked: &cm::Delete) -> Result<Served, Faul
     Ok(Served::of(&asked.id, &m::Empty {}))
 }
 
-fn list_snapshots(state: &State, asked: &cm::ListSnapshots) -> Result<Served, Fault> {
+fn list_snapshots(state: &State, asked: &sm::ListSnapshots) -> Result<Served, Fault> {
     let is_asked = |it: &(&String, &Snapshot)| {
         (asked.snapshot_id.is_empty() || asked.snapshot_id == *it.0)
             && (asked.source_volume_id.is_empty() || asked.source_volume_id == it.1.source)
@@ -376,7 +376,7 @@ fn list_snapshots(state: &State, asked: &cm::ListSnapshots) -> Result<Served, Fa
     let ids: Vec<String> = state.snapshots.iter().filter(is_asked).map(|it| it.0.clone()).collect();
     let (ids, next_token) = page(ids, asked.max_entries, &asked.starting_token)?;
     let entries = ids.iter().map(|it| snapshot_standing(it, &state.snapshots[it])).collect();
-    Ok(Served::of("", &cm::ListedSnapshots { entries, next_token }))
+    Ok(Served::of("", &sm::ListedSnapshots { entries, next_token }))
 }
 
 fn modify(state: &mut State, asked: cm::ControllerModify) -> Result<Served, Fault> {

@@ -7,6 +7,7 @@
 mod answer;
 mod controller;
 mod faults;
+pub(super) mod messages;
 mod node;
 mod state;
 
@@ -162,7 +163,7 @@ impl SampleDriver {
                 cm::PluginCapabilities { capabilities: controller.into_iter().chain(topology).collect() }
                     .encode_to_vec()
             }
-            client::PROBE => cm::Probed { ready: Some(cm::Bool { value: true }) }.encode_to_vec(),
+            messages::PROBE => messages::Probed { ready: Some(messages::Bool { value: true }) }.encode_to_vec(),
             _ => return Err(Fault::new(Code::Unimplemented, format!("unknown method {path}"))),
         };
         Ok(Served { about: String::new(), message })

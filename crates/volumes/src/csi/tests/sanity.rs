@@ -11,6 +11,7 @@ use crate::{
     csi::{
         client::{self, Client},
         controller_messages as cm,
+        sample::messages as sm,
     },
 };
 
@@ -75,7 +76,7 @@ async fn identity() {
     assert!(!info.name.is_empty() && info.name.len() <= 63 && !info.vendor_version.is_empty());
     let capabilities: cm::PluginCapabilities = asked.ok(client::PLUGIN_CAPABILITIES, m::Empty {}).await;
     assert_eq!(capabilities.capabilities.len(), 2);
-    let probed: cm::Probed = asked.ok(client::PROBE, m::Empty {}).await;
+    let probed: sm::Probed = asked.ok(sm::PROBE, m::Empty {}).await;
     assert!(probed.ready.expect("said").value);
 }
 
@@ -107,15 +108,15 @@ async fn volumes_are_made_once_and_removed_as_often_as_is_asked() {
 #[tokio::test]
 async fn volumes_are_listed_page_by_page() {
     let (_world, asked) = sample().await;
-    let list = |max_entries, token: &str| cm::List { max_entries, starting_token: token.into() };
-    asked.refused(client::LIST, list(0, "invalid-token"), Code::Aborted).await;
-    asked.refused(client::LIST, list(-1, ""), Code::InvalidArgument).await;
+    let list = |max_entries, token: &str| sm::List { max_entries, starting_token: token.into() };
+    asked.refused(sm::LIST, list(0, "invalid-token"), Code::Aborted).await;
+    asked.refused(sm::LIST, list(-1, ""), Code::InvalidArgument).await;
     for n in 0..5 {
         make(&asked, &format!("v{n}")).await;
     }
     let (mut found, mut token) = (0, String::new());
     loop {
-        let page: cm::ListedVolumes = asked.ok(client::LIST, list(2, &token)).await;
+        let page: sm::ListedVolumes = asked.ok(sm::LIST, list(2, &token)).await;
         assert!(page.entries.len() <= 2);
         found += page.entries.len();
         token = page.next_token;
@@ -127,7 +128,7 @@ async fn volumes_are_listed_page_by_page() {
     let capacity: cm::AvailableCapacity = asked.ok(client::CAPACITY, cm::GetCapacity::default()).await;
     assert_eq!(capacity.available_capacity, (1 << 30) - (5 << 20));
     let get = m::NodeGetVolumeStats { volume_id: handle_of("v1"), ..m::NodeGetVolumeStats::default() };
-    let standing: cm::VolumeStanding = asked.ok(client::GET, get).await;
+    let standing: cm::VolumeStanding = asked.ok(sm::GET, get).await;
     assert_eq!(standing.status.expect("said").volume_condition.expect("said").message, "well");
 }
 
@@ -135,15 +136,15 @@ async fn volumes_are_listed_page_by_page() {
 async fn capabilities_are_confirmed() {
     let (_world, asked) = sample().await;
     let volume_id = make(&asked, "a").await;
-    let validate = |id: &str, volume_capabilities| cm::ValidateCapabilities {
+    let validate = |id: &str, volume_capabilities| sm::ValidateCapabilities {
         volume_id: id.into(),
         volume_capabilities,
-        ..cm::ValidateCapabilities::default()
+        ..sm::ValidateCapabilities::default()
     };
-    asked.refused(client::VALIDATE, validate("", vec![mounted()]), Code::InvalidArgument).await;
-    asked.refused(client::VALIDATE, validate(&volume_id, Vec::new()), Code::InvalidArgument).await;
-    asked.refused(client::VALIDATE, validate("none", vec![mounted()]), Code::NotFound).await;
-    let said: cm::ValidatedCapabilities = asked.ok(client::VALIDATE, validate(&volume_id, vec![mounted()])).await;
+    asked.refused(sm::VALIDATE, validate("", vec![mounted()]), Code::InvalidArgument).await;
+    asked.refused(sm::VALIDATE, validate(&volume_id, Vec::new()), Code::InvalidArgument).await;
+    asked.refused(sm::VALIDATE, validate("none", vec![mounted()]), Code::NotFound).await;
+    let said: sm::ValidatedCapabilities = asked.ok(sm::VALIDATE, validate(&volume_id, vec![mounted()])).await;
     assert!(said.confirmed.is_some());
 }
 
@@ -201,17 +202,17 @@ async fn snapshots_are_kept_listed_and_removed() {
     assert_eq!(ids.len(), 1, "the same name is the same snapshot");
     asked.refused(client::CREATE_SNAPSHOT, snapshot("s", &second), Code::AlreadyExists).await;
     let _: cm::SnapshotStanding = asked.ok(client::CREATE_SNAPSHOT, snapshot("t", &second)).await;
-    let list = |source: &str, id: &str, token: &str| cm::ListSnapshots {
+    let list = |source: &str, id: &str, token: &str| sm::ListSnapshots {
         max_entries: 1,
         source_volume_id: source.into(),
         snapshot_id: id.into(),
         starting_token: token.into(),
     };
-    let of_first: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list(&first, "", "")).await;
+    let of_first: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list(&first, "", "")).await;
     assert_eq!((of_first.entries.len(), &*of_first.next_token), (1, ""));
-    let all: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list("", "", "")).await;
+    let all: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list("", "", "")).await;
     assert_eq!((all.entries.len(), &*all.next_token), (1, "1"));
-    let none: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list("", "none", "")).await;
+    let none: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list("", "none", "")).await;
     assert!(none.entries.is_empty());
     let delete = |id: &str| cm::Delete { id: id.into(), ..cm::Delete::default() };
     asked.refused(client::DELETE_SNAPSHOT, delete(""), Code::InvalidArgument).await;

@@ -258,6 +258,8 @@ impl Mounter {
         let place = place.to_owned();
         self.there("kubernetes.io/csi", move || match fs::symlink_metadata(&place) {
             Ok(it) if it.is_symlink() => {
+                // The driver's next try would follow it.
+                with_faults_named(fs::remove_file(&place), "remove a driver's link")?;
                 let why = format!("the driver made {} a link to another place", place.display());
                 Err(Fault::new(crate::Code::FailedPrecondition, why))
             }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};

@@ -3,6 +3,7 @@
 use corten_api::core::v1::PersistentVolume;
 
 use crate::{
+    attaching,
     provision::{FINALIZER, PROVISIONED_BY},
     secrets::of_removal,
     words::{DriverFacts, Job, Topology},
@@ -23,8 +24,12 @@ pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job
         return is_held.then_some(Job::LetGo { volume: name, finalizer: FINALIZER.into() });
     }
     let is_released = volume.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Released");
+    // It is attached nowhere any more: what held it for that goes along, where that is Corten's.
+    let attaches = driver.attaches || driver.attaches_nothing;
+    let held = attaches.then(|| attaching::finalizer(&driver.name));
+    let finalizers = std::iter::once(FINALIZER.to_owned()).chain(held).collect();
     let (driver, handle) = (driver.name.clone(), csi.volume_handle.clone());
-    is_released.then_some(Job::Remove { volume: name, driver, handle, secret: of_removal(volume) })
+    is_released.then(|| Job::Remove { volume: name, driver, handle, secret: of_removal(volume), finalizers })
 }
 
 /// Is the volume one that a node with these labels reaches? One that names no nodes is.

@@ -110,7 +110,10 @@ fn show(effect: &Effect) -> String {
                 format!("provision {} {} {}", request.name, request.bytes, request.is_block)
             }
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
-            Job::Remove { volume, handle, .. } => format!("remove {volume} {handle}"),
+            Job::Remove { volume, handle, finalizers, .. } => match finalizers.len() {
+                1 => format!("remove {volume} {handle}"),
+                _ => format!("remove {volume} {handle} and {}", finalizers[1..].join(" ")),
+            },
             Job::LetGo { volume, finalizer } => format!("let go {volume} {finalizer}"),
             Job::Attach(it) => {
                 format!("attach {} {:?} {}", it.attachment, it.volume.as_ref().map(|it| &it.handle), it.is_asked)
@@ -369,7 +372,7 @@ fn a_volume_is_attached_until_nobody_wants_it() {
     merge(&mut leaving, json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" } }));
     assert_eq!(world.attachment(leaving), ["detach csi-1 Ok(\"vol-1\")"]);
     world.tell(ended(Ok(())));
-    assert_eq!(world.tell(Event::AttachmentGone("csi-1".into())), ["remove pv1 vol-1"]);
+    assert_eq!(world.tell(Event::AttachmentGone("csi-1".into())), ["remove pv1 vol-1 and external-attacher/sample"]);
     let removed = Outcome::Removed { volume: "pv1".into(), driver: "sample".into(), result: Ok(()) };
     world.tell(Event::Done(removed));
     let mut leaving = held;

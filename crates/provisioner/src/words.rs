@@ -124,8 +124,8 @@ pub enum Job {
     Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
-    /// Removes a volume, then the PersistentVolume and the finalizer that held it.
-    Remove { volume: String, driver: String, handle: String, secret: Option<Key> },
+    /// Removes a volume, then the PersistentVolume and the finalizers that held it.
+    Remove { volume: String, driver: String, handle: String, secret: Option<Key>, finalizers: Vec<String> },
     /// Takes a finalizer of a volume away that is to be kept, whatever becomes of its object, or that is no longer attached.
     LetGo { volume: String, finalizer: String },
     /// Marks the attachment and holds the volume, has the driver attach it, and says so.

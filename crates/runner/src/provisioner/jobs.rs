@@ -7,9 +7,7 @@ use corten_api::storage::v1::CSINode;
 use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Time};
-use corten_provisioner::{
-    AttachedVolume, Attaching, FINALIZER, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, volume_object,
-};
+use corten_provisioner::{AttachedVolume, Attaching, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, volume_object};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
@@ -110,13 +108,15 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<
             let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
             gone(patched).map_err(not_written)?;
         }
-        Job::Remove { volume, driver, handle, secret } => {
+        Job::Remove { volume, driver, handle, secret, finalizers } => {
             let secrets = told(client, secret.as_ref()).await?;
             hands.delete(driver.clone(), handle.clone(), secrets).await.map_err(refused)?;
-            remove(client, volume).await.map_err(not_written)?;
+            remove(client, volume, finalizers).await.map_err(not_written)?;
         }
         Job::LetGo { volume, finalizer } => {
-            let_go(client, &Key::cluster(volume.as_str()), finalizer).await.map_err(not_written)?;
+            let_go(client, &Key::cluster(volume.as_str()), std::slice::from_ref(finalizer))
+                .await
+                .map_err(not_written)?;
         }
         Job::Attach(it) => attach(client, hands, it).await?,
         Job::Detach(it) => detach(client, hands, it).await?,
@@ -165,21 +165,21 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
 }
 
 /// Deletes a PersistentVolume whose volume is gone, and lets it go.
-async fn remove(client: &Client, volume: &str) -> Result<(), Error> {
+async fn remove(client: &Client, volume: &str, finalizers: &[String]) -> Result<(), Error> {
     let key = Key::cluster(volume);
     gone(client.delete(&PERSISTENT_VOLUMES, &key, &DeleteParams::default()).await)?;
-    let_go(client, &key, FINALIZER).await
+    let_go(client, &key, finalizers).await
 }
 
-/// Takes a finalizer away.
-async fn let_go(client: &Client, key: &Key, finalizer: &str) -> Result<(), Error> {
+/// Takes finalizers away.
+async fn let_go(client: &Client, key: &Key, own: &[String]) -> Result<(), Error> {
     for _ in 0..CONFLICTS_MAX {
         let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             other => other?,
         };
         let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
-        finalizers.retain(|it| it != finalizer);
+        finalizers.retain(|it| !own.iter().any(|own| it == own));
         match client.replace(&PERSISTENT_VOLUMES, key, "", &found).await {
             Err(error) if error.is_conflict() => {}
             other => return gone(other),

@@ -6,11 +6,11 @@ use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, Secrets};
 use corten_machine::{Layout, write_whole};
-use corten_provisioner::{AttachedVolume, Created, DriverFacts, Published, Request};
-use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands};
+use corten_provisioner::{AttachedVolume, Created, DriverFacts, Published, Request, Snapshotted, Source, Taking};
+use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, VolumeHands};
 use corten_volumes::{
-    Code, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve, StageVolume,
-    follow_registrations,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
+    StageVolume, VolumeSource, follow_registrations,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -21,6 +21,8 @@ use crate::{control_plane::ControlPlane, in_process};
 
 /// Says, in the node's folder, that the cluster was given its default class.
 const CLASS_MADE: &str = "kubelet/storage-class-made";
+/// The same of the kinds of snapshots and their class.
+const SNAPSHOTS_MADE: &str = "kubelet/snapshots-made";
 
 /// Has the node know its built-in driver, before a Pod asks for it; makes, grows and removes volumes from now until the
 /// control plane stops.
@@ -86,8 +88,19 @@ impl NodeVolumes {
         by_name(self.mounter.drivers(), name)
     }
 
-    fn mark(&self) -> std::path::PathBuf {
-        self.layout.data.join(CLASS_MADE)
+    fn is_marked(&self, mark: &str) -> bool {
+        self.layout.data.join(mark).exists()
+    }
+
+    async fn mark(&self, mark: &str) {
+        let mark = self.layout.data.join(mark);
+        let written = tokio::task::spawn_blocking(move || {
+            mark.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            write_whole(&mark, 0o600, b"")
+        });
+        if let Err(error) = written.await.map_err(std::io::Error::other).and_then(|it| it) {
+            tracing::warn!(%error, "the classes local come back at the next start where somebody deletes them");
+        }
     }
 }
 
@@ -118,6 +131,10 @@ impl VolumeHands for NodeVolumes {
                 parameters: request.parameters,
                 topology: request.topology,
                 secrets: secrets.0,
+                source: request.source.map(|it| match it {
+                    Source::Snapshot(handle) => VolumeSource::Snapshot(handle),
+                    Source::Volume(handle) => VolumeSource::Volume(handle),
+                }),
                 ..CreateVolume::default()
             };
             let made = driver.create(wanted).await.map_err(refusal)?;
@@ -187,6 +204,29 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
+    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
+        Box::pin(async move {
+            let not_there = |it: Refusal| SnapshotRefusal { message: it.message, is_final: false };
+            let driver = self.driver(&taking.driver).map_err(not_there)?;
+            let Taking { name, volume: source, parameters, .. } = taking;
+            let wanted = CreateSnapshot { name, source, parameters, ..CreateSnapshot::default() };
+            let taken = driver.create_snapshot(wanted).await.map_err(|fault| SnapshotRefusal {
+                // As csi-snapshotter: with these it may still be made.
+                is_final: !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted),
+                message: fault.to_string(),
+            })?;
+            let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = taken;
+            Ok(Snapshotted { handle, bytes, created_at, is_ready })
+        })
+    }
+
+    fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(async move {
+            let driver = self.driver(&driver)?;
+            driver.delete_snapshot(handle, std::collections::BTreeMap::new()).await.map_err(refusal)
+        })
+    }
+
     fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
         Box::pin(async move {
             let told = self.driver(&of.driver).ok()?.capacity(of.parameters).await;
@@ -196,20 +236,18 @@ impl VolumeHands for NodeVolumes {
     }
 
     fn built_in(&self) -> BoxFuture<'_, BuiltIn> {
-        Box::pin(async { BuiltIn { driver: LOCAL_DRIVER.to_owned(), has_class: self.mark().exists() } })
+        Box::pin(async {
+            let (has_class, has_snapshots) = (self.is_marked(CLASS_MADE), self.is_marked(SNAPSHOTS_MADE));
+            BuiltIn { driver: LOCAL_DRIVER.to_owned(), has_class, has_snapshots }
+        })
     }
 
     fn class_is_made(&self) -> BoxFuture<'_, ()> {
-        let mark = self.mark();
-        Box::pin(async move {
-            let written = tokio::task::spawn_blocking(move || {
-                mark.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-                write_whole(&mark, 0o600, b"")
-            });
-            if let Err(error) = written.await.map_err(std::io::Error::other).and_then(|it| it) {
-                tracing::warn!(%error, "the class local comes back at the next start where somebody deletes it");
-            }
-        })
+        Box::pin(self.mark(CLASS_MADE))
+    }
+
+    fn snapshots_are_made(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.mark(SNAPSHOTS_MADE))
     }
 }
 

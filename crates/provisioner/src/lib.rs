@@ -1,5 +1,6 @@
-//! Which claims the drivers of a node give a volume, which volumes they remove, and which they grow: what upstream's sidecars
-//! external-provisioner (with `--node-deployment`), external-resizer and external-attacher do, where none of them runs for a driver. A mind: no I/O, no clock.
+//! Which claims the drivers of a node give a volume, which volumes they remove, which they grow, and which snapshots they take:
+//! what upstream's sidecars external-provisioner and csi-snapshotter (with `--node-deployment`), external-resizer and
+//! external-attacher do, where none of them runs for a driver. A mind: no I/O, no clock.
 //!
 //! [`Provisioner::step`] is told what happened and answers what to do. Each claim and each volume has at most one thing under
 //! way; what failed is tried again after a pause that doubles.
@@ -13,6 +14,9 @@ mod provisioner;
 mod removal;
 mod secrets;
 mod sidecars;
+mod snapshot_objects;
+mod snapshots;
+mod sources;
 mod words;
 
 #[cfg(test)]
@@ -25,7 +29,9 @@ pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
 pub use secrets::VolumeSecrets;
+pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
+pub use snapshots::{snapshot_failed, snapshot_status};
 pub use words::{
     AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Growth, Handles, Job,
-    Outcome, PodContainer, Published, Request, Topology,
+    Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
 };

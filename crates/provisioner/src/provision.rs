@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     secrets::{self, DELETION_NAME, DELETION_NAMESPACE, OWN_PREFIX},
-    words::{Created, DriverFacts, Request, Topology},
+    words::{Created, DriverFacts, Request, Source, Topology},
 };
 
 pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
@@ -58,20 +58,13 @@ pub(crate) fn request(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     driver: &DriverFacts,
+    source: Option<Source>,
 ) -> Result<Request, String> {
     let spec = spec(claim);
     if spec.selector.is_some() {
         return Err("claim Selector is not supported".into());
     }
-    if let Some(source) = spec.data_source_ref {
-        return Err(format!(
-            "data source {} {} is not supported: {} makes empty volumes",
-            source.kind, source.name, driver.name
-        ));
-    }
-    let asked = spec.resources.as_ref().and_then(|it| it.requests.as_ref()?.get("storage"));
-    let bytes = asked.and_then(|it| it.0.parse::<Quantity>().ok()).map_or(0, Quantity::value);
-    let bytes = u64::try_from(bytes).map_err(|_| "it asks for less than nothing".to_owned())?;
+    let bytes = asked_bytes(claim)?;
     let given = class.parameters.clone().unwrap_or_default();
     if let Some(unknown) = given.keys().find(|it| !secrets::is_known(it)) {
         return Err(format!("found unknown parameter key {unknown:?} with reserved namespace {OWN_PREFIX}"));
@@ -88,7 +81,16 @@ pub(crate) fn request(
         mount_options: class.mount_options.clone().unwrap_or_default(),
         parameters: driver_parameters(given),
         topology: driver.topology.clone(),
+        source,
     })
+}
+
+/// How large the volume is to be at least.
+pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> {
+    let spec = spec(claim);
+    let asked = spec.resources.as_ref().and_then(|it| it.requests.as_ref()?.get("storage"));
+    let bytes = asked.and_then(|it| it.0.parse::<Quantity>().ok()).map_or(0, Quantity::value);
+    u64::try_from(bytes).map_err(|_| "it asks for less than nothing".to_owned())
 }
 
 pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<String, String> {

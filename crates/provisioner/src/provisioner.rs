@@ -1,4 +1,6 @@
-//! All claims and volumes that drivers of this node have to do with.
+//! All claims, volumes and snapshots that drivers of this node have to do with.
+
+mod snapshots;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,6 +9,7 @@ use std::{
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
+    snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
     storage::v1::{StorageClass, VolumeAttachment},
 };
 use corten_meta::{Key, ObjectReference, Time};
@@ -37,6 +40,11 @@ pub struct Provisioner {
     /// As they say of themselves.
     registered: BTreeMap<String, DriverFacts>,
     /// What of that is Corten's to do.
+    snapshots: BTreeMap<Key, VolumeSnapshot>,
+    contents: BTreeMap<String, VolumeSnapshotContent>,
+    snapshot_classes: BTreeMap<String, VolumeSnapshotClass>,
+    /// What of these is not known is not there.
+    are_snapshots_synced: bool,
     drivers: BTreeMap<String, DriverFacts>,
     pods: BTreeMap<Key, DriverPod>,
     knows_pods: bool,
@@ -55,6 +63,8 @@ enum Subject {
     Claim(Key),
     Volume(String),
     Attachment(String),
+    /// A content of a snapshot.
+    Content(String),
 }
 
 #[derive(Debug, Default)]
@@ -73,6 +83,10 @@ impl Provisioner {
             classes: BTreeMap::new(),
             attachments: BTreeMap::new(),
             registered: BTreeMap::new(),
+            snapshots: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            snapshot_classes: BTreeMap::new(),
+            are_snapshots_synced: false,
             drivers: BTreeMap::new(),
             pods: BTreeMap::new(),
             knows_pods: false,
@@ -142,6 +156,13 @@ impl Provisioner {
                 self.capacity_at = Some(now);
                 Vec::new()
             }
+            Event::Snapshot(_)
+            | Event::SnapshotGone(_)
+            | Event::Content(_)
+            | Event::ContentGone(_)
+            | Event::SnapshotClass(_)
+            | Event::SnapshotClassGone(_)
+            | Event::SnapshotsSynced => self.take_in_snapshot(event),
             Event::Synced => {
                 self.is_synced = true;
                 self.capacity_at = Some(now);
@@ -190,7 +211,8 @@ impl Provisioner {
     fn all(&self) -> Vec<Subject> {
         let claims = self.claims.keys().cloned().map(Subject::Claim);
         let attachments = self.attachments.keys().cloned().map(Subject::Attachment);
-        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).chain(attachments).collect()
+        let contents = self.contents.keys().cloned().map(Subject::Content);
+        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).chain(attachments).chain(contents).collect()
     }
 
     /// Leaves to sidecars what they do, and names what is to be looked at anew.
@@ -258,6 +280,7 @@ impl Provisioner {
                 let volume = attaching::volume_of(attachment).and_then(|it| self.volumes.get(it));
                 attaching::job(attachment, volume, driver, now)
             }),
+            Subject::Content(name) => self.job_of_content(name, now, effects),
         };
         match job {
             Some(job) => {
@@ -293,7 +316,11 @@ impl Provisioner {
         if self.volumes.contains_key(&provision::volume_name(&claim)) {
             return None;
         }
-        match provision::request(&claim, &class, &driver) {
+        let source = match self.source(&claim, &driver) {
+            Ok(source) => source,
+            Err(why) => return self.without_source(key, &claim, (&class, &driver), why, now, effects),
+        };
+        match provision::request(&claim, &class, &driver, source) {
             Ok(request) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
@@ -381,6 +408,15 @@ impl Provisioner {
             }
             Outcome::LetGo { volume, result } => {
                 let subject = Subject::Volume(volume);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::SnapshotTaken { taking, result } => self.snapshot_taken(&taking, result, now, effects),
+            Outcome::SnapshotRemoved { content, driver, result } => {
+                self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
+            }
+            Outcome::SnapshotTold { content, result } => {
+                let subject = Subject::Content(content);
                 self.ended(&subject, result.is_ok(), now);
                 subject
             }

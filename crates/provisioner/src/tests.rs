@@ -1,5 +1,7 @@
 //! Short stories of claims and volumes, told as objects.
 
+mod snapshots;
+
 use serde_json::{Value, json};
 
 use crate::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome, Provisioner};
@@ -22,6 +24,8 @@ impl World {
             expands: true,
             node_expands: true,
             tells_capacity: true,
+            snapshots: true,
+            clones: true,
             topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
             ..DriverFacts::default()
         };
@@ -107,7 +111,8 @@ fn show(effect: &Effect) -> String {
     match effect {
         Effect::Do(job) => match &**job {
             Job::Provision { request, .. } => {
-                format!("provision {} {} {}", request.name, request.bytes, request.is_block)
+                let of = request.source.as_ref().map(|it| format!(" of {it:?}")).unwrap_or_default();
+                format!("provision {} {} {}{of}", request.name, request.bytes, request.is_block)
             }
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
             Job::Remove { volume, handle, finalizers, .. } => match finalizers.len() {
@@ -121,6 +126,11 @@ fn show(effect: &Effect) -> String {
             Job::Detach(it) => format!("detach {} {:?}", it.attachment, it.volume.as_ref().map(|it| &it.handle)),
             Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
             Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
+            Job::TakeSnapshot(it) => format!("take {} of {} {:?}", it.name, it.volume, it.parameters),
+            Job::RemoveSnapshot { content, handle, .. } => {
+                format!("remove {content} {}", handle.clone().unwrap_or_default())
+            }
+            Job::TellSnapshot { status, .. } => format!("tell {status}"),
             Job::WriteStatus { status, .. } => format!("status {status}"),
         },
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
@@ -418,13 +428,13 @@ fn the_drivers_secrets_are_those_of_the_class() {
     let claim = claim(json!({}));
     let claim = serde_json::from_value(claim).expect("a claim");
     let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
-    let request = crate::provision::request(&claim, &class, &facts).expect("asked");
+    let request = crate::provision::request(&claim, &class, &facts, None).expect("asked");
     let volume = crate::volume_object(&claim, &class, &request, &crate::Created::default());
     assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
     let annotations = &volume["metadata"]["annotations"];
     assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
     let mut unknown = class;
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
-    let error = crate::provision::request(&claim, &unknown, &facts).expect_err("nobody reads it");
+    let error = crate::provision::request(&claim, &unknown, &facts, None).expect_err("nobody reads it");
     assert!(error.contains("reserved namespace"), "{error}");
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
+    snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
     storage::v1::{StorageClass, VolumeAttachment},
 };
 use corten_meta::{Key, ObjectReference, Time};
@@ -80,6 +81,14 @@ pub enum Event {
     PodsSynced,
     /// Every claim, volume, class and attachment has been told once.
     Synced,
+    Snapshot(Box<VolumeSnapshot>),
+    SnapshotGone(Key),
+    Content(Box<VolumeSnapshotContent>),
+    ContentGone(String),
+    SnapshotClass(Box<VolumeSnapshotClass>),
+    SnapshotClassGone(String),
+    /// Every snapshot, content and class of snapshots has been told once. Where there are no such kinds that never comes.
+    SnapshotsSynced,
     /// All drivers of this node, at first and whenever one comes or goes.
     Drivers(Vec<DriverFacts>),
     Done(Outcome),
@@ -136,6 +145,13 @@ pub enum Job {
     Expand(Growth),
     /// The node's part alone.
     ExpandOnNode(Growth),
+    /// Says in the content that it is begun, takes the snapshot, and writes what came of it ([`crate::snapshot_status`],
+    /// [`crate::snapshot_failed`]).
+    TakeSnapshot(Taking),
+    /// Removes a snapshot, where there is one, then the finalizer that held its content.
+    RemoveSnapshot { content: String, driver: String, handle: Option<String> },
+    /// Writes this to the content's status.
+    TellSnapshot { content: String, status: Value },
     /// Writes this to the claim's status: a growth that was called off.
     WriteStatus { claim: Key, status: Value },
 }
@@ -193,6 +209,40 @@ pub struct Request {
     pub parameters: BTreeMap<String, String>,
     pub secrets: VolumeSecrets,
     pub topology: Topology,
+    /// What it holds at first.
+    pub source: Option<Source>,
+}
+
+/// What a volume begins with, by the driver's name for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Snapshot(String),
+    Volume(String),
+}
+
+/// A snapshot that is to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taking {
+    pub content: String,
+    pub driver: String,
+    /// `snapshot-UID`: the same name gives the same snapshot.
+    pub name: String,
+    /// The volume's handle.
+    pub volume: String,
+    pub parameters: BTreeMap<String, String>,
+    pub asked_at: Time,
+}
+
+/// What a driver keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshotted {
+    pub handle: String,
+    /// How large a volume made of it must be at least; 0: the driver does not say.
+    pub bytes: u64,
+    /// Nanoseconds since 1970.
+    pub created_at: i64,
+    /// A volume can be made of it; else it is asked again.
+    pub is_ready: bool,
 }
 
 /// What a driver made.
@@ -266,6 +316,20 @@ pub enum Outcome {
         claim: Key,
         volume: String,
         driver: String,
+        result: Result<(), Failure>,
+    },
+    /// `Ok(false)`: the driver has it, and it is not ready yet.
+    SnapshotTaken {
+        taking: Taking,
+        result: Result<bool, Failure>,
+    },
+    SnapshotRemoved {
+        content: String,
+        driver: String,
+        result: Result<(), Failure>,
+    },
+    SnapshotTold {
+        content: String,
         result: Result<(), Failure>,
     },
     StatusWritten {

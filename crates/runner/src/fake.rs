@@ -310,6 +310,9 @@ fn is_in(path: &str, collection: &str) -> bool {
 }
 
 const COLLECTIONS: &[&str] = &[
+    "volumesnapshots",
+    "volumesnapshotcontents",
+    "volumesnapshotclasses",
     "persistentvolumes",
     "persistentvolumeclaims",
     "storageclasses",

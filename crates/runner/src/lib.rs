@@ -41,7 +41,9 @@ pub use node_certificate::{ServingCertificate, ServingKeys, ServingNames, run_no
 pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
 pub use node_problems::{NodeProblemHands, run_node_problems};
 pub use observations::{ObservationHands, Reading, run_observations};
-pub use provisioner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, VolumeHands, run_provisioner};
+pub use provisioner::{
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, VolumeHands, run_provisioner,
+};
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;
 pub use scheduler::run_scheduler;

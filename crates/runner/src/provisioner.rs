@@ -1,6 +1,8 @@
 //! Gives the provisioner its hands: feeds it claims, volumes and classes, has drivers do what it decides, and writes what
 //! came of that to the API.
 
+mod snapshots;
+
 use std::{
     collections::BTreeMap,
     pin::{Pin, pin},
@@ -24,8 +26,8 @@ use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, PodContainer,
-    Provisioner, Published, Request, capacity_name, capacity_object, csi_driver, csi_node, default_class,
-    topology_labels,
+    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object, csi_driver, csi_node,
+    default_class, topology_labels,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -34,6 +36,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::jobs::{carry_out, there};
 use crate::{Clock, EventRecorder};
+pub use snapshots::SnapshotRefusal;
 
 mod jobs;
 
@@ -87,12 +90,16 @@ pub trait VolumeHands: Send + Sync + 'static {
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Refusal>>;
     fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
+    fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>>;
     /// What is left, and the largest volume; `None`: the driver does not say.
     fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>>;
     /// The name of the driver that is built in, where the cluster was not given its class yet.
     fn built_in(&self) -> BoxFuture<'_, BuiltIn>;
     /// The cluster has the class: from now on it is its users'.
     fn class_is_made(&self) -> BoxFuture<'_, ()>;
+    /// The cluster has the kinds of snapshots and their class, too.
+    fn snapshots_are_made(&self) -> BoxFuture<'_, ()>;
 }
 
 /// The driver that is built in.
@@ -100,6 +107,8 @@ pub trait VolumeHands: Send + Sync + 'static {
 pub struct BuiltIn {
     pub driver: String,
     pub has_class: bool,
+    /// The cluster was given the kinds of snapshots.
+    pub has_snapshots: bool,
 }
 
 /// What the loop is given.
@@ -142,6 +151,7 @@ struct ProvisionerLoop {
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
     synced: [bool; 4],
+    snapshots: snapshots::Feed,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
     introduction: Option<BoxFuture<'static, ()>>,
@@ -249,6 +259,7 @@ impl ProvisionerLoop {
             attachments: informer(&client, VOLUME_ATTACHMENTS, &node_name),
             pods: None,
             synced: [false; 4],
+            snapshots: snapshots::Feed::new(&client, &node_name),
             drivers: drivers(&hands),
             introduction: None,
             waiting: std::collections::VecDeque::new(),
@@ -336,6 +347,7 @@ impl ProvisionerLoop {
         if !was_synced && self.synced == [true; 4] {
             events.push(Event::Synced);
         }
+        events.extend(self.snapshots.poll(context));
         events
     }
 
@@ -405,7 +417,7 @@ impl ProvisionerLoop {
 }
 
 async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: &[NodeDriver]) -> Result<(), Error> {
-    let BuiltIn { driver, has_class } = hands.built_in().await;
+    let BuiltIn { driver, has_class, has_snapshots } = hands.built_in().await;
     there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)?;
     if !has_class {
         there(client.create(&STORAGE_CLASSES, "", &default_class(&driver)).await)?;
@@ -428,9 +440,15 @@ async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: 
     let patch =
         json!({ "metadata": { "ownerReferences": object["metadata"]["ownerReferences"] }, "spec": object["spec"] });
     match client.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
-        Err(error) if error.is_not_found() => there(client.create(&CSI_NODES, "", &object).await),
-        other => other.map(drop),
+        Err(error) if error.is_not_found() => there(client.create(&CSI_NODES, "", &object).await)?,
+        other => drop(other?),
     }
+    // Last of all: kinds take a while until they are served.
+    if !has_snapshots {
+        snapshots::introduce(client, &driver).await?;
+        hands.snapshots_are_made().await;
+    }
+    Ok(())
 }
 
 async fn publish(client: &Client, hands: &dyn VolumeHands, published: Published, config: &Config) {

@@ -117,7 +117,7 @@ fn proxier() -> Vec<Value> {
 /// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers. By
 /// Pods it knows those sidecars; Secrets are those that classes and volumes name for drivers.
 fn volume_provisioner() -> Vec<Value> {
-    let storage = &["storage.k8s.io"];
+    let (storage, snapshots) = (&["storage.k8s.io"], &["snapshot.storage.k8s.io"]);
     vec![
         events(),
         rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
@@ -131,6 +131,11 @@ fn volume_provisioner() -> Vec<Value> {
         rule(&["create", "get", "patch", "update"], storage, &["csinodes"]),
         rule(&["create", "delete", "get", "list", "patch"], storage, &["csistoragecapacities"]),
         rule(&["patch"], storage, &["volumeattachments", "volumeattachments/status"]),
+        // The kinds of snapshots, which a cluster is given with its first node.
+        rule(&["create", "get"], &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+        rule(READ, snapshots, &["volumesnapshotclasses", "volumesnapshotcontents", "volumesnapshots"]),
+        rule(CREATE, snapshots, &["volumesnapshotclasses"]),
+        rule(&["patch", "update"], snapshots, &["volumesnapshotcontents", "volumesnapshotcontents/status"]),
     ]
 }
 

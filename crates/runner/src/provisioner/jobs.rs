@@ -3,11 +3,15 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use corten_api::resources::{CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
+use corten_api::snapshots::{BEING_CREATED, CONTENT_FINALIZER, VOLUME_SNAPSHOT_CONTENTS};
 use corten_api::storage::v1::CSINode;
 use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
-use corten_meta::{Key, Time};
-use corten_provisioner::{AttachedVolume, Attaching, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, volume_object};
+use corten_meta::{Key, Resource, Time};
+use corten_provisioner::{
+    AttachedVolume, Attaching, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, Taking, snapshot_failed,
+    snapshot_status, volume_object,
+};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
@@ -81,6 +85,9 @@ pub(super) async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: 
             let Growth { claim, volume, driver, .. } = it;
             Outcome::ExpandedOnNode { claim, volume, driver, result: done }
         }
+        Job::TakeSnapshot(taking) => Outcome::SnapshotTaken { taking, result },
+        Job::RemoveSnapshot { content, driver, .. } => Outcome::SnapshotRemoved { content, driver, result: done },
+        Job::TellSnapshot { content, .. } => Outcome::SnapshotTold { content, result: done },
         Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
     }
 }
@@ -114,10 +121,15 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<
             remove(client, volume, finalizers).await.map_err(not_written)?;
         }
         Job::LetGo { volume, finalizer } => {
-            let_go(client, &Key::cluster(volume.as_str()), std::slice::from_ref(finalizer))
+            let_go(client, &PERSISTENT_VOLUMES, &Key::cluster(volume.as_str()), std::slice::from_ref(finalizer))
                 .await
                 .map_err(not_written)?;
         }
+        Job::TakeSnapshot(taking) => return take_snapshot(client, hands, taking).await,
+        Job::RemoveSnapshot { content, driver, handle } => {
+            remove_snapshot(client, hands, (content, driver), handle.as_deref()).await?;
+        }
+        Job::TellSnapshot { content, status } => tell_content(client, content, status).await?,
         Job::Attach(it) => attach(client, hands, it).await?,
         Job::Detach(it) => detach(client, hands, it).await?,
         Job::Expand(growth) => return expand(client, hands, growth).await,
@@ -168,19 +180,19 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
 async fn remove(client: &Client, volume: &str, finalizers: &[String]) -> Result<(), Error> {
     let key = Key::cluster(volume);
     gone(client.delete(&PERSISTENT_VOLUMES, &key, &DeleteParams::default()).await)?;
-    let_go(client, &key, finalizers).await
+    let_go(client, &PERSISTENT_VOLUMES, &key, finalizers).await
 }
 
 /// Takes finalizers away.
-async fn let_go(client: &Client, key: &Key, own: &[String]) -> Result<(), Error> {
+async fn let_go(client: &Client, resource: &Resource, key: &Key, own: &[String]) -> Result<(), Error> {
     for _ in 0..CONFLICTS_MAX {
-        let mut found = match client.get_as::<Value>(&PERSISTENT_VOLUMES, key).await {
+        let mut found = match client.get_as::<Value>(resource, key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             other => other?,
         };
         let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
         finalizers.retain(|it| !own.iter().any(|own| it == own));
-        match client.replace(&PERSISTENT_VOLUMES, key, "", &found).await {
+        match client.replace(resource, key, "", &found).await {
             Err(error) if error.is_conflict() => {}
             other => return gone(other),
         }
@@ -271,4 +283,48 @@ async fn node_id(client: &Client, it: &Attaching) -> Result<String, Failure> {
     let driver = found.spec.drivers.into_iter().find(|driver| driver.name == it.driver);
     let missing = || failed(format!("CSINode {} does not contain driver {}", it.node, it.driver));
     driver.map(|it| it.node_id).ok_or_else(missing)
+}
+
+/// True: it is ready.
+async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking) -> Result<bool, Failure> {
+    mark_content(client, &taking.content, &json!("yes")).await?;
+    match hands.create_snapshot(taking.clone()).await {
+        Ok(taken) => {
+            tell_content(client, &taking.content, &snapshot_status(&taken)).await?;
+            mark_content(client, &taking.content, &Value::Null).await?;
+            Ok(taken.is_ready)
+        }
+        Err(refusal) => {
+            tell_content(client, &taking.content, &snapshot_failed(taking, &refusal.message)).await?;
+            if refusal.is_final {
+                mark_content(client, &taking.content, &Value::Null).await?;
+            }
+            Err(Failure { message: refusal.message, is_exhausted: false })
+        }
+    }
+}
+
+/// Says that the driver is asked, or that it has answered for good.
+async fn mark_content(client: &Client, content: &str, mark: &Value) -> Result<(), Failure> {
+    let patch = json!({ "metadata": { "annotations": { BEING_CREATED: mark } } });
+    let key = Key::cluster(content);
+    gone(client.patch(&VOLUME_SNAPSHOT_CONTENTS, &key, "", &PatchType::Merge, &patch).await).map_err(not_written)
+}
+
+async fn tell_content(client: &Client, content: &str, status: &Value) -> Result<(), Failure> {
+    let (key, patch) = (Key::cluster(content), json!({ "status": status }));
+    gone(client.patch(&VOLUME_SNAPSHOT_CONTENTS, &key, "status", &PatchType::Merge, &patch).await).map_err(not_written)
+}
+
+async fn remove_snapshot(
+    client: &Client,
+    hands: &dyn VolumeHands,
+    (content, driver): (&str, &str),
+    handle: Option<&str>,
+) -> Result<(), Failure> {
+    if let Some(handle) = handle {
+        hands.delete_snapshot(driver.to_owned(), handle.to_owned()).await.map_err(refused)?;
+    }
+    let own = [CONTENT_FINALIZER.to_string()];
+    let_go(client, &VOLUME_SNAPSHOT_CONTENTS, &Key::cluster(content), &own).await.map_err(not_written)
 }

@@ -3,6 +3,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use corten_provisioner::Snapshotted;
+use serde_json::Value;
+
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};
 
@@ -16,6 +19,7 @@ struct FakeVolumes {
     asked: Mutex<Vec<String>>,
     is_told: Mutex<bool>,
     has_class: Mutex<bool>,
+    has_snapshots: Mutex<bool>,
     refusal: Mutex<Option<Refusal>>,
     /// It is a program of somebody else's.
     foreign: Mutex<bool>,
@@ -42,6 +46,8 @@ impl VolumeHands for FakeVolumes {
             expands: true,
             node_expands: true,
             tells_capacity: true,
+            snapshots: true,
+            clones: true,
             topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
             ..DriverFacts::default()
         };
@@ -82,12 +88,34 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("expand on node {handle} {bytes}"))))
     }
 
+    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
+        let taken = self.ask(format!("snapshot {} of {}", taking.name, taking.volume));
+        let taken = match taken {
+            Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
+            Err(refusal) => Err(SnapshotRefusal { message: refusal.message, is_final: refusal.is_infeasible }),
+        };
+        Box::pin(std::future::ready(taken))
+    }
+
+    fn delete_snapshot(&self, _: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("delete snapshot {handle}"))))
+    }
+
     fn capacity(&self, _: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
         Box::pin(std::future::ready(Some((5 << 30, Some(1 << 30)))))
     }
 
     fn built_in(&self) -> BoxFuture<'_, BuiltIn> {
-        Box::pin(std::future::ready(BuiltIn { driver: DRIVER.into(), has_class: *self.has_class.lock() }))
+        Box::pin(std::future::ready(BuiltIn {
+            driver: DRIVER.into(),
+            has_class: *self.has_class.lock(),
+            has_snapshots: *self.has_snapshots.lock(),
+        }))
+    }
+
+    fn snapshots_are_made(&self) -> BoxFuture<'_, ()> {
+        *self.has_snapshots.lock() = true;
+        Box::pin(std::future::ready(()))
     }
 
     fn class_is_made(&self) -> BoxFuture<'_, ()> {
@@ -279,4 +307,70 @@ async fn a_volume_that_is_anothers_is_not_taken() {
     };
     world.until("refused", is_told).await;
     assert!(world.api.object(&format!("{VOLUMES}/pvc-c1")).is_none());
+}
+
+const CONTENTS: &str = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents";
+
+impl World {
+    /// As the server does: kinds are served a moment after they were defined.
+    async fn serve_snapshots(&self) {
+        const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
+        self.until("defined", |api| {
+            for mut definition in api.objects(DEFINITIONS).into_iter().filter(|it| it["status"].is_null()) {
+                definition["status"] = json!({ "conditions": [{ "type": "Established", "status": "True" }] });
+                let name = definition["metadata"]["name"].as_str().expect("a name").to_owned();
+                api.put(&format!("{DEFINITIONS}{name}"), definition);
+            }
+            *self.hands.has_snapshots.lock()
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_is_taken_and_removed() {
+    let world = World::new();
+    world.serve_snapshots().await;
+    let class = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/local";
+    assert_eq!(world.api.object(class).expect("there")["driver"], DRIVER);
+    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    let path = format!("{CONTENTS}/snapcontent-u1");
+    let content = json!({
+        "metadata": {
+            "name": "snapcontent-u1", "uid": "k1",
+            "finalizers": ["snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"],
+        },
+        "spec": {
+            "driver": DRIVER, "deletionPolicy": "Delete", "volumeSnapshotClassName": "local",
+            "source": { "volumeHandle": "pvc-h" },
+            "volumeSnapshotRef": { "namespace": "default", "name": "s", "uid": "u1" },
+        },
+    });
+    world.api.put(&path, content);
+    let status = |api: &FakeApi| api.object(&path).expect("there")["status"].clone();
+    world.until("refused", |api| status(api)["error"]["message"].as_str().is_some()).await;
+    let why = status(&world.api)["error"]["message"].clone();
+    assert!(
+        why.as_str().expect("a text").ends_with("failed to take snapshot of the volume pvc-h: \"no room\""),
+        "{why}"
+    );
+    world.until("taken", |api| status(api)["readyToUse"] == true).await;
+    assert_eq!(status(&world.api)["snapshotHandle"], "snapshot-u1");
+    assert!(status(&world.api)["error"].is_null());
+    let mark = "snapshot.storage.kubernetes.io/volumesnapshot-being-created";
+    world
+        .until("unmarked", |api| api.object(&path).expect("there")["metadata"]["annotations"].get(mark).is_none())
+        .await;
+
+    let mut deleted = world.api.object(&path).expect("there");
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-20T11:00:00Z".into();
+    deleted["metadata"]["annotations"] =
+        json!({ "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted": "yes" });
+    world.api.put(&path, deleted);
+    world.until("let go", |api| api.writes().contains(&format!("PUT {path}"))).await;
+    let asked = world.hands.asked.lock().clone();
+    assert_eq!(
+        asked,
+        ["snapshot snapshot-u1 of pvc-h", "snapshot snapshot-u1 of pvc-h", "delete snapshot snapshot-u1"]
+    );
 }

@@ -1,0 +1,172 @@
+//! What snapshots have to do with claims, and what is to be done about contents of snapshots.
+
+use std::time::Duration;
+
+use corten_api::{core::v1::PersistentVolumeClaim, snapshots::VolumeSnapshotContent, storage::v1::StorageClass};
+use corten_meta::{Key, Time};
+use corten_reconcile::EventType::{Normal, Warning};
+
+use super::{Provisioner, Subject, about_claim, not_provisioned};
+use crate::{
+    provision, snapshots,
+    sources::{self, NoSource, Sources},
+    words::{DriverFacts, Effect, Event, Failure, Job, Source, Taking},
+};
+
+/// The longest pause before a driver is asked again how far a snapshot is.
+const UNREADY_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// So many failures make the longest pause.
+const LEFT_ALONE: u32 = 16;
+
+impl Provisioner {
+    pub(super) fn take_in_snapshot(&mut self, event: Event) -> Vec<Subject> {
+        match event {
+            Event::Snapshot(snapshot) => {
+                let key = snapshot.metadata.key();
+                self.snapshots.insert(key.clone(), *snapshot);
+                self.made_of("VolumeSnapshot", &key)
+            }
+            Event::SnapshotGone(key) => {
+                self.snapshots.remove(&key);
+                Vec::new()
+            }
+            Event::Content(content) => {
+                let (name, of) = (content.metadata.name.clone(), &content.spec.volume_snapshot_ref);
+                let claims = self.made_of("VolumeSnapshot", &Key::new(&*of.namespace, &*of.name));
+                self.contents.insert(name.clone(), *content);
+                claims.into_iter().chain([self.heard_of(Subject::Content(name))]).collect()
+            }
+            Event::ContentGone(name) => {
+                self.contents.remove(&name);
+                self.forget(&Subject::Content(name));
+                Vec::new()
+            }
+            Event::SnapshotClass(class) => {
+                self.snapshot_classes.insert(class.metadata.name.clone(), *class);
+                self.contents.keys().cloned().map(Subject::Content).collect()
+            }
+            Event::SnapshotClassGone(name) => {
+                self.snapshot_classes.remove(&name);
+                Vec::new()
+            }
+            _ => {
+                self.are_snapshots_synced = true;
+                self.all()
+            }
+        }
+    }
+
+    /// The claims that are to begin with it: they are looked at now, not after their pause.
+    fn made_of(&mut self, kind: &str, key: &Key) -> Vec<Subject> {
+        let found = self.claims.iter().filter(|it| sources::is_of(it.1, kind, key)).map(|it| it.0.clone());
+        let subjects: Vec<Subject> = found.map(Subject::Claim).collect();
+        subjects.iter().for_each(|it| self.forget(it));
+        subjects
+    }
+
+    pub(super) fn source(
+        &self,
+        claim: &PersistentVolumeClaim,
+        driver: &DriverFacts,
+    ) -> Result<Option<Source>, NoSource> {
+        let Self { claims, volumes, snapshots, contents, .. } = self;
+        let bytes = provision::asked_bytes(claim)?;
+        Sources { claims, volumes, snapshots, contents }.of(claim, bytes, (driver, &self.config.node_name))
+    }
+
+    pub(super) fn without_source(
+        &mut self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        (class, driver): (&StorageClass, &DriverFacts),
+        why: NoSource,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let subject = Subject::Claim(key.clone());
+        let about = about_claim(claim);
+        let is_selected = provision::annotation(claim, provision::SELECTED_NODE).is_some();
+        match why {
+            NoSource::OfPopulator => {
+                let message = "Assuming an external populator will provision the volume".to_owned();
+                self.tell(&driver.name, &about, Normal, "Provisioning", message, effects);
+                // It is not ours: nothing is tried again, but told at times who it waits for.
+                self.work.entry(subject.clone()).or_default().failures = LEFT_ALONE;
+                self.failed(&subject, now);
+                None
+            }
+            NoSource::Elsewhere(why) if is_selected => {
+                let message = not_provisioned(class, &why);
+                self.tell(&driver.name, &about, Warning, "ProvisioningFailed", message, effects);
+                let version = claim.metadata.resource_version.clone().unwrap_or_default();
+                Some(Job::Reschedule { claim: key.clone(), version })
+            }
+            // Another node has it, and makes the volume.
+            NoSource::Elsewhere(_) => None,
+            NoSource::Refused(why) => {
+                let message = not_provisioned(class, &why);
+                self.tell(&driver.name, &about, Warning, "ProvisioningFailed", message, effects);
+                self.failed(&subject, now);
+                None
+            }
+        }
+    }
+
+    pub(super) fn job_of_content(&mut self, name: &str, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
+        let content = self.contents.get(name)?;
+        let driver = self.drivers.get(&content.spec.driver)?;
+        let classes = (&self.snapshot_classes, self.are_snapshots_synced);
+        match snapshots::job(content, driver, &self.config.node_name, classes, now)? {
+            Ok(job) => Some(job),
+            Err(why) => {
+                let (driver, about) = (driver.name.clone(), content.reference());
+                self.tell(&driver, &about, Warning, "SnapshotContentCheckandUpdateFailed", why, effects);
+                self.failed(&Subject::Content(name.to_owned()), now);
+                None
+            }
+        }
+    }
+
+    pub(super) fn snapshot_taken(
+        &mut self,
+        taking: &Taking,
+        result: Result<bool, Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let subject = Subject::Content(taking.content.clone());
+        match result {
+            Ok(true) => self.ended(&subject, true, now),
+            Ok(false) => self.failed_for(&subject, UNREADY_PAUSE_MAX, now),
+            Err(failure) => {
+                if let Some(about) = self.contents.get(&taking.content).map(VolumeSnapshotContent::reference) {
+                    let message = snapshots::not_taken(&taking.volume, &failure.message);
+                    let reason = "SnapshotContentCheckandUpdateFailed";
+                    self.tell(&taking.driver, &about, Warning, reason, message, effects);
+                }
+                self.failed(&subject, now);
+            }
+        }
+        subject
+    }
+
+    pub(super) fn snapshot_removed(
+        &mut self,
+        content: String,
+        driver: &str,
+        is_ok: bool,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let subject = Subject::Content(content.clone());
+        self.ended(&subject, is_ok, now);
+        if is_ok {
+            // It may be told once more as it was before.
+            self.contents.remove(&content);
+        } else if let Some(about) = self.contents.get(&content).map(VolumeSnapshotContent::reference) {
+            let message = "Failed to delete snapshot".to_owned();
+            self.tell(driver, &about, Warning, "SnapshotDeleteError", message, effects);
+        }
+        subject
+    }
+}

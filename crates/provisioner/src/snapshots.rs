@@ -1,0 +1,108 @@
+//! Contents of snapshots that drivers of this node are to take or remove: what upstream's sidecar csi-snapshotter does, with
+//! `--node-deployment` where a driver's volumes are on nodes.
+
+use std::collections::BTreeMap;
+
+use corten_api::snapshots::{
+    BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, MANAGED_BY, VolumeSnapshotClass, VolumeSnapshotContent,
+};
+use corten_meta::Time;
+use serde_json::{Value, json};
+
+use crate::words::{DriverFacts, Job, Snapshotted, Taking};
+
+/// All classes that are known; whether those that are not are not there.
+pub(crate) type Classes<'c> = (&'c BTreeMap<String, VolumeSnapshotClass>, bool);
+
+/// What there is to do about a content, where it is for a driver of this node; or why it cannot be done.
+pub(crate) fn job(
+    content: &VolumeSnapshotContent,
+    driver: &DriverFacts,
+    node: &str,
+    classes: Classes<'_>,
+    now: Time,
+) -> Option<Result<Job, String>> {
+    let meta = &content.metadata;
+    let is_elsewhere = meta.labels.get(MANAGED_BY).is_some_and(|it| it != node);
+    if is_elsewhere || content.spec.driver != driver.name || !driver.snapshots {
+        return None;
+    }
+    let is_being_created = meta.annotations.contains_key(BEING_CREATED);
+    let is_taken = content.spec.source.volume_handle.is_some();
+    // What was begun is ended first: who knows what the driver has made?
+    if meta.is_deleting() && !(is_taken && is_being_created) {
+        return removal(content).map(Ok);
+    }
+    if content.status.ready_to_use == Some(true) && content.status.snapshot_handle.is_some() && !is_being_created {
+        return None;
+    }
+    let name = meta.name.clone();
+    if let Some(handle) = &content.spec.source.snapshot_handle {
+        // It is there, says who made the object: nothing asks a driver for one snapshot.
+        let status = json!({ "snapshotHandle": handle, "readyToUse": true, "error": null });
+        return Some(Ok(Job::TellSnapshot { content: name, status }));
+    }
+    taking(content, driver, classes, now)
+}
+
+fn taking(
+    content: &VolumeSnapshotContent,
+    driver: &DriverFacts,
+    (classes, are_known): Classes<'_>,
+    now: Time,
+) -> Option<Result<Job, String>> {
+    let volume = content.spec.source.volume_handle.clone()?;
+    let parameters = match content.spec.volume_snapshot_class_name.as_ref() {
+        None => BTreeMap::new(),
+        Some(class) => match classes.get(class) {
+            Some(class) => class.driver_parameters(),
+            None if are_known => return Some(Err(format!("failed to get snapshot class {class:?}: not found"))),
+            None => return None,
+        },
+    };
+    Some(Ok(Job::TakeSnapshot(Taking {
+        content: content.metadata.name.clone(),
+        driver: driver.name.clone(),
+        name: format!("snapshot-{}", content.spec.volume_snapshot_ref.uid),
+        volume,
+        parameters,
+        asked_at: now,
+    })))
+}
+
+/// Kept ones are let go by who looks after all of them: no driver has to do with it.
+fn removal(content: &VolumeSnapshotContent) -> Option<Job> {
+    let meta = &content.metadata;
+    let is_unbound = content.spec.volume_snapshot_ref.uid.is_empty();
+    let is_held = meta.finalizers.iter().any(|it| it == CONTENT_FINALIZER);
+    let may_go = is_unbound || meta.annotations.contains_key(BEING_DELETED);
+    let (driver, handle) = (content.spec.driver.clone(), content.handle().map(str::to_owned));
+    (is_held && may_go && !content.is_kept()).then(|| Job::RemoveSnapshot {
+        content: meta.name.clone(),
+        driver,
+        handle,
+    })
+}
+
+/// The content's status after its driver has it.
+pub fn snapshot_status(taken: &Snapshotted) -> Value {
+    json!({
+        "snapshotHandle": taken.handle,
+        "creationTime": taken.created_at,
+        "restoreSize": i64::try_from(taken.bytes).unwrap_or(i64::MAX),
+        "readyToUse": taken.is_ready,
+        "error": null,
+    })
+}
+
+/// The content's status after its driver refused.
+pub fn snapshot_failed(taking: &Taking, why: &str) -> Value {
+    json!({
+        "readyToUse": false,
+        "error": { "message": not_taken(&taking.volume, why), "time": taking.asked_at.whole_seconds() },
+    })
+}
+
+pub(crate) fn not_taken(volume: &str, why: &str) -> String {
+    format!("Failed to check and update snapshot content: failed to take snapshot of the volume {volume}: {why:?}")
+}

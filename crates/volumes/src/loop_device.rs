@@ -5,13 +5,9 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
 use crate::{Fault, program::run};
-
-const DETACH_PATIENCE: Duration = Duration::from_secs(1);
-const DETACH_PAUSE: Duration = Duration::from_millis(5);
 
 /// The device that `file` is attached to.
 pub(crate) fn of(file: &Path) -> Option<PathBuf> {
@@ -48,15 +44,9 @@ pub(crate) fn attach(file: &Path) -> Result<PathBuf, Fault> {
     Ok(PathBuf::from(device))
 }
 
-/// Lets the device go. Where something still holds it, the kernel does so when that has ended: who looks at all devices of the
-/// machine does for a moment, and until then nothing could be mounted of it.
+/// Lets the device go. Where something still holds it, the kernel does so when that has ended.
 pub(crate) fn detach(device: &Path) -> Result<(), Fault> {
-    run("losetup", &["--detach", text(device)?])?;
-    let until = Instant::now() + DETACH_PATIENCE;
-    while all().iter().any(|it| it.0 == device) && Instant::now() < until {
-        std::thread::sleep(DETACH_PAUSE);
-    }
-    Ok(())
+    run("losetup", &["--detach", text(device)?]).map(drop)
 }
 
 /// Has the kernel see how large the file is now.

@@ -201,14 +201,27 @@ impl Driver for LocalDriver {
     }
 
     fn unstage(&self, handle: String, staging: PathBuf) -> BoxFuture<'_, Result<(), Fault>> {
-        Box::pin(self.unless_busy(move |store| {
-            let _hold = store.hold(&handle)?;
-            file_system::unmount_all(&staging)?;
-            match loop_device::of(&store.disk(&handle)?) {
-                Some(device) => loop_device::detach(&device),
-                None => Ok(()),
+        Box::pin(async move {
+            let of = handle.clone();
+            let detached = self.unless_busy(move |store| {
+                let _hold = store.hold(&of)?;
+                file_system::unmount_all(&staging)?;
+                match loop_device::of(&store.disk(&of)?) {
+                    Some(device) => loop_device::detach(&device),
+                    None => Ok(()),
+                }
+            });
+            detached.await?;
+            // Who looks at all disks of the machine holds it for a moment, and until then nothing could be mounted of it.
+            let disk = self.store.disk(&handle)?;
+            for _ in 0..BUSY_TRIES {
+                if loop_device::of(&disk).is_none() {
+                    break;
+                }
+                tokio::time::sleep(BUSY_PAUSE).await;
             }
-        }))
+            Ok(())
+        })
     }
 
     fn publish(

@@ -125,7 +125,7 @@ async fn is_served(client: &Client, resource: &Resource) -> bool {
     };
     let has = |list: &Value, is_it: &dyn Fn(&Value) -> bool| list.as_array().into_iter().flatten().any(is_it);
     has(&found["status"]["conditions"], &|it| it["type"] == "Established" && it["status"] == "True")
-        && has(&found["spec"]["versions"], &|it| it["name"] == &*resource.version && it["served"] == true)
+        && has(&found["spec"]["versions"], &|it| it["name"] == *resource.version && it["served"] == true)
 }
 
 /// Gives the cluster the kinds of snapshots and a class, where it has none of that name. Who takes them away later, or brings

@@ -7,6 +7,7 @@ mod cluster_role_aggregation;
 mod cron_job;
 mod daemon_set;
 mod deployment;
+mod device_claims;
 mod disruption;
 mod elsewhere;
 mod endpoint_slice;
@@ -55,6 +56,7 @@ pub use cluster_role_aggregation::ClusterRoleAggregation;
 pub use cron_job::CronJobs;
 pub use daemon_set::DaemonSets;
 pub use deployment::Deployments;
+pub use device_claims::{DeviceClaimRelease, DeviceClaims};
 pub use disruption::Disruption;
 pub use endpoint_slice::EndpointSlices;
 pub use endpoint_slice_mirroring::EndpointSliceMirroring;
@@ -111,6 +113,8 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(ClaimProtection),
     || Arc::new(ReplicaSets),
     || Arc::new(ReplicationControllers),
+    || Arc::new(DeviceClaims),
+    || Arc::new(DeviceClaimRelease),
     || Arc::new(ResourceQuotas),
     || Arc::new(RootCaPublisher),
     || Arc::new(LoadBalancers),

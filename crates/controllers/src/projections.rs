@@ -31,7 +31,7 @@ pub(crate) use daemon_set::{DaemonNode, DaemonSet, DaemonSetStatus};
 pub(crate) use disruption_budget::*;
 pub(crate) use job::*;
 pub(crate) use node::*;
-pub(crate) use pod::{ContainerStatus, NamedPorts, Pod, Toleration};
+pub(crate) use pod::{ContainerStatus, NamedPorts, Pod, PodClaimStatus, Toleration};
 pub(crate) use reachable::{Frontend, Ingress, ReachableService};
 pub(crate) use service::*;
 pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};

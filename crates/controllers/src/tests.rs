@@ -16,9 +16,9 @@ use corten_reconcile::{
 };
 
 use crate::{
-    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, EFFECTS_MAX, EphemeralVolumes, EventExpiry,
-    GarbageCollector, LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder,
-    VolumeSnapshots,
+    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims, EFFECTS_MAX,
+    EphemeralVolumes, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, PolicyStatus, ReplicaSets,
+    ServiceAccounts, VolumeBinder, VolumeSnapshots,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -63,6 +63,16 @@ fn snapshots() {
 #[test]
 fn ephemeral_volumes() {
     check(&EphemeralVolumes, "ephemeral_volumes");
+}
+
+#[test]
+fn device_claims() {
+    check(&DeviceClaims, "device_claims");
+}
+
+#[test]
+fn device_claim_release() {
+    check(&DeviceClaimRelease, "device_claim_release");
 }
 
 #[test]

@@ -43,7 +43,7 @@ const NAMES: &[Row] = &[
     ("podcertificaterequest-cleaner-controller", "", ""),
     ("replicaset-controller", "replicaset", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller", "replication"),
-    ("resourceclaim-controller", "resource-claim-controller", ""),
+    ("resourceclaim-controller", "resource-claim-controller", "resource-claim"),
     ("resourcequota-controller", "resourcequota", "resourcequota"),
     ("root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-certificate-publisher"),
     ("selinux-warning-controller", "", ""),

@@ -6,6 +6,7 @@
 //! What comes right after news waits a moment for more, as with [`crate::Sight`]: who creates one Pod after the other would
 //! wake the scheduler for each.
 
+mod devices;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use corten_client::{
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{Effect, Event, Node, Pod, Scheduler};
+use corten_scheduler::{ClaimReservation, Effect, Event, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -103,6 +104,7 @@ enum Job {
         pod: Key,
         uid: String,
         node: String,
+        claims: Vec<ClaimReservation>,
     },
     Patch {
         pod: Key,
@@ -247,7 +249,9 @@ impl SchedulerLoop {
         drop(begun);
         for effect in effects {
             match effect {
-                Effect::Bind { pod, uid, node } => self.waiting.push_back(Job::Bind { pod, uid, node }),
+                Effect::Bind { pod, uid, node, claims } => {
+                    self.waiting.push_back(Job::Bind { pod, uid, node, claims });
+                }
                 Effect::BindVolumes { pod, uid, patches } => {
                     self.waiting.push_back(Job::Volumes { pod, uid, patches });
                 }
@@ -322,8 +326,12 @@ async fn written(client: Client, job: Job) -> Written {
             });
             Written { pod, event }
         }
-        Job::Bind { pod, uid, node } => {
-            let event = match bind(&client, &pod, &uid, &node).await {
+        Job::Bind { pod, uid, node, claims } => {
+            let bound = match devices::reserve(&client, claims).await {
+                Ok(()) => bind(&client, &pod, &uid, &node).await,
+                Err(error) => Err(error),
+            };
+            let event = match bound {
                 Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
                 Err(error) => {
                     tracing::debug!(node, %error, "cannot bind");

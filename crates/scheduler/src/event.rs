@@ -4,7 +4,7 @@ use corten_meta::{Key, ObjectReference, Resource, Retry, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
-use crate::{Node, Pod, StorageObject};
+use crate::{ClaimReservation, Node, Pod, StorageObject};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -44,11 +44,12 @@ pub enum Event {
 /// What to do. Binds may run at the same time as each other and as further steps; each is answered by one event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Creates the pod's `binding`, with `metadata.uid` so that a namesake is never bound.
+    /// Reserves the pod's claims for devices, in this order, then creates its `binding`, with `metadata.uid` so that a namesake is never bound.
     Bind {
         pod: Key,
         uid: String,
         node: String,
+        claims: Vec<ClaimReservation>,
     },
     /// Merge patches, in this order, that give a pod's claims their volumes, or have them made. That they are done is seen.
     BindVolumes {

@@ -6,6 +6,7 @@
 
 mod among;
 mod cycle;
+mod devices;
 mod entry;
 mod event;
 mod framework;
@@ -31,6 +32,7 @@ use std::{
 
 use corten_meta::{Key, Time};
 
+pub use devices::{ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice};
 pub use event::{Effect, Event};
 pub use framework::Plugin;
 pub use plugins::PLUGINS;
@@ -240,6 +242,7 @@ impl Scheduler {
     fn forget(&mut self, key: &Key, now: Time) {
         self.queue.remove(key);
         self.forget_volumes(key);
+        self.snapshot.devices.forget(key);
         let Some(entry) = self.pods.remove(key) else { return };
         if let Some(node) = entry.place.node() {
             self.snapshot.remove_pod(node, key, &entry.info);
@@ -271,6 +274,7 @@ impl Scheduler {
         entry.place = PodState::Waiting;
         let info = Arc::clone(&entry.info);
         self.snapshot.remove_pod(&node, key, &info);
+        self.snapshot.devices.forget(key);
         self.queue.back_off(key, info.priority, now);
         let effects = report::bind_failed(entry, &node, retry, message, now);
         self.wake_helped(&node, now);

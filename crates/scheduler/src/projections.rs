@@ -95,9 +95,10 @@ pub(crate) struct ClaimSource {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct ResourceClaim {
     pub(crate) name: String,
+    pub(crate) resource_claim_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -203,10 +204,11 @@ pub(crate) struct NodeSelectorRequirement {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodStatus {
     pub(crate) phase: String,
     pub(crate) conditions: Vec<serde_json::Value>,
+    pub(crate) resource_claim_statuses: Vec<ResourceClaim>,
 }
 
 impl Pod {

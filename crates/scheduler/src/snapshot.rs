@@ -8,6 +8,7 @@ use corten_meta::Key;
 
 use crate::{
     Node,
+    devices::Devices,
     pod_info::{HostPort, PodInfo},
     projections::Taint,
     requests::Amounts,
@@ -37,6 +38,7 @@ pub struct Snapshot {
     n_repelling_terms: usize,
     n_pods: usize,
     pub(crate) storage: Storage,
+    pub(crate) devices: Devices,
     /// How many placed pods use a claim.
     claim_users: BTreeMap<Key, usize>,
 }

@@ -106,7 +106,7 @@ fn numbers_may_stand_at_their_ends() {
         world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
         let effects = scheduler.step(Event::Tick, world.now);
         for effect in effects {
-            if let Effect::Bind { pod, uid, node } = effect {
+            if let Effect::Bind { pod, uid, node, .. } = effect {
                 scheduler.step(Event::Bound { pod, uid, node }, world.now);
             }
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use corten_allocator::Target;
 use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE, reference_to};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
@@ -9,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Effect, PodInfo, Scheduler, StorageObject,
+    devices::PodDevices,
     entry::PodState,
     report,
     storage::{Claim, Concern, Decisions, Progress, Volume},
@@ -19,7 +21,8 @@ type Patch = (Resource, Key, Value);
 impl Scheduler {
     /// Binds a pod to its node, or first its volumes.
     pub(crate) fn bind(&mut self, info: &Arc<PodInfo>, node: &str, now: Time) -> Vec<Effect> {
-        let bind = Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned() };
+        self.give_devices(info, node);
+        let bind = self.bind_now(info, node);
         let decisions = self.decisions(info, node);
         if decisions == Decisions::default() {
             return vec![bind];
@@ -33,6 +36,23 @@ impl Scheduler {
         }
         effects.extend(self.go_on(&info.key, now));
         effects
+    }
+
+    fn bind_now(&self, info: &PodInfo, node: &str) -> Effect {
+        let claims = self.snapshot.devices.reservations(info);
+        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims }
+    }
+
+    /// Gives the pod's claims their devices on the node; no other pod gets them from now on.
+    fn give_devices(&mut self, info: &PodInfo, node: &str) {
+        if info.device_claims.is_empty() {
+            return;
+        }
+        let row = self.snapshot.row(node).expect("the node that was just chosen");
+        let given = PodDevices::of(info, &self.snapshot.devices)
+            .on(Target { name: node, labels: row.labels })
+            .unwrap_or_default();
+        self.snapshot.devices.assume(&info.key, given);
     }
 
     fn decisions(&self, info: &PodInfo, node: &str) -> Decisions {
@@ -54,13 +74,30 @@ impl Scheduler {
 
     /// An object of storage is new or changed.
     pub(crate) fn storage_seen(&mut self, object: StorageObject, now: Time) -> Vec<Effect> {
+        let object = match object {
+            StorageObject::Device(it) => {
+                self.snapshot.devices.set(it);
+                return self.devices_moved(now);
+            }
+            other => other,
+        };
         let concern = self.snapshot.storage.set(object);
         self.storage_moved(&concern, now)
     }
 
     pub(crate) fn storage_gone(&mut self, resource: &Resource, key: &Key, now: Time) -> Vec<Effect> {
+        if self.snapshot.devices.remove(resource, key) {
+            return self.devices_moved(now);
+        }
         let concern = self.snapshot.storage.remove(resource, key);
         self.storage_moved(&concern, now)
+    }
+
+    /// Whoever waits for devices may have them now.
+    fn devices_moved(&mut self, now: Time) -> Vec<Effect> {
+        let pods = &self.pods;
+        self.queue.wake(|it: &Key| pods.get(it).is_some_and(|it| !it.info.device_claims.is_empty()), now);
+        Vec::new()
     }
 
     fn storage_moved(&mut self, concern: &Concern, now: Time) -> Vec<Effect> {
@@ -87,7 +124,7 @@ impl Scheduler {
             Some(Progress::Open(claim)) => vec![report::waits_for_volumes(&info, &node, &claim, since, now)],
             Some(Progress::Bound) => {
                 self.forget_volumes(pod);
-                vec![Effect::Bind { pod: pod.clone(), uid: info.uid.clone(), node }]
+                vec![self.bind_now(&info, &node)]
             }
             Some(Progress::Failed(message)) => self.volumes_failed(pod, &info.uid, &message, now),
         }
@@ -106,6 +143,7 @@ impl Scheduler {
         let info = Arc::clone(&entry.info);
         let effects = report::volumes_failed(entry, &node, message, now);
         self.snapshot.remove_pod(&node, pod, &info);
+        self.snapshot.devices.forget(pod);
         self.queue.back_off(pod, info.priority, now);
         self.wake_helped(&node, now);
         self.wake_concerned(&info, now);

@@ -51,6 +51,7 @@ pub(crate) struct PodSpec {
     pub(crate) sidecars_named_ports: Box<[NamedPort]>,
     #[serde(rename = "volumes", deserialize_with = "parts::claims")]
     pub(crate) claims: Box<[Claim]>,
+    pub(crate) resource_claims: Box<[PodClaim]>,
     #[serde(deserialize_with = "parts::of_no_execute")]
     pub(crate) tolerations: Tolerations,
 }
@@ -66,8 +67,26 @@ pub(crate) struct PodStatus {
     pub(crate) pod_ip: Box<str>,
     #[serde(rename = "podIPs", deserialize_with = "parts::ips")]
     pub(crate) pod_ips: Box<[Box<str>]>,
+    pub(crate) resource_claim_statuses: Box<[PodClaimStatus]>,
     pub(crate) reason: Box<str>,
     pub(crate) start_time: Option<Time>,
+}
+
+/// A claim for devices.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodClaim {
+    pub(crate) name: String,
+    pub(crate) resource_claim_name: Option<String>,
+    pub(crate) resource_claim_template_name: Option<String>,
+}
+
+/// The claim that was made for one of a template.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct PodClaimStatus {
+    pub(crate) name: String,
+    pub(crate) resource_claim_name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]

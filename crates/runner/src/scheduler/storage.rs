@@ -1,10 +1,13 @@
-//! What the scheduler is told of storage: claims, volumes, and what says where volumes can be made.
+//! What the scheduler is told of storage: claims, volumes, and what says where volumes can be made; and of devices.
 
 use std::task::{Context, Poll};
 
 use corten_client::{Client, Informer, InformerEvent};
 use corten_reconcile::Projection;
-use corten_scheduler::{Claim, CsiDriver, CsiNode, Event, StorageCapacity, StorageClass, StorageObject, Volume};
+use corten_scheduler::{
+    Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, Event, StorageCapacity, StorageClass,
+    StorageObject, Volume,
+};
 
 use super::{BATCH, informer};
 
@@ -15,6 +18,9 @@ pub(super) struct StorageInformers {
     drivers: Informer<CsiDriver>,
     nodes: Informer<CsiNode>,
     capacities: Informer<StorageCapacity>,
+    device_slices: Informer<DeviceSlice>,
+    device_classes: Informer<DeviceClass>,
+    device_claims: Informer<DeviceClaim>,
 }
 
 impl StorageInformers {
@@ -26,6 +32,9 @@ impl StorageInformers {
             drivers: informer(client, CsiDriver::RESOURCE),
             nodes: informer(client, CsiNode::RESOURCE),
             capacities: informer(client, StorageCapacity::RESOURCE),
+            device_slices: informer(client, DeviceSlice::RESOURCE),
+            device_classes: informer(client, DeviceClass::RESOURCE),
+            device_claims: informer(client, DeviceClaim::RESOURCE),
         }
     }
 
@@ -37,6 +46,9 @@ impl StorageInformers {
             self.drivers.n_lists(),
             self.nodes.n_lists(),
             self.capacities.n_lists(),
+            self.device_slices.n_lists(),
+            self.device_classes.n_lists(),
+            self.device_claims.n_lists(),
         ];
         lists.iter().all(|it| *it > 0)
     }
@@ -51,6 +63,9 @@ impl StorageInformers {
             poll(&mut self.capacities, context, &mut events),
             poll(&mut self.volumes, context, &mut events),
             poll(&mut self.claims, context, &mut events),
+            poll(&mut self.device_classes, context, &mut events),
+            poll(&mut self.device_slices, context, &mut events),
+            poll(&mut self.device_claims, context, &mut events),
         ];
         (events, are_drained.iter().all(|it| *it))
     }

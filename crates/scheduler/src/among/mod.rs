@@ -3,7 +3,7 @@
 mod domains;
 mod neighbours;
 
-use crate::{PodInfo, Snapshot, storage::PodVolumes};
+use crate::{PodInfo, Snapshot, devices::PodDevices, storage::PodVolumes};
 
 pub(crate) use domains::Domains;
 pub(crate) use neighbours::{Counts, Neighbours, pair};
@@ -13,6 +13,7 @@ pub(crate) struct Among<'a> {
     pub(crate) affinity: Neighbours<'a>,
     pub(crate) spread: Vec<Domains<'a>>,
     pub(crate) volumes: PodVolumes<'a>,
+    pub(crate) devices: PodDevices<'a>,
     /// Another pod has a claim of its that only one may have.
     pub(crate) is_claim_taken: bool,
 }
@@ -23,6 +24,7 @@ impl<'a> Among<'a> {
             affinity: neighbours::neighbours(pod, snapshot),
             spread: domains::domains(pod, snapshot),
             volumes: snapshot.volumes_of(pod),
+            devices: PodDevices::of(pod, &snapshot.devices),
             is_claim_taken: snapshot.is_claim_taken(pod),
         }
     }

@@ -1,21 +1,37 @@
-//! A pod with `resourceClaims` asks for devices, which the server does not know yet: it stays unschedulable.
-//!
-//! Placed, it would run without its devices.
+//! A pod runs where its claims for devices have theirs, or can be given some. One that waits for its claims waits with them.
 
+use corten_allocator::Target;
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo, framework::Refusal, snapshot::Snapshot};
+use crate::{
+    Plugin, PodInfo,
+    among::Among,
+    devices::{self, Conflict},
+    framework::{Reason, Refusal},
+    snapshot::{Row, Snapshot},
+};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "DynamicResources",
     pre_filter: Some(pre_filter),
-    actor: Actor::Author,
-    wait: "UnsupportedResourceClaims",
+    filter_among: Some(filter),
+    actor: Actor::Operator,
+    wait: "DynamicResources",
     ..Plugin::NONE
 };
 
-fn pre_filter(pod: &PodInfo, _snapshot: &Snapshot) -> Option<Refusal> {
-    let claims = &pod.resource_claims;
-    let message = "spec.resourceClaims is not supported yet, remove it to run the pod without the devices of";
-    (!claims.is_empty()).then(|| Refusal { message: format!("{message} {}", claims.join(", ")), claim: None })
+fn pre_filter(pod: &PodInfo, snapshot: &Snapshot) -> Option<Refusal> {
+    let (message, claim) = devices::refusal(pod, &snapshot.devices)?;
+    Some(Refusal { message, claim })
+}
+
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
+    if pod.device_claims.is_empty() {
+        return;
+    }
+    match among.devices.on(Target { name: row.name, labels: row.labels }) {
+        Ok(_) => {}
+        Err(Conflict::Elsewhere) => reasons.push(Reason::Text("resourceclaim not available on the node")),
+        Err(Conflict::NoDevices) => reasons.push(Reason::Text("cannot allocate all claims")),
+    }
 }

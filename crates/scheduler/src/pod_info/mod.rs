@@ -2,6 +2,7 @@
 
 mod affinity_term;
 mod claim;
+mod device_claim;
 mod host_port;
 mod spread_constraint;
 
@@ -17,6 +18,7 @@ use crate::{
 
 pub(crate) use affinity_term::{Namespaces, Term};
 pub(crate) use claim::Claim;
+pub(crate) use device_claim::DeviceClaimRef;
 pub(crate) use host_port::HostPort;
 pub(crate) use spread_constraint::Constraint;
 
@@ -42,8 +44,8 @@ pub struct PodInfo {
     pub(crate) pod_anti_affinity: Vec<Term>,
     pub(crate) spread: Vec<Constraint>,
     pub(crate) claims: Vec<Claim>,
-    /// The names of its `resourceClaims`.
-    pub(crate) resource_claims: Vec<String>,
+    /// Its claims for devices.
+    pub(crate) device_claims: Vec<DeviceClaimRef>,
 }
 
 impl PodInfo {
@@ -70,7 +72,7 @@ impl PodInfo {
             pod_anti_affinity: Term::all(&spec.affinity.pod_anti_affinity.required, &pod.metadata),
             spread: Constraint::all(&spec.topology_spread_constraints, &pod.metadata.labels),
             claims: claim::claims(&pod.metadata.name, spec),
-            resource_claims: spec.resource_claims.iter().map(|it| it.name.clone()).collect(),
+            device_claims: DeviceClaimRef::all(pod),
         }
     }
 

@@ -72,6 +72,8 @@ impl Storage {
                 self.volumes.insert(name, volume);
                 concern
             }
+            // Those are taken in elsewhere, before.
+            StorageObject::Device(_) => Concern::Any,
             StorageObject::Class(class) => {
                 let name = class.metadata.name.clone();
                 self.classes.insert(name.clone(), class);

@@ -8,6 +8,8 @@ use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Selector};
 use corten_reconcile::Projection;
 use serde::Deserialize;
 
+use crate::devices::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice};
+
 /// An object of storage that is new or changed.
 #[derive(Clone, Debug)]
 pub enum StorageObject {
@@ -17,6 +19,8 @@ pub enum StorageObject {
     Driver(CsiDriver),
     Node(CsiNode),
     Capacity(StorageCapacity),
+    /// Not of storage, and told the same way.
+    Device(DeviceObject),
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -137,6 +141,19 @@ projection! {
     CsiNode: resources::CSI_NODES,
     StorageCapacity: resources::CSI_STORAGE_CAPACITIES,
 }
+
+macro_rules! device {
+    ($($type:ident,)*) => {
+        $(
+            impl From<$type> for StorageObject {
+                fn from(object: $type) -> Self {
+                    Self::Device(object.into())
+                }
+            }
+        )*
+    };
+}
+device! { DeviceSlice, DeviceClass, DeviceClaim, }
 
 impl Claim {
     pub(crate) fn class(&self) -> &str {

@@ -127,7 +127,7 @@ impl Oracle {
 
     fn step(&mut self, event: Event) {
         for effect in self.scheduler.step(event, self.now) {
-            if let Effect::Bind { pod, uid, node } = effect {
+            if let Effect::Bind { pod, uid, node, .. } = effect {
                 self.check_room(&pod.name, &node);
                 self.under_way.push((pod.name, uid, node));
             }

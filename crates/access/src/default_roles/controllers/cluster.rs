@@ -20,6 +20,8 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
     Loop { name: "pv-protection", role: "pv-protection-controller", rules: volume_protection },
     Loop { name: "pvc-protection", role: "pvc-protection-controller", rules: claim_protection },
+    Loop { name: "resource-claim", role: "resource-claim-controller", rules: resource_claim },
+    Loop { name: "resource-claim-release", role: "resource-claim-release-controller", rules: resource_claim },
     Loop { name: "resourcequota", role: "resourcequota-controller", rules: resource_quota },
     Loop { name: "root-ca-certificate-publisher", role: "root-ca-cert-publisher", rules: root_ca },
     Loop { name: "service", role: "service-controller", rules: service },
@@ -127,6 +129,21 @@ fn ephemeral_volume() -> Vec<Value> {
         rule(READ, &[""], &["pods"]),
         rule(&["update"], &[""], &["pods/finalizers"]),
         rule(&["create", "get", "list", "watch"], &[""], &["persistentvolumeclaims"]),
+    ]
+}
+
+fn resource_claim() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["pods"]),
+        rule(&["update"], &[""], &["pods/finalizers"]),
+        rule(UPDATE, &[""], &["pods/status"]),
+        rule(
+            &["create", "delete", "get", "list", "patch", "update", "watch"],
+            &["resource.k8s.io"],
+            &["resourceclaims"],
+        ),
+        rule(UPDATE, &["resource.k8s.io"], &["resourceclaims/status"]),
+        rule(READ, &["resource.k8s.io"], &["resourceclaimtemplates"]),
     ]
 }
 

@@ -1,0 +1,90 @@
+//! What drivers offer: the devices of all pools that are whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_api::resource::v1::{AllocationResult, Device, DeviceClassSpec, ResourceSliceSpec};
+
+/// A device, by driver, pool and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceId {
+    pub driver: String,
+    pub pool: String,
+    pub device: String,
+}
+
+/// All slices and classes there are.
+#[derive(Clone, Debug, Default)]
+pub struct Inventory {
+    slices: BTreeMap<String, ResourceSliceSpec>,
+    classes: BTreeMap<String, DeviceClassSpec>,
+}
+
+/// A device, and the slice that it is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    pub(crate) slice: &'a ResourceSliceSpec,
+    pub(crate) device: &'a Device,
+}
+
+impl Offer<'_> {
+    pub(crate) fn id(&self) -> DeviceId {
+        let (driver, pool) = (self.slice.driver.clone(), self.slice.pool.name.clone());
+        DeviceId { driver, pool, device: self.device.name.clone() }
+    }
+
+    pub(crate) fn is_of_pool(&self, slice: &ResourceSliceSpec) -> bool {
+        self.slice.driver == slice.driver && self.slice.pool.name == slice.pool.name
+    }
+}
+
+impl Inventory {
+    pub fn set_slice(&mut self, name: String, slice: ResourceSliceSpec) {
+        self.slices.insert(name, slice);
+    }
+
+    pub fn remove_slice(&mut self, name: &str) {
+        self.slices.remove(name);
+    }
+
+    pub fn set_class(&mut self, name: String, class: DeviceClassSpec) {
+        self.classes.insert(name, class);
+    }
+
+    pub fn remove_class(&mut self, name: &str) {
+        self.classes.remove(name);
+    }
+
+    pub(crate) fn class(&self, name: &str) -> Option<&DeviceClassSpec> {
+        self.classes.get(name)
+    }
+
+    /// The slices of each pool's newest generation, where all of them are there: a driver may be amid a change.
+    pub(crate) fn slices(&self) -> Vec<&ResourceSliceSpec> {
+        let mut pools: BTreeMap<(&str, &str), (i64, Vec<&ResourceSliceSpec>)> = BTreeMap::new();
+        for spec in self.slices.values() {
+            let pool = pools.entry((&spec.driver, &spec.pool.name)).or_default();
+            if pool.1.is_empty() || spec.pool.generation > pool.0 {
+                *pool = (spec.pool.generation, vec![spec]);
+            } else if spec.pool.generation == pool.0 {
+                pool.1.push(spec);
+            }
+        }
+        let is_whole = |slices: &Vec<&ResourceSliceSpec>| {
+            let wanted = slices.first().map_or(0, |it| it.pool.resource_slice_count);
+            usize::try_from(wanted).is_ok_and(|it| it == slices.len())
+        };
+        pools.into_values().map(|it| it.1).filter(is_whole).flatten().collect()
+    }
+}
+
+/// The devices that an allocation takes from others.
+pub fn allocated_devices(allocation: &AllocationResult) -> BTreeSet<DeviceId> {
+    let results = allocation.devices.iter().flat_map(|it| it.results.iter().flatten());
+    let taken = results.filter(|it| it.admin_access != Some(true));
+    let id = |(driver, pool, device): (&String, &String, &String)| DeviceId {
+        driver: driver.clone(),
+        pool: pool.clone(),
+        device: device.clone(),
+    };
+    taken.map(|it| id((&it.driver, &it.pool, &it.device))).collect()
+}

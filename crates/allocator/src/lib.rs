@@ -1,0 +1,18 @@
+//! Which devices of ResourceSlices a ResourceClaim is given on a node: structured parameters (KEP-4381).
+//!
+//! A mind: the same slices, claims and node give the same devices. It tries devices in the order drivers list them, takes back
+//! what leads nowhere, and gives up after so many tries.
+
+mod constraint;
+mod counters;
+mod inventory;
+mod node;
+mod request;
+mod search;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+pub use inventory::{DeviceId, Inventory, allocated_devices};
+pub use node::{Target, selects};
+pub use search::{Allocation, Refusal, allocate, check};

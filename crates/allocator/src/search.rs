@@ -1,0 +1,282 @@
+//! The search: device after device for request after request, back where nothing goes on.
+
+use std::collections::BTreeSet;
+
+use corten_api::resource::v1::{
+    AllocationResult, DeviceAllocationConfiguration, DeviceAllocationResult, DeviceClaim, DeviceClassSpec,
+    DeviceConstraint, DeviceRequestAllocationResult, ResourceClaimSpec, ResourceSliceSpec,
+};
+
+use crate::{
+    constraint::keeps,
+    counters,
+    inventory::{DeviceId, Inventory, Offer},
+    node::{Target, is_everywhere, only, reaches},
+    request::{Wanted, ways},
+    selector::{Selectors, compiles},
+};
+
+/// So many devices are tried for the claims of one pod on one node: a puzzle that takes longer is not solved.
+const TRIES_MAX: usize = 100_000;
+/// `AllocationResultsMaxSize`: one claim has no more.
+const DEVICES_MAX: usize = 32;
+
+/// What one claim is given.
+pub type Allocation = AllocationResult;
+
+/// Why there is no allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not on this node.
+    NotHere,
+    /// On no node, as things are: what somebody has to change.
+    Broken(String),
+}
+
+/// Gives each of the claims its devices, all or none; in the order of the claims. What is in `taken` is not given again.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn allocate(
+    claims: &[&ResourceClaimSpec],
+    node: Target<'_>,
+    inventory: &Inventory,
+    taken: &BTreeSet<DeviceId>,
+) -> Result<Vec<Allocation>, Refusal> {
+    let slices = inventory.slices();
+    let selectors = Selectors::default();
+    let context = Context { inventory, slices: &slices, node, selectors: &selectors };
+    let mut tasks = Vec::new();
+    for (claim, spec) in claims.iter().enumerate() {
+        let Some(devices) = &spec.devices else { continue };
+        for request in devices.requests.iter().flatten() {
+            let mut found = Vec::new();
+            for wanted in ways(request) {
+                found.push(Way { offers: context.offers(&wanted)?, wanted });
+            }
+            tasks.push(Task { claim, devices, ways: found });
+        }
+    }
+    let mut search = Search { slices: &slices, taken, given: BTreeSet::new(), chosen: Vec::new(), tries: 0 };
+    if !search.solve(&tasks, 0)? {
+        return Err(Refusal::NotHere);
+    }
+    let results = (0..claims.len()).map(|it| result(it, claims[it], &search.chosen, inventory, node));
+    Ok(results.collect())
+}
+
+/// Can the claim be given anything at all?
+///
+/// # Errors
+/// What somebody has to change: a class that is not there, an expression that is none.
+pub fn check(claim: &ResourceClaimSpec, inventory: &Inventory) -> Result<(), String> {
+    let requests = claim.devices.iter().flat_map(|it| it.requests.iter().flatten());
+    for wanted in requests.flat_map(ways) {
+        let class = class_of(&wanted, inventory)?;
+        let of_class = class.selectors.as_deref().unwrap_or_default();
+        compiles(of_class).map_err(|it| format!("class {}: {it}", wanted.class))?;
+        compiles(wanted.selectors).map_err(|it| format!("request {}: {it}", wanted.name))?;
+    }
+    Ok(())
+}
+
+fn class_of<'a>(wanted: &Wanted<'_>, inventory: &'a Inventory) -> Result<&'a DeviceClassSpec, String> {
+    let missing = || format!("request {}: device class {} does not exist", wanted.name, wanted.class);
+    inventory.class(wanted.class).ok_or_else(missing)
+}
+
+struct Context<'a> {
+    inventory: &'a Inventory,
+    slices: &'a [&'a ResourceSliceSpec],
+    node: Target<'a>,
+    selectors: &'a Selectors,
+}
+
+/// A request of a claim.
+struct Task<'a> {
+    claim: usize,
+    devices: &'a DeviceClaim,
+    ways: Vec<Way<'a>>,
+}
+
+struct Way<'a> {
+    wanted: Wanted<'a>,
+    /// The devices that could be it.
+    offers: Vec<Offer<'a>>,
+}
+
+impl<'a> Context<'a> {
+    fn offers(&self, wanted: &Wanted<'_>) -> Result<Vec<Offer<'a>>, Refusal> {
+        let class = class_of(wanted, self.inventory).map_err(Refusal::Broken)?;
+        let of_class = class.selectors.as_deref().unwrap_or_default();
+        let mut offers = Vec::new();
+        for slice in self.slices.iter().copied() {
+            for device in slice.devices.iter().flatten() {
+                let offer = Offer { slice, device };
+                // Conditions before the binding are somebody else's word that is not waited for here.
+                let waits = device.binding_conditions.as_ref().is_some_and(|it| !it.is_empty());
+                if waits || !reaches(slice, device, self.node) || !wanted.takes(device) {
+                    continue;
+                }
+                let named = |error| Refusal::Broken(format!("request {}: {error}", wanted.name));
+                let is_of_class = self.selectors.select(of_class, offer);
+                let is_of_class = is_of_class.map_err(|it| Refusal::Broken(format!("class {}: {it}", wanted.class)))?;
+                if is_of_class && self.selectors.select(wanted.selectors, offer).map_err(named)? {
+                    offers.push(offer);
+                }
+            }
+        }
+        Ok(offers)
+    }
+}
+
+struct Chosen<'a> {
+    claim: usize,
+    wanted: &'a Wanted<'a>,
+    offer: Offer<'a>,
+}
+
+struct Search<'a> {
+    slices: &'a [&'a ResourceSliceSpec],
+    taken: &'a BTreeSet<DeviceId>,
+    /// What this search has given, to be taken back.
+    given: BTreeSet<DeviceId>,
+    chosen: Vec<Chosen<'a>>,
+    tries: usize,
+}
+
+impl<'a> Search<'a> {
+    /// Fills all tasks from this one on.
+    fn solve(&mut self, tasks: &'a [Task<'a>], at: usize) -> Result<bool, Refusal> {
+        let Some(task) = tasks.get(at) else { return Ok(true) };
+        for way in &task.ways {
+            // Of all there are none may be missing, and there must be one (`AllocationMode: All`).
+            let count = way.wanted.count.unwrap_or(way.offers.len());
+            if count == 0 || count > way.offers.len() || count > DEVICES_MAX {
+                continue;
+            }
+            if self.fill(tasks, at, way, count, 0)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Chooses so many devices of a way, from this offer on, and then goes on with the next task.
+    fn fill(
+        &mut self,
+        tasks: &'a [Task<'a>],
+        at: usize,
+        way: &'a Way<'a>,
+        count: usize,
+        from: usize,
+    ) -> Result<bool, Refusal> {
+        if count == 0 {
+            return self.solve(tasks, at + 1);
+        }
+        for idx in from..way.offers.len() {
+            if way.offers.len() - idx < count {
+                return Ok(false);
+            }
+            self.tries += 1;
+            if self.tries > TRIES_MAX {
+                return Err(Refusal::Broken(format!("no allocation was found in {TRIES_MAX} tries")));
+            }
+            let offer = way.offers[idx];
+            let id = offer.id();
+            if !self.may_have(&tasks[at], way, offer, &id) {
+                continue;
+            }
+            let is_new = !way.wanted.has_admin_access && self.given.insert(id.clone());
+            self.chosen.push(Chosen { claim: tasks[at].claim, wanted: &way.wanted, offer });
+            let constraints = tasks[at].devices.constraints.as_deref().unwrap_or_default();
+            if self.keeps_all(tasks[at].claim, constraints) && self.fill(tasks, at, way, count - 1, idx + 1)? {
+                return Ok(true);
+            }
+            self.chosen.pop();
+            if is_new {
+                self.given.remove(&id);
+            }
+        }
+        Ok(false)
+    }
+
+    fn may_have(&self, task: &Task<'_>, way: &Way<'_>, offer: Offer<'a>, id: &DeviceId) -> bool {
+        let n_of_claim = self.chosen.iter().filter(|it| it.claim == task.claim).count();
+        if n_of_claim >= DEVICES_MAX {
+            return false;
+        }
+        if way.wanted.has_admin_access {
+            return true;
+        }
+        let is_taken = |it: &DeviceId| self.taken.contains(it) || self.given.contains(it);
+        !is_taken(id) && counters::have_room(offer, self.slices, is_taken)
+    }
+
+    fn keeps_all(&self, claim: usize, constraints: &[DeviceConstraint]) -> bool {
+        let own = self.chosen.iter().filter(|it| it.claim == claim);
+        let own: Vec<_> = own.map(|it| (it.wanted, it.offer)).collect();
+        constraints.iter().all(|it| keeps(it, &own))
+    }
+}
+
+fn result(
+    claim: usize,
+    spec: &ResourceClaimSpec,
+    chosen: &[Chosen<'_>],
+    inventory: &Inventory,
+    node: Target<'_>,
+) -> Allocation {
+    let own = || chosen.iter().filter(move |it| it.claim == claim);
+    let one = |it: &Chosen<'_>| {
+        let DeviceId { driver, pool, device } = it.offer.id();
+        DeviceRequestAllocationResult {
+            request: it.wanted.name.clone(),
+            driver,
+            pool,
+            device,
+            admin_access: it.wanted.has_admin_access.then_some(true),
+            tolerations: Some(it.wanted.tolerations.to_vec()).filter(|it| !it.is_empty()),
+            ..DeviceRequestAllocationResult::default()
+        }
+    };
+    let is_everywhere = own().all(|it| is_everywhere(it.offer.slice, it.offer.device));
+    let config = config(spec, &own().map(|it| it.wanted).collect::<Vec<_>>(), inventory);
+    let devices = DeviceAllocationResult {
+        results: Some(own().map(one).collect()),
+        config: Some(config).filter(|it| !it.is_empty()),
+    };
+    AllocationResult {
+        devices: Some(devices),
+        node_selector: (!is_everywhere).then(|| only(node)),
+        ..AllocationResult::default()
+    }
+}
+
+/// What drivers are told besides: that of the classes first, which the claim's own goes before.
+fn config(
+    spec: &ResourceClaimSpec,
+    wanted: &[&Wanted<'_>],
+    inventory: &Inventory,
+) -> Vec<DeviceAllocationConfiguration> {
+    let mut config = Vec::new();
+    let mut seen = BTreeSet::new();
+    for it in wanted.iter().filter(|it| seen.insert(it.name.clone())) {
+        let of_class = inventory.class(it.class).and_then(|it| it.config.as_ref());
+        config.extend(of_class.into_iter().flatten().map(|of| DeviceAllocationConfiguration {
+            opaque: of.opaque.clone(),
+            requests: Some(vec![it.name.clone()]),
+            source: "FromClass".into(),
+        }));
+    }
+    let own = spec.devices.iter().flat_map(|it| it.config.iter().flatten());
+    let is_of_use = |of: &&corten_api::resource::v1::DeviceClaimConfiguration| {
+        wanted.iter().any(|it| it.is_named_by(of.requests.as_ref()))
+    };
+    config.extend(own.filter(is_of_use).map(|of| DeviceAllocationConfiguration {
+        opaque: of.opaque.clone(),
+        requests: of.requests.clone(),
+        source: "FromClaim".into(),
+    }));
+    config
+}

@@ -1,0 +1,199 @@
+//! Slices and claims as users write them, and which devices come of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_api::resource::v1::ResourceClaimSpec;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn inventory(slices: &[Value]) -> Inventory {
+    let mut inventory = Inventory::default();
+    for (idx, spec) in slices.iter().enumerate() {
+        inventory.set_slice(format!("s{idx}"), serde_json::from_value(spec.clone()).expect("a slice"));
+    }
+    let class = json!({
+        "selectors": [{"cel": {"expression": "device.driver == \"gpu.example.com\""}}],
+        "config": [{"opaque": {"driver": "gpu.example.com", "parameters": {"of": "class"}}}],
+    });
+    inventory.set_class("gpu".into(), serde_json::from_value(class).expect("a class"));
+    inventory
+}
+
+fn slice(devices: Value) -> Value {
+    json!({"driver": "gpu.example.com", "nodeName": "n1", "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1}, "devices": devices})
+}
+
+fn gpus() -> Inventory {
+    let gpu = |name: &str, memory: &str, numa: i64, version: &str| json!({"name": name, "attributes": {"numa": {"int": numa}, "driverVersion": {"version": version}, "other.org/kind": {"string": "big"}}, "capacity": {"memory": {"value": memory}}});
+    inventory(&[slice(json!([
+        gpu("a", "10Gi", 0, "1.2.3"),
+        gpu("b", "40Gi", 1, "2.0.0"),
+        gpu("c", "80Gi", 1, "2.1.0"),
+        gpu("d", "80Gi", 0, "2.1.0")
+    ]))])
+}
+
+fn claim(devices: Value) -> ResourceClaimSpec {
+    serde_json::from_value(json!({ "devices": devices })).expect("a claim")
+}
+
+fn one(request: Value) -> ResourceClaimSpec {
+    let mut exactly = json!({"deviceClassName": "gpu"});
+    exactly.as_object_mut().expect("an object").extend(request.as_object().expect("an object").clone());
+    claim(json!({"requests": [{"name": "r", "exactly": exactly}]}))
+}
+
+fn given(inventory: &Inventory, claims: &[&ResourceClaimSpec], taken: &[&str]) -> Result<String, Refusal> {
+    let id = |it: &&str| DeviceId { driver: "gpu.example.com".into(), pool: "n1".into(), device: (*it).into() };
+    let taken: BTreeSet<DeviceId> = taken.iter().map(id).collect();
+    let labels = BTreeMap::from([("zone".to_owned(), "a".to_owned())]);
+    let allocations = allocate(claims, Target { name: "n1", labels: &labels }, inventory, &taken)?;
+    let one = |it: &Allocation| {
+        let results = it.devices.iter().flat_map(|it| it.results.iter().flatten());
+        results.map(|it| format!("{}={}", it.request, it.device)).collect::<Vec<_>>().join(" ")
+    };
+    Ok(allocations.iter().map(one).collect::<Vec<_>>().join("; "))
+}
+
+fn selected(expression: &str) -> Result<String, Refusal> {
+    let claim = one(json!({"selectors": [{"cel": {"expression": expression}}]}));
+    given(&gpus(), &[&claim], &[])
+}
+
+#[test]
+fn expressions_choose_devices() {
+    let own = "device.attributes[\"gpu.example.com\"]";
+    for (expression, device) in [
+        ("true".to_owned(), "r=a"),
+        (format!("{own}.numa == 1"), "r=b"),
+        ("device.capacity[\"gpu.example.com\"].memory.compareTo(quantity(\"80Gi\")) >= 0".to_owned(), "r=c"),
+        (format!("{own}.driverVersion.isGreaterThan(semver(\"1.9.0\")) && {own}.numa == 0"), "r=d"),
+        ("device.attributes[\"other.org\"].kind == \"big\"".to_owned(), "r=a"),
+        ("!has(device.attributes[\"unknown.org\"].kind)".to_owned(), "r=a"),
+        ("cel.bind(d, device.attributes[\"gpu.example.com\"], d.numa == 1)".to_owned(), "r=b"),
+    ] {
+        assert_eq!(selected(&expression), Ok(device.to_owned()), "{expression}");
+    }
+    assert_eq!(selected("device.driver == \"nobody\""), Err(Refusal::NotHere));
+    for (expression, why) in [
+        ("device.attributes[\"unknown.org\"].kind == 1", "no such key"),
+        ("device.driver +", "compilation failed"),
+        ("1", "must evaluate to bool"),
+    ] {
+        let Err(Refusal::Broken(message)) = selected(expression) else { panic!("{expression} is not refused") };
+        assert!(message.starts_with("request r: ") && message.contains(why), "{message}");
+    }
+}
+
+#[test]
+fn counts_are_kept_and_nothing_is_given_twice() {
+    let two = one(json!({"count": 2}));
+    assert_eq!(given(&gpus(), &[&two], &["a"]), Ok("r=b r=c".into()));
+    assert_eq!(given(&gpus(), &[&two, &two], &[]), Ok("r=a r=b; r=c r=d".into()));
+    assert_eq!(given(&gpus(), &[&two, &two], &["d"]), Err(Refusal::NotHere));
+    let all = one(json!({"allocationMode": "All"}));
+    assert_eq!(given(&gpus(), &[&all], &[]), Ok("r=a r=b r=c r=d".into()));
+    assert_eq!(given(&gpus(), &[&all], &["a"]), Err(Refusal::NotHere));
+    let admin = one(json!({"adminAccess": true, "allocationMode": "All"}));
+    assert_eq!(given(&gpus(), &[&admin], &["a", "b"]), Ok("r=a r=b r=c r=d".into()));
+    let large = one(json!({"capacity": {"requests": {"memory": "50Gi"}}}));
+    assert_eq!(given(&gpus(), &[&large], &["c"]), Ok("r=d".into()));
+    let unknown = one(json!({"deviceClassName": "none"}));
+    assert_eq!(
+        given(&gpus(), &[&unknown], &[]),
+        Err(Refusal::Broken("request r: device class none does not exist".into()))
+    );
+}
+
+#[test]
+fn the_first_alternative_that_is_there_is_taken() {
+    let claim = claim(json!({"requests": [{"name": "r", "firstAvailable": [
+        {"name": "many", "deviceClassName": "gpu", "count": 5},
+        {"name": "big", "deviceClassName": "gpu", "selectors": [{"cel": {"expression": "device.capacity[\"gpu.example.com\"].memory.isGreaterThan(quantity(\"50Gi\"))"}}]},
+        {"name": "any", "deviceClassName": "gpu"},
+    ]}]}));
+    assert_eq!(given(&gpus(), &[&claim], &[]), Ok("r/big=c".into()));
+    assert_eq!(given(&gpus(), &[&claim], &["c", "d"]), Ok("r/any=a".into()));
+}
+
+#[test]
+fn devices_have_in_common_what_they_must() {
+    let requests = json!([
+        {"name": "x", "exactly": {"deviceClassName": "gpu"}},
+        {"name": "y", "exactly": {"deviceClassName": "gpu"}},
+    ]);
+    let with = |constraint: Value| claim(json!({"requests": requests, "constraints": [constraint]}));
+    // The first device of all fits nothing: the search goes back.
+    let same = with(json!({"matchAttribute": "gpu.example.com/numa"}));
+    assert_eq!(given(&gpus(), &[&same], &["d"]), Ok("x=b y=c".into()));
+    let different = with(json!({"distinctAttribute": "gpu.example.com/numa", "requests": ["x", "y"]}));
+    assert_eq!(given(&gpus(), &[&different], &["a"]), Ok("x=b y=d".into()));
+    let nobody_has_it = with(json!({"matchAttribute": "gpu.example.com/color"}));
+    assert_eq!(given(&gpus(), &[&nobody_has_it], &[]), Err(Refusal::NotHere));
+}
+
+#[test]
+fn taints_keep_claims_off_that_do_not_tolerate_them() {
+    let tainted = inventory(&[slice(json!([
+        {"name": "a", "taints": [{"key": "ill", "effect": "NoSchedule"}]},
+        {"name": "b", "taints": [{"key": "ill", "effect": "None"}]},
+    ]))]);
+    assert_eq!(given(&tainted, &[&one(json!({}))], &[]), Ok("r=b".into()));
+    let tolerant = one(json!({"tolerations": [{"key": "ill", "operator": "Exists"}]}));
+    assert_eq!(given(&tainted, &[&tolerant], &[]), Ok("r=a".into()));
+}
+
+#[test]
+fn parts_of_one_device_share_what_it_has() {
+    let part = |name: &str, memory: &str| json!({"name": name, "consumesCounters": [{"counterSet": "card", "counters": {"memory": {"value": memory}}}]});
+    let pool = json!({"name": "n1", "generation": 1, "resourceSliceCount": 2});
+    let counters = json!({"driver": "gpu.example.com", "nodeName": "n1", "pool": pool, "sharedCounters": [{"name": "card", "counters": {"memory": {"value": "40Gi"}}}]});
+    let parts = json!({"driver": "gpu.example.com", "nodeName": "n1", "pool": pool, "devices": [part("whole", "40Gi"), part("half", "20Gi"), part("other", "20Gi")]});
+    let shared = inventory(&[counters, parts]);
+    let any = one(json!({}));
+    assert_eq!(given(&shared, &[&any], &[]), Ok("r=whole".into()));
+    assert_eq!(given(&shared, &[&any, &any], &[]), Ok("r=half; r=other".into()));
+    assert_eq!(given(&shared, &[&any], &["half"]), Ok("r=other".into()));
+    assert_eq!(given(&shared, &[&any, &any, &any], &[]), Err(Refusal::NotHere));
+}
+
+#[test]
+fn only_whole_pools_of_the_newest_generation_count_and_only_for_their_nodes() {
+    let of = |generation: i64, count: i64, device: &str, node: &str| json!({"driver": "gpu.example.com", "nodeName": node, "pool": {"name": "n1", "generation": generation, "resourceSliceCount": count}, "devices": [{"name": device}]});
+    let any = one(json!({}));
+    assert_eq!(given(&inventory(&[of(1, 1, "old", "n1"), of(2, 1, "new", "n1")]), &[&any], &[]), Ok("r=new".into()));
+    assert_eq!(given(&inventory(&[of(1, 2, "a", "n1")]), &[&any], &[]), Err(Refusal::NotHere));
+    assert_eq!(given(&inventory(&[of(1, 1, "a", "n2")]), &[&any], &[]), Err(Refusal::NotHere));
+    let zone = json!({"driver": "gpu.example.com", "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}, "pool": {"name": "z", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "net"}]});
+    assert_eq!(given(&inventory(&[zone]), &[&any], &[]), Ok("r=net".into()));
+}
+
+#[test]
+fn an_allocation_says_where_it_holds_and_what_drivers_are_told() {
+    let mut spec = one(json!({}));
+    let own = json!([{"requests": ["r"], "opaque": {"driver": "gpu.example.com", "parameters": {"of": "claim"}}}, {"requests": ["other"], "opaque": {"driver": "gpu.example.com", "parameters": {}}}]);
+    spec.devices.as_mut().expect("devices").config = serde_json::from_value(own).expect("config");
+    let labels = BTreeMap::new();
+    let target = Target { name: "n1", labels: &labels };
+    let allocation = allocate(&[&spec], target, &gpus(), &BTreeSet::new()).expect("given").remove(0);
+    assert!(selects(allocation.node_selector.as_ref().expect("one node"), target));
+    assert!(!selects(allocation.node_selector.as_ref().expect("one node"), Target { name: "n2", labels: &labels }));
+    let config = allocation.devices.as_ref().and_then(|it| it.config.clone()).expect("config");
+    let told: Vec<_> = config.iter().map(|it| (it.source.as_str(), it.requests.clone().unwrap_or_default())).collect();
+    assert_eq!(told, [("FromClass", vec!["r".to_owned()]), ("FromClaim", vec!["r".to_owned()])]);
+    assert_eq!(allocated_devices(&allocation).len(), 1);
+}
+
+#[test]
+fn a_puzzle_comes_to_an_end() {
+    let device = |it: usize| json!({"name": format!("d{it}"), "attributes": {"n": {"int": it}}});
+    let many = inventory(&[slice((0..64).map(device).collect())]);
+    let requests: Vec<Value> =
+        (0..16).map(|it| json!({"name": format!("r{it}"), "exactly": {"deviceClassName": "gpu"}})).collect();
+    // No two have it in common, but for the last constraint, which is looked at last of all.
+    let constraint = json!([{"matchAttribute": "gpu.example.com/n", "requests": ["r14", "r15"]}]);
+    let puzzle = claim(json!({"requests": requests, "constraints": constraint}));
+    let refused = given(&many, &[&puzzle], &[]).expect_err("there is no way");
+    assert_eq!(refused, Refusal::Broken("no allocation was found in 100000 tries".into()));
+}

@@ -1,0 +1,86 @@
+//! The claims of one pod: why it cannot be placed yet, and what they are given on a node.
+
+use std::collections::BTreeSet;
+
+use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, Target, allocate, check, selects};
+use corten_api::resource::v1::ResourceClaimSpec;
+use corten_meta::Key;
+
+use super::{DeviceClaim, Devices};
+use crate::PodInfo;
+
+/// Why the pod's claims keep it off a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Conflict {
+    /// What one has is elsewhere.
+    Elsewhere,
+    NoDevices,
+}
+
+/// The claims of one pod, and what others have.
+pub(crate) struct PodDevices<'a> {
+    devices: &'a Devices,
+    open: Vec<&'a DeviceClaim>,
+    allocated: Vec<&'a Allocation>,
+    taken: BTreeSet<DeviceId>,
+}
+
+/// Why the pod cannot be placed, whatever the nodes are like: the message, and the claim it is about.
+pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Option<String>)> {
+    for reference in &pod.device_claims {
+        let Some(key) = reference.key(pod) else {
+            let (namespace, name) = (&pod.key.namespace, &pod.key.name);
+            return Some((format!("pod \"{namespace}/{name}\": ResourceClaim not created yet"), None));
+        };
+        let named = |message: String| Some((message, Some(key.name.clone())));
+        let Some(claim) = devices.claim(&key) else {
+            return named(format!("resourceclaim {:?} not found", key.name));
+        };
+        if claim.metadata.is_deleting() {
+            return named(format!("resourceclaim {:?} is being deleted", key.name));
+        }
+        let is_own = claim.metadata.controller().is_some_and(|it| it.uid == pod.uid);
+        if reference.is_made && !is_own {
+            let (namespace, of) = (&pod.key.namespace, &pod.key.name);
+            let what = format!("ResourceClaim {namespace}/{} was not created for pod {namespace}/{of}", key.name);
+            return named(format!("{what} (pod is not owner)"));
+        }
+        if devices.allocation_of(&key).is_none()
+            && let Err(message) = check(&claim.spec, &devices.inventory)
+        {
+            return named(message);
+        }
+    }
+    None
+}
+
+impl<'a> PodDevices<'a> {
+    pub(crate) fn of(pod: &PodInfo, devices: &'a Devices) -> Self {
+        let (mut open, mut allocated) = (Vec::new(), Vec::new());
+        for key in pod.device_claims.iter().filter_map(|it| it.key(pod)) {
+            match (devices.allocation_of(&key), devices.claim(&key)) {
+                (Some(it), _) => allocated.push(it),
+                (None, Some(claim)) => open.push(claim),
+                (None, None) => {}
+            }
+        }
+        let taken = if open.is_empty() { BTreeSet::new() } else { devices.taken() };
+        Self { devices, open, allocated, taken }
+    }
+
+    /// What the claims are given on the node that have nothing yet.
+    pub(crate) fn on(&self, node: Target<'_>) -> Result<Vec<(Key, Allocation)>, Conflict> {
+        let is_here = |it: &&Allocation| it.node_selector.as_ref().is_none_or(|it| selects(it, node));
+        if !self.allocated.iter().all(is_here) {
+            return Err(Conflict::Elsewhere);
+        }
+        let specs: Vec<&ResourceClaimSpec> = self.open.iter().map(|it| &it.spec).collect();
+        if specs.is_empty() {
+            return Ok(Vec::new());
+        }
+        match allocate(&specs, node, &self.devices.inventory, &self.taken) {
+            Ok(given) => Ok(self.open.iter().map(|it| it.metadata.key()).zip(given).collect()),
+            Err(NoDevices::NotHere | NoDevices::Broken(_)) => Err(Conflict::NoDevices),
+        }
+    }
+}

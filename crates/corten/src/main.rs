@@ -7,6 +7,7 @@ mod control_plane;
 mod in_process;
 mod kubelet_cluster;
 mod logging;
+mod manager_options;
 mod name_server;
 mod node_agent;
 mod node_options;

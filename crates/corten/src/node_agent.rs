@@ -12,9 +12,9 @@ use corten_client::BoxFuture;
 use corten_devices::PodResourcesServer;
 use corten_host::{
     Containerd, KubeletServer, Manifests, NodeHands, Options, Serving, ServingKey, begun_terminations, gather,
-    stopped_with_machine,
+    machine_topology, stopped_with_machine, written_manager_states,
 };
-use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem};
+use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem, check_managers};
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::PodNetwork;
 use corten_pki::Authority;
@@ -141,6 +141,9 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     config.has_manifests = true;
     (config.stopped_with_machine, config.terminations) = (stopped_with_machine(&layout), begun_terminations(&layout));
     settings.options.apply(&mut config);
+    config.managers.machine = machine_topology();
+    config.manager_states = written_manager_states(&layout).context("reading what the managers have written")?;
+    check_managers(&config).map_err(anyhow::Error::msg)?;
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));

@@ -3,10 +3,12 @@
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use corten_kubelet::{
-    Config, EvictionConfig, ImageGcConfig, ShutdownConfig, SwapBehavior, hard_thresholds, set_min_reclaims,
-    soft_thresholds,
+    Config, EvictionConfig, ImageGcConfig, ManagersConfig, ShutdownConfig, SwapBehavior, hard_thresholds,
+    set_min_reclaims, soft_thresholds,
 };
 use corten_meta::{Quantity, duration::duration};
+
+use crate::manager_options::managers;
 
 /// What was told, checked.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,7 @@ pub(crate) struct NodeOptions {
     allowed_unsafe_sysctls: Vec<String>,
     pub(crate) single_process_oom_kill: bool,
     swap_behavior: SwapBehavior,
+    managers: ManagersConfig,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,6 +75,7 @@ impl NodeOptions {
             _ => anyhow::bail!("{}: must be NoSwap or LimitedSwap", wrong("memory-swap-behavior")),
         };
         let eviction = eviction(&text)?;
+        let managers = managers(&text)?;
         Ok(Self {
             eviction,
             image_gc,
@@ -80,6 +84,7 @@ impl NodeOptions {
             allowed_unsafe_sysctls,
             single_process_oom_kill,
             swap_behavior,
+            managers,
         })
     }
 
@@ -88,8 +93,13 @@ impl NodeOptions {
         config.image_gc = self.image_gc;
         config.shutdown = self.shutdown;
         config.swap_behavior = self.swap_behavior;
+        config.managers.clone_from(&self.managers);
         config.allowed_unsafe_sysctls.clone_from(&self.allowed_unsafe_sysctls);
-        config.reserved_cpu_millis = self.reserved.cpu_millis;
+        // As upstream: CPUs that are named go before a number of them.
+        config.reserved_cpu_millis = match i64::try_from(self.managers.cpu.reserved.len()).unwrap_or(i64::MAX) {
+            0 => self.reserved.cpu_millis,
+            named => named.saturating_mul(1000),
+        };
         config.reserved_memory_bytes = self.reserved.memory_bytes;
         config.reserved_storage_bytes = self.reserved.storage_bytes;
     }

@@ -59,12 +59,22 @@ fn hugepages() -> BTreeMap<String, i64> {
     let entries = fs::read_dir("/sys/kernel/mm/hugepages").into_iter().flatten().flatten();
     let one = |entry: fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        let kib: i64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
         let count: i64 = fs::read_to_string(entry.path().join("nr_hugepages")).ok()?.trim().parse().ok()?;
-        let size = if kib % (1 << 20) == 0 { format!("{}Gi", kib >> 20) } else { format!("{}Mi", kib >> 10) };
-        Some((size, count * kib * 1024))
+        let (size, bytes) = page_size(&name)?;
+        Some((size, count.saturating_mul(i64::try_from(bytes).ok()?)))
     };
     entries.filter_map(one).collect()
+}
+
+/// The size that such a folder is about, in Kubernetes' words and in bytes.
+pub(crate) fn page_size(folder: &str) -> Option<(String, u64)> {
+    let kib: u64 = folder.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+    let size = match kib {
+        kib if kib % (1 << 20) == 0 => format!("{}Gi", kib >> 20),
+        kib if kib % (1 << 10) == 0 => format!("{}Mi", kib >> 10),
+        kib => format!("{kib}Ki"),
+    };
+    Some((size, kib.saturating_mul(1024)))
 }
 
 /// All memory of the machine.

@@ -279,6 +279,9 @@ impl Inner {
             HostEffect::Resize { pod, qos, steps, checks } => {
                 Outcome::Resized(self.resize(&pod, qos, steps, checks).await)
             }
+            HostEffect::PinContainer { container, id, cpus, .. } => {
+                Outcome::Pinned { container, result: self.pin(&id, cpus).await }
+            }
             HostEffect::TailLog { pod, container, attempt, lines } => {
                 let path = self.log(&pod, &container, attempt);
                 let text = logs::tail_of(path, u64::from(lines), LOG_TAIL_BYTES).await;

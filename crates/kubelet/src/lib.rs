@@ -18,6 +18,7 @@ mod words;
 mod tests;
 
 pub use kubelet::Kubelet;
+pub use node::managers::check_managers;
 pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
@@ -36,8 +37,8 @@ pub use words::event::{
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
 };
 pub use words::managers::{
-    Cpu, CpuConfig, MachineTopology, ManagersConfig, MemoryConfig, NumaNode, TopologyConfig, TopologyPolicy,
-    TopologyScope,
+    Cpu, CpuConfig, MachineTopology, ManagerStates, ManagersConfig, MemoryConfig, NumaNode, Pins, TopologyConfig,
+    TopologyPolicy, TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};

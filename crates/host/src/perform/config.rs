@@ -153,6 +153,8 @@ pub(super) fn container(spec: &ContainerSpec, parts: Parts, layout: &Layout) -> 
             resources: Some(cri::LinuxContainerResources {
                 hugepage_limits: spec.hugepages.iter().map(hugepages).collect(),
                 unified,
+                cpuset_cpus: spec.pins.cpus.to_string(),
+                cpuset_mems: spec.pins.memory_nodes.to_string(),
                 ..resources(&spec.resources)
             }),
             security_context: Some(security(spec, layout, first_id)),

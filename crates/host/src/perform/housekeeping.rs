@@ -16,7 +16,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
-    cri, disks, lost, node_facts,
+    cri, disks, lost, manager_states, node_facts,
     stats::{self, Measured, MeasuredPod, disk::Taken, summary},
     stops, terminations,
 };
@@ -87,6 +87,14 @@ impl NodeHands {
                 return Vec::new();
             }
             NodeEffect::NoteStops { containers } => self.note_stops(containers).await,
+            NodeEffect::NoteManagerStates(states) => {
+                let layout = self.layout().clone();
+                let work = tokio::task::spawn_blocking(move || manager_states::write(&layout, &states)).await;
+                if let Err(error) = work.map_err(std::io::Error::other).and_then(|it| it) {
+                    tracing::error!(%error, "which CPUs and memory containers have is not written down");
+                }
+                NodeNews::ManagerStatesNoted
+            }
             NodeEffect::NoteTermination { uid, note } => {
                 let layout = self.layout().clone();
                 let work = tokio::task::spawn_blocking(move || terminations::write(&layout, &uid, &note)).await;

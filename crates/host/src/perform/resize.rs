@@ -3,6 +3,7 @@
 use corten_kubelet::{Failure, MemoryCheck, PodRef, Qos, ResizeStep, Resources};
 
 use super::{Inner, config, limits_of, rpc};
+use crate::cri;
 
 impl Inner {
     pub(super) async fn resize(
@@ -23,6 +24,12 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Nothing but the CPUs it runs on; all else stays as it is.
+    pub(super) async fn pin(&self, id: &str, cpus: String) -> Result<(), Failure> {
+        let resources = cri::LinuxContainerResources { cpuset_cpus: cpus, ..cri::LinuxContainerResources::default() };
+        self.cri.update_container_resources(id, resources).await.map_err(|it| rpc(&it))
     }
 
     /// As KEP-1287 has it, all limits that are too low are told at once.

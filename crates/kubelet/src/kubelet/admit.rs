@@ -13,6 +13,7 @@ use crate::{
 impl Kubelet {
     /// Decides on a pod that has not been decided on, once all is known that the decision needs.
     pub(crate) fn admit(&mut self, uid: &str, effects: &mut Vec<Effect>) {
+        self.readmit(uid);
         let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
         let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
         if is_leaving
@@ -27,7 +28,7 @@ impl Kubelet {
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
         let mut verdict = verdict(&machine.pod, &ground, &taken);
         if verdict.is_ok() {
-            verdict = self.managers.admit(&self.config.managers, &machine.pod);
+            verdict = self.managers.admit(&self.config, &machine.pod);
         }
         let may_be_outdated =
             self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
@@ -46,6 +47,19 @@ impl Kubelet {
             effects.push(Effect::Api(ApiEffect::ReadNode { name, pod }));
         } else {
             machine.admission.verdict = Some(verdict);
+        }
+    }
+
+    /// A pod that an earlier run has taken has what was written down then; else, where the managers are new, it is given it now,
+    /// if that can be: it runs already, whatever they say.
+    fn readmit(&mut self, uid: &str) {
+        let Some(machine) = self.pods.get_mut(uid).filter(|it| it.admission.verdict.is_none() && it.is_decided())
+        else {
+            return;
+        };
+        if self.managers.are_on() && self.runtime_is_known && machine.holds_room() {
+            machine.admission.verdict = Some(Ok(()));
+            let _ = self.managers.admit(&self.config, &machine.pod);
         }
     }
 

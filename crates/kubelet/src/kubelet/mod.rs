@@ -4,9 +4,9 @@ pub(crate) mod admit;
 pub(crate) mod devices;
 pub(crate) mod evict;
 pub(crate) mod housekeeping;
-pub(crate) mod managers;
 pub(crate) mod manifests;
 pub(crate) mod mirrors;
+pub(crate) mod pinning;
 pub(crate) mod resize;
 pub(crate) mod shutdown;
 
@@ -21,7 +21,7 @@ use corten_meta::Time;
 
 use crate::{
     ApiFailure, Config, Effect, Event, Failure, Outcome, PodRef, Snapshot, Source,
-    node::{devices::Devices, image_gc::ImageGc, pressure::Pressure, status::NodeMachine},
+    node::{devices::Devices, image_gc::ImageGc, managers::Managers, pressure::Pressure, status::NodeMachine},
     pod::{
         container_record::{ContainerRecord, Frame},
         containers,
@@ -60,7 +60,7 @@ pub struct Kubelet {
     pressure: Pressure,
     relief: evict::Relief,
     garbage: ImageGc,
-    managers: managers::Managers,
+    managers: Managers,
     shutdown: Option<shutdown::Shutdown>,
     /// Before the first snapshot nothing is begun: what already runs is to be adopted.
     runtime_is_known: bool,
@@ -75,7 +75,8 @@ pub struct Kubelet {
 impl Kubelet {
     pub fn new(config: Config) -> Self {
         let manifests = Manifests::new(!config.has_manifests);
-        let managers = managers::Managers::new(&config.managers);
+        // Whoever starts a kubelet has asked `check_managers` before.
+        let managers = Managers::new(&config).unwrap_or_default();
         Self {
             config,
             manifests,
@@ -113,10 +114,11 @@ impl Kubelet {
         let care_wake = self.tend_node(now, &mut effects);
         self.release_devices(&mut effects);
         self.node.set_devices(self.devices.counts());
+        let managers_wake = self.tend_managers(now, &mut effects);
         self.node.set_volumes_in_use(self.pods.values().flat_map(|it| it.claims.in_use()).collect());
         self.node_wake = self.node.look(&self.config, now, &mut effects);
         let mirror_wake = self.tend_mirrors(now, &mut effects);
-        let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake);
+        let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake).chain(managers_wake);
         let wake = self.pods.values().filter_map(|it| it.wake).chain(wakes).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
@@ -326,6 +328,7 @@ impl Kubelet {
             services: &self.services,
             runtime_classes: &self.runtime_classes,
             devices: &self.devices,
+            managers: &self.managers,
             now,
             effects: effects_so_far,
             wake: None,
@@ -363,6 +366,9 @@ impl Kubelet {
         let runtime_is_known = self.runtime_is_known;
         let was_decided = machine.is_decided();
         self.admit(uid, effects);
+        if self.managers.is_unwritten(uid) {
+            return;
+        }
         let resize_wake = self.consider_resize(uid, now, effects);
         let wake = self.with(uid, now, effects, |machine, cx| {
             if !was_decided {
@@ -417,6 +423,9 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         Outcome::Resized(result) => machine.resized(result, cx),
         // Taken in before: it is about who is taken, and not about one pod alone.
         Outcome::Devices(_) => {}
+        Outcome::Pinned { container, result } => {
+            on(machine, &container, cx, |track, _, cx| track.pinned.done(result.is_ok(), cx.now));
+        }
         Outcome::PodRemoved(result) => machine.files_removed(result, cx),
         Outcome::VolumesReleased(result) => machine.volumes_released(result.is_ok(), cx),
         Outcome::Image { container, result } if volume_of(&container).is_some() => {

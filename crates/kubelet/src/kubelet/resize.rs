@@ -50,6 +50,9 @@ impl Kubelet {
     }
 
     fn is_there_room(&self, uid: &str, wanted: &Pod) -> Option<Result<(), (&'static str, String)>> {
+        if let Some(problem) = self.managers.resize_problem(wanted) {
+            return Some(Err(("Infeasible", problem.to_owned())));
+        }
         let ground = self.node.ground(&self.config, false)?;
         let asked = requests(wanted);
         for name in ["memory", "cpu"] {

@@ -50,6 +50,12 @@ pub(crate) struct Rejection {
 }
 
 impl Rejection {
+    /// What nobody has foreseen, as `GetPodAdmitResult` tells it.
+    pub(crate) fn unexpected(why: &str) -> Self {
+        let message = format!("Allocate failed due to {why}, which is unexpected");
+        Self { reason: "UnexpectedAdmissionError", message }
+    }
+
     pub(crate) fn is_of_the_node_object(&self) -> bool {
         [NODE_AFFINITY, TAINT_TOLERATION].contains(&self.reason)
     }

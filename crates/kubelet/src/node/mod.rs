@@ -4,6 +4,7 @@ pub(crate) mod admission;
 pub(crate) mod devices;
 pub(crate) mod image_gc;
 pub(crate) mod local_storage;
+pub(crate) mod managers;
 pub(crate) mod observations;
 pub(crate) mod pressure;
 pub(crate) mod rank;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_api::core::v1::{Container, Pod};
 
 use crate::{
-    NumaNodes, TopologyConfig, TopologyPolicy, TopologyScope,
+    MachineTopology, NumaNodes, TopologyConfig, TopologyPolicy, TopologyScope,
     node::admission::Rejection,
     spec::pod::{all_containers, uid_of},
 };
@@ -99,6 +99,11 @@ pub(crate) struct Numa {
 }
 
 impl Numa {
+    pub(crate) fn of(machine: &MachineTopology) -> Self {
+        let distances = machine.numa_nodes.iter().map(|(node, it)| (*node, it.distances.clone())).collect();
+        Self { nodes: machine.nodes(), distances }
+    }
+
     /// Of each pair of these nodes, sum and number of what the kernel says: averages are compared without rounding.
     fn distance(&self, nodes: NumaNodes) -> (u64, u64) {
         let to = |from: u32| nodes.iter().map(move |it| (from, it));
@@ -106,7 +111,6 @@ impl Numa {
         known.fold((0, 0), |(sum, n), it| (sum + u64::from(*it), n + 1))
     }
 
-    #[cfg(test)]
     /// All sets of nodes there are, the smallest first: 2ⁿ of them, so only so many nodes are allowed.
     pub(crate) fn sets(&self) -> Vec<NumaNodes> {
         let mut sets: BTreeSet<NumaNodes> = BTreeSet::from([NumaNodes::default()]);

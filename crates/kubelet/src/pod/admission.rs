@@ -2,7 +2,10 @@
 
 use corten_reconcile::EventType::Warning;
 
-use crate::{node::admission::Rejection, pod::machine::PodMachine};
+use crate::{
+    node::admission::Rejection,
+    pod::{container_record::ContainerRecord, machine::PodMachine},
+};
 
 /// How far the decision on a pod is.
 #[derive(Debug, Default)]
@@ -42,6 +45,10 @@ impl PodMachine {
     fn was_taken(&self) -> bool {
         let told = self.pod.status.as_ref().is_some_and(|it| it.start_time.is_some());
         told || !self.sandboxes.is_empty() || self.has_containers()
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.is_starting() || self.tracks.values().any(ContainerRecord::is_alive)
     }
 
     pub(crate) fn has_containers(&self) -> bool {

@@ -11,7 +11,7 @@ use corten_meta::Time;
 use crate::{
     Exit, HostEffect, Observed, ObservedContainer, PodRef, ProbeKind,
     backoff::BackOff,
-    pod::{context::Context, image_state::ImageState, probe::ProbeState, span::Span},
+    pod::{context::Context, image_state::ImageState, pinned::Pinned, probe::ProbeState, span::Span},
     spec::{container::Persistent, env_file::EnvFilesRead},
 };
 
@@ -38,6 +38,7 @@ pub(crate) struct ContainerRecord {
     pub(crate) given: Option<(String, ResourceRequirements)>,
     /// The id of the attempt that runs again whatever its exit.
     pub(crate) restart_of: Option<String>,
+    pub(crate) pinned: Pinned,
     pub(crate) stopping: Option<Stopping>,
     /// The id of the container whose postStart hook is under way.
     pub(crate) post_start: Option<String>,

@@ -150,7 +150,13 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
         devices: cx.devices.given(&frame.who.uid, &frame.container.name),
     };
     match container::spec(frame.pod, frame.container, &ingredients) {
-        Ok(spec) => {
+        Ok(mut spec) => {
+            let (uid, name) = (&frame.who.uid, &frame.container.name);
+            spec.pins = cx.managers.pins(uid, name);
+            track.pinned.begin(spec.pins.cpus.clone());
+            if cx.managers.has_own_cpus(uid, name) {
+                spec.resources = spec.resources.without_quota();
+            }
             if let Some(latest) = track.attempts.last()
                 && let Some(exit) = exit_of(&latest.it)
             {
@@ -204,6 +210,7 @@ pub(crate) fn started(
             track.waiting = None;
             let id = container.id.clone();
             track.given = track.starting_with.take().map(|it| (id.clone(), it));
+            track.pinned.started(&id);
             track.observe(container, Some(cx.now));
             cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
             cx.event(frame.who, frame.field, Normal, "Started", "Container started".into());

@@ -5,7 +5,7 @@ use corten_reconcile::EventType;
 
 use crate::{
     ApiEffect, Config, Effect, HostEffect, NodeFacts, PodRef,
-    node::devices::Devices,
+    node::{devices::Devices, managers::Managers},
     spec::{downward::Surroundings, runtime_class::RuntimeClasses, services::Services, sources::Sources},
 };
 
@@ -16,6 +16,7 @@ pub(crate) struct Context<'a> {
     pub(crate) services: &'a Services,
     pub(crate) runtime_classes: &'a RuntimeClasses,
     pub(crate) devices: &'a Devices,
+    pub(crate) managers: &'a Managers,
     pub(crate) now: Time,
     pub(crate) effects: Vec<Effect>,
     /// The earliest time at which this pod must be looked at again.

@@ -11,6 +11,7 @@ pub(crate) mod image_state;
 pub(crate) mod image_volumes;
 pub(crate) mod journal;
 pub(crate) mod machine;
+pub(crate) mod pinned;
 pub(crate) mod probe;
 pub(crate) mod resize;
 pub(crate) mod rest;

@@ -203,7 +203,10 @@ impl PodMachine {
         for (reason, message) in resolv::of_pod(&self.pod, cx.config, cx.facts).1 {
             cx.event(&self.who, "", Warning, reason, message);
         }
-        let spec = sandbox::spec(&self.pod, attempt, cx.config, cx.facts);
+        let mut spec = sandbox::spec(&self.pod, attempt, cx.config, cx.facts);
+        if cx.managers.pod_has_own_cpus(&self.who.uid) {
+            spec.resources = spec.resources.without_quota();
+        }
         cx.host(HostEffect::RunSandbox(Box::new(SandboxSpec { runtime_handler, ..spec })));
         None
     }

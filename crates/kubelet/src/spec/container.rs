@@ -6,7 +6,7 @@ use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, Securit
 
 use crate::{
     AppArmor, Backend, ContainerDevices, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource,
-    PersistentMount, PodRef, Propagation, Seccomp, Security,
+    PersistentMount, Pins, PodRef, Propagation, Seccomp, Security,
     spec::{
         downward::Surroundings,
         env::{self, ConfigError, environment, expand},
@@ -85,6 +85,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         own_users: user_namespace::is_own(pod),
         pid_target: from.target.cloned().transpose().map_err(ConfigError::Broken)?,
         hugepages: resources::hugepages(container, from.around.facts),
+        pins: Pins::default(),
         swap_bytes: swap::limit(container, pod, from.around.facts, from.around.config.swap_behavior),
         qos: sandbox::qos(pod),
         env,

@@ -41,6 +41,7 @@ pub(super) fn host(effect: &HostEffect) -> String {
         HostEffect::RunHook { container, hook, action: it, .. } => {
             format!("hook {pod}/{container} {hook:?} {}", action(it))
         }
+        HostEffect::PinContainer { id, cpus, .. } => format!("pin {id} to {cpus}"),
         HostEffect::Resize { steps, checks, .. } => {
             let step = |it: &ResizeStep| match it {
                 ResizeStep::Pod(it) => format!("pod {}/{}/{}", it.cpu_shares, it.cpu_quota, it.memory_limit_bytes),
@@ -125,6 +126,9 @@ pub(super) fn details(effect: &HostEffect) -> Vec<String> {
             ];
             lines.extend(spec.pid_target.iter().map(|it| format!("sees the processes of {it}")));
             lines.extend(spec.plugged.granted.cdi_devices.iter().map(|it| format!("cdi {it}")));
+            if spec.pins != crate::Pins::default() {
+                lines.push(format!("cpus {} memory of {}", spec.pins.cpus, spec.pins.memory_nodes));
+            }
             lines.extend(spec.devices.iter().map(|it| format!("{it:?}")));
             for mount in &spec.mounts {
                 let source = match &mount.source {
@@ -229,6 +233,10 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::ListImages => "list images".into(),
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
+        Effect::NoteManagerStates(states) => {
+            let of = |it: &Option<String>| it.clone().unwrap_or_default();
+            format!("note states {}{}", of(&states.cpu), of(&states.memory))
+        }
         Effect::NoteStops { containers } => format!("note stops {}", containers.join(" ")),
         Effect::NoteTermination { uid, note } => {
             let hooks: String = note.hooks.iter().map(|it| format!(", the hook of {it} is over")).collect();

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use super::show;
 use crate::{
-    Amount, ApiEffect, ApiFailure, Config, ContainerUse, DeviceNews, DiskUse, Effect, Event, HostEffect, Kubelet,
-    LocalImage, Manifest, NodeEffect, NodeFacts, NodeNews, Observed, ObservedContainer, ObservedSandbox, PluginDevice,
-    PodRef, PodUse, RuntimeHandler, Signal, Signals, Source, SourceKind, TerminationNote, Token, VolumeName,
-    VolumeRead, VolumeUse,
+    Amount, ApiEffect, ApiFailure, Config, ContainerUse, Cpu, DeviceNews, DiskUse, Effect, Event, HostEffect, Kubelet,
+    LocalImage, ManagerStates, Manifest, NodeEffect, NodeFacts, NodeNews, NumaNode, Observed, ObservedContainer,
+    ObservedSandbox, PluginDevice, PodRef, PodUse, RuntimeHandler, Signal, Signals, Source, SourceKind,
+    TerminationNote, Token, VolumeName, VolumeRead, VolumeUse, check_managers,
 };
 
 pub(super) struct World {
@@ -42,6 +42,7 @@ pub(super) struct World {
     stored: BTreeMap<String, Value>,
     /// What is written on the disk of containers that are stopped for the machine's end.
     noted: Vec<String>,
+    manager_states: ManagerStates,
     terminations: BTreeMap<String, TerminationNote>,
     /// While the API is away nothing is told of it or by it.
     is_api_away: bool,
@@ -73,6 +74,7 @@ impl World {
             files: BTreeMap::new(),
             stored: BTreeMap::new(),
             noted: Vec::new(),
+            manager_states: ManagerStates::default(),
             terminations: BTreeMap::new(),
             is_api_away: false,
             n_made: 0,
@@ -90,7 +92,7 @@ impl World {
     /// A kubelet starts: it learns what the machine is and shows, and what the API wants.
     fn boot(&mut self) {
         self.step(Event::Facts(Box::new(NodeFacts {
-            cpus: 2,
+            cpus: i64::try_from(self.kubelet.config().managers.machine.cpus.len()).unwrap().max(2),
             memory_bytes: 8 << 30,
             hugepages: BTreeMap::from([("2Mi".into(), 64 << 20)]),
             operating_system: "linux".into(),
@@ -293,6 +295,20 @@ impl World {
                 };
                 self.shown.push(format!("capacity {} allocatable {}", of("capacity"), of("allocatable")));
             }
+            // A kubelet whose containers may have CPUs for themselves, on a machine of so many.
+            "cpus" => {
+                let mut config = self.kubelet.config().clone();
+                config.reserved_cpu_millis = 1000;
+                config.managers.cpu.is_static = true;
+                let cpus = 0..rest.parse().expect("a number");
+                config.managers.machine.cpus = cpus.map(|it| (it, Cpu { core: it, ..Cpu::default() })).collect();
+                config.managers.machine.numa_nodes = BTreeMap::from([(0, NumaNode::default())]);
+                config.manager_states = std::mem::take(&mut self.manager_states);
+                check_managers(&config).expect("managers that can begin");
+                (self.kubelet, self.wake) = (Kubelet::new(config), None);
+                self.boot();
+            }
+            "states-noted" => self.step(Event::OfNode(NodeNews::ManagerStatesNoted)),
             "reboot" => self.reboot(),
             "eviction-hard" => {
                 let mut config = self.kubelet.config().clone();
@@ -508,6 +524,7 @@ impl World {
                     self.shown.push(show::of_node(&effect));
                     match effect {
                         NodeEffect::NoteStops { containers } => self.noted = containers,
+                        NodeEffect::NoteManagerStates(states) => self.manager_states = states,
                         NodeEffect::NoteTermination { uid, note } => {
                             self.terminations.insert(uid, note);
                         }

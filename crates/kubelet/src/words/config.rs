@@ -8,7 +8,10 @@ use std::{
 use corten_meta::Time;
 use serde::{Deserialize, Serialize};
 
-use super::{managers::ManagersConfig, thresholds::EvictionConfig};
+use super::{
+    managers::{ManagerStates, ManagersConfig},
+    thresholds::EvictionConfig,
+};
 
 /// What does not change while the kubelet runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +44,8 @@ pub struct Config {
     pub image_gc: ImageGcConfig,
     pub shutdown: ShutdownConfig,
     pub managers: ManagersConfig,
+    /// What an earlier run of the kubelet has given, as it has written it down.
+    pub manager_states: ManagerStates,
     /// Containers, by their ids, that were stopped when the machine's run before this one ended.
     pub stopped_with_machine: BTreeSet<String>,
     /// Of pods, by their uids: terminations that an earlier run of the kubelet has begun.
@@ -81,6 +86,7 @@ impl Config {
             image_gc: ImageGcConfig::default(),
             shutdown: ShutdownConfig::default(),
             managers: ManagersConfig::default(),
+            manager_states: ManagerStates::default(),
             stopped_with_machine: BTreeSet::new(),
             terminations: BTreeMap::new(),
             version: "v1.37.0".into(),

@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::words::{
     device::{ContainerDevices, DeviceWish},
     event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
+    managers::Pins,
     measure::NodeEffect,
     persistent::{Device, VolumeName},
     token::TokenWish,
@@ -76,6 +77,8 @@ pub enum HostEffect {
     /// Refused where the memory in use is not below what a check says; else the steps, one after the other: CRI
     /// UpdateContainerResources, or the pod's cgroup. → [`Outcome::Resized`]
     Resize { pod: PodRef, qos: Qos, steps: Vec<ResizeStep>, checks: Vec<MemoryCheck> },
+    /// CRI UpdateContainerResources of nothing but the CPUs it may run on, as the kernel lists them. → [`Outcome::Pinned`]
+    PinContainer { pod: PodRef, container: String, id: String, cpus: String },
     /// What these files of the pod's emptyDirs hold, volume and path beneath it. → [`Outcome::FilesRead`]
     ReadFiles { pod: PodRef, container: String, files: Vec<EnvFile> },
     /// The last lines a container wrote, for the journal of a crash loop. → [`Outcome::LogTail`]
@@ -150,6 +153,14 @@ pub struct Resources {
     pub cpu_period: i64,
     pub memory_limit_bytes: i64,
     pub oom_score_adj: i64,
+}
+
+impl Resources {
+    /// As much of the CPUs as there is.
+    #[must_use]
+    pub(crate) fn without_quota(self) -> Self {
+        Self { cpu_quota: 0, cpu_period: 0, ..self }
+    }
 }
 
 /// One thing that is given other resources.
@@ -229,6 +240,8 @@ pub struct ContainerSpec {
     pub pid_target: Option<String>,
     /// Of each size of huge pages the machine has, in CRI's words, how many bytes of it.
     pub hugepages: Vec<(String, u64)>,
+    /// Where it runs.
+    pub pins: Pins,
     /// How much of the machine's swap it may use.
     pub swap_bytes: i64,
     /// Decides, with the pod's uid, which cgroup is the parent.
@@ -461,6 +474,7 @@ impl HostEffect {
             | Self::TailLog { pod, .. }
             | Self::AllocateDevices { pod, .. }
             | Self::ReleaseVolumes { pod }
+            | Self::PinContainer { pod, .. }
             | Self::RemovePod { pod } => pod,
         }
     }
@@ -517,6 +531,9 @@ impl HostEffect {
                 Outcome::Hooked { container: container.clone(), id: id.clone(), hook: *hook, result: Err(failure) }
             }
             Self::Resize { .. } => Outcome::Resized(Err(failure)),
+            Self::PinContainer { container, .. } => {
+                Outcome::Pinned { container: container.clone(), result: Err(failure) }
+            }
             Self::ReadFiles { container, .. } => {
                 Outcome::FilesRead { container: container.clone(), result: Err(failure) }
             }

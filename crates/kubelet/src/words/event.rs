@@ -161,6 +161,10 @@ pub enum Outcome {
     PodRemoved(Result<(), Failure>),
     VolumesReleased(Result<(), Failure>),
     Resized(Result<(), Failure>),
+    Pinned {
+        container: String,
+        result: Result<(), Failure>,
+    },
     /// `None`: there is no such file.
     FilesRead {
         container: String,
@@ -184,8 +188,8 @@ impl Outcome {
             Self::Image { result, .. } => of(result),
             Self::Pulled { result, .. } => of(result),
             Self::Hooked { result, .. } => of(result),
-            Self::Resized(result) => of(result),
             Self::Devices(result) => of(result),
+            Self::Resized(result) | Self::Pinned { result, .. } => of(result),
             Self::FilesRead { result, .. } => of(result),
             Self::Container { result: Err(failure), .. } => {
                 let exit = failure.container.as_mut().and_then(|it| match &mut it.state {

@@ -75,6 +75,21 @@ pub struct MemoryConfig {
     pub reserved: BTreeMap<u32, BTreeMap<String, u64>>,
 }
 
+/// The state files of the managers; `None`: there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagerStates {
+    pub cpu: Option<String>,
+    pub memory: Option<String>,
+}
+
+/// Where a container runs. Nothing of either: wherever there is room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    pub cpus: CpuSet,
+    /// The NUMA nodes its memory is of.
+    pub memory_nodes: NumaNodes,
+}
+
 /// The machine's CPUs and memory, and where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineTopology {

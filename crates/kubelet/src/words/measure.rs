@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{DeviceNews, Event, Failure, PodRef, Signal, TerminationNote};
+use crate::{DeviceNews, Event, Failure, ManagerStates, PodRef, Signal, TerminationNote};
 
 /// Something done to the node as a whole. Each is answered by the event it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum NodeEffect {
     /// Containers, by their ids, that are about to be stopped for the machine's end: the next boot must know of them.
     /// → [`NodeNews::StopsNoted`]
     NoteStops { containers: Vec<String> },
+    /// What the managers have given: the next run of the kubelet must know of it. → [`NodeNews::ManagerStatesNoted`]
+    NoteManagerStates(ManagerStates),
     /// How far the termination of a deleted pod is: the next run of the kubelet goes on there. No answer.
     NoteTermination { uid: String, note: TerminationNote },
     /// The runtime does not end a pod: all that runs in its cgroup is killed, and the shims of its sandboxes. No answer; the
@@ -121,6 +123,8 @@ pub enum NodeNews {
     },
     /// What device plugins have, and what was given: first of all, and when it changes.
     Devices(Box<DeviceNews>),
+    /// [`NodeEffect::NoteManagerStates`] is done, as far as it can be.
+    ManagerStatesNoted,
     /// [`NodeEffect::NoteStops`] is done, as far as it can be.
     StopsNoted,
 }
@@ -136,6 +140,7 @@ impl NodeEffect {
             | Self::ReleaseDevices { .. }
             | Self::EndByForce { .. } => return None,
             Self::NoteStops { .. } => NodeNews::StopsNoted,
+            Self::NoteManagerStates(_) => NodeNews::ManagerStatesNoted,
             Self::MeasurePods { .. } => NodeNews::PodsMeasured(Err(Failure::new(message))),
             Self::ListImages => NodeNews::Images(Err(Failure::new(message))),
             Self::RemoveImages { .. } => {

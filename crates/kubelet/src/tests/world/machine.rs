@@ -113,6 +113,7 @@ impl World {
                 Outcome::Hooked { container, id, hook, result: Ok(HookAnswer::Ran) }
             }
             HostEffect::Resize { .. } => Outcome::Resized(Ok(())),
+            HostEffect::PinContainer { container, .. } => Outcome::Pinned { container, result: Ok(()) },
             HostEffect::ReadFiles { container, files, .. } => {
                 let content = |path: &str| self.files.get(path).map(|it| it.as_bytes().to_vec());
                 let read = files.into_iter().map(|it| (it.clone(), content(&it.1))).collect();

@@ -43,7 +43,7 @@ pub use shims::n_sandboxes;
 pub use stops::stopped_with_machine;
 pub use teardown::{erase, may_be_erased, stop_all};
 pub use terminations::begun_terminations;
-pub use volumes::{Medium, VolumeError, Volumes};
+pub use volumes::{VolumeError, Volumes};
 
 #[cfg(test)]
 mod node_tests;

@@ -50,4 +50,5 @@ pub use words::thresholds::{
     DEFAULT_HARD, EvictionConfig, Limit, Signal, Threshold, hard_thresholds, set_min_reclaims, soft_thresholds,
 };
 pub use words::token::{Token, TokenWish};
-pub use words::volume::{HostPathType, Plugin, Volume, VolumeFile, VolumeGroup, VolumeSource};
+pub use words::trust_bundle::TrustBundle;
+pub use words::volume::{HostPathType, Medium, Plugin, Volume, VolumeFile, VolumeGroup, VolumeSource};

@@ -27,7 +27,7 @@ pub use quantity::Quantity;
 pub use release::release;
 pub use resource::Resource;
 pub use schedule::Schedule;
-pub use selector::{FieldRequirement, FieldSelector, LabelSelector, Requirement, Selector};
+pub use selector::{FieldRequirement, FieldSelector, LabelSelector, LabelSelectorRequirement, Requirement, Selector};
 pub use stable_hash::{stable_hash, stable_hash_from};
 pub use status::{Cause, Details, Retry, Status};
 pub use time::{InvalidTime, MicroTime, Time};

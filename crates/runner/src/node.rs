@@ -19,7 +19,9 @@ use corten_api::{
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
 };
-use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, Token, TokenWish};
+use corten_kubelet::{
+    ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, Token, TokenWish, TrustBundle,
+};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -116,6 +118,7 @@ struct KubeletLoop {
     followed: Followed,
     services: Informer<Linked>,
     runtime_classes: Informer<(String, String)>,
+    trust_bundles: Informer<(String, TrustBundle)>,
     news: BoxFuture<'static, Vec<Event>>,
     node_news: BoxFuture<'static, Vec<Event>>,
     manifests: BoxFuture<'static, Vec<Event>>,
@@ -179,6 +182,7 @@ impl KubeletLoop {
             followed: Followed::default(),
             services: sources::services(&client, &name),
             runtime_classes: sources::runtime_classes(&client, &name),
+            trust_bundles: sources::trust_bundles(&client, &name),
             news: news(&hands),
             node_news: node_news(&hands),
             manifests: manifests(&hands),
@@ -288,6 +292,7 @@ impl KubeletLoop {
         events.extend(self.followed.poll(context));
         events.extend(sources::poll_services(&mut self.services, context, BATCH));
         events.extend(sources::poll_runtime_classes(&mut self.runtime_classes, context, BATCH));
+        events.extend(sources::poll_trust_bundles(&mut self.trust_bundles, context, BATCH));
         events
     }
 

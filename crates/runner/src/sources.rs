@@ -11,10 +11,10 @@ use std::{
 
 use corten_api::{
     core::v1::{ConfigMap, Secret},
-    resources::{CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, SERVICES},
+    resources::{CLUSTER_TRUST_BUNDLES, CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, SERVICES},
 };
 use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerParams, decode};
-use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind};
+use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind, TrustBundle};
 use corten_meta::{Key, ObjectMeta};
 use serde::Deserialize;
 
@@ -166,6 +166,49 @@ pub(crate) fn runtime_classes(client: &Client, node: &str) -> Informer<(String, 
         let identity = Identity::of(&metadata);
         Ok((identity, (metadata.name, handler)))
     })
+}
+
+/// Follows every ClusterTrustBundle: a pod may have them projected by signer and labels.
+pub(crate) fn trust_bundles(client: &Client, node: &str) -> Informer<(String, TrustBundle)> {
+    #[derive(Deserialize)]
+    struct ClusterTrustBundle {
+        metadata: ObjectMeta,
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        #[serde(default)]
+        signer_name: String,
+        trust_bundle: String,
+    }
+    let params = InformerParams::all(CLUSTER_TRUST_BUNDLES).seeded_by(node);
+    Informer::decoding(client.clone(), params, |bytes| {
+        let ClusterTrustBundle { metadata, spec } = decode(&bytes)?;
+        let identity = Identity::of(&metadata);
+        let labels = metadata.labels.into_iter().collect();
+        let bundle = TrustBundle { signer: spec.signer_name, labels, certificates: spec.trust_bundle };
+        Ok((identity, (metadata.name, bundle)))
+    })
+}
+
+/// All news of ClusterTrustBundles there is.
+pub(crate) fn poll_trust_bundles(
+    informer: &mut Informer<(String, TrustBundle)>,
+    context: &mut Context<'_>,
+    most: usize,
+) -> Vec<Event> {
+    let mut events = Vec::new();
+    while events.len() < most
+        && let Poll::Ready(event) = informer.poll_event(context)
+    {
+        events.push(match event {
+            InformerEvent::Applied((name, bundle), _) => Event::TrustBundle { name, bundle: Some(bundle) },
+            InformerEvent::Deleted(meta) => Event::TrustBundle { name: meta.key().name, bundle: None },
+            InformerEvent::Synced(_) => Event::TrustBundlesSynced,
+        });
+    }
+    events
 }
 
 /// All news of RuntimeClasses there is.

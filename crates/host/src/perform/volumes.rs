@@ -8,7 +8,7 @@ use corten_kubelet::{
 use corten_machine::tree;
 
 use super::{Inner, config};
-use crate::{Medium, VolumeError, cri, terminations};
+use crate::{VolumeError, cri, terminations};
 
 impl Inner {
     pub(super) async fn prepare_volumes(
@@ -35,10 +35,9 @@ impl Inner {
         // What is made here, nobody else writes.
         let read_only = matches!(source, VolumeSource::Files { .. });
         let path = match source {
-            VolumeSource::EmptyDir { memory, size_limit_bytes, mode } => {
+            VolumeSource::EmptyDir { medium, size_limit_bytes, mode } => {
                 let size = size_limit_bytes.and_then(|it| u64::try_from(it).ok());
-                let medium = if memory { Medium::Memory { size } } else { Medium::Disk };
-                self.volumes.empty_dir(uid, name, medium, mode).await?
+                self.volumes.empty_dir(uid, name, medium, size, mode).await?
             }
             VolumeSource::HostPath { path, kind } => {
                 self.volumes.host_path(&PathBuf::from(path), kind).await?;

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use corten_kubelet::{HostPathType, Hosts, VolumeFile};
+use corten_kubelet::{HostPathType, Hosts, Medium, VolumeFile};
 use corten_machine::{Layout, NodeMounts, mounts, tree};
 use rustix::{
     fs::{Mode, OFlags},
@@ -39,16 +39,6 @@ pub enum VolumeError {
     Io { doing: String, cause: io::Error },
 }
 
-/// What an emptyDir is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
-    Disk,
-    /// Memory, of so many bytes; without a size, half of the machine's.
-    Memory {
-        size: Option<u64>,
-    },
-}
-
 /// Makes and removes Pods' folders.
 #[derive(Clone, Debug)]
 pub struct Volumes {
@@ -62,12 +52,22 @@ impl Volumes {
     }
 
     /// A folder for the Pod alone. What is in it already stays.
-    pub async fn empty_dir(&self, uid: &str, name: &str, medium: Medium, mode: u32) -> Result<PathBuf, VolumeError> {
+    /// `size`: the bytes of memory it may take; half of the machine's where there is none.
+    pub async fn empty_dir(
+        &self,
+        uid: &str,
+        name: &str,
+        medium: Medium,
+        size: Option<u64>,
+        mode: u32,
+    ) -> Result<PathBuf, VolumeError> {
         let path = self.volume(uid, "empty-dir", name)?;
         self.there(move || {
             fs::create_dir_all(&path).doing("create", &path)?;
-            if let Medium::Memory { size } = medium {
-                mount_memory(&path, size, mode)?;
+            match medium {
+                Medium::Disk => {}
+                Medium::Memory => mount_memory(&path, size, mode)?,
+                Medium::HugePages { page_bytes } => mount_huge_pages(&path, page_bytes)?,
             }
             set_mode(&path, mode)?;
             Ok(path)
@@ -319,6 +319,25 @@ fn mount_memory(path: &Path, size: Option<u64>, mode: u32) -> Result<(), VolumeE
     let options = std::ffi::CString::new(format!("{size}mode={mode:o}")).expect("digits hold no zero byte");
     mount("tmpfs", path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
         .doing("mount memory at", path)
+}
+
+/// Nothing of it is taken before a container writes: the pages are those its limits count.
+fn mount_huge_pages(path: &Path, page_bytes: u64) -> Result<(), VolumeError> {
+    if mounts::is_mount_point(path) {
+        return Ok(());
+    }
+    let options = std::ffi::CString::new(format!("pagesize={page_bytes}")).expect("digits hold no zero byte");
+    mount("hugetlbfs", path, "hugetlbfs", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str()).map_err(|it| {
+        match it {
+            rustix::io::Errno::NODEV => {
+                VolumeError::Refused("this machine's kernel has no file system hugetlbfs".into())
+            }
+            rustix::io::Errno::INVAL => {
+                VolumeError::Refused(format!("this machine's kernel has no huge pages of {page_bytes} bytes"))
+            }
+            other => VolumeError::Io { doing: format!("mount huge pages at {}", path.display()), cause: other.into() },
+        }
+    })
 }
 
 /// Makes a place to bind a folder or a file to.

@@ -88,15 +88,13 @@ async fn a_pods_folders_are_made_and_removed_with_their_mounts() {
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let volumes = volumes(dir.path());
-    let memory =
-        volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }, 0o777).await.expect("mounted");
+    let memory = volumes.empty_dir("u1", "cache", Medium::Memory, Some(1 << 20), 0o777).await.expect("mounted");
     assert!(mounts::is_mount_point(&memory));
     assert_eq!(rustix::fs::statvfs(&memory).map(|it| it.f_blocks * it.f_frsize), Ok(1 << 20));
-    let again =
-        volumes.empty_dir("u1", "cache", Medium::Memory { size: Some(1 << 20) }, 0o777).await.expect("harmless");
+    let again = volumes.empty_dir("u1", "cache", Medium::Memory, Some(1 << 20), 0o777).await.expect("harmless");
     assert_eq!((again, mounts::mounts_beneath(dir.path()).len()), (memory.clone(), 1));
 
-    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, 0o777).await.expect("made");
+    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, None, 0o777).await.expect("made");
     assert_eq!(fs::metadata(&disk).expect("there").mode() & 0o7777, 0o777);
     fs::write(disk.join("kept"), "x").expect("written");
     let bound = volumes.sub_path("u1", "web", 0, &disk, "deep/er").await.expect("bound");
@@ -157,7 +155,7 @@ async fn a_volume_however_deep_is_given_to_a_group_and_removed() {
     }
     let dir = tempfile::tempdir().expect("a temporary folder");
     let volumes = volumes(dir.path());
-    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, 0o777).await.expect("made");
+    let disk = volumes.empty_dir("u1", "disk", Medium::Disk, None, 0o777).await.expect("made");
     corten_machine::tree::deep::make_deep(&disk, corten_machine::tree::deep::DEEP);
     fs::set_permissions(disk.join("deeper/deeper"), fs::Permissions::from_mode(0o000)).expect("set");
     volumes.set_group(&disk, 4242, false).await.expect("given");

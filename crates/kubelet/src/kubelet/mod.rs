@@ -38,6 +38,7 @@ use crate::{
         runtime_class::RuntimeClasses,
         services::Services,
         sources::{self, Sources},
+        trust_bundles::{self, TrustBundles},
     },
     static_pods::{
         manifest::Manifests,
@@ -55,6 +56,7 @@ pub struct Kubelet {
     services: Services,
     runtime_classes: RuntimeClasses,
     devices: Devices,
+    trust_bundles: TrustBundles,
     manifests: Manifests,
     mirrors: Mirrors,
     pressure: Pressure,
@@ -92,6 +94,7 @@ impl Kubelet {
             services: Services::default(),
             runtime_classes: RuntimeClasses::default(),
             devices: Devices::default(),
+            trust_bundles: TrustBundles::default(),
             runtime_is_known: false,
             pods_are_known: false,
             removed: BTreeMap::new(),
@@ -156,6 +159,14 @@ impl Kubelet {
                 self.services.update(key, service);
                 Vec::new()
             }
+            Event::TrustBundle { name, bundle } => {
+                self.trust_bundles.update(name, bundle);
+                self.who_trusts()
+            }
+            Event::TrustBundlesSynced => {
+                self.trust_bundles.are_known = true;
+                self.who_trusts()
+            }
             Event::RuntimeClass { name, handler } => {
                 self.runtime_classes.update(name, handler);
                 Vec::new()
@@ -217,6 +228,12 @@ impl Kubelet {
                 self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
             }
         }
+    }
+
+    /// Pods that have ClusterTrustBundles projected.
+    fn who_trusts(&self) -> Vec<String> {
+        let pods = self.pods.iter().filter(|(_, it)| trust_bundles::are_projected(&it.pod));
+        pods.map(|(uid, _)| uid.clone()).collect()
     }
 
     /// Undecided ones last: by then it is known what the others take.
@@ -328,6 +345,7 @@ impl Kubelet {
             services: &self.services,
             runtime_classes: &self.runtime_classes,
             devices: &self.devices,
+            trust_bundles: &self.trust_bundles,
             managers: &self.managers,
             now,
             effects: effects_so_far,

@@ -6,7 +6,10 @@ use corten_reconcile::EventType;
 use crate::{
     ApiEffect, Config, Effect, HostEffect, NodeFacts, PodRef,
     node::{devices::Devices, managers::Managers},
-    spec::{downward::Surroundings, runtime_class::RuntimeClasses, services::Services, sources::Sources},
+    spec::{
+        downward::Surroundings, runtime_class::RuntimeClasses, services::Services, sources::Sources,
+        trust_bundles::TrustBundles,
+    },
 };
 
 pub(crate) struct Context<'a> {
@@ -16,6 +19,7 @@ pub(crate) struct Context<'a> {
     pub(crate) services: &'a Services,
     pub(crate) runtime_classes: &'a RuntimeClasses,
     pub(crate) devices: &'a Devices,
+    pub(crate) trust_bundles: &'a TrustBundles,
     pub(crate) managers: &'a Managers,
     pub(crate) now: Time,
     pub(crate) effects: Vec<Effect>,

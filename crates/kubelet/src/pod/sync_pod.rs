@@ -101,7 +101,8 @@ impl PodMachine {
             return state.is_ready;
         }
         state.span.started.get_or_insert(cx.now);
-        match volumes::plan(&self.pod, cx.sources, &self.tokens, &self.claims, &cx.around(&[])) {
+        let given = volumes::Given { tokens: &self.tokens, trust_bundles: cx.trust_bundles };
+        match volumes::plan(&self.pod, cx.sources, &given, &self.claims, &cx.around(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());
                 if content.is_empty() {

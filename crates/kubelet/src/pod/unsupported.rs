@@ -11,7 +11,10 @@ use corten_reconcile::EventType::Warning;
 
 use crate::{
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
-    spec::pod::{all_containers, spec_of},
+    spec::{
+        huge_pages::is_of_huge_pages,
+        pod::{all_containers, spec_of},
+    },
 };
 
 /// How a pod's spec and what this node can do go together.
@@ -120,7 +123,8 @@ impl Found {
         for (idx, volume) in spec.volumes.iter().flatten().enumerate() {
             let medium = volume.empty_dir.as_ref().and_then(|it| it.medium.as_deref()).unwrap_or_default();
             let field = format!("spec.volumes[{idx}].emptyDir.medium: {medium}");
-            self.add(!matches!(medium, "" | "Memory"), field, "use Memory or leave it out");
+            let is_known = matches!(medium, "" | "Memory") || is_of_huge_pages(medium);
+            self.add(!is_known, field, "use Memory or HugePages, or leave it out");
         }
     }
 

@@ -4,20 +4,25 @@
 
 use std::{cell::Cell, sync::Arc};
 
-use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection, Volume as ApiVolume};
+use corten_api::core::v1::{
+    ClusterTrustBundleProjection, DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection,
+    Volume as ApiVolume,
+};
 use corten_meta::{Key, Quantity};
 use serde_json::json;
 
 use crate::{
-    Backend, HostPathType, PersistentMount, Plugin, Secrets, Source, SourceKind, Volume, VolumeFile, VolumeGroup,
-    VolumeSource,
+    Backend, HostPathType, Medium, PersistentMount, Plugin, Secrets, Source, SourceKind, Volume, VolumeFile,
+    VolumeGroup, VolumeSource,
     spec::{
         claims,
         downward::{self, Surroundings},
+        huge_pages,
         pod::{all_containers, container_named, spec_of},
         resources,
         sources::{Lookup, Sources},
         tokens::{self, Issued, Tokens},
+        trust_bundles::{TrustBundles, Trusted},
     },
 };
 
@@ -49,7 +54,7 @@ const BYTES_MAX: usize = 64 << 20;
 pub(crate) fn plan(
     pod: &Pod,
     sources: &Sources,
-    tokens: &Tokens,
+    given: &Given<'_>,
     persistent: &impl Lasting,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Volume>, Vec<Problem>> {
@@ -58,7 +63,7 @@ pub(crate) fn plan(
     let room = Cell::new(BYTES_MAX);
     // One that is an image is the runtime's to make.
     for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
-        let planner = Planner { pod, sources, tokens, around, volume: &volume.name, room: &room };
+        let planner = Planner { pod, sources, given, around, volume: &volume.name, room: &room };
         let planned = match claims::name(pod, volume) {
             Some(_) => {
                 let mount = persistent.mount(&volume.name).and_then(|it| planner.with_tokens(it));
@@ -75,6 +80,12 @@ pub(crate) fn plan(
         }
     }
     if problems.is_empty() { Ok(volumes) } else { Err(problems) }
+}
+
+/// What the pod is given of the cluster.
+pub(crate) struct Given<'a> {
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) trust_bundles: &'a TrustBundles,
 }
 
 /// Who knows the volumes that outlive the pod.
@@ -111,7 +122,7 @@ pub(crate) fn plugin_of(backend: &Backend) -> Plugin {
 struct Planner<'a> {
     pod: &'a Pod,
     sources: &'a Sources,
-    tokens: &'a Tokens,
+    given: &'a Given<'a>,
     around: &'a Surroundings<'a>,
     volume: &'a str,
     /// How many bytes there may still be.
@@ -146,10 +157,17 @@ impl Planner<'_> {
         if let Some(it) = &volume.empty_dir {
             let limit = it.size_limit.as_ref().and_then(|it| it.0.parse::<Quantity>().ok());
             let limit = limit.map(Quantity::value).filter(|it| *it > 0);
-            let memory = it.medium.as_deref() == Some("Memory");
+            let medium = match it.medium.as_deref().unwrap_or_default() {
+                "Memory" => Medium::Memory,
+                name if huge_pages::is_of_huge_pages(name) => {
+                    let page_bytes = huge_pages::page_bytes(name, self.pod).map_err(|it| self.missing(it))?;
+                    Medium::HugePages { page_bytes }
+                }
+                _ => Medium::Disk,
+            };
             return Ok(VolumeSource::EmptyDir {
-                memory,
-                size_limit_bytes: if memory { self.memory_size(limit) } else { limit },
+                medium,
+                size_limit_bytes: if medium == Medium::Memory { self.memory_size(limit) } else { limit },
                 mode: mode(it.mode, 0o777),
             });
         }
@@ -209,8 +227,10 @@ impl Planner<'_> {
                 files.extend(self.downward(it.items.as_ref(), access)?);
             } else if let Some(it) = &part.service_account_token {
                 files.push(self.token(it, access)?);
+            } else if let Some(it) = &part.cluster_trust_bundle {
+                files.push(self.trusted(it, access)?);
             } else {
-                return Err(self.unsupported("projected"));
+                return Err(self.unsupported("projected podCertificate"));
             }
         }
         Ok(VolumeSource::Files { plugin: Plugin::Projected, files })
@@ -224,7 +244,7 @@ impl Planner<'_> {
         }
         let mut told = serde_json::Map::new();
         for wish in &csi.token_wishes {
-            let issued = match self.tokens.lookup(wish) {
+            let issued = match self.given.tokens.lookup(wish) {
                 Issued::Token(it) => json!({ "token": it.token, "expirationTimestamp": it.expires }),
                 Issued::Asked => return Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
                 Issued::Failed(reason) => return Err(self.missing(format!("failed to fetch token: {reason}"))),
@@ -237,17 +257,35 @@ impl Planner<'_> {
     }
 
     fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
-        // As projected volumes' `collectData`: where the pod's group, or the one user all its containers run as, is given
-        // the file, nobody else needs to read it.
-        let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
-        let user = common_user(self.pod);
-        let is_private = group.is_some() || user.is_some();
-        let access = Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) };
-        match self.tokens.lookup(&tokens::wish(source)) {
+        let access = self.private(access);
+        match self.given.tokens.lookup(&tokens::wish(source)) {
             Issued::Token(it) => Ok(access.file(&source.path, None, source.user, it.token.as_bytes().into())),
             Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
             Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
         }
+    }
+
+    /// As projected volumes' `collectData`: where the pod's group, or the one user all its containers run as, is given the file,
+    /// nobody else needs to read it.
+    fn private(&self, access: Access) -> Access {
+        let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
+        let user = common_user(self.pod);
+        let is_private = group.is_some() || user.is_some();
+        Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) }
+    }
+
+    /// One that is optional and not there is an empty file.
+    fn trusted(&self, source: &ClusterTrustBundleProjection, access: Access) -> Result<VolumeFile, Problem> {
+        let certificates = match self.given.trust_bundles.lookup(source) {
+            Trusted::Found(it) => it,
+            Trusted::Missing(_) if source.optional == Some(true) => String::new(),
+            Trusted::Missing(reason) => return Err(self.missing(reason)),
+            Trusted::Unread => {
+                return Err(self.problem(ProblemKind::Unread, "ClusterTrustBundles are not read yet".into()));
+            }
+        };
+        self.take_room(certificates.len())?;
+        Ok(self.private(access).file(&source.path, None, None, certificates.into_bytes().into()))
     }
 
     fn keys(&self, keys: &Keys<'_>) -> Result<Vec<VolumeFile>, Problem> {

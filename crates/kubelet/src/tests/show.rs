@@ -71,7 +71,10 @@ pub(super) fn host(effect: &HostEffect) -> String {
 
 fn volume(source: &VolumeSource) -> String {
     match source {
-        VolumeSource::EmptyDir { memory: false, .. } => "emptyDir".into(),
+        VolumeSource::EmptyDir { medium: crate::Medium::Disk, .. } => "emptyDir".into(),
+        VolumeSource::EmptyDir { medium: crate::Medium::HugePages { page_bytes }, .. } => {
+            format!("pages-of-{page_bytes}")
+        }
         VolumeSource::EmptyDir { .. } => "tmpfs".into(),
         VolumeSource::HostPath { path, .. } => path.clone(),
         VolumeSource::Persistent(it) => persistent(it),

@@ -136,6 +136,7 @@ impl World {
         self.step(Event::ServicesSynced);
         self.step(Event::RuntimeClass { name: "fast".into(), handler: Some("crun".into()) });
         self.step(Event::RuntimeClassesSynced);
+        self.step(Event::TrustBundlesSynced);
         if let Some(node) = &self.node {
             self.step(Event::Node(serde_json::from_value(node.clone()).unwrap()));
         }

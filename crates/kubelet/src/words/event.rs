@@ -14,6 +14,7 @@ use crate::{
         persistent::VolumeRead,
         service::ServiceLink,
         token::{Token, TokenWish},
+        trust_bundle::TrustBundle,
     },
 };
 
@@ -39,6 +40,13 @@ pub enum Event {
         key: Key,
         service: Option<ServiceLink>,
     },
+    /// A ClusterTrustBundle appeared or changed; `None`: it is gone.
+    TrustBundle {
+        name: String,
+        bundle: Option<TrustBundle>,
+    },
+    /// Every ClusterTrustBundle has been told once.
+    TrustBundlesSynced,
     /// A RuntimeClass appeared or changed; `None`: it is gone.
     RuntimeClass {
         name: String,

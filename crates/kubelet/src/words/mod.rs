@@ -13,4 +13,5 @@ pub(crate) mod service;
 mod subject;
 pub(crate) mod thresholds;
 pub(crate) mod token;
+pub(crate) mod trust_bundle;
 pub(crate) mod volume;

@@ -21,14 +21,25 @@ pub struct Volume {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum VolumeSource {
-    /// A folder, or a tmpfs (of this size); what is in it stays.
-    EmptyDir { memory: bool, size_limit_bytes: Option<i64>, mode: u32 },
+    /// Of this medium, and not larger; what is in it stays.
+    EmptyDir { medium: Medium, size_limit_bytes: Option<i64>, mode: u32 },
     /// Nothing is made in the pod's folder; only `kind` is checked or created.
     HostPath { path: String, kind: HostPathType },
     /// A folder with exactly these files, changed all at once (`..data` points at the newest generation).
     Files { plugin: Plugin, files: Vec<VolumeFile> },
     /// What outlives the pod, mounted for it.
     Persistent(Box<PersistentMount>),
+}
+
+/// What an emptyDir is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A folder.
+    Disk,
+    /// A tmpfs.
+    Memory,
+    /// A hugetlbfs of pages of so many bytes.
+    HugePages { page_bytes: u64 },
 }
 
 /// Upstream's word for a kind of volume, which is also a step of its path.

@@ -155,30 +155,12 @@ impl Kubelet {
                 }
                 Vec::new()
             }
-            Event::Service { key, service } => {
-                self.services.update(key, service);
-                Vec::new()
-            }
-            Event::TrustBundle { name, bundle } => {
-                self.trust_bundles.update(name, bundle);
-                self.who_trusts()
-            }
-            Event::TrustBundlesSynced => {
-                self.trust_bundles.are_known = true;
-                self.who_trusts()
-            }
-            Event::RuntimeClass { name, handler } => {
-                self.runtime_classes.update(name, handler);
-                Vec::new()
-            }
-            Event::RuntimeClassesSynced => {
-                self.runtime_classes.are_known = true;
-                self.all()
-            }
-            Event::ServicesSynced => {
-                self.services.are_known = true;
-                self.all()
-            }
+            Event::Service { .. }
+            | Event::ServicesSynced
+            | Event::RuntimeClass { .. }
+            | Event::RuntimeClassesSynced
+            | Event::TrustBundle { .. }
+            | Event::TrustBundlesSynced => self.cluster_told(event),
             Event::Token { pod, wish, result } => {
                 self.of_pod(pod, now, effects, |machine, cx| machine.token_done(&wish, result, cx))
             }
@@ -227,6 +209,37 @@ impl Kubelet {
                 let is_due = |it: &PodMachine| it.wake.is_some_and(|it| it <= now);
                 self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
             }
+        }
+    }
+
+    /// What the cluster has for all its pods.
+    fn cluster_told(&mut self, event: Event) -> Vec<String> {
+        match event {
+            Event::Service { key, service } => {
+                self.services.update(key, service);
+                Vec::new()
+            }
+            Event::TrustBundle { name, bundle } => {
+                self.trust_bundles.update(name, bundle);
+                self.who_trusts()
+            }
+            Event::TrustBundlesSynced => {
+                self.trust_bundles.are_known = true;
+                self.who_trusts()
+            }
+            Event::RuntimeClass { name, handler } => {
+                self.runtime_classes.update(name, handler);
+                Vec::new()
+            }
+            Event::RuntimeClassesSynced => {
+                self.runtime_classes.are_known = true;
+                self.all()
+            }
+            Event::ServicesSynced => {
+                self.services.are_known = true;
+                self.all()
+            }
+            _ => Vec::new(),
         }
     }
 

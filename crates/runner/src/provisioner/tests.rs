@@ -4,7 +4,6 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use corten_provisioner::Snapshotted;
-use serde_json::Value;
 
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};

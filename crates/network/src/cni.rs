@@ -321,8 +321,10 @@ async fn remove_host_ports() -> Result<(), MachineError> {
     let mut tables = Vec::new();
     for (family, program) in [("ip", "iptables"), ("ip6", "ip6tables")] {
         if all.lines().any(|it| it == format!("table {family} nat")) {
-            let listed = command::run("nft", &["list", "table", family, "nat"], "").await?;
-            tables.push((family, program, listed));
+            // Another program may have removed it in between.
+            if let Some(listed) = listed_nat(family).await? {
+                tables.push((family, program, listed));
+            }
         }
     }
     // It makes both tables, even where only one is used.
@@ -334,11 +336,24 @@ async fn remove_host_ports() -> Result<(), MachineError> {
         if let Some(rules) = without_host_ports(&saved) {
             command::run(&format!("{program}-restore"), &["-w"], &rules).await?;
         }
-        if has_no_rules(&command::run("nft", &["list", "table", family, "nat"], "").await?) {
-            command::run("nft", &["delete", "table", family, "nat"], "").await?;
+        if listed_nat(family).await?.is_some_and(|it| has_no_rules(&it)) {
+            gone(command::run("nft", &["delete", "table", family, "nat"], "").await)?;
         }
     }
     Ok(())
+}
+
+/// The rules of a family's `nat` table; nothing where there is no such table.
+async fn listed_nat(family: &str) -> Result<Option<String>, MachineError> {
+    gone(command::run("nft", &["list", "table", family, "nat"], "").await)
+}
+
+/// What is not there needs nothing.
+fn gone(result: Result<String, MachineError>) -> Result<Option<String>, MachineError> {
+    match result {
+        Err(MachineError::Command { message, .. }) if message.contains("No such file or directory") => Ok(None),
+        other => other.map(Some),
+    }
 }
 
 /// Is there nothing in the table but chains that let everything pass?

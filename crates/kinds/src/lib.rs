@@ -57,11 +57,8 @@ pub use deprecated::deprecation;
 pub use flowcontrol::bootstrap as flow_control;
 pub use json_path::JsonPath;
 pub use path_column::PathColumn;
-pub use policy::{MetadataChecks, Policy, UpdateRules, keep};
-pub use row::{
-    ConversionWebhook, CustomSchema, Kind, KindRef, Names, PolicyRef, Schema, Version, Versions, ViewOf,
-    place_instead_of, place_of,
-};
+pub use policy::{MetadataChecks, Policy, SelectablePath, UpdateRules, keep};
+pub use row::{ConversionWebhook, CustomSchema, Kind, KindRef, Names, PolicyRef, Schema, Version, Versions, ViewOf};
 pub use scale::Scale;
 pub use subresource::Subresource;
 pub use table::Kinds;

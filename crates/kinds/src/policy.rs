@@ -77,6 +77,12 @@ pub trait Policy: Send + Sync {
         Vec::new()
     }
 
+    /// Where the value of a selectable field stands in the stored form: where its name says, unless the kind's own
+    /// `ToSelectableFields` says otherwise.
+    fn selectable_path<'a>(&self, field: &'a str) -> SelectablePath<'a> {
+        SelectablePath { path: field, instead: None }
+    }
+
     /// What the author of an accepted object should know, sent as `Warning` headers.
     fn warnings(&self, _new: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
@@ -134,6 +140,14 @@ pub trait Policy: Send + Sync {
     fn metadata_checks(&self) -> MetadataChecks {
         MetadataChecks::WholeAndChange
     }
+}
+
+/// Where the value of a selectable field is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelectablePath<'a> {
+    pub path: &'a str,
+    /// Where it is read from if `path` is empty.
+    pub instead: Option<&'static str>,
 }
 
 /// What of an update is validated: the object as if it were new, and what has changed.

@@ -240,17 +240,3 @@ impl Deref for PolicyRef {
         }
     }
 }
-
-/// Where the value of a selectable field stands: two of them have other names in selectors (Job's `SelectableFields`, Event's).
-pub fn place_of(field: &str) -> &str {
-    match field {
-        "status.successful" => "status.succeeded",
-        "source" => "source.component",
-        field => field,
-    }
-}
-
-/// Where the value stands if its own place is empty (`ToSelectableFields` of events).
-pub fn place_instead_of(field: &str) -> Option<&'static str> {
-    (field == "source").then_some("reportingComponent")
-}

@@ -1,12 +1,15 @@
 //! The little that selectors need to know of an object, read from its bytes without building it.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
     sync::Arc,
 };
 
-use corten_kinds::{Kind, Schema, place_instead_of, place_of};
+use corten_kinds::{Kind, Schema};
 use corten_schema::Shape;
 use parking_lot::Mutex;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -56,13 +59,14 @@ impl Reader {
         let mut root = Node::default();
         root.add("metadata.uid", Leaf::Uid);
         root.add("metadata.labels", Leaf::Labels);
-        for (at, path) in kind.selectable_fields.iter().enumerate() {
-            root.add(place_of(path), Leaf::Field(at));
-            if let Some(place) = place_instead_of(path) {
-                root.add(place, Leaf::Instead(at));
+        let paths: Vec<_> = kind.selectable_fields.iter().map(|it| kind.policy.selectable_path(it)).collect();
+        for (at, found) in paths.iter().enumerate() {
+            root.add(found.path, Leaf::Field(at));
+            if let Some(instead) = found.instead {
+                root.add(instead, Leaf::Instead(at));
             }
         }
-        let absent = kind.selectable_fields.iter().map(|it| absent_value(&kind.schema, place_of(it))).collect();
+        let absent = paths.iter().map(|it| absent_value(&kind.schema, it.path)).collect();
         Self { root, absent, recent: Mutex::default() }
     }
 

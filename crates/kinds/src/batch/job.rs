@@ -17,7 +17,7 @@ use corten_validation::{
 };
 use serde_json::Value;
 
-use crate::{BuiltIn, MetadataChecks, Policy, Subresource, Verb, core::workload};
+use crate::{BuiltIn, MetadataChecks, Policy, SelectablePath, Subresource, Verb, core::workload};
 
 pub(super) use rules::spec as validate_spec;
 
@@ -41,6 +41,12 @@ struct Job;
 const NO_LIMIT: i32 = i32::MAX;
 
 impl Policy for Job {
+    /// The selector calls a field `successful` that the object calls `succeeded` (job.JobSelectableFields).
+    fn selectable_path<'a>(&self, field: &'a str) -> SelectablePath<'a> {
+        let path = if field == "status.successful" { "status.succeeded" } else { field };
+        SelectablePath { path, instead: None }
+    }
+
     fn default(&self, object: &mut Value) {
         let labels = object["spec"]["template"]["metadata"]["labels"].clone();
         let Some(object) = object.as_object_mut() else { return };

@@ -7,7 +7,7 @@ use corten_validation::read::{number, text};
 use serde_json::{Value, json};
 
 use crate::{
-    BuiltIn, MetadataChecks, Policy, Verb,
+    BuiltIn, MetadataChecks, Policy, SelectablePath, Verb,
     age::since,
     columns::{column, wide},
 };
@@ -87,6 +87,14 @@ fn source(event: &Value) -> String {
 }
 
 impl Policy for Event {
+    /// `source` is the component, else who reports (event.ToSelectableFields).
+    fn selectable_path<'a>(&self, field: &'a str) -> SelectablePath<'a> {
+        match field {
+            "source" => SelectablePath { path: "source.component", instead: Some("reportingComponent") },
+            path => SelectablePath { path, instead: None },
+        }
+    }
+
     /// legacyValidateEvent looks at no name: whatever can stand in a path is one.
     fn name_violations(&self, name: &str) -> Vec<String> {
         field::path_segment(name)

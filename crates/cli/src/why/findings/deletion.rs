@@ -1,5 +1,6 @@
 //! What keeps an object that is deleted: its finalizers, who takes each away, and when.
 
+use corten_api::snapshots::{BOUND_FINALIZER, CLAIM_FINALIZER, CONTENT_FINALIZER, SOURCE_FINALIZER};
 use corten_kinds::{Kind, custom::CLEANUP_FINALIZER};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
@@ -30,6 +31,25 @@ pub(crate) const FINALIZERS: &[(&str, Actor, &str)] = &[
     ("snapshot.storage.kubernetes.io/", Actor::External, "the CSI snapshotter takes it away"),
 ];
 
+/// The same of volumes and snapshots where Corten does what the sidecars of a driver would.
+const FINALIZERS_OF_SIDECARS: &[(&str, &str)] = &[
+    ("external-attacher/", "the driver's node takes it away when the volume is detached"),
+    (
+        "external-provisioner.volume.kubernetes.io/finalizer",
+        "the driver's node takes it away when the volume is removed",
+    ),
+    (CONTENT_FINALIZER, "the driver's node takes it away when the snapshot is removed"),
+    (BOUND_FINALIZER, "the snapshot loop takes it away when no claim is being made of it and its content is gone"),
+    (SOURCE_FINALIZER, "the snapshot loop takes it away when no claim is being made of it and its content is gone"),
+    (CLAIM_FINALIZER, "the snapshot loop takes it away when no snapshot is being taken of it"),
+];
+
+/// The driver that every node of Corten has: nobody else works for it.
+const LOCAL_DRIVER: &str = "local.corten.dev";
+
+/// As what Corten's nodes and loops write fields: the first two in the server's process, the last from elsewhere.
+const OWN_MANAGERS: [&str; 3] = ["kubelet", "kube-controller-manager", "corten"];
+
 pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, found: &mut Findings) {
     let Some(since) = time(&object["metadata"]["deletionTimestamp"]) else { return };
     if kind.singular == "namespace" {
@@ -49,9 +69,7 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
 }
 
 fn holds(object: &Value, finalizer: &str, since: Time) -> Wait {
-    let known = FINALIZERS.iter().find(|it| finalizer == it.0 || (it.0.ends_with('/') && finalizer.starts_with(it.0)));
-    let (actor, who) =
-        known.map_or((Actor::External, "only the program it belongs to knows when it goes"), |it| (it.1, it.2));
+    let (actor, who) = taken_by(object, finalizer);
     let set_by = manager_of(object, "f:finalizers", finalizer).map(|it| format!("; set by {it}")).unwrap_or_default();
     let mut wait = Wait::new("FinalizerHolds", format!("finalizer {finalizer:?} remains: {who}{set_by}"), actor);
     // With a grace period the time lies ahead.
@@ -59,15 +77,37 @@ fn holds(object: &Value, finalizer: &str, since: Time) -> Wait {
     wait
 }
 
+/// Who takes a finalizer away, and when.
+fn taken_by(object: &Value, finalizer: &str) -> (Actor, &'static str) {
+    let is_it = |name: &str| finalizer == name || (name.ends_with('/') && finalizer.starts_with(name));
+    let of_sidecar = FINALIZERS_OF_SIDECARS.iter().find(|it| is_it(it.0));
+    if let Some((_, when)) = of_sidecar.filter(|_| is_cortens(object, finalizer)) {
+        return (Actor::Cluster, when);
+    }
+    let known = FINALIZERS.iter().find(|it| is_it(it.0));
+    known.map_or((Actor::External, "only the program it belongs to knows when it goes"), |it| (it.1, it.2))
+}
+
+/// Does Corten do what a sidecar would? Whoever set a finalizer of a volume takes it away.
+fn is_cortens(object: &Value, finalizer: &str) -> bool {
+    let driver = ["/spec/csi/driver", "/spec/driver", "/spec/attacher"].iter().map(|it| text(object, it));
+    driver.into_iter().any(|it| it == LOCAL_DRIVER)
+        || entry_of(object, "f:finalizers", finalizer).is_some_and(|it| OWN_MANAGERS.contains(&text(it, "/manager")))
+}
+
 /// Who wrote a field of an object, as its `managedFields` say.
 pub(crate) fn manager_of(object: &Value, field: &str, value: &str) -> Option<String> {
-    let has = |it: &Value| {
+    let entry = entry_of(object, field, value)?;
+    let at = entry["time"].as_str().map(|it| format!(" at {it}")).unwrap_or_default();
+    Some(format!("{}{at}", text(entry, "/manager")))
+}
+
+fn entry_of<'a>(object: &'a Value, field: &str, value: &str) -> Option<&'a Value> {
+    let has = |it: &&Value| {
         let fields = it["fieldsV1"].to_string();
         fields.contains(&format!("\"{field}\"")) && fields.contains(&value.replace('"', "\\\""))
     };
-    let entry = items(object, "/metadata/managedFields").iter().rev().find(|it| has(it))?;
-    let at = entry["time"].as_str().map(|it| format!(" at {it}")).unwrap_or_default();
-    Some(format!("{}{at}", text(entry, "/manager")))
+    items(object, "/metadata/managedFields").iter().rev().find(has)
 }
 
 /// Kinds of which an owner in a namespace is usually kept, those first that controllers make.
@@ -102,7 +142,7 @@ async fn dependent(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Option<S
         };
         let blocks = |it: &&Value| {
             let mut owners = items(it, "/metadata/ownerReferences").iter();
-            owners.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] != false)
+            owners.any(|owner| owner["uid"] == uid && owner["blockOwnerDeletion"] == true)
         };
         found.extend(objects.iter().filter(blocks).map(|it| (!is_held(it), name_of(kind, it))));
         if found.iter().any(|it| !it.0) {

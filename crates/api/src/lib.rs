@@ -2,6 +2,7 @@
 //!
 //! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
 
+pub mod quota;
 pub mod resources;
 pub mod scheduling;
 pub mod snapshots;

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resources::RESOURCE_QUOTAS;
+use corten_api::{
+    quota::{QuotaScope, SCOPES},
+    resources::RESOURCE_QUOTAS,
+};
 use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use corten_validation::{read::text, rules::amount};
@@ -33,16 +36,11 @@ pub(crate) const KIND: BuiltIn = BuiltIn {
 
 struct ResourceQuota;
 
-const SCOPES: [&str; 7] = [
-    "Terminating",
-    "NotTerminating",
-    "BestEffort",
-    "NotBestEffort",
-    "PriorityClass",
-    "CrossNamespacePodAffinity",
-    "VolumeAttributesClass",
-];
 const MUST_EXIST: &str = "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+
+fn scope(name: &str) -> Option<&'static QuotaScope> {
+    SCOPES.iter().find(|it| it.name == name)
+}
 
 /// `pods: 1/2, secrets: 0/5`
 fn used(quota: &Value, of_limits: bool) -> String {
@@ -140,7 +138,7 @@ impl<'a> Fit<'a> {
 
     /// Does a resource of the quota not fit the scope?
     fn is_unfit(&mut self, scope: &str) -> bool {
-        let scope = SCOPES.into_iter().find(|it| *it == scope).unwrap_or_default();
+        let scope = self::scope(scope).map_or("", |it| it.name);
         let hard = self.hard.map();
         *self.unfit.entry(scope).or_insert_with(|| hard.into_iter().flatten().any(|(name, _)| !fits(scope, name)))
     }
@@ -150,7 +148,7 @@ fn scopes(spec: Cursor<'_>) {
     let list = spec.at("scopes");
     let (mut seen, mut fit) = (BTreeSet::new(), Fit::new(spec));
     for scope in list.each() {
-        if !SCOPES.contains(&scope.str()) {
+        if self::scope(scope.str()).is_none() {
             list.invalid("unsupported scope");
         }
         if fit.is_unfit(scope.str()) {
@@ -174,16 +172,14 @@ fn selector(spec: Cursor<'_>) {
         let report = |name: &'static str, at: Cursor<'_>, detail: &str| {
             at.report(Violation::invalid(part(name), format!("{:?}", at.str()), detail));
         };
-        if !SCOPES.contains(&scope.str()) {
+        let known = self::scope(scope.str());
+        if known.is_none() {
             report("scopeName", scope, "unsupported scope");
         }
         if fit.is_unfit(scope.str()) {
             list.invalid("unsupported scope applied to resource");
         }
-        if SCOPES.contains(&scope.str())
-            && !matches!(scope.str(), "PriorityClass" | "VolumeAttributesClass")
-            && operator.str() != "Exists"
-        {
+        if known.is_some_and(|it| !it.has_values) && operator.str() != "Exists" {
             report("operator", operator, MUST_EXIST);
         }
         match operator.str() {

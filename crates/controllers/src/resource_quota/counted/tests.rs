@@ -1,0 +1,100 @@
+use corten_api::{
+    quota::SCOPES,
+    resources::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, SERVICES},
+};
+use corten_meta::{Resource, Time};
+use corten_policies::quota::{in_scope, usage};
+use serde_json::{Value, json};
+
+use super::Counted;
+
+fn kept(object: &Value) -> Value {
+    serde_json::from_value::<Counted>(object.clone()).expect("it has metadata").value()
+}
+
+fn objects() -> Vec<(Resource, Value)> {
+    let metadata = json!({ "name": "a", "labels": { "a": "b" } });
+    let resources = json!({ "requests": { "cpu": "1", "hugepages-2Mi": "2Mi" }, "limits": { "memory": "1Gi" } });
+    let larger = json!({ "requests": { "cpu": "2" } });
+    let elsewhere = json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [
+        { "podAffinityTerm": { "namespaces": ["x"] } }] } });
+    let beta =
+        json!({ "name": "b", "annotations": { "volume.beta.kubernetes.io/storage-class": "old", "other": "x" } });
+    vec![
+        (PODS, json!({ "metadata": metadata, "spec": { "containers": [{ "name": "c", "image": "i" }] } })),
+        (
+            PODS,
+            json!({
+                "metadata": { "name": "a", "deletionTimestamp": "2026-11-20T12:00:00Z", "deletionGracePeriodSeconds": 30 },
+                "spec": { "containers": [{ "name": "c", "resources": resources }] },
+            }),
+        ),
+        (
+            PODS,
+            json!({
+                "metadata": metadata,
+                "spec": {
+                    "containers": [{ "name": "c", "resources": resources }],
+                    "initContainers": [{ "name": "s", "restartPolicy": "Always", "resources": resources }],
+                    "activeDeadlineSeconds": 5, "priorityClassName": "high", "affinity": elsewhere,
+                    "overhead": { "cpu": "1" }, "resources": { "limits": { "memory": "3Gi" } },
+                },
+                "status": {
+                    "conditions": [{ "type": "PodResizePending", "status": "True", "reason": "Deferred" }],
+                    "containerStatuses": [{ "name": "c", "resources": larger, "allocatedResources": { "cpu": "3" } }],
+                    "initContainerStatuses": [{ "name": "s", "resources": larger }],
+                },
+            }),
+        ),
+        (PODS, json!({ "metadata": metadata, "spec": { "containers": [] }, "status": { "phase": "Failed" } })),
+        (
+            PERSISTENT_VOLUME_CLAIMS,
+            json!({
+                "metadata": metadata,
+                "spec": { "storageClassName": "s", "volumeAttributesClassName": "gold",
+                    "resources": { "requests": { "storage": "1Gi" } } },
+                "status": { "allocatedResources": { "storage": "2Gi" }, "currentVolumeAttributesClassName": "silver",
+                    "modifyVolumeStatus": { "status": "Pending", "targetVolumeAttributesClassName": "bronze" } },
+            }),
+        ),
+        (PERSISTENT_VOLUME_CLAIMS, json!({ "metadata": beta, "spec": {} })),
+        (
+            SERVICES,
+            json!({ "metadata": metadata, "spec": { "type": "LoadBalancer", "allocateLoadBalancerNodePorts": false,
+            "ports": [{ "port": 1, "nodePort": 30000 }, { "port": 2 }] } }),
+        ),
+        (
+            RESOURCE_CLAIMS,
+            json!({ "metadata": metadata, "spec": { "devices": { "requests": [
+            { "name": "r", "exactly": { "deviceClassName": "gpu", "count": 3 } }] } } }),
+        ),
+    ]
+}
+
+#[test]
+fn what_is_kept_costs_what_the_whole_costs() {
+    let now: Time = "2026-11-20T12:00:10Z".parse().expect("a time");
+    for (resource, object) in objects() {
+        assert_eq!(usage(&resource, &kept(&object), now), usage(&resource, &object, now), "{object}");
+    }
+}
+
+#[test]
+fn what_is_kept_is_in_the_scopes_that_the_whole_is_in() {
+    for scope in SCOPES {
+        let mut found = Vec::new();
+        for value in ["gold", "silver", "bronze", "high"] {
+            let requirement = match scope.has_values {
+                true => json!({ "scopeName": scope.name, "operator": "In", "values": [value] }),
+                false => json!({ "scopeName": scope.name, "operator": "Exists" }),
+            };
+            let spec = json!({ "scopeSelector": { "matchExpressions": [requirement] } });
+            for (resource, object) in objects() {
+                let is_in = in_scope(&spec, &resource, &object);
+                assert_eq!(in_scope(&spec, &resource, &kept(&object)), is_in, "{}: {object}", scope.name);
+                found.push(is_in);
+            }
+        }
+        assert!(found.contains(&true) && found.contains(&false), "{} tells nothing apart", scope.name);
+    }
+}

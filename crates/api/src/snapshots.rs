@@ -15,8 +15,8 @@ pub const VOLUME_SNAPSHOT_CONTENTS: Resource =
 pub const VOLUME_SNAPSHOT_CLASSES: Resource =
     Resource::cluster(GROUP, "v1", "VolumeSnapshotClass", "volumesnapshotclasses");
 
-/// On a definition, with [`MANAGER`]: Corten looks after its objects. Without it somebody else's controller does.
-pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
+/// A label of a definition, with [`MANAGER`]: Corten looks after its objects. Without it somebody else's controller does.
+pub const APP_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 pub const MANAGER: &str = "corten";
 /// On a class, `"true"`: snapshots without a class, of volumes of its driver, get this one.
 pub const IS_DEFAULT_CLASS: &str = "snapshot.storage.kubernetes.io/is-default-class";
@@ -27,7 +27,7 @@ pub const BEING_CREATED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-b
 /// On a content: its snapshot may become a volume of another mode.
 pub const ALLOW_MODE_CHANGE: &str = "snapshot.storage.kubernetes.io/allow-volume-mode-change";
 /// A label of a content: the node whose driver it is for.
-pub const MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
+pub const CONTENT_MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
 /// Finalizers: of a snapshot that is the source of volumes, of one that has a content, of a content, and of a claim that a
 /// snapshot is taken of.
 pub const SOURCE_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";

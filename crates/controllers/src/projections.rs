@@ -15,7 +15,7 @@ mod stateful_set;
 
 use std::collections::BTreeMap;
 
-use corten_api::{resources, snapshots::MANAGED_BY_LABEL};
+use corten_api::{resources, snapshots::APP_MANAGED_BY};
 use corten_meta::{
     LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
 };
@@ -86,7 +86,7 @@ pub(crate) fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectM
 /// The same, with the label that says who looks after it.
 fn bare_and_managed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     let meta = ObjectMeta::deserialize(deserializer)?;
-    let labels = meta.labels.into_iter().filter(|it| it.0 == MANAGED_BY_LABEL).collect();
+    let labels = meta.labels.into_iter().filter(|it| it.0 == APP_MANAGED_BY).collect();
     Ok(ObjectMeta { labels, annotations: BTreeMap::new(), ..meta })
 }
 

@@ -1,7 +1,7 @@
 //! The definitions of snapshots that Corten brings, and the class it brings with them. Fields, columns and rules are those of
 //! external-snapshotter's definitions.
 
-use corten_api::snapshots::{GROUP, IS_DEFAULT_CLASS, MANAGED_BY_LABEL, MANAGER};
+use corten_api::snapshots::{APP_MANAGED_BY, GROUP, IS_DEFAULT_CLASS, MANAGER};
 use serde_json::{Value, json};
 
 /// The default class for snapshots of the built-in driver's volumes. Made once, as [`crate::default_class`].
@@ -94,7 +94,7 @@ fn definition(names: &Names, schema: Value, columns: &[Column], approved: &str) 
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": format!("{plural}.{GROUP}"),
-            "labels": { MANAGED_BY_LABEL: MANAGER },
+            "labels": { APP_MANAGED_BY: MANAGER },
             "annotations": { "api-approved.kubernetes.io": approved },
         },
         "spec": {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::snapshots::{
-    BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, MANAGED_BY, VolumeSnapshotClass, VolumeSnapshotContent,
+    BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, CONTENT_MANAGED_BY, VolumeSnapshotClass, VolumeSnapshotContent,
 };
 use corten_meta::Time;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) fn job(
     now: Time,
 ) -> Option<Result<Job, String>> {
     let meta = &content.metadata;
-    let is_elsewhere = meta.labels.get(MANAGED_BY).is_some_and(|it| it != node);
+    let is_elsewhere = meta.labels.get(CONTENT_MANAGED_BY).is_some_and(|it| it != node);
     if is_elsewhere || content.spec.driver != driver.name || !driver.snapshots {
         return None;
     }

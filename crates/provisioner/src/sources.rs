@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim, TypedObjectReference},
-    snapshots::{ALLOW_MODE_CHANGE, GROUP, MANAGED_BY, VolumeSnapshot, VolumeSnapshotContent},
+    snapshots::{ALLOW_MODE_CHANGE, CONTENT_MANAGED_BY, GROUP, VolumeSnapshot, VolumeSnapshotContent},
 };
 use corten_meta::{Key, Quantity};
 
@@ -135,7 +135,7 @@ impl Sources<'_> {
             );
             return Err(why.into());
         }
-        match content.metadata.labels.get(MANAGED_BY).filter(|it| *it != node) {
+        match content.metadata.labels.get(CONTENT_MANAGED_BY).filter(|it| *it != node) {
             Some(other) => Err(NoSource::Elsewhere(format!("snapshot {name} is on node {other}"))),
             None => Ok(Source::Snapshot(handle.to_owned())),
         }

@@ -1,5 +1,7 @@
 //! `cargo xtask docs`: the reference pages, read off the tables of the code. A test keeps them from going stale.
 
+mod named;
+
 use std::{fmt::Write as _, fs};
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +13,8 @@ const HEAD: &str = "<!-- Written by `cargo xtask docs`; change the table it is r
 
 /// Writes every page; with `check` compares instead and fails where one is stale.
 pub(crate) fn run(check: bool) -> Result<()> {
-    let dir = root()?.join("docs/reference");
+    let root = root()?;
+    let dir = root.join("docs/reference");
     for (name, page) in
         [("kinds.md", kinds()), ("routes.md", routes()?), ("commands.md", commands()), ("answers.md", answers()?)]
     {
@@ -33,7 +36,9 @@ pub(crate) fn run(check: bool) -> Result<()> {
             bail!("the table {table} of docs/reference/{name} is stale: run `cargo xtask docs`");
         }
     }
-    Ok(())
+    let page = |name: &str| fs::read_to_string(dir.join(name)).with_context(|| format!("reading {name}"));
+    named::plugins(&page("security.md")?).context("docs/reference/security.md")?;
+    named::waits(&page("waits.md")?, &root.join("crates")).context("docs/reference/waits.md")
 }
 
 /// Page, name and lines of what stands in pages that people write.

@@ -2,7 +2,7 @@
 
 use corten_api::{
     snapshots::{
-        CLAIM_FINALIZER, MANAGED_BY, VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS,
+        CLAIM_FINALIZER, CONTENT_MANAGED_BY, VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS,
         VolumeSnapshot, VolumeSnapshotClass,
     },
     volumes::CsiSource,
@@ -114,7 +114,7 @@ fn content(
     let meta = &snapshot.metadata;
     let mut metadata = json!({ "name": snapshot.content_name() });
     if let Some(node) = node_of(view, volume) {
-        metadata["labels"] = json!({ MANAGED_BY: node });
+        metadata["labels"] = json!({ CONTENT_MANAGED_BY: node });
     }
     json!({
         "apiVersion": VOLUME_SNAPSHOT_CONTENTS.api_version(),

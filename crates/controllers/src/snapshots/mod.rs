@@ -11,7 +11,7 @@ mod snapshot;
 use corten_api::{
     resources,
     snapshots::{
-        MANAGED_BY_LABEL, MANAGER, VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, VolumeSnapshot,
+        APP_MANAGED_BY, MANAGER, VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, VolumeSnapshot,
         VolumeSnapshotClass, VolumeSnapshotContent,
     },
 };
@@ -106,7 +106,7 @@ fn is_ours(view: &View) -> bool {
     [VOLUME_SNAPSHOTS, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_CLASSES].iter().all(|it| {
         let key = Key::cluster(format!("{}.{}", it.plural, it.group));
         let labels = view.get::<Definition>(&key).map(|it| &it.metadata.labels);
-        labels.and_then(|it| it.get(MANAGED_BY_LABEL)).is_some_and(|it| it == MANAGER)
+        labels.and_then(|it| it.get(APP_MANAGED_BY)).is_some_and(|it| it == MANAGER)
     })
 }
 

@@ -52,7 +52,7 @@ const fn of_containerd(folder: Folder) -> Folder {
 }
 
 /// Every folder that is closed. What lies beneath one comes after it.
-pub const FOLDERS: [Folder; 17] = [
+pub const FOLDERS: [Folder; 18] = [
     of_server(closed(NodeFolder::Data, "")),
     of_server(closed(NodeFolder::Data, "pki")),
     of_server(closed(NodeFolder::Data, "store")),
@@ -61,6 +61,7 @@ pub const FOLDERS: [Folder; 17] = [
     // The kubelet's mode.
     Folder { mode: 0o750, forbidden_bits: 0o027, ..closed(NodeFolder::Data, "pods") },
     closed(NodeFolder::Data, "volumes"),
+    closed(NodeFolder::Data, "snapshots"),
     closed(NodeFolder::Data, "plugins"),
     closed(NodeFolder::Data, "plugins_registry"),
     closed(NodeFolder::Data, "device-plugins"),

@@ -9,7 +9,7 @@ use std::{
 use corten_machine::write_whole;
 
 use super::{
-    store::{MAKING, Store, children, content_of, make_folder, remove, sync},
+    store::{MAKING, Store, content_of, make_folder, remove, sync},
     volume::{Form, Kept},
 };
 use crate::{Code, CreateSnapshot, Fault, records::name_of, with_faults_named};
@@ -29,12 +29,6 @@ impl Store {
         };
         let kept = serde_json::from_slice(&text).ok().and_then(|it| Kept::read(handle, it));
         kept.ok_or_else(|| Fault::internal(format!("the record of snapshot {handle} cannot be read")))
-    }
-
-    /// So much more the disk must have when the volumes they were taken of are written anew.
-    pub(super) fn promised_to_kept(&self) -> u64 {
-        let kept = children(&self.snapshots).into_iter().filter_map(|it| self.kept(it.file_name()?.to_str()?).ok());
-        kept.fold(0, |all, it| all.saturating_add(it.shared))
     }
 
     /// The folder of a snapshot's data.
@@ -74,6 +68,7 @@ impl Store {
         let text = serde_json::to_vec(&kept.written()).map_err(Fault::internal)?;
         with_faults_named(write_whole(&work.join(RECORD), 0o600, &text), "write the snapshot's record")?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.snapshots)), "make the snapshot")?;
+        self.promises.keeps(&kept);
         Ok(kept)
     }
 
@@ -92,7 +87,9 @@ impl Store {
         name_of(handle)?;
         let folder = self.of_kept(handle)?;
         let _hold = self.under_way.hold_alone(&folder)?;
-        self.remove_whole(&folder, &self.snapshots, handle)
+        self.remove_whole(&folder, &self.snapshots, handle)?;
+        self.promises.keeps_no(handle);
+        Ok(())
     }
 
     /// Its file or folder, where that is there.

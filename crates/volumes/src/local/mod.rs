@@ -4,6 +4,7 @@
 mod copy;
 mod copy_tree;
 mod kept;
+mod promises;
 mod quiesce;
 mod store;
 mod under_way;

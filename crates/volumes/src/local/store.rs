@@ -20,7 +20,9 @@ use parking_lot::Mutex;
 
 use super::{
     copy::{self, Progress},
-    copy_tree, quiesce,
+    copy_tree,
+    promises::{Promises, Records},
+    quiesce,
     under_way::{Hold, UnderWay},
     volume::{Form, Volume, Written},
 };
@@ -60,6 +62,7 @@ pub(super) struct Store {
     /// What is promised is reckoned and promised anew by one at a time.
     pub(super) turn: Mutex<()>,
     pub(super) under_way: UnderWay,
+    pub(super) promises: Promises,
 }
 
 /// A volume that is to be made.
@@ -78,7 +81,14 @@ pub(super) fn folder(layout: &Layout) -> PathBuf {
 impl Store {
     pub(super) fn new(layout: &Layout, reserve: Reserve) -> Self {
         let snapshots = layout.data.join("snapshots");
-        Self { folder: folder(layout), snapshots, reserve, turn: Mutex::default(), under_way: UnderWay::default() }
+        Self {
+            folder: folder(layout),
+            snapshots,
+            reserve,
+            turn: Mutex::default(),
+            under_way: UnderWay::default(),
+            promises: Promises::default(),
+        }
     }
 
     pub(super) fn of(&self, handle: &str) -> Result<PathBuf, Fault> {
@@ -134,10 +144,6 @@ impl Store {
         volume.ok_or_else(|| Fault::internal(format!("the record of volume {handle} cannot be read")))
     }
 
-    fn all(&self) -> Vec<Volume> {
-        children(&self.folder).into_iter().filter_map(|it| self.get(it.file_name()?.to_str()?).ok()).collect()
-    }
-
     /// What its file takes of the disk.
     pub(super) fn taken(&self, volume: &Volume) -> u64 {
         let stat = self.disk(&volume.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
@@ -173,6 +179,7 @@ impl Store {
         };
         filled.inspect_err(|_| drop(remove(&work)))?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.folder)), "make the volume")?;
+        self.promises.has(&volume);
         Ok(volume)
     }
 
@@ -235,7 +242,9 @@ impl Store {
         if loop_device::of(&folder.join(DISK)).is_some() || !mounts::mounts_beneath(&folder).is_empty() {
             return Err(Fault::new(Code::FailedPrecondition, format!("volume {handle} is in use")));
         }
-        self.remove_whole(&folder, &self.folder, handle)
+        self.remove_whole(&folder, &self.folder, handle)?;
+        self.promises.has_no(handle);
+        Ok(())
     }
 
     pub(super) fn remove_whole(&self, folder: &Path, parent: &Path, handle: &str) -> Result<(), Fault> {
@@ -279,10 +288,20 @@ impl Store {
     }
 
     fn write(&self, volume: &Volume) -> Result<(), Fault> {
-        write(&self.of(&volume.handle)?, volume)
+        write(&self.of(&volume.handle)?, volume)?;
+        self.promises.has(volume);
+        Ok(())
     }
 
     pub(super) fn has_room(&self, bytes: u64) -> Result<(), Fault> {
+        // What is no longer under way is a volume by then, so this is looked at first.
+        let under_way = self.under_way.promised();
+        // Where there is room even if nothing of what was promised is taken yet, no file need be looked at.
+        if let Some(promised) = self.promises.at_most()
+            && bytes <= self.left(promised.saturating_add(under_way))?
+        {
+            return Ok(());
+        }
         let left = self.available()?;
         if bytes <= left {
             return Ok(());
@@ -293,17 +312,36 @@ impl Store {
 
     /// What can be promised: what is free, less what was promised and is not yet taken, less what the node keeps.
     pub(super) fn available(&self) -> Result<u64, Fault> {
+        // As above.
+        let under_way = self.under_way.promised();
+        self.promises.look(|known| self.found(known));
+        // What is shared is taken by another as well, and taken once more when one of both writes to it.
+        let taken = |it: &Volume| self.taken(it).saturating_sub(it.shared);
+        self.left(self.promises.not_taken(taken).saturating_add(under_way))
+    }
+
+    /// Of the disk, less what the node keeps and what is promised.
+    fn left(&self, promised: u64) -> Result<u64, Fault> {
         make_folder(&self.folder)?;
         let stat = with_faults_named(rustix::fs::statvfs(&self.folder), "look at the disk")?;
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         // As eviction reckons: of what is there for everybody, without the blocks that are kept for root.
         let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
         let kept = self.reserve.of(used.saturating_add(free));
-        // What is shared is taken by another as well, and taken once more when one of both writes to it.
-        let promised = |it: &Volume| it.bytes.saturating_sub(self.taken(it).saturating_sub(it.shared));
-        let promised = self.all().iter().map(promised).fold(0_u64, u64::saturating_add);
-        let promised = promised.saturating_add(self.promised_to_kept()).saturating_add(self.under_way.promised());
         Ok(free.saturating_sub(kept).saturating_sub(promised))
+    }
+
+    /// What the disk has, of what is not known the records.
+    fn found(&self, known: &Records) -> Records {
+        let names =
+            |folder: &Path| children(folder).into_iter().filter_map(|it| it.file_name()?.to_str().map(str::to_owned));
+        let volume = |it: String| Some((known.volumes.get(&it).cloned().or_else(|| self.get(&it).ok())?, it));
+        let shared =
+            |it: String| Some((known.shared.get(&it).copied().or_else(|| Some(self.kept(&it).ok()?.shared))?, it));
+        Records {
+            volumes: names(&self.folder).filter_map(volume).map(|(volume, name)| (name, volume)).collect(),
+            shared: names(&self.snapshots).filter_map(shared).map(|(shared, name)| (name, shared)).collect(),
+        }
     }
 
     /// Removes what is no volume or snapshot yet, or no more. Whoever was stopped while it was copied goes on.

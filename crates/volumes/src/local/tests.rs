@@ -231,3 +231,36 @@ fn the_larger_reserve_counts() {
     assert_eq!(Reserve { bytes: 200, share: 10_000 }.of(1_000), 200);
     assert_eq!(Reserve::default().of(u64::MAX), 0);
 }
+
+#[tokio::test]
+async fn what_is_promised_is_known_without_reading_all_again() {
+    let Some(world) = world() else { return };
+    let store = &world.driver.store;
+    let promised = || store.promises.not_taken(|_| 0) >> 20;
+    store.available().expect("told");
+    for name in ["pvc-1", "pvc-2"] {
+        world.driver.create(wanted(name, 16)).await.expect("made");
+    }
+    world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown");
+    assert_eq!(promised(), 40);
+    world.driver.delete("pvc-2".into(), BTreeMap::new()).await.expect("deleted");
+    assert_eq!(promised(), 24);
+    // Somebody puts a volume back that was kept elsewhere, and takes another away.
+    fs::rename(store.of("pvc-1").expect("a path"), store.of("pvc-9").expect("a path")).expect("renamed");
+    store.available().expect("told");
+    assert_eq!(promised(), 24);
+    fs::remove_dir_all(store.of("pvc-9").expect("a path")).expect("removed");
+    store.available().expect("told");
+    assert_eq!(promised(), 0);
+}
+
+#[tokio::test]
+async fn an_erased_cluster_leaves_neither_volumes_nor_snapshots() {
+    let Some(world) = world() else { return };
+    world.driver.recover().await.expect("recovered");
+    corten_machine::close_data(&world.layout.data).expect("closed");
+    let (place, data) = (corten_machine::folders::own_folder::NodeFolder::Data, &world.layout.data);
+    let erasure = corten_machine::folders::own_folder::erasure(place, data).expect("a cluster's");
+    assert_eq!(erasure.kept, Vec::<PathBuf>::new());
+    assert_eq!(erasure.removed.len(), 3, "volumes, snapshots and the mark: {:?}", erasure.removed);
+}

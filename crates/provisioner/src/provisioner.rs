@@ -28,6 +28,8 @@ const NODE_PAUSE_MAX: Duration = Duration::from_secs(8);
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 /// How often what is left is told, beside after every change.
 const CAPACITY_PERIOD: Duration = Duration::from_secs(60);
+/// Changes that follow each other closer are told together: drivers look at all of their volumes for it.
+const CAPACITY_PAUSE: Duration = Duration::from_secs(1);
 
 /// See the crate's documentation.
 #[derive(Debug)]
@@ -54,6 +56,7 @@ pub struct Provisioner {
     /// What was told to be left, by the objects' names.
     published: BTreeSet<String>,
     capacity_at: Option<Time>,
+    capacity_told: Option<Time>,
     wake: Option<Time>,
 }
 
@@ -94,6 +97,7 @@ impl Provisioner {
             work: BTreeMap::new(),
             published: BTreeSet::new(),
             capacity_at: None,
+            capacity_told: None,
             wake: None,
         }
     }
@@ -368,7 +372,8 @@ impl Provisioner {
         if is_ok {
             let retry_at = Some(now.after(SEEN_WITHIN));
             self.work.insert(subject.clone(), Work { in_flight: false, failures: 0, retry_at });
-            self.capacity_at = Some(now);
+            let soon = self.capacity_told.map_or(now, |it| it.after(CAPACITY_PAUSE));
+            self.capacity_at = Some(self.capacity_at.map_or(soon, |it| it.min(soon)));
         } else {
             self.failed(subject, now);
         }
@@ -515,7 +520,7 @@ impl Provisioner {
         if self.capacity_at.is_some_and(|it| it > now) {
             return;
         }
-        self.capacity_at = Some(now.after(CAPACITY_PERIOD));
+        (self.capacity_at, self.capacity_told) = (Some(now.after(CAPACITY_PERIOD)), Some(now));
         let of = |class: &StorageClass| {
             let driver = self.drivers.get(&class.provisioner).filter(|it| it.tells_capacity)?;
             Some(capacity::of(class, driver))

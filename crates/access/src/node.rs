@@ -66,6 +66,7 @@ impl NodeAuthorizer {
             ("coordination.k8s.io", "leases") => asked.lease(),
             ("storage.k8s.io", "csinodes") => asked.csi_node(),
             ("resource.k8s.io", "resourceslices") => asked.slice(names(question.field_selector, "spec.nodeName", node)),
+            ("certificates.k8s.io", "podcertificaterequests") => asked.pod_certificate(is_here),
             ("", "nodes") => asked.node(),
             ("", "pods") => asked.pod(is_here),
             _ => by_rules(question),
@@ -187,6 +188,20 @@ impl NodeQuery<'_> {
             _ => no(
                 "only the following verbs are allowed for a ResourceSlice: get, watch, list, create, update, patch, delete, deletecollection",
             ),
+        }
+    }
+
+    fn pod_certificate(&self, is_here: impl Fn() -> bool) -> Answer {
+        if !self.subresource.is_empty() {
+            return no("nodes may not access the status subresource of PodCertificateRequests");
+        }
+        match self.verb {
+            // For which Pod, admission looks at.
+            "create" => Ok(()),
+            "get" => self.related(What::PodCertificate),
+            "list" | "watch" if is_here() => Ok(()),
+            "list" | "watch" => no("can only list/watch podcertificaterequests with nodeName field selector"),
+            verb => Err(format!("nodes may not {verb} podcertificaterequests")),
         }
     }
 

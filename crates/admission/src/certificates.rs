@@ -1,5 +1,7 @@
 //! Guards signing requests: who asks is written in, only who may approves and signs, and nobody asks for the power over all.
 
+mod of_pods;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_access::{Attributes as Question, MASTERS, Target};
 use corten_api::resources::{CERTIFICATE_SIGNING_REQUESTS, CLUSTER_TRUST_BUNDLES};
@@ -13,6 +15,8 @@ use super::{Admission, Attributes, Operation, refusal::forbidden};
 
 /// Fills in who asks, and when something was said of a request.
 pub(crate) struct CertificateRequester;
+
+pub(crate) use of_pods::PodCertificateSigning;
 
 /// Upstream's plugin of this name: `approve` on the signer.
 pub(crate) struct CertificateApproval;

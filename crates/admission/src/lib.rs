@@ -81,6 +81,7 @@ pub const PLUGINS: &[&dyn Admission] = &[
     &certificates::CertificateSigning,
     &certificates::ClusterTrustBundleAttest,
     &certificates::CertificateSubjectRestriction,
+    &certificates::PodCertificateSigning,
     &policy_dispatch::MutatingPolicies,
     &webhook_dispatch::MutatingWebhook,
     &policy_dispatch::ValidatingPolicies,

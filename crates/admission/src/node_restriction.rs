@@ -6,8 +6,8 @@ use corten_access::{
     tokens::ISSUER,
 };
 use corten_api::resources::{
-    CSI_DRIVERS, CSI_NODES, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_SLICES,
-    SERVICE_ACCOUNTS,
+    CSI_DRIVERS, CSI_NODES, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    POD_CERTIFICATE_REQUESTS_V1BETA1, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS,
 };
 use corten_cacher::body::BoxFuture;
 use corten_kinds::Subresource;
@@ -15,6 +15,8 @@ use corten_meta::Status;
 use serde_json::Value;
 
 use super::{Admission, Attributes, Operation, node_addresses, node_labels, refusal::forbidden};
+
+mod pod_certificate;
 
 pub(crate) struct NodeRestriction;
 
@@ -73,6 +75,9 @@ impl Writer<'_> {
             _ if *resource == LEASES => self.lease(object),
             _ if *resource == CSI_NODES => self.named(object, "CSINode"),
             _ if *resource == RESOURCE_SLICES => self.slice(object),
+            _ if *resource == POD_CERTIFICATE_REQUESTS_V1BETA1 => {
+                pod_certificate::judge(self.request, self.node, object)
+            }
             _ => YES,
         }
     }

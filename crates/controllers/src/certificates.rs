@@ -2,6 +2,7 @@
 //! for who has the key.
 
 mod names;
+mod of_pods;
 mod request;
 
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::{
     status::exact_patch,
 };
 use names::NamedNode;
+
+pub use of_pods::PodCertificateCleaner;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);

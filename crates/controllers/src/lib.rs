@@ -51,7 +51,7 @@ use std::sync::Arc;
 use corten_meta::{Key, Resource};
 use corten_reconcile::{Controller, Effect, Failure};
 
-pub use certificates::{CertificateApproval, CertificateCleaner};
+pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner};
 pub use cluster_role_aggregation::ClusterRoleAggregation;
 pub use cron_job::CronJobs;
 pub use daemon_set::DaemonSets;
@@ -109,6 +109,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(NodeLifecycle),
     || Arc::new(VolumeBinder),
     || Arc::new(PodGarbageCollector),
+    || Arc::new(PodCertificateCleaner),
     || Arc::new(VolumeProtection),
     || Arc::new(ClaimProtection),
     || Arc::new(ReplicaSets),

@@ -24,7 +24,7 @@ pub(crate) fn managers<'t>(text: &dyn Fn(&str) -> &'t str) -> Result<ManagersCon
             "align-by-socket" | "distribute-cpus-across-cores" => {
                 anyhow::bail!("CPU Manager Policy Alpha-level Options not enabled, but option {name:?} provided")
             }
-            "distribute-cpus-across-numa" => anyhow::bail!("CPU Manager Policy option {name:?} is not supported"),
+            "distribute-cpus-across-numa" => cpu.spreads = flag()?,
             _ => anyhow::bail!("unknown CPU Manager Policy option: {name:?}"),
         }
     }

@@ -312,6 +312,7 @@ fn kubelet_server(
     let serving = Serving {
         hands: hands.clone(),
         port: settings.kubelet_port,
+        managers: settings.options.managers.clone(),
         own,
         client_ca,
         cluster: Arc::new(NodeCluster(inquiries)),

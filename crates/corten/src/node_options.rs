@@ -20,7 +20,7 @@ pub(crate) struct NodeOptions {
     allowed_unsafe_sysctls: Vec<String>,
     pub(crate) single_process_oom_kill: bool,
     swap_behavior: SwapBehavior,
-    managers: ManagersConfig,
+    pub(crate) managers: ManagersConfig,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -40,7 +40,7 @@ const NAMES: &[Row] = &[
     ("persistentvolume-protection-controller", "pv-protection", "pv-protection"),
     ("persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection"),
     ("pod-garbage-collector-controller", "podgc", "pod-garbage-collector"),
-    ("podcertificaterequest-cleaner-controller", "", ""),
+    ("podcertificaterequest-cleaner-controller", "", "podcertificaterequestcleaner"),
     ("replicaset-controller", "replicaset", "replicaset"),
     ("replicationcontroller-controller", "replicationcontroller", "replication"),
     ("resourceclaim-controller", "resource-claim-controller", "resource-claim"),

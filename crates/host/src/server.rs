@@ -26,6 +26,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use corten_kubelet::ManagersConfig;
 use corten_stream::{Addresses, Connected};
 use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
@@ -68,6 +69,8 @@ pub enum ServerError {
 pub struct Serving {
     pub hands: NodeHands,
     pub port: u16,
+    /// What CPUs and memory are handed out by: told to who asks what the node is set to.
+    pub managers: ManagersConfig,
     /// The server's certificate and key, as they are at each handshake.
     pub own: Arc<dyn ResolvesServerCert>,
     /// Who signs the certificates of clients, as PEM.
@@ -122,6 +125,10 @@ impl KubeletServer {
 
     pub(crate) fn hands(&self) -> &NodeHands {
         &self.serving.hands
+    }
+
+    pub(crate) fn managers(&self) -> &ManagersConfig {
+        &self.serving.managers
     }
 
     fn cluster(&self) -> &dyn Cluster {

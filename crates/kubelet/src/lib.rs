@@ -21,6 +21,9 @@ pub use kubelet::Kubelet;
 pub use node::managers::check_managers;
 pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
+pub use words::certificate::{
+    CertificateAnswer, CertificateAsked, CertificateNews, CertificatePlace, CertificateWish, PrivateKey,
+};
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
 pub use words::cpu_set::{CpuSet, NumaNodes};
 pub use words::device::{
@@ -37,8 +40,8 @@ pub use words::event::{
     ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
 };
 pub use words::managers::{
-    Cpu, CpuConfig, MachineTopology, ManagerStates, ManagersConfig, MemoryConfig, NumaNode, Pins, TopologyConfig,
-    TopologyPolicy, TopologyScope,
+    Asked, Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryConfig, NumaNode, Pins,
+    TopologyConfig, TopologyPolicy, TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};

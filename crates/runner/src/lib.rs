@@ -21,6 +21,7 @@ mod node_inquiries;
 mod node_problems;
 mod node_volumes;
 mod observations;
+mod pod_certificates;
 mod provisioner;
 mod proxy;
 mod queue;

@@ -30,7 +30,7 @@ use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use crate::{
-    Clock, EventRecorder, JournalBook, QueueCounts, node_volumes,
+    Clock, EventRecorder, JournalBook, QueueCounts, node_volumes, pod_certificates,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -119,6 +119,7 @@ struct KubeletLoop {
     services: Informer<Linked>,
     runtime_classes: Informer<(String, String)>,
     trust_bundles: Informer<(String, TrustBundle)>,
+    certificates: pod_certificates::Requests,
     news: BoxFuture<'static, Vec<Event>>,
     node_news: BoxFuture<'static, Vec<Event>>,
     manifests: BoxFuture<'static, Vec<Event>>,
@@ -183,6 +184,7 @@ impl KubeletLoop {
             services: sources::services(&client, &name),
             runtime_classes: sources::runtime_classes(&client, &name),
             trust_bundles: sources::trust_bundles(&client, &name),
+            certificates: pod_certificates::Requests::default(),
             news: news(&hands),
             node_news: node_news(&hands),
             manifests: manifests(&hands),
@@ -293,6 +295,7 @@ impl KubeletLoop {
         events.extend(sources::poll_services(&mut self.services, context, BATCH));
         events.extend(sources::poll_runtime_classes(&mut self.runtime_classes, context, BATCH));
         events.extend(sources::poll_trust_bundles(&mut self.trust_bundles, context, BATCH));
+        events.extend(self.certificates.poll(context, BATCH));
         events
     }
 
@@ -321,7 +324,12 @@ impl KubeletLoop {
                 }
                 Effect::Api(ApiEffect::Follow(source)) => self.followed.follow(&self.client, source),
                 Effect::Api(ApiEffect::Unfollow(source)) => self.followed.unfollow(&source),
-                Effect::Api(effect) => self.writes.waiting.push_back(effect),
+                Effect::Api(effect) => {
+                    if matches!(effect, ApiEffect::RequestCertificate { .. }) {
+                        self.certificates.follow(&self.client, &self.kubelet.config().node_name);
+                    }
+                    self.writes.waiting.push_back(effect);
+                }
                 Effect::Record { pod, decision } => self.journal.record(&PODS, &pod, *decision),
                 Effect::Forget { pod } => self.journal.forget(&PODS, &pod),
                 Effect::WakeAt(at) => self.tick_at = Some(Instant::now() + wait(at, now)),
@@ -469,6 +477,12 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
                 // Told to the pod's users as it came.
                 let result = result.map_err(|it| ApiFailure::Other(it.to_string()));
                 vec![Event::Token { pod, wish, result }]
+            }
+            ApiEffect::RequestCertificate { pod, account, place, wish } => {
+                let asked = pod_certificates::request(&client, &node, &pod, &account, &place, wish).await;
+                // Told to the pod's users as it came.
+                let result = asked.map_err(ApiFailure::Other);
+                vec![Event::CertificateAsked { pod, place, result }]
             }
             ApiEffect::ReadVolume { pod, volume, name } => {
                 let result = node_volumes::read(&client, &node, &pod.key.namespace, &name).await;

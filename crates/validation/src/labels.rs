@@ -29,6 +29,16 @@ pub fn annotations(annotations: Cursor<'_>) {
     }
 }
 
+/// Annotations that are meant for somebody, and say by a domain for whom (`ValidateUserAnnotations`).
+pub fn user_annotations(map: Cursor<'_>) {
+    annotations(map);
+    for (key, _) in map.entries() {
+        if !key.contains('/') && field::qualified_name(&key.to_lowercase()).is_empty() {
+            map.invalid_as(key, "must be a domain-prefixed key (such as \"acme.io/foo\")");
+        }
+    }
+}
+
 /// `metav1.LabelSelector`; an absent one is fine. True where nothing was found wrong.
 pub fn label_selector(selector: Cursor<'_>) -> bool {
     let before = selector.reported();

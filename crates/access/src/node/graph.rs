@@ -8,7 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_SLICES, VOLUME_ATTACHMENTS};
+use corten_api::resources::{
+    PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, POD_CERTIFICATE_REQUESTS_V1BETA1, PODS, RESOURCE_SLICES,
+    VOLUME_ATTACHMENTS,
+};
 use corten_cacher::watch_cache::{Caches, Matcher, Start, Stored, Watcher, key_of};
 use corten_meta::Resource;
 use serde_json::Value;
@@ -25,6 +28,7 @@ pub(crate) enum What {
     Volume,
     Attachment,
     Slice,
+    PodCertificate,
     Pod,
 }
 
@@ -47,6 +51,10 @@ impl Graph {
         match what {
             What::Attachment => object(&VOLUME_ATTACHMENTS).is_some_and(|it| it["spec"]["nodeName"] == node),
             What::Slice => object(&RESOURCE_SLICES).is_some_and(|it| it["spec"]["nodeName"] == node),
+            What::PodCertificate => caches
+                .get(&POD_CERTIFICATE_REQUESTS_V1BETA1)
+                .and_then(|it| it.get(namespace, name))
+                .is_some_and(|it| it.parse()["spec"]["nodeName"] == node),
             What::Volume => object(&PERSISTENT_VOLUMES).is_some_and(|it| self.has_volume(&it, node)),
             What::Pod => self.nodes.get(node).is_some_and(|it| it.contains_key(&*key_of(namespace, name))),
             What::Secret => self.has(what, namespace, name, node) || self.by_volume(caches, namespace, name, node),

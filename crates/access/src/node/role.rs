@@ -37,6 +37,7 @@ pub(crate) fn rules() -> Vec<Value> {
         rule(&["get"], &["resource.k8s.io"], &["resourceclaims"]),
         rule(slices, &["resource.k8s.io"], &["resourceslices"]),
         rule(READ, &["certificates.k8s.io"], &["clustertrustbundles"]),
+        rule(&["create", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"]),
     ]
 }
 

@@ -7,9 +7,9 @@ use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
 use bytes::Bytes;
 use corten_access::Identity;
-use corten_api::resources::{LEASES, NODES, PODS};
+use corten_api::resources::{LEASES, NODES, POD_CERTIFICATE_REQUESTS, PODS, SERVICE_ACCOUNTS};
 use corten_kinds::{KINDS, Kind, Subresource, Verb};
-use corten_meta::Key;
+use corten_meta::{Key, Resource};
 use corten_routes::{RequestInfo, Route};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -112,7 +112,32 @@ async fn furnish(server: &Server) {
         make("/apis/resource.k8s.io/v1/resourceslices", json!({ "metadata": meta, "spec": slice })).await;
         make(&LEASES.collection_path("kube-node-lease"), json!({ "metadata": meta, "spec": {} })).await;
         make(&core("pods"), pod(name)).await;
+        request_certificate(server, name).await;
     }
+}
+
+/// A PKCS #10 request for a key that nobody needs.
+const STUB: &str = "MIG6MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABIufeXJBoqvQDJ03bAyTr5uYEp8EQpyThQ1GibkGg484yYrm+XMC2sh6mRU+s5x/VBb2upN+6aXtl8/wH+yTSyOgADAKBggqhkjOPQQDAgNIADBFAiEAlO8ferbS3fnpJLRIKPHmzjTlBKLA9ejFzittW5t1srkCIDxlwvsuZia4WHZSR+3kIT3SRlwa0REjjvNFKfAoPuPW";
+
+async fn request_certificate(server: &Server, name: &str) {
+    let uid = async |resource: &Resource, namespace: &str| {
+        by_admin(server, "GET", &resource.path(&Key::new(namespace, name)), Value::Null).await.1["metadata"]["uid"]
+            .clone()
+    };
+    let spec = json!({
+        "signerName": "example.com/s",
+        "podName": name,
+        "podUID": uid(&PODS, "default").await,
+        "serviceAccountName": name,
+        "serviceAccountUID": uid(&SERVICE_ACCOUNTS, "default").await,
+        "nodeName": name,
+        "nodeUID": uid(&NODES, "").await,
+        "stubPKCS10Request": STUB,
+    });
+    let collection = POD_CERTIFICATE_REQUESTS.collection_path("default");
+    let (code, answer) =
+        by_admin(server, "POST", &collection, json!({ "metadata": { "name": name }, "spec": spec })).await;
+    assert_eq!(code, 201, "{answer}");
 }
 
 /// It names all that can be named. That of nobody is on no node.

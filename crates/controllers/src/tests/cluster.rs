@@ -4,8 +4,8 @@ use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
     EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeLifecycle,
-    NodeTtl, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens, ServiceCidrs,
-    StorageVersionMigrations, TaintEviction, VolumeProtection,
+    NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens,
+    ServiceCidrs, StorageVersionMigrations, TaintEviction, VolumeProtection,
 };
 
 #[test]
@@ -91,6 +91,11 @@ fn certificate_approval() {
 #[test]
 fn certificate_cleaner() {
     check(&CertificateCleaner, "certificate_cleaner");
+}
+
+#[test]
+fn pod_certificate_cleaner() {
+    check(&PodCertificateCleaner, "pod_certificate_cleaner");
 }
 
 #[test]

@@ -86,6 +86,10 @@ impl NodeHands {
                 self.counters().note_eviction(signal);
                 return Vec::new();
             }
+            NodeEffect::CountManagers(counts) => {
+                self.counters().note_managers(counts);
+                return Vec::new();
+            }
             NodeEffect::NoteStops { containers } => self.note_stops(containers).await,
             NodeEffect::NoteManagerStates(states) => {
                 let layout = self.layout().clone();

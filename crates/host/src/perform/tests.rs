@@ -405,6 +405,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
     let serving = Serving {
         hands: hands.clone(),
         port: 10250,
+        managers: corten_kubelet::ManagersConfig::default(),
         own: shown(&certificate, &key),
         client_ca: pki.ca.pem(),
         cluster: Arc::new(TestCluster),
@@ -437,6 +438,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
         (API, get("/healthz").replace("GET", "POST"), "HTTP/1.1 405 Method Not Allowed"),
         (API, get("/logs/"), "logs endpoint is disabled."),
         (API, get("/configz"), "\"kubeletconfig\""),
+        (API, get("/configz"), "\"cpuManagerPolicy\":\"none\""),
         (API, get("/runningpods/"), "\"name\":\"web\""),
         (API, get("/run/default/web/app?cmd=echo+ran").replace("GET", "POST"), "\r\n\r\nran\n"),
         (API, get("/nothing"), "HTTP/1.1 404 Not Found"),

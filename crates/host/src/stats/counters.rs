@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use corten_kubelet::{HostEffect, Outcome, PodRef, ProbeKind, ProbeVerdict};
+use corten_kubelet::{Asked, HostEffect, ManagerCounts, Outcome, PodRef, ProbeKind, ProbeVerdict};
 
 use super::exposition::{Sample, Text, number};
 
@@ -36,6 +36,7 @@ struct Counted {
     images_collected: u64,
     /// By signal.
     evictions: BTreeMap<String, u64>,
+    managers: ManagerCounts,
 }
 
 #[derive(Default)]
@@ -80,6 +81,10 @@ impl Counters {
         *self.counted().evictions.entry(signal.to_owned()).or_default() += 1;
     }
 
+    pub(crate) fn note_managers(&self, counts: ManagerCounts) {
+        self.counted().managers = counts;
+    }
+
     pub(crate) fn probes(&self) -> BTreeMap<Probed, u64> {
         self.counted().probes.clone()
     }
@@ -105,7 +110,60 @@ impl Counters {
         let samples = evictions.map(|(signal, n)| Sample::new(&[("eviction_signal", &**signal)], number(*n)));
         let help = "[ALPHA] Cumulative number of pod evictions by eviction signal";
         text.metric("kubelet_evictions", "counter", help, samples.collect::<Vec<_>>());
+        managers(text, &counted.managers);
     }
+}
+
+fn managers(text: &mut Text, counts: &ManagerCounts) {
+    let of = |it: fn(&Asked) -> u64, asked: Asked| [Sample::new(&[], number(it(&asked)))];
+    let (n, errors): (fn(&Asked) -> u64, fn(&Asked) -> u64) = (|it| it.n, |it| it.errors);
+    for (name, asked, read, help) in [
+        (
+            "kubelet_cpu_manager_pinning_requests_total",
+            counts.cpu,
+            n,
+            "[ALPHA] The number of cpu core allocations which required pinning.",
+        ),
+        (
+            "kubelet_cpu_manager_pinning_errors_total",
+            counts.cpu,
+            errors,
+            "[ALPHA] The number of cpu core allocations which required pinning failed.",
+        ),
+        (
+            "kubelet_memory_manager_pinning_requests_total",
+            counts.memory,
+            n,
+            "[ALPHA] The number of memory pages allocations which required pinning.",
+        ),
+        (
+            "kubelet_memory_manager_pinning_errors_total",
+            counts.memory,
+            errors,
+            "[ALPHA] The number of memory pages allocations which required pinning that failed.",
+        ),
+        (
+            "kubelet_topology_manager_admission_requests_total",
+            counts.topology,
+            n,
+            "[ALPHA] The number of admission requests where resources have to be aligned.",
+        ),
+        (
+            "kubelet_topology_manager_admission_errors_total",
+            counts.topology,
+            errors,
+            "[ALPHA] The number of admission request failures where resources could not be aligned.",
+        ),
+    ] {
+        text.metric(name, "counter", help, of(read, asked));
+    }
+    let cpus = |n: usize| number(u64::try_from(n).unwrap_or(u64::MAX));
+    let help = "[ALPHA] The size of the shared CPU pool for non-guaranteed QoS pods, in millicores.";
+    let shared = [Sample::new(&[], cpus(counts.shared_cpus.saturating_mul(1000)))];
+    text.metric("kubelet_cpu_manager_shared_pool_size_millicores", "gauge", help, shared);
+    let help = "[ALPHA] The total number of CPUs exclusively allocated to containers running on this node";
+    let own = [Sample::new(&[], cpus(counts.own_cpus))];
+    text.metric("kubelet_cpu_manager_exclusive_cpu_allocation_count", "gauge", help, own);
 }
 
 fn kind(probe: ProbeKind) -> &'static str {

@@ -9,7 +9,10 @@ mod usages;
 use corten_api::resources::CERTIFICATE_SIGNING_REQUESTS;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
-use corten_validation::read::{items, text};
+use corten_validation::{
+    read::{items, text},
+    rules::signer::signer_name,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -101,7 +104,7 @@ fn signer(name: Cursor<'_>) {
     if name.str() == LEGACY {
         return name.invalid("the legacy signerName is not allowed via this API version");
     }
-    super::signer_name(name);
+    signer_name(name);
 }
 
 /// A certificate is written once.

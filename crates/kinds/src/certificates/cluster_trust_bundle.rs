@@ -6,11 +6,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::{CLUSTER_TRUST_BUNDLES, CLUSTER_TRUST_BUNDLES_V1BETA1};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
-use corten_validation::{read::text, rules};
+use corten_validation::{
+    read::text,
+    rules::{self, signer::signer_name},
+};
 use serde_json::{Value, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::signer_name;
 use crate::{
     BuiltIn, Policy, Verb, ViewOf,
     columns::{column, or_none},

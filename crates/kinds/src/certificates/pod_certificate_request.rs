@@ -1,16 +1,19 @@
 //! A certificate that a node asks for on behalf of a Pod.
 
+mod key;
+mod status;
+
 use corten_api::resources::{POD_CERTIFICATE_REQUESTS, POD_CERTIFICATE_REQUESTS_V1BETA1};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{fill, inner},
+    labels,
     read::{entries, items, text},
-    rules,
+    rules::{self, signer::signer_name},
 };
 use serde_json::{Value, json};
 
-use super::signer_name;
 use crate::{BuiltIn, Policy, Subresource, Verb, ViewOf, columns::column};
 
 /// Stored in this version, which has a field more than the newer one.
@@ -88,16 +91,8 @@ impl Policy for PodCertificateRequest {
                 }
             }
             expiration(spec);
-            let (key, proof, stub) =
-                (spec.at("pkixPublicKey"), spec.at("proofOfPossession"), spec.at("stubPKCS10Request"));
-            if stub.is_empty() && key.is_empty() {
-                stub.missing("");
-            } else if !key.is_empty() {
-                proof.required();
-            }
-            for (annotation, at) in spec.at("unverifiedUserAnnotations").entries() {
-                field::qualified_name(&annotation.to_lowercase()).iter().for_each(|it| at.invalid_as(annotation, it));
-            }
+            key::validate(spec);
+            labels::user_annotations(spec.at("unverifiedUserAnnotations"));
         })
     }
 
@@ -106,16 +101,7 @@ impl Policy for PodCertificateRequest {
     }
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |request| {
-            let status = request.at("status");
-            rules::conditions(status.at("conditions"));
-            if state(old) != "Pending" {
-                return rules::immutable(status, &old["status"]);
-            }
-            for condition in status.list("conditions") {
-                condition.at("type").one_of(&["Denied", "Failed", "Issued"]);
-            }
-        })
+        violations(new, |request| status::validate(request, old))
     }
 
     fn has_generation(&self) -> bool {

@@ -1,44 +1,39 @@
 //! The mind of one node: it is told what happened, changes what is known, and has each pod that this touches synced.
 
 pub(crate) mod admit;
+mod cluster;
 pub(crate) mod devices;
 pub(crate) mod evict;
 pub(crate) mod housekeeping;
 pub(crate) mod manifests;
 pub(crate) mod mirrors;
+mod outcomes;
 pub(crate) mod pinning;
 pub(crate) mod resize;
 pub(crate) mod shutdown;
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use corten_api::core::v1::{Container, Pod};
+use corten_api::core::v1::Pod;
 use corten_meta::Time;
 
 use crate::{
-    ApiFailure, Config, Effect, Event, Failure, Outcome, PodRef, Snapshot, Source,
+    ApiFailure, Config, Effect, Event, Outcome, PodRef, Snapshot, Source,
     node::{devices::Devices, image_gc::ImageGc, managers::Managers, pressure::Pressure, status::NodeMachine},
     pod::{
-        container_record::{ContainerRecord, Frame},
-        containers,
         context::Context,
-        image_state,
         machine::{PatchState, PodMachine},
-        probe,
         termination::Termination,
     },
     spec::{
-        env_file::EnvFilesRead,
-        image_volumes::volume_of,
-        pod::{any_container_named, spec_of},
+        pod::spec_of,
         runtime_class::RuntimeClasses,
         services::Services,
         sources::{self, Sources},
-        trust_bundles::{self, TrustBundles},
+        trust_bundles::TrustBundles,
     },
     static_pods::{
         manifest::Manifests,
@@ -164,6 +159,10 @@ impl Kubelet {
             Event::Token { pod, wish, result } => {
                 self.of_pod(pod, now, effects, |machine, cx| machine.token_done(&wish, result, cx))
             }
+            Event::CertificateAsked { pod, place, result } => {
+                self.of_pod(pod, now, effects, |machine, cx| machine.certificate_asked(&place, result, cx))
+            }
+            Event::CertificateRequest { key, news } => self.certificate_told(&key, news, now, effects),
             Event::VolumeRead { pod, volume, result } => {
                 self.of_pod(pod, now, effects, |machine, cx| machine.volume_read(&volume, result, cx))
             }
@@ -210,43 +209,6 @@ impl Kubelet {
                 self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
             }
         }
-    }
-
-    /// What the cluster has for all its pods.
-    fn cluster_told(&mut self, event: Event) -> Vec<String> {
-        match event {
-            Event::Service { key, service } => {
-                self.services.update(key, service);
-                Vec::new()
-            }
-            Event::TrustBundle { name, bundle } => {
-                self.trust_bundles.update(name, bundle);
-                self.who_trusts()
-            }
-            Event::TrustBundlesSynced => {
-                self.trust_bundles.are_known = true;
-                self.who_trusts()
-            }
-            Event::RuntimeClass { name, handler } => {
-                self.runtime_classes.update(name, handler);
-                Vec::new()
-            }
-            Event::RuntimeClassesSynced => {
-                self.runtime_classes.are_known = true;
-                self.all()
-            }
-            Event::ServicesSynced => {
-                self.services.are_known = true;
-                self.all()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Pods that have ClusterTrustBundles projected.
-    fn who_trusts(&self) -> Vec<String> {
-        let pods = self.pods.iter().filter(|(_, it)| trust_bundles::are_projected(&it.pod));
-        pods.map(|(uid, _)| uid.clone()).collect()
     }
 
     /// Undecided ones last: by then it is known what the others take.
@@ -427,88 +389,6 @@ impl Kubelet {
             }
         }
     }
-
-    fn done(&mut self, pod: &PodRef, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) {
-        match &outcome {
-            Outcome::SandboxRemoved { id, result: Ok(()) } | Outcome::Removed { id, result: Ok(()), .. } => {
-                self.removed.insert(id.clone(), now);
-            }
-            _ => {}
-        }
-        self.with(&pod.uid, now, effects, |machine, cx| apply(machine, outcome, cx));
-    }
-}
-
-/// Tells a pod how one of its effects ended.
-fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
-    let failure = |it: Failure| it.message;
-    match outcome {
-        Outcome::Volumes(result) => machine.volumes_done(result, cx),
-        Outcome::Sandbox(result) => machine.sandbox_done(result, cx),
-        Outcome::SandboxStopped { id, result } => machine.sandbox_ended(&id, false, result, cx),
-        Outcome::SandboxRemoved { id, result } => machine.sandbox_ended(&id, true, result, cx),
-        Outcome::FilesRead { container, result } => {
-            let result = result.map_err(failure);
-            on(machine, &container, cx, |track, _, _| track.env_files = EnvFilesRead::Done(result));
-        }
-        Outcome::Resized(result) => machine.resized(result, cx),
-        // Taken in before: it is about who is taken, and not about one pod alone.
-        Outcome::Devices(_) => {}
-        Outcome::Pinned { container, result } => {
-            on(machine, &container, cx, |track, _, cx| track.pinned.done(result.is_ok(), cx.now));
-        }
-        Outcome::PodRemoved(result) => machine.files_removed(result, cx),
-        Outcome::VolumesReleased(result) => machine.volumes_released(result.is_ok(), cx),
-        Outcome::Image { container, result } if volume_of(&container).is_some() => {
-            let volume = volume_of(&container).unwrap_or_default();
-            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
-        }
-        Outcome::Pulled { container, result } if volume_of(&container).is_some() => {
-            let volume = volume_of(&container).unwrap_or_default();
-            machine.with_image_volume(volume, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
-        }
-        Outcome::Image { container, result } => {
-            on(machine, &container, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));
-        }
-        Outcome::Pulled { container, result } => {
-            on(machine, &container, cx, |track, frame, cx| image_state::pulled(track, frame, result, cx));
-        }
-        Outcome::Container { container, result, .. } => {
-            on(machine, &container, cx, |track, frame, cx| containers::started(track, frame, result, cx));
-        }
-        Outcome::Stopped { container, id, result } => {
-            on(machine, &container, cx, |track, _, cx| containers::stopped(track, &id, &result, cx));
-            match result {
-                Ok(()) => machine.stop_problem = None,
-                Err(failure) => machine.container_stays(&container, &failure, cx),
-            }
-        }
-        Outcome::Removed { container, id, result } => {
-            on(machine, &container, cx, |track, _, cx| track.removed(&id, result.is_ok(), cx.now));
-        }
-        Outcome::Probed { container, id, probe, verdict } => {
-            on(machine, &container, cx, |track, frame, cx| probe::answered(track, frame, &id, probe, &verdict, cx));
-        }
-        Outcome::Hooked { container, id, hook, result } => {
-            let result = result.map_err(failure);
-            on(machine, &container, cx, |track, frame, cx| containers::hooked(track, frame, &id, hook, result, cx));
-        }
-        Outcome::LogTail { container, text } => {
-            on(machine, &container, cx, |track, _, _| track.log_tail = text);
-        }
-    }
-}
-
-/// Calls `act` for a container by name, even one the spec does not have.
-fn on(
-    machine: &mut PodMachine,
-    name: &str,
-    cx: &mut Context<'_>,
-    act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>),
-) {
-    let pod = machine.pod.clone();
-    let stranger = || Cow::Owned(Container { name: name.into(), ..Container::default() });
-    machine.with_track(&any_container_named(&pod, name).unwrap_or_else(stranger), cx, act);
 }
 
 /// All that is known of a pod the API does not have.

@@ -14,6 +14,9 @@ impl Kubelet {
         if let Some(states) = self.managers.take_unnoted() {
             effects.push(Effect::Node(NodeEffect::NoteManagerStates(states)));
         }
+        if let Some(counts) = self.managers.take_uncounted() {
+            effects.push(Effect::Node(NodeEffect::CountManagers(counts)));
+        }
         let mut wake = None;
         for (uid, machine) in &mut self.pods {
             for (name, record) in &mut machine.tracks {

@@ -12,7 +12,7 @@ use cpu::CpuManager;
 use memory::MemoryManager;
 
 use crate::{
-    Config, ManagerStates, Pins, Qos, Signal, TopologyPolicy,
+    Asked, Config, ManagerCounts, ManagerStates, Pins, Qos, Signal, TopologyPolicy,
     node::{
         admission::Rejection,
         topology::{self, HintProvider, Numa},
@@ -32,6 +32,9 @@ pub(crate) struct Managers {
     is_noting: bool,
     /// The pods whose share is not written down yet.
     unwritten: BTreeSet<String>,
+    admissions: Asked,
+    /// What was last given to the metrics.
+    counted: ManagerCounts,
 }
 
 /// Can the managers begin with these settings, this machine, and what an earlier run has written? Why not, in upstream's words.
@@ -80,7 +83,7 @@ impl Managers {
         };
         restored.map_err(|it| advice(it, "memory"))?;
         let numa = Numa::of(&managers.machine);
-        Ok(Self { numa, cpu, memory, noted: states.clone(), is_noting: false, unwritten: BTreeSet::new() })
+        Ok(Self { numa, cpu, memory, noted: states.clone(), ..Self::default() })
     }
 
     pub(crate) fn are_on(&self) -> bool {
@@ -93,7 +96,9 @@ impl Managers {
         let mut providers: Vec<&mut dyn HintProvider> = Vec::new();
         providers.extend(self.cpu.as_mut().map(|it| it as &mut dyn HintProvider));
         providers.extend(self.memory.as_mut().map(|it| it as &mut dyn HintProvider));
-        topology::admit(&config.managers.topology, &self.numa, pod, &mut providers)?;
+        let admitted = topology::admit(&config.managers.topology, &self.numa, pod, &mut providers);
+        self.admissions.note(&admitted);
+        admitted?;
         if self.states() != before {
             self.unwritten.insert(uid_of(pod).to_owned());
         }
@@ -139,6 +144,23 @@ impl Managers {
     pub(crate) fn noted(&mut self) -> Vec<String> {
         self.is_noting = false;
         if self.states() == self.noted { std::mem::take(&mut self.unwritten).into_iter().collect() } else { Vec::new() }
+    }
+
+    /// What is to be counted, if it is not yet.
+    pub(crate) fn take_uncounted(&mut self) -> Option<ManagerCounts> {
+        let cpu = self.cpu.as_ref();
+        let counts = ManagerCounts {
+            topology: self.admissions,
+            cpu: cpu.map(|it| it.asked).unwrap_or_default(),
+            memory: self.memory.as_ref().map(|it| it.asked).unwrap_or_default(),
+            own_cpus: cpu.map_or(0, CpuManager::n_own),
+            shared_cpus: cpu.map_or(0, |it| it.shared().len()),
+        };
+        if counts == self.counted {
+            return None;
+        }
+        self.counted = counts;
+        Some(counts)
     }
 
     fn states(&self) -> ManagerStates {

@@ -173,8 +173,15 @@ impl PodMachine {
         let is = |kind| volumes.problems.iter().any(|it| it.kind == kind);
         let (reason, actor) = if is(ProblemKind::Unsupported) {
             ("UnsupportedVolume", Actor::Author)
+        } else if is(ProblemKind::Refused) {
+            ("CertificateDenied", Actor::Author)
+        } else if is(ProblemKind::SigningFailed) {
+            ("CertificateFailed", Actor::Operator)
         } else if is(ProblemKind::Missing) {
             ("FailedMount", Actor::Author)
+        } else if is(ProblemKind::Unsigned) {
+            // A signer is a program that whoever runs the cluster has chosen.
+            ("CertificatePending", Actor::Operator)
         } else {
             ("SourceNotRead", Actor::Cluster)
         };

@@ -25,6 +25,7 @@ use crate::{
     },
     spec::{
         pod::{ephemeral_containers, field_path, is_sidecar, restarts, spec_of},
+        pod_certificates::Certificates,
         tokens::Tokens,
         volumes::{Problem, ProblemKind},
     },
@@ -47,6 +48,7 @@ pub(crate) struct PodMachine {
     pub(crate) removing: BTreeSet<String>,
     pub(crate) volumes: VolumeState,
     pub(crate) tokens: Tokens,
+    pub(crate) certificates: Certificates,
     pub(crate) claims: Claims,
     pub(crate) tracks: BTreeMap<String, ContainerRecord>,
     /// Of the volumes that are images: what is known of each.
@@ -123,7 +125,8 @@ pub(crate) struct PatchState {
 impl VolumeState {
     /// Not there yet, and nothing says that they will not be.
     pub(crate) fn is_coming(&self) -> bool {
-        let is_asked = !self.problems.is_empty() && self.problems.iter().all(|it| it.kind == ProblemKind::Asked);
+        let is_asked = |it: &Problem| matches!(it.kind, ProblemKind::Asked | ProblemKind::Unsigned);
+        let is_asked = !self.problems.is_empty() && self.problems.iter().all(is_asked);
         self.failures == 0 && (is_asked || (self.in_flight && self.problems.is_empty()))
     }
 }
@@ -142,6 +145,7 @@ impl PodMachine {
             removing: BTreeSet::new(),
             volumes: VolumeState::default(),
             tokens: Tokens::default(),
+            certificates: Certificates::default(),
             claims: Claims::default(),
             tracks: BTreeMap::new(),
             image_volumes: BTreeMap::new(),

@@ -1,6 +1,7 @@
 //! One pod as a state machine.
 
 pub(crate) mod admission;
+pub(crate) mod certificates;
 pub(crate) mod claims;
 pub(crate) mod conditions;
 pub(crate) mod container_record;

@@ -95,13 +95,15 @@ impl PodMachine {
     /// True once the volumes are there; later it keeps their content up to date.
     fn prepare_volumes(&mut self, cx: &mut Context<'_>) -> bool {
         self.fetch_tokens(cx);
+        self.fetch_certificates(cx);
         self.read_volumes(cx);
         let state = &mut self.volumes;
         if state.in_flight {
             return state.is_ready;
         }
         state.span.started.get_or_insert(cx.now);
-        let given = volumes::Given { tokens: &self.tokens, trust_bundles: cx.trust_bundles };
+        let certificates = &self.certificates;
+        let given = volumes::Given { tokens: &self.tokens, certificates, trust_bundles: cx.trust_bundles };
         match volumes::plan(&self.pod, cx.sources, &given, &self.claims, &cx.around(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());
@@ -124,7 +126,7 @@ impl PodMachine {
                     return true;
                 }
                 let known: BTreeSet<&Problem> = state.problems.iter().collect();
-                for it in problems.iter().filter(|it| !matches!(it.kind, ProblemKind::Unread | ProblemKind::Asked)) {
+                for it in problems.iter().filter(|it| it.kind.is_told()) {
                     if !known.contains(it) {
                         cx.event(&self.who, "", Warning, "FailedMount", it.message.clone());
                     }

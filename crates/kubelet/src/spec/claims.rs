@@ -11,6 +11,7 @@ use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
 use crate::{
     Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeRead,
     spec::{
+        foreign,
         pod::{all_containers, spec_of},
         volumes::host_path_type,
     },
@@ -139,7 +140,11 @@ fn mount_of(
         let backend = Backend::Nfs { server: it.server.clone(), path: it.path.clone() };
         (backend, false, it.read_only == Some(true))
     } else {
-        return Err(format!("volume {:?} is of a kind this node does not support: {}", volume.name, kind_of(found)));
+        return Err(format!(
+            "volume {:?} is of a kind this node does not support: {}",
+            volume.name,
+            foreign::kind_of(spec)
+        ));
     };
     if is_block && matches!(backend, Backend::HostPath { .. } | Backend::Nfs { .. }) {
         return Err(format!("MapVolume.SetUpDevice failed for volume {name:?} : no block volume of such a source"));
@@ -153,13 +158,6 @@ fn mount_of(
         takes_group,
         name,
     })
-}
-
-/// The one source that a PersistentVolume of another kind has.
-fn kind_of(volume: &PersistentVolume) -> &'static str {
-    let Some(spec) = &volume.spec else { return "unknown" };
-    let kinds = [(spec.iscsi.is_some(), "iscsi"), (spec.fc.is_some(), "fc")];
-    kinds.into_iter().find(|it| it.0).map_or("unknown", |it| it.1)
 }
 
 fn mount_options(volume: &PersistentVolume) -> Vec<String> {

@@ -5,14 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::core::v1::{ClusterTrustBundleProjection, Pod};
 use corten_meta::{LabelSelector, LabelSelectorRequirement, Selector};
 
-use crate::{TrustBundle, spec::pod::spec_of};
-
-/// A certificate as bytes (DER).
-type Certificate = Vec<u8>;
+use crate::{
+    TrustBundle,
+    spec::{
+        pem::{self, Certificate},
+        pod::spec_of,
+    },
+};
 
 /// Every ClusterTrustBundle of the cluster.
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl TrustBundles {
         let known = |TrustBundle { signer, labels, certificates }: TrustBundle| Known {
             signer,
             labels,
-            certificates: read(&certificates),
+            certificates: pem::certificates(&certificates).collect(),
         };
         match bundle {
             Some(bundle) => self.bundles.insert(name, known(bundle)),
@@ -55,7 +57,7 @@ impl TrustBundles {
         }
         if let Some(name) = wanted.name.as_deref().filter(|it| !it.is_empty()) {
             return match self.bundles.get(name) {
-                Some(it) => Trusted::Found(written(&it.certificates)),
+                Some(it) => Trusted::Found(pem::written(&it.certificates)),
                 None => Trusted::Missing(format!("clustertrustbundles.certificates.k8s.io {name:?} not found")),
             };
         }
@@ -69,7 +71,8 @@ impl TrustBundles {
                 "combination of signerName and labelSelector matched zero ClusterTrustBundles".into(),
             );
         }
-        Trusted::Found(written(&found.into_iter().flat_map(|it| it.certificates.iter().cloned()).collect()))
+        let certificates: BTreeSet<&Certificate> = found.into_iter().flat_map(|it| &it.certificates).collect();
+        Trusted::Found(pem::written(certificates))
     }
 }
 
@@ -89,43 +92,15 @@ fn selector(selector: &corten_api::apimachinery::pkg::apis::meta::v1::LabelSelec
     LabelSelector { match_labels, match_expressions: expressions.collect() }.selector()
 }
 
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
-
-/// The API server has checked it; what cannot be read is left out.
-fn read(pem: &str) -> BTreeSet<Certificate> {
-    let blocks = pem.split(BEGIN).skip(1).filter_map(|it| Some(it.split_once(END)?.0));
-    let decoded = blocks.filter_map(|it| {
-        let text: String = it.chars().filter(|it| !it.is_ascii_whitespace()).collect();
-        STANDARD.decode(text).ok()
-    });
-    decoded.collect()
-}
-
-fn written(certificates: &BTreeSet<Certificate>) -> String {
-    let mut pem = String::new();
-    for certificate in certificates {
-        pem.push_str(BEGIN);
-        pem.push('\n');
-        let text = STANDARD.encode(certificate);
-        for line in text.as_bytes().chunks(64) {
-            pem.push_str(&String::from_utf8_lossy(line));
-            pem.push('\n');
-        }
-        pem.push_str(END);
-        pem.push('\n');
-    }
-    pem
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::{Engine, engine::general_purpose::STANDARD};
     use serde_json::{Value, json};
 
     use super::*;
 
     fn block(text: &str) -> String {
-        format!("{BEGIN}\n{}\n{END}\n", STANDARD.encode(text))
+        format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(text))
     }
 
     #[test]

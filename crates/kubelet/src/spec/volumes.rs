@@ -2,27 +2,26 @@
 //!
 //! A kind this node cannot provide is a problem like a missing ConfigMap is: the pod waits and says for what.
 
+mod projected;
+
 use std::{cell::Cell, sync::Arc};
 
-use corten_api::core::v1::{
-    ClusterTrustBundleProjection, DownwardAPIVolumeFile, KeyToPath, Pod, ServiceAccountTokenProjection,
-    Volume as ApiVolume,
-};
+use corten_api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Pod, Volume as ApiVolume};
 use corten_meta::{Key, Quantity};
-use serde_json::json;
 
 use crate::{
-    Backend, HostPathType, Medium, PersistentMount, Plugin, Secrets, Source, SourceKind, Volume, VolumeFile,
-    VolumeGroup, VolumeSource,
+    Backend, HostPathType, Medium, PersistentMount, Plugin, Source, SourceKind, Volume, VolumeFile, VolumeGroup,
+    VolumeSource,
     spec::{
         claims,
         downward::{self, Surroundings},
-        huge_pages,
-        pod::{all_containers, container_named, spec_of},
+        foreign, huge_pages,
+        pod::{container_named, spec_of},
+        pod_certificates::Certificates,
         resources,
         sources::{Lookup, Sources},
-        tokens::{self, Issued, Tokens},
-        trust_bundles::{TrustBundles, Trusted},
+        tokens::Tokens,
+        trust_bundles::TrustBundles,
     },
 };
 
@@ -40,10 +39,22 @@ pub(crate) enum ProblemKind {
     Unread,
     /// Its token is asked for: as good as there.
     Asked,
+    /// Its certificate is asked for, and its signer has not answered.
+    Unsigned,
+    /// A signer has refused its certificate, or could not make it.
+    Refused,
+    SigningFailed,
     /// Something it needs is missing and may appear.
     Missing,
     /// This node has no such kind of volume.
     Unsupported,
+}
+
+impl ProblemKind {
+    /// Is it worth an event when it appears?
+    pub(crate) fn is_told(self) -> bool {
+        !matches!(self, Self::Unread | Self::Asked | Self::Unsigned)
+    }
 }
 
 const DEFAULT_MODE: u32 = 0o644;
@@ -85,6 +96,7 @@ pub(crate) fn plan(
 /// What the pod is given of the cluster.
 pub(crate) struct Given<'a> {
     pub(crate) tokens: &'a Tokens,
+    pub(crate) certificates: &'a Certificates,
     pub(crate) trust_bundles: &'a TrustBundles,
 }
 
@@ -198,7 +210,7 @@ impl Planner<'_> {
         if volume.projected.is_some() {
             return self.projected(volume);
         }
-        Err(self.unsupported(kind_name(volume)))
+        Err(self.unsupported(foreign::kind_of(volume)))
     }
 
     /// As in `calculateEmptyDirMemorySize`: no more than the pod may use, or all pods together.
@@ -207,85 +219,6 @@ impl Planner<'_> {
         let facts = self.around.facts;
         let of_node = facts.map(|it| it.memory_bytes.saturating_sub(self.around.config.reserved_memory_bytes));
         [limit, of_pod, of_node].into_iter().flatten().min()
-    }
-
-    fn projected(&self, volume: &ApiVolume) -> Result<VolumeSource, Problem> {
-        let mut files = Vec::new();
-        let projected = volume.projected.as_ref();
-        let mode = mode(projected.and_then(|it| it.default_mode), DEFAULT_MODE);
-        let access = Access { mode, user: projected.and_then(|it| it.default_user) };
-        for part in projected.iter().flat_map(|it| it.sources.iter().flatten()) {
-            if let Some(it) = &part.config_map {
-                let items = it.items.as_ref();
-                let keys = Keys { kind: SourceKind::ConfigMap, name: &it.name, items, optional: it.optional, access };
-                files.extend(self.keys(&keys)?);
-            } else if let Some(it) = &part.secret {
-                let items = it.items.as_ref();
-                let keys = Keys { kind: SourceKind::Secret, name: &it.name, items, optional: it.optional, access };
-                files.extend(self.keys(&keys)?);
-            } else if let Some(it) = &part.downward_api {
-                files.extend(self.downward(it.items.as_ref(), access)?);
-            } else if let Some(it) = &part.service_account_token {
-                files.push(self.token(it, access)?);
-            } else if let Some(it) = &part.cluster_trust_bundle {
-                files.push(self.trusted(it, access)?);
-            } else {
-                return Err(self.unsupported("projected podCertificate"));
-            }
-        }
-        Ok(VolumeSource::Files { plugin: Plugin::Projected, files })
-    }
-
-    /// A driver's volume, with the tokens its driver asks for (`podServiceAccountTokenAttrs`).
-    fn with_tokens(&self, mut mount: PersistentMount) -> Result<PersistentMount, Problem> {
-        let Backend::Csi(csi) = &mut mount.backend else { return Ok(mount) };
-        if csi.token_wishes.is_empty() {
-            return Ok(mount);
-        }
-        let mut told = serde_json::Map::new();
-        for wish in &csi.token_wishes {
-            let issued = match self.given.tokens.lookup(wish) {
-                Issued::Token(it) => json!({ "token": it.token, "expirationTimestamp": it.expires }),
-                Issued::Asked => return Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
-                Issued::Failed(reason) => return Err(self.missing(format!("failed to fetch token: {reason}"))),
-            };
-            told.insert(wish.audience.clone(), issued);
-        }
-        let told = serde_json::Value::Object(told).to_string();
-        csi.tokens = Secrets([("csi.storage.k8s.io/serviceAccount.tokens".to_owned(), told)].into());
-        Ok(mount)
-    }
-
-    fn token(&self, source: &ServiceAccountTokenProjection, access: Access) -> Result<VolumeFile, Problem> {
-        let access = self.private(access);
-        match self.given.tokens.lookup(&tokens::wish(source)) {
-            Issued::Token(it) => Ok(access.file(&source.path, None, source.user, it.token.as_bytes().into())),
-            Issued::Asked => Err(self.problem(ProblemKind::Asked, "the token is asked for".into())),
-            Issued::Failed(reason) => Err(self.missing(format!("failed to fetch token: {reason}"))),
-        }
-    }
-
-    /// As projected volumes' `collectData`: where the pod's group, or the one user all its containers run as, is given the file,
-    /// nobody else needs to read it.
-    fn private(&self, access: Access) -> Access {
-        let group = spec_of(self.pod).security_context.as_ref().and_then(|it| it.fs_group);
-        let user = common_user(self.pod);
-        let is_private = group.is_some() || user.is_some();
-        Access { mode: if is_private { 0o600 } else { access.mode }, user: user.or(access.user) }
-    }
-
-    /// One that is optional and not there is an empty file.
-    fn trusted(&self, source: &ClusterTrustBundleProjection, access: Access) -> Result<VolumeFile, Problem> {
-        let certificates = match self.given.trust_bundles.lookup(source) {
-            Trusted::Found(it) => it,
-            Trusted::Missing(_) if source.optional == Some(true) => String::new(),
-            Trusted::Missing(reason) => return Err(self.missing(reason)),
-            Trusted::Unread => {
-                return Err(self.problem(ProblemKind::Unread, "ClusterTrustBundles are not read yet".into()));
-            }
-        };
-        self.take_room(certificates.len())?;
-        Ok(self.private(access).file(&source.path, None, None, certificates.into_bytes().into()))
     }
 
     fn keys(&self, keys: &Keys<'_>) -> Result<Vec<VolumeFile>, Problem> {
@@ -366,14 +299,6 @@ impl Planner<'_> {
     }
 }
 
-/// The user that all containers run as, where they agree and say so.
-fn common_user(pod: &Pod) -> Option<i64> {
-    let of_pod = spec_of(pod).security_context.as_ref().and_then(|it| it.run_as_user);
-    let users = all_containers(pod).map(|it| it.security_context.as_ref().and_then(|it| it.run_as_user).or(of_pod));
-    let users: std::collections::BTreeSet<Option<i64>> = users.collect();
-    if users.len() == 1 { users.into_iter().next().flatten() } else { None }
-}
-
 fn mode(mode: Option<i32>, default: u32) -> u32 {
     mode.and_then(|it| u32::try_from(it).ok()).unwrap_or(default)
 }
@@ -402,11 +327,4 @@ pub(crate) fn plugin(volume: &ApiVolume) -> Option<Plugin> {
         (volume.projected.is_some(), Plugin::Projected),
     ];
     plugins.into_iter().find(|it| it.0).map(|it| it.1)
-}
-
-/// The name of the one source field that is set.
-fn kind_name(volume: &ApiVolume) -> &'static str {
-    let kinds =
-        [(volume.iscsi.is_some(), "iscsi"), (volume.fc.is_some(), "fc"), (volume.git_repo.is_some(), "gitRepo")];
-    kinds.into_iter().find(|it| it.0).map_or("unknown", |it| it.1)
 }

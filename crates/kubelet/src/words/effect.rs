@@ -11,6 +11,7 @@ use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
 use crate::words::{
+    certificate::{CertificatePlace, CertificateWish},
     device::{ContainerDevices, DeviceWish},
     event::{Event, Failure, Outcome, ProbeVerdict, StartFailure, StartStage},
     managers::Pins,
@@ -411,6 +412,14 @@ pub enum ApiEffect {
         pod: PodRef,
         account: String,
         wish: TokenWish,
+    },
+    /// A new key, and a PodCertificateRequest for it. → [`Event::CertificateAsked`], and from then on
+    /// [`Event::CertificateRequest`] of every request this node has made.
+    RequestCertificate {
+        pod: PodRef,
+        account: String,
+        place: CertificatePlace,
+        wish: CertificateWish,
     },
     /// What the API has of one volume of the pod: its claim and that claim's volume, or a CSI driver.
     /// → [`Event::VolumeRead`]

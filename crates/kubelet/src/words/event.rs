@@ -8,6 +8,7 @@ use corten_meta::{Key, Time};
 use crate::{
     EnvFile,
     words::{
+        certificate::{CertificateAsked, CertificateNews, CertificatePlace},
         device::AllocatedDevices,
         effect::{Dns, Hook, PodRef, ProbeKind, Source},
         measure::NodeNews,
@@ -60,6 +61,17 @@ pub enum Event {
         pod: PodRef,
         wish: TokenWish,
         result: Result<Token, ApiFailure>,
+    },
+    /// How [`crate::ApiEffect::RequestCertificate`] ended.
+    CertificateAsked {
+        pod: PodRef,
+        place: CertificatePlace,
+        result: Result<CertificateAsked, ApiFailure>,
+    },
+    /// A PodCertificateRequest of this node's appeared or changed; `None`: it is gone.
+    CertificateRequest {
+        key: Key,
+        news: Option<CertificateNews>,
     },
     /// What [`crate::ApiEffect::ReadVolume`] found, or why the API did not say, in upstream's words.
     VolumeRead {

@@ -62,6 +62,8 @@ pub struct CpuConfig {
     pub strict_reservation: bool,
     /// `prefer-align-cpus-by-uncorecache`: CPUs that share a last-level cache first.
     pub prefers_uncore_cache: bool,
+    /// `distribute-cpus-across-numa`: what one NUMA node cannot give is spread evenly over as few as can.
+    pub spreads: bool,
     /// `reservedSystemCPUs`: these are reserved, rather than as many as are kept for the system.
     pub reserved: CpuSet,
 }
@@ -73,6 +75,35 @@ pub struct MemoryConfig {
     pub is_static: bool,
     /// Of each node and kind of memory (`memory`, `hugepages-1Gi`) what is kept for the system, in bytes.
     pub reserved: BTreeMap<u32, BTreeMap<String, u64>>,
+}
+
+/// What the managers have been asked and have refused since the kubelet began, and what they have given: for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ManagerCounts {
+    /// Pods that asked to be taken, and such as were not because of where things lie.
+    pub topology: Asked,
+    /// Containers that asked for CPUs of their own.
+    pub cpu: Asked,
+    /// Containers that asked for memory of certain NUMA nodes.
+    pub memory: Asked,
+    /// CPUs that are one container's alone.
+    pub own_cpus: usize,
+    /// CPUs that all the others share.
+    pub shared_cpus: usize,
+}
+
+/// How often something was asked for, and how often it could not be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    pub n: u64,
+    pub errors: u64,
+}
+
+impl Asked {
+    pub(crate) fn note<T, E>(&mut self, result: &Result<T, E>) {
+        self.n += 1;
+        self.errors += u64::from(result.is_err());
+    }
 }
 
 /// The state files of the managers; `None`: there is none.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{DeviceNews, Event, Failure, ManagerStates, PodRef, Signal, TerminationNote};
+use crate::{DeviceNews, Event, Failure, ManagerCounts, ManagerStates, PodRef, Signal, TerminationNote};
 
 /// Something done to the node as a whole. Each is answered by the event it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum NodeEffect {
     NoteStops { containers: Vec<String> },
     /// What the managers have given: the next run of the kubelet must know of it. → [`NodeNews::ManagerStatesNoted`]
     NoteManagerStates(ManagerStates),
+    /// What the managers have been asked and have given; for the metrics. No answer.
+    CountManagers(ManagerCounts),
     /// How far the termination of a deleted pod is: the next run of the kubelet goes on there. No answer.
     NoteTermination { uid: String, note: TerminationNote },
     /// The runtime does not end a pod: all that runs in its cgroup is killed, and the shims of its sandboxes. No answer; the
@@ -135,6 +137,7 @@ impl NodeEffect {
         let news = match self {
             Self::ReadSignals
             | Self::CountEviction { .. }
+            | Self::CountManagers(_)
             | Self::ReadyToShutDown
             | Self::NoteTermination { .. }
             | Self::ReleaseDevices { .. }

@@ -1,5 +1,6 @@
 //! What the kubelet is told, what it answers, and what it is set to.
 
+pub(crate) mod certificate;
 pub(crate) mod config;
 pub(crate) mod cpu_set;
 pub(crate) mod device;

@@ -9,6 +9,7 @@ impl ApiEffect {
             Self::PatchPodStatus { pod, .. }
             | Self::DeletePod { pod }
             | Self::RequestToken { pod, .. }
+            | Self::RequestCertificate { pod, .. }
             | Self::ReadVolume { pod, .. }
             | Self::ReadNode { pod, .. } => Some(pod),
             Self::CreateMirror { .. }

@@ -4,25 +4,19 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use aws_lc_rs::{
-    rand::{SecureRandom, SystemRandom},
-    signature::{self, UnparsedPublicKey, VerificationAlgorithm},
-};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use rcgen::{Issuer, KeyPair, SigningKey};
 use x509_parser::{
     certification_request::X509CertificationRequest,
     cri_attributes::ParsedCriAttribute,
     extensions::{GeneralName, ParsedExtension},
-    oid_registry::{
-        OID_PKCS1_SHA256WITHRSA, OID_PKCS1_SHA384WITHRSA, OID_PKCS1_SHA512WITHRSA, OID_SIG_ECDSA_WITH_SHA256,
-        OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ED25519, OID_X509_EXT_SUBJECT_ALT_NAME,
-    },
+    oid_registry::OID_X509_EXT_SUBJECT_ALT_NAME,
     pem::Pem,
     prelude::{FromDer, X509Certificate},
 };
 
 use super::{Authority, profile};
-use crate::{certificate, der};
+use crate::{certificate, der, possession};
 
 /// Upstream's default for how long a certificate lasts, and the least that can be asked for.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -57,7 +51,7 @@ impl Authority {
         let block = block.filter(|it| it.label == "CERTIFICATE REQUEST");
         let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
         let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(|it| format!("asn1: {it}"))?;
-        if !is_signed_by_its_key(&request) {
+        if !possession::is_signed(&request) {
             return Err("unable to verify certificate request signature".into());
         }
         let names = Names::of(&request)?;
@@ -95,42 +89,6 @@ fn serial() -> Result<[u8; 16], String> {
     // Positive, and not begun with zeros.
     serial[0] = serial[0] & 0x7f | 0x40;
     Ok(serial)
-}
-
-fn is_signed_by_its_key(request: &X509CertificationRequest<'_>) -> bool {
-    let info = &request.certification_request_info;
-    let algorithm = &request.signature_algorithm.algorithm;
-    let ecdsa: [&'static dyn VerificationAlgorithm; 3];
-    let candidates: &[&'static dyn VerificationAlgorithm] = if *algorithm == OID_SIG_ECDSA_WITH_SHA256 {
-        ecdsa = [
-            &signature::ECDSA_P256_SHA256_ASN1,
-            &signature::ECDSA_P384_SHA256_ASN1,
-            &signature::ECDSA_P521_SHA256_ASN1,
-        ];
-        &ecdsa
-    } else if *algorithm == OID_SIG_ECDSA_WITH_SHA384 {
-        ecdsa = [
-            &signature::ECDSA_P256_SHA384_ASN1,
-            &signature::ECDSA_P384_SHA384_ASN1,
-            &signature::ECDSA_P521_SHA384_ASN1,
-        ];
-        &ecdsa
-    } else if *algorithm == OID_PKCS1_SHA256WITHRSA {
-        &[&signature::RSA_PKCS1_2048_8192_SHA256]
-    } else if *algorithm == OID_PKCS1_SHA384WITHRSA {
-        &[&signature::RSA_PKCS1_2048_8192_SHA384]
-    } else if *algorithm == OID_PKCS1_SHA512WITHRSA {
-        &[&signature::RSA_PKCS1_2048_8192_SHA512]
-    } else if *algorithm == OID_SIG_ED25519 {
-        &[&signature::ED25519]
-    } else {
-        &[]
-    };
-    let key = &info.subject_pki.subject_public_key.data;
-    let verifies = |it: &&'static dyn VerificationAlgorithm| {
-        UnparsedPublicKey::new(*it, key).verify(info.raw, &request.signature_value.data).is_ok()
-    };
-    candidates.iter().any(verifies)
 }
 
 /// The alternative names a request asks for.

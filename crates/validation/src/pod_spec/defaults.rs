@@ -175,6 +175,9 @@ fn volume(volume: &mut Object) {
             if let Some(token) = inner(source, "serviceAccountToken") {
                 fill(token, "expirationSeconds", 3600);
             }
+            if let Some(certificate) = inner(source, "podCertificate") {
+                fill(certificate, "maxExpirationSeconds", 24 * 3600);
+            }
             if let Some(api) = inner(source, "downwardAPI") {
                 each(api, "items").for_each(downward);
             }

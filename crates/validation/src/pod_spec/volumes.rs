@@ -9,7 +9,11 @@ use super::{
     container::{local_path, no_way_up},
     environment, names, sources,
 };
-use crate::{rules, volume_claim};
+use crate::{
+    labels,
+    rules::{self, signer::signer_name},
+    volume_claim,
+};
 
 const HOST_PATH_TYPES: [&str; 8] =
     ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
@@ -154,6 +158,8 @@ fn projected(projected: Cursor<'_>) {
             }
             "downwardAPI" => inner.list("items").for_each(downward),
             "serviceAccountToken" => token(inner),
+            "podCertificate" => certificate(inner),
+            "clusterTrustBundle" => trust_bundle(inner),
             _ => {}
         }
     }
@@ -168,4 +174,44 @@ fn token(token: Cursor<'_>) {
         expiration.invalid("may not specify a duration larger than 2^32 seconds");
     }
     file_path(token.at("path"));
+}
+
+const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
+/// An hour, and 91 days.
+const CERTIFICATE_SECONDS: [i64; 2] = [3600, 7_862_400];
+
+fn certificate(certificate: Cursor<'_>) {
+    signer_name(certificate.at("signerName"));
+    certificate.at("keyType").one_of(&KEY_TYPES);
+    let (seconds, [least, most]) = (certificate.at("maxExpirationSeconds"), CERTIFICATE_SECONDS);
+    if seconds.exists() && seconds.int() < least {
+        seconds.invalid(&format!("if provided, maxExpirationSeconds must be >= {least}"));
+    } else if seconds.exists() && seconds.int() > most {
+        seconds.invalid(&format!("if provided, maxExpirationSeconds must be <= {most}"));
+    }
+    let paths = ["credentialBundlePath", "keyPath", "certificateChainPath"].map(|it| certificate.at(it));
+    paths.into_iter().filter(|it| !it.is_empty()).for_each(file_path);
+    if paths.into_iter().all(Cursor::is_empty) {
+        certificate.missing("specify at least one of credentialBundlePath, keyPath, and certificateChainPath");
+    }
+    labels::user_annotations(certificate.at("userAnnotations"));
+}
+
+fn trust_bundle(bundle: Cursor<'_>) {
+    let (name, signer, selector) = (bundle.at("name"), bundle.at("signerName"), bundle.at("labelSelector"));
+    match (name.exists(), signer.exists()) {
+        (true, true) => bundle.invalid("only one of name and signerName may be used"),
+        (true, false) => {
+            name.required();
+            if selector.exists() {
+                selector.invalid("labelSelector must be unset if name is specified");
+            }
+        }
+        (false, true) => {
+            signer_name(signer);
+            labels::label_selector(selector);
+        }
+        (false, false) => bundle.missing("either name or signerName must be specified"),
+    }
+    file_path(bundle.at("path"));
 }

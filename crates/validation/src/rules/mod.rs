@@ -3,6 +3,7 @@
 pub mod address;
 pub mod amount;
 pub mod int_or_percent;
+pub mod signer;
 
 use std::collections::BTreeSet;
 

@@ -18,6 +18,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "node", role: "node-controller", rules: node },
     Loop { name: "persistent-volume-binder", role: "persistent-volume-binder", rules: volume_binder },
     Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
+    Loop { name: "podcertificaterequestcleaner", role: "podcertificaterequestcleaner", rules: pod_certificate_cleaner },
     Loop { name: "pv-protection", role: "pv-protection-controller", rules: volume_protection },
     Loop { name: "pvc-protection", role: "pvc-protection-controller", rules: claim_protection },
     Loop { name: "resource-claim", role: "resource-claim-controller", rules: resource_claim },
@@ -59,6 +60,10 @@ fn role_aggregation() -> Vec<Value> {
 
 fn csr_cleaner() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["certificatesigningrequests"])]
+}
+
+fn pod_certificate_cleaner() -> Vec<Value> {
+    vec![rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])]
 }
 
 fn disruption() -> Vec<Value> {

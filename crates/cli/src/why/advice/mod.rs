@@ -8,6 +8,8 @@ mod containers;
 mod extensions;
 mod images;
 mod leaving;
+mod managers;
+mod pod_certificates;
 mod refusals;
 mod scheduling;
 mod services;
@@ -111,6 +113,8 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
         "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),
         "ApprovalNeeded" => Some(workloads::approval(case)),
+        "CertificatePending" | "CertificateDenied" | "CertificateFailed" => Some(pod_certificates::of(case)),
+        "TopologyAffinityError" | "SMTAlignmentError" | "UnexpectedAdmissionError" => Some(managers::of(case)),
         "CertificateMissing" | "Denied" | "SigningFailed" => Some(workloads::unsigned(case)),
         "NoDisruptionsAllowed" | "EvictionRefused" => Some(workloads::budget(case)),
         "JobAlreadyActive" | "PodsRunning" => Some(workloads::running(case)),

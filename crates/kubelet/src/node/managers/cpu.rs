@@ -2,15 +2,17 @@
 //! for whole CPUs have them alone, all others share the rest.
 
 mod assignment;
+mod distribution;
 pub(super) mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use assignment::take;
+use assignment::take_packed;
 use corten_api::core::v1::{Container, Pod};
+use distribution::take_spread;
 
 use crate::{
-    CpuConfig, CpuSet, MachineTopology, NumaNodes, Qos,
+    Asked, CpuConfig, CpuSet, MachineTopology, NumaNodes, Qos,
     node::{
         admission::Rejection,
         topology::{HintProvider, Hints, Numa, TopologyHint},
@@ -33,6 +35,7 @@ pub(crate) struct CpuManager {
     /// No container has these for itself.
     reserved: CpuSet,
     assigned: Assignments,
+    pub(super) asked: Asked,
 }
 
 impl CpuManager {
@@ -57,7 +60,7 @@ impl CpuManager {
             return Err(format!("reserved CPUs \"{reserved}\" are not among the machine's \"{all}\""));
         }
         let numa = Numa::of(&machine);
-        Ok(Self { config, machine, numa, reserved, assigned: Assignments::new() })
+        Ok(Self { config, machine, numa, reserved, assigned: Assignments::new(), asked: Asked::default() })
     }
 
     /// What any container may have: all but what is strictly reserved.
@@ -75,6 +78,12 @@ impl CpuManager {
     /// What a container has for itself.
     pub(crate) fn own(&self, uid: &str, container: &str) -> Option<&CpuSet> {
         self.assigned.get(uid)?.get(container)
+    }
+
+    /// How many CPUs are one container's alone.
+    pub(crate) fn n_own(&self) -> usize {
+        let own = self.assigned.values().flat_map(BTreeMap::values);
+        own.fold(CpuSet::default(), |sum, it| sum.union(it)).len()
     }
 
     pub(crate) fn has_own(&self, uid: &str) -> bool {
@@ -133,18 +142,24 @@ impl CpuManager {
         Ok(first.union(&rest))
     }
 
+    fn given(&self, pod: &Pod, wanted: usize, affinity: TopologyHint) -> Result<CpuSet, Rejection> {
+        if self.config.full_cores_only {
+            self.check_alignment(pod, wanted)?;
+        }
+        self.find(pod, wanted, affinity).map_err(|it| Rejection::unexpected(&it))
+    }
+
     /// As upstream has it: threads of one core are not to be two containers'.
     fn check_alignment(&self, pod: &Pod, wanted: usize) -> Result<(), Rejection> {
-        let cores: std::collections::BTreeSet<u32> = self.machine.cpus.values().map(|it| it.core).collect();
-        let per_core = self.machine.cpus.len() / cores.len().max(1);
+        let per_core = cpus_per_core(&self.machine);
         let reject = |message| Err(Rejection { reason: "SMTAlignmentError", message });
-        if !wanted.is_multiple_of(per_core.max(1)) {
+        if !wanted.is_multiple_of(per_core) {
             return reject(format!(
                 "SMT Alignment Error: requested {wanted} cpus not multiple cpus per core = {per_core}"
             ));
         }
         let core = |cpu: u32| self.machine.cpus.get(&cpu).map(|it| it.core);
-        let reserved: std::collections::BTreeSet<u32> = self.reserved.iter().filter_map(core).collect();
+        let reserved: BTreeSet<u32> = self.reserved.iter().filter_map(core).collect();
         let free = self.available().union(&self.reusable(pod));
         let whole = free.iter().filter(|it| core(*it).is_some_and(|it| !reserved.contains(&it))).count();
         if wanted > whole {
@@ -154,6 +169,20 @@ impl CpuManager {
         }
         Ok(())
     }
+}
+
+/// So many of the free CPUs, as the manager is set to.
+fn take(machine: &MachineTopology, config: &CpuConfig, free: &CpuSet, wanted: usize) -> Result<CpuSet, String> {
+    if !config.spreads {
+        return take_packed(machine, config, free, wanted);
+    }
+    let group = if config.full_cores_only { cpus_per_core(machine) } else { 1 };
+    take_spread(machine, config, free, wanted, group)
+}
+
+fn cpus_per_core(machine: &MachineTopology) -> usize {
+    let cores: BTreeSet<u32> = machine.cpus.values().map(|it| it.core).collect();
+    (machine.cpus.len() / cores.len().max(1)).max(1)
 }
 
 /// How many CPUs the container has for itself: those of a Guaranteed pod that asks for whole ones. As upstream, pods that ask
@@ -209,10 +238,9 @@ impl HintProvider for CpuManager {
         if wanted == 0 || self.own(uid_of(pod), &container.name).is_some() {
             return Ok(());
         }
-        if self.config.full_cores_only {
-            self.check_alignment(pod, wanted)?;
-        }
-        let own = self.find(pod, wanted, affinity).map_err(|it| Rejection::unexpected(&it))?;
+        let own = self.given(pod, wanted, affinity);
+        self.asked.note(&own);
+        let own = own?;
         self.assigned.entry(uid_of(pod).to_owned()).or_default().insert(container.name.clone(), own);
         Ok(())
     }

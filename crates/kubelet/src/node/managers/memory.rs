@@ -12,7 +12,7 @@ use corten_api::core::v1::{Container, Pod};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    MachineTopology, MemoryConfig, NumaNodes, Qos,
+    Asked, MachineTopology, MemoryConfig, NumaNodes, Qos,
     node::{
         admission::Rejection,
         topology::{HintProvider, Hints, Numa, TopologyHint},
@@ -51,6 +51,7 @@ pub(crate) struct MemoryManager {
     machine: MachineTopology,
     numa: Numa,
     assigned: Assignments,
+    pub(super) asked: Asked,
 }
 
 /// One kind of memory of a node, in bytes.
@@ -110,7 +111,7 @@ impl MemoryManager {
             ));
         }
         let numa = Numa::of(&machine);
-        Ok(Self { config, machine, numa, assigned: Assignments::new() })
+        Ok(Self { config, machine, numa, assigned: Assignments::new(), asked: Asked::default() })
     }
 
     /// The nodes that a container's memory is of; `None`: any.
@@ -342,7 +343,9 @@ impl HintProvider for MemoryManager {
         if wanted.is_empty() || is_there {
             return Ok(());
         }
-        let nodes = self.find(pod, &wanted, affinity).map_err(Rejection::unexpected)?;
+        let nodes = self.find(pod, &wanted, affinity).map_err(Rejection::unexpected);
+        self.asked.note(&nodes);
+        let nodes = nodes?;
         let numa_affinity: Vec<u32> = nodes.iter().collect();
         let block = |(kind, size)| Block { numa_affinity: numa_affinity.clone(), kind, size };
         let blocks: Vec<Block> = wanted.into_iter().map(block).collect();

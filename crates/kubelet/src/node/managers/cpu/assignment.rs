@@ -13,8 +13,8 @@ const NUMA_NODE: Level = |it| it.numa_node;
 const UNCORE_CACHE: Level = |it| it.uncore_cache;
 const CORE: Level = |it| it.core;
 
-/// So many of the free CPUs.
-pub(super) fn take(
+/// So many of the free CPUs, near to each other.
+pub(super) fn take_packed(
     machine: &MachineTopology,
     config: &CpuConfig,
     free: &CpuSet,
@@ -38,6 +38,11 @@ pub(super) fn take(
     taking.take_whole(&[levels[0], levels[1], CORE]);
     taking.take_threads(&[levels[0], levels[1], CORE])?;
     Ok(taking.taken)
+}
+
+/// Of each NUMA node what is free there: what has the least first.
+pub(super) fn by_numa_node(machine: &MachineTopology, free: &CpuSet) -> Vec<(u32, CpuSet)> {
+    ordered(machine, free, &[NUMA_NODE])
 }
 
 struct Taking<'a> {

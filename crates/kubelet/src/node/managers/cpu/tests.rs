@@ -92,6 +92,37 @@ fn cpus_of_one_cache_where_one_has_enough() {
 }
 
 #[test]
+fn what_one_node_cannot_give_is_spread_evenly() {
+    let config = CpuConfig { spreads: true, ..CpuConfig::default() };
+    let full = CpuConfig { spreads: true, full_cores_only: true, ..CpuConfig::default() };
+    // Four sockets, each a NUMA node: of four CPUs, or of two cores of two threads.
+    for (config, threads, free, wanted, expected) in [
+        // One is enough.
+        (&config, 1, "0-15", 4, "0-3"),
+        (&config, 1, "0-15", 3, "0-2"),
+        // Of two as many from each, and of an odd number the rest from the first.
+        (&config, 1, "0-15", 6, "0-2,4-6"),
+        (&config, 1, "0-15", 7, "0-3,4-6"),
+        // What is left is to lie evenly: those that have more give.
+        (&config, 1, "0-7,9-11,13-15", 6, "0-2,4-6"),
+        (&config, 1, "0,4-7,8-11,12", 6, "4-6,8-10"),
+        (&config, 1, "0-15", 10, "0-3,4-6,8-10"),
+        (&config, 1, "0-15", 16, "0-15"),
+        // Cores stay whole.
+        (&full, 2, "0-15", 6, "0-2,8-10"),
+        (&full, 2, "0-15", 8, "0-3,8-11"),
+        // Threads that are no whole cores are packed.
+        (&full, 2, "0-15", 5, "0-2,8-9"),
+    ] {
+        let machine = machine(4, 4 / threads, threads);
+        let taken = take(&machine, config, &cpus(free), wanted).expect("enough");
+        assert_eq!(taken.to_string(), cpus(expected).to_string(), "{threads} threads, {wanted} of {free}");
+    }
+    let error = take(&machine(4, 4, 1), &config, &cpus("0-1"), 3).expect_err("not enough");
+    assert_eq!(error, "not enough cpus available to satisfy request: requested=3, available=2");
+}
+
+#[test]
 fn who_has_cpus_alone_and_who_shares() {
     let full = CpuConfig { full_cores_only: true, ..CpuConfig::default() };
     let strict = CpuConfig { strict_reservation: true, ..CpuConfig::default() };

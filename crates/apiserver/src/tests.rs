@@ -77,6 +77,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("impersonation", include_str!("../testdata/http/impersonation.txt")),
     ("journals", include_str!("../testdata/http/journals.txt")),
     ("limit_ranger", include_str!("../testdata/http/limit_ranger.txt")),
+    ("pod_certificate_requests", include_str!("../testdata/http/pod_certificate_requests.txt")),
     ("quota", include_str!("../testdata/http/quota.txt")),
     ("pod_security", include_str!("../testdata/http/pod_security.txt")),
     ("classes", include_str!("../testdata/http/classes.txt")),

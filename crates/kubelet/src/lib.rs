@@ -25,26 +25,27 @@ pub use words::certificate::{
     CertificateAnswer, CertificateAsked, CertificateNews, CertificatePlace, CertificateWish, PrivateKey,
 };
 pub use words::config::{Config, ImageGcConfig, ShutdownConfig, SwapBehavior, TerminationNote};
+pub use words::container::{
+    Action, AppArmor, ContainerSpec, Credential, Dns, Hook, Hosts, MemoryCheck, Mount, MountSource, PortMapping,
+    ProbeKind, Propagation, Qos, ResizeStep, Resources, SandboxSpec, Seccomp, Security,
+};
 pub use words::cpu_set::{CpuSet, NumaNodes};
 pub use words::device::{
     AllocatedDevices, ContainerDevices, DeviceNews, DeviceResource, DeviceWish, Granted, GrantedDevice, GrantedMount,
     PluginDevice, PodsDevices,
 };
-pub use words::effect::{
-    Action, ApiEffect, AppArmor, ContainerSpec, Credential, Dns, Effect, EnvFile, Hook, HostEffect, Hosts, MemoryCheck,
-    Mount, MountSource, PodRef, PortMapping, ProbeKind, Propagation, Qos, ResizeStep, Resources, SandboxSpec, Seccomp,
-    Security, Source, SourceKind,
-};
-pub use words::event::{
-    ApiFailure, Event, Exit, Failure, HookAnswer, Image, Manifest, NodeFacts, NodeImage, Observed, ObservedContainer,
-    ObservedSandbox, Outcome, ProbeVerdict, RuntimeHandler, Snapshot, StartFailure, StartStage, User,
-};
+pub use words::effect::{ApiEffect, Effect, EnvFile, HostEffect, PodRef, Source, SourceKind};
+pub use words::event::{ApiFailure, Event, Failure, Manifest, Outcome, StartFailure, StartStage};
 pub use words::managers::{
     Asked, Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryConfig, NumaNode, Pins,
     TopologyConfig, TopologyPolicy, TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};
+pub use words::observed::{
+    Exit, HookAnswer, Image, NodeFacts, NodeImage, Observed, ObservedContainer, ObservedSandbox, ProbeVerdict,
+    RuntimeHandler, Snapshot, User,
+};
 pub use words::persistent::{
     Backend, CsiVolume, Device, DeviceSource, PersistentMount, Secrets, VolumeName, VolumeRead,
 };

@@ -324,6 +324,7 @@ const COLLECTIONS: &[&str] = &[
     "resourceclaims",
     "deviceclasses",
     "clustertrustbundles",
+    "podcertificaterequests",
     "pods",
     "configmaps",
     "nodes",

@@ -64,6 +64,7 @@ pub trait Hands: Send + Sync + 'static {
 }
 
 const API_WRITES: usize = 32;
+const CERTIFICATE_REQUESTS: usize = 2;
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
@@ -126,6 +127,8 @@ struct KubeletLoop {
     lanes: [Lane<HostEffect>; 4],
     of_node: Lane<NodeEffect>,
     writes: Lane<ApiEffect>,
+    /// Keys take time to make: neither a status nor the node's lease waits behind them.
+    certificate_requests: Lane<ApiEffect>,
     recorder: EventRecorder,
     rewind: Rewind,
     is_set_back: bool,
@@ -191,6 +194,7 @@ impl KubeletLoop {
             lanes: [Lane::new(4), Lane::new(16), Lane::new(8), Lane::new(512)],
             of_node: Lane::new(4),
             writes: Lane::new(API_WRITES),
+            certificate_requests: Lane::new(CERTIFICATE_REQUESTS),
             recorder: EventRecorder::on_node(client.clone(), "kubelet", &name),
             rewind: Rewind::default(),
             is_set_back: false,
@@ -246,7 +250,9 @@ impl KubeletLoop {
         }
         events.extend(self.of_node.poll(context, |effect| perform_node(hands.clone(), effect)));
         let (client, name) = (self.client.clone(), self.kubelet.config().node_name.clone());
-        events.extend(self.writes.poll(context, |effect| write(client.clone(), name.clone(), effect)));
+        for lane in [&mut self.writes, &mut self.certificate_requests] {
+            events.extend(lane.poll(context, |effect| write(client.clone(), name.clone(), effect)));
+        }
         let now = Instant::now();
         if self.tick_at.is_some_and(|it| it <= now) {
             self.tick_at = None;
@@ -324,12 +330,11 @@ impl KubeletLoop {
                 }
                 Effect::Api(ApiEffect::Follow(source)) => self.followed.follow(&self.client, source),
                 Effect::Api(ApiEffect::Unfollow(source)) => self.followed.unfollow(&source),
-                Effect::Api(effect) => {
-                    if matches!(effect, ApiEffect::RequestCertificate { .. }) {
-                        self.certificates.follow(&self.client, &self.kubelet.config().node_name);
-                    }
-                    self.writes.waiting.push_back(effect);
+                Effect::Api(effect @ ApiEffect::RequestCertificate { .. }) => {
+                    self.certificates.follow(&self.client, &self.kubelet.config().node_name);
+                    self.certificate_requests.waiting.push_back(effect);
                 }
+                Effect::Api(effect) => self.writes.waiting.push_back(effect),
                 Effect::Record { pod, decision } => self.journal.record(&PODS, &pod, *decision),
                 Effect::Forget { pod } => self.journal.forget(&PODS, &pod),
                 Effect::WakeAt(at) => self.tick_at = Some(Instant::now() + wait(at, now)),

@@ -1,24 +1,27 @@
 //! This node at the API: its Node, registered and kept up to date, and its Lease, the sign of life.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+mod conditions;
+mod metadata;
+
+use std::{collections::BTreeSet, time::Duration};
 
 use corten_api::core::v1::{Node, NodeCondition};
 use corten_meta::{ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::{Map, Value, json};
 
+use conditions::{OWN, State, conditions, standing, transitions};
+use metadata::{annotations, labels, metadata_patch, pod_networks};
+
+pub(crate) use conditions::network_problem;
+pub use metadata::LACKS;
+
 use crate::{
     ApiEffect, ApiFailure, Config, Effect, NodeFacts, RuntimeHandler, Signal,
     backoff::pause,
-    node::{admission::Ground, devices::DeviceCounts, shutdown},
+    node::{admission::Ground, devices::DeviceCounts},
     spec::requests,
 };
-
-/// The Node's annotation that names, by commas, what the machine cannot do of what Kubernetes knows.
-pub const LACKS: &str = "corten.dev/machine-lacks";
 
 const HEARTBEAT: Duration = Duration::from_secs(300);
 const LEASE_RENEWAL: Duration = Duration::from_secs(10);
@@ -267,8 +270,6 @@ fn changes(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, no
     (Some((true, json!({"status": patch}), events)), now.after(HEARTBEAT))
 }
 
-const OWN: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"];
-
 fn without_heartbeats(conditions: &Value) -> Vec<Value> {
     let strip = |it: &Value| {
         let mut it = it.clone();
@@ -278,61 +279,6 @@ fn without_heartbeats(conditions: &Value) -> Vec<Value> {
         it
     };
     conditions.as_array().into_iter().flatten().map(strip).collect()
-}
-
-/// Labels that are missing, and what the machine lacks. Taints are for others to set: the server marks a node that is new,
-/// the node controller any other.
-fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) -> Option<Value> {
-    let mut patch = json!({});
-    let have = node.metadata.labels.clone().unwrap_or_default();
-    let missing: BTreeMap<_, _> = labels(config, facts).into_iter().filter(|(k, v)| have.get(k) != Some(v)).collect();
-    if !missing.is_empty() {
-        patch["metadata"]["labels"] = json!(missing);
-    }
-    let said = node.metadata.annotations.as_ref().and_then(|it| it.get(LACKS)).map_or("", String::as_str);
-    let lacks = facts.lacks.join(",");
-    if said != lacks {
-        patch["metadata"]["annotations"] = json!({ LACKS: Some(lacks).filter(|it| !it.is_empty()) });
-    }
-    // The server lets them be set once.
-    let has_networks = node.spec.as_ref().is_some_and(|it| it.pod_cidr.as_ref().is_some_and(|it| !it.is_empty()));
-    if !has_networks && !config.pod_cidrs.is_empty() {
-        patch["spec"] = pod_networks(config);
-    }
-    if patch == json!({}) {
-        return None;
-    }
-    Some(patch)
-}
-
-fn annotations(facts: &NodeFacts) -> Value {
-    let mut annotations = json!({"volumes.kubernetes.io/controller-managed-attach-detach": "true"});
-    if !facts.lacks.is_empty() {
-        annotations[LACKS] = json!(facts.lacks.join(","));
-    }
-    annotations
-}
-
-fn pod_networks(config: &Config) -> Value {
-    match config.pod_cidrs.first() {
-        Some(first) => json!({"podCIDR": first, "podCIDRs": config.pod_cidrs}),
-        None => json!({}),
-    }
-}
-
-fn labels(config: &Config, facts: &NodeFacts) -> BTreeMap<String, String> {
-    let (os, arch) = (&facts.operating_system, &facts.architecture);
-    let mut labels = config.labels.clone();
-    for (name, value) in [
-        ("kubernetes.io/hostname", &config.hostname),
-        ("kubernetes.io/os", os),
-        ("kubernetes.io/arch", arch),
-        ("beta.kubernetes.io/os", os),
-        ("beta.kubernetes.io/arch", arch),
-    ] {
-        labels.insert(name.into(), value.clone());
-    }
-    labels
 }
 
 fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Value {
@@ -428,111 +374,6 @@ fn whole_ki(bytes: i64) -> String {
     Quantity::bytes(bytes >> 10 << 10).to_string()
 }
 
-/// What of the node is not the machine's own doing.
-#[derive(Clone, Copy)]
-struct State<'a> {
-    pressed: &'a [&'static str],
-    is_shutting_down: bool,
-    volumes_in_use: &'a BTreeSet<String>,
-    devices: &'a DeviceCounts,
-}
-
-/// Why the node is not ready, in upstream's words.
-fn problem(facts: &NodeFacts, state: State<'_>) -> Option<String> {
-    let shutdown = state.is_shutting_down.then(|| shutdown::PROBLEM.to_owned());
-    let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
-    let all: Vec<String> = [runtime, network_problem(facts), shutdown].into_iter().flatten().collect();
-    // Joined as by `NewAggregate`.
-    match all.len() {
-        0 => None,
-        1 => all.into_iter().next(),
-        _ => Some(format!("[{}]", all.join(", "))),
-    }
-}
-
-pub(crate) fn network_problem(facts: &NodeFacts) -> Option<String> {
-    let ready = "NetworkReady=false reason:NetworkPluginNotReady message:";
-    facts.network_problem.as_ref().map(|it| format!("container runtime network not ready: {ready}{it}"))
-}
-
-fn conditions(facts: &NodeFacts, state: State<'_>, old: &[NodeCondition], now: Time) -> Vec<Value> {
-    let pressure = |name, on: [&'static str; 2], off: [&'static str; 2]| {
-        let is_on = state.pressed.contains(&name);
-        let [reason, message] = if is_on { on } else { off };
-        (name, is_on, reason, message.to_owned())
-    };
-    let ready = match problem(facts, state) {
-        None => ("Ready", true, "KubeletReady", "kubelet is posting ready status".to_owned()),
-        Some(problem) => ("Ready", false, "KubeletNotReady", problem),
-    };
-    let own = [
-        pressure(
-            "MemoryPressure",
-            ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
-            ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
-        ),
-        pressure(
-            "DiskPressure",
-            ["KubeletHasDiskPressure", "kubelet has disk pressure"],
-            ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
-        ),
-        pressure(
-            "PIDPressure",
-            ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
-            ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
-        ),
-        ready,
-    ];
-    let mut all: Vec<Value> = own
-        .into_iter()
-        .map(|(name, is_true, reason, message)| {
-            let status = if is_true { "True" } else { "False" };
-            let before = old.iter().find(|it| it.type_ == name && it.status == status);
-            let since = before.and_then(|it| it.last_transition_time.as_ref()).map_or(now, |it| Time(it.0));
-            json!({
-                "lastHeartbeatTime": now,
-                "lastTransitionTime": since,
-                "message": message,
-                "reason": reason,
-                "status": status,
-                "type": name,
-            })
-        })
-        .collect();
-    all.extend(old.iter().filter(|it| !OWN.contains(&it.type_.as_str())).map(|it| json!(it)));
-    all
-}
-
-/// An event for each condition that turned.
-fn transitions(config: &Config, old: &[NodeCondition], new: Option<&Value>) -> Vec<Effect> {
-    let turned = new.and_then(Value::as_array).into_iter().flatten().filter(|it| {
-        let before = old.iter().find(|old| it["type"] == *old.type_);
-        before.is_none_or(|old| it["status"] != *old.status)
-    });
-    let reason = |it: &Value| match (it["type"].as_str()?, it["status"] == "True") {
-        ("Ready", true) => Some("NodeReady"),
-        ("Ready", false) => Some("NodeNotReady"),
-        ("MemoryPressure", true) => Some("NodeHasInsufficientMemory"),
-        ("MemoryPressure", false) => Some("NodeHasSufficientMemory"),
-        ("DiskPressure", true) => Some("NodeHasDiskPressure"),
-        ("DiskPressure", false) => Some("NodeHasNoDiskPressure"),
-        ("PIDPressure", true) => Some("NodeHasInsufficientPID"),
-        ("PIDPressure", false) => Some("NodeHasSufficientPID"),
-        _ => None,
-    };
-    let message = |reason: &str| format!("Node {} status is now: {reason}", config.node_name);
-    turned.filter_map(reason).map(|it| event(config, it, message(it))).collect()
-}
-
-/// Each start tells how the node does, as if nothing had been known of it (`nodestatus.ReadyCondition` and its kin). A condition
-/// that turns tells of itself.
-fn standing(config: &Config, facts: &NodeFacts, state: State<'_>, node: &Node, now: Time) -> Vec<Effect> {
-    let old = node.status.as_ref().and_then(|it| it.conditions.clone()).unwrap_or_default();
-    let mut conditions = conditions(facts, state, &old, now);
-    conditions.retain(|it| old.iter().any(|old| it["type"] == *old.type_ && it["status"] == *old.status));
-    transitions(config, &[], Some(&conditions.into()))
-}
-
 fn event(config: &Config, reason: &'static str, message: String) -> Effect {
     event_of(config, EventType::Normal, reason, message)
 }
@@ -569,30 +410,4 @@ fn lease(config: &Config, node: &Node, now: Time) -> Effect {
         "spec": spec,
     });
     Effect::Api(ApiEffect::RenewLease { patch: json!({"spec": spec}), create })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_machine_lacks_is_said_of_the_node_and_taken_back() {
-        let config = Config::new("one", "192.0.2.1");
-        let facts = |lacks: &[&'static str]| NodeFacts { lacks: lacks.to_vec(), ..NodeFacts::default() };
-        let node = |said: Option<&str>| -> Node {
-            let annotations = said.map(|it| json!({ LACKS: it, "other": "stays" })).unwrap_or_default();
-            let metadata = json!({"name": "one", "labels": labels(&config, &facts(&[])), "annotations": annotations});
-            serde_json::from_value(json!({"metadata": metadata})).expect("a Node")
-        };
-        for (said, lacks, patched) in [
-            (None, &[][..], None),
-            (None, &["AppArmor", "IPv6"][..], Some(json!("AppArmor,IPv6"))),
-            (Some("AppArmor"), &["AppArmor"][..], None),
-            (Some("AppArmor"), &[][..], Some(Value::Null)),
-        ] {
-            let patch = metadata_patch(&config, &facts(lacks), &node(said));
-            let expected = patched.map(|it| json!({"metadata": {"annotations": { LACKS: it }}}));
-            assert_eq!(patch, expected, "{said:?} {lacks:?}");
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod certificate;
 pub(crate) mod config;
+pub(crate) mod container;
 pub(crate) mod cpu_set;
 pub(crate) mod device;
 pub(crate) mod effect;
@@ -9,6 +10,7 @@ pub(crate) mod event;
 pub(crate) mod managers;
 pub(crate) mod measure;
 pub mod node_problem;
+pub(crate) mod observed;
 pub(crate) mod persistent;
 pub(crate) mod service;
 mod subject;

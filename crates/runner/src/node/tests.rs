@@ -321,6 +321,41 @@ async fn a_pod_gets_a_token_of_its_account() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_gets_a_certificate_of_its_own() {
+    const REQUESTS: &str = "/apis/certificates.k8s.io/v1/namespaces/default/podcertificaterequests";
+    let world = World::new();
+    let account = json!({"metadata": {"name": "bot", "namespace": "default"}});
+    world.api.put("/api/v1/namespaces/default/serviceaccounts/bot", account);
+    pass(1).await;
+    let wish = json!({
+        "signerName": "example.com/s", "keyType": "ED25519", "maxExpirationSeconds": 3600, "credentialBundlePath": "all",
+    });
+    let volumes = json!([{"name": "id", "projected": {"sources": [{"podCertificate": wish}]}}]);
+    world.pod("web", json!({"serviceAccountName": "bot", "volumes": volumes}));
+    pass(2).await;
+    let mut request = world.api.objects(REQUESTS).pop().expect("asked for");
+    let uid = |path: &str| world.api.object(path).expect("stored")["metadata"]["uid"].clone();
+    let spec = request["spec"].clone();
+    assert_eq!(spec["podUID"], uid(&format!("{POD}/web")));
+    assert_eq!(spec["nodeUID"], uid("/api/v1/nodes/n1"));
+    assert_eq!(spec["serviceAccountUID"], uid("/api/v1/namespaces/default/serviceaccounts/bot"));
+    assert_eq!((&spec["signerName"], &spec["maxExpirationSeconds"]), (&json!("example.com/s"), &json!(3600)));
+    assert_eq!(world.phase("web"), "Pending");
+    let chain = "-----BEGIN CERTIFICATE-----\nQUFB\n-----END CERTIFICATE-----\n";
+    let end = (world.hands.clock)().after(Duration::from_hours(1));
+    request["status"] = json!({
+        "conditions": [{"type": "Issued", "status": "True", "reason": "Yes", "message": ""}],
+        "certificateChain": chain, "beginRefreshAt": end, "notAfter": end,
+    });
+    let name = request["metadata"]["name"].as_str().expect("named").to_owned();
+    world.api.put(&format!("{REQUESTS}/{name}"), request);
+    pass(2).await;
+    assert_eq!(world.phase("web"), "Running");
+    let volumes = world.hands.volumes.lock();
+    assert!(volumes[0].starts_with("-----BEGIN PRIVATE KEY-----\n") && volumes[0].ends_with(chain), "{volumes:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_container_that_is_being_started_when_the_clock_is_set_back_is_started_once() {
     let (back, right) = (Arc::new(Mutex::new(Duration::ZERO)), clock());
     let set = back.clone();

@@ -20,14 +20,14 @@ pub(super) fn validate(spec: Cursor<'_>) {
     if stub.is_empty() && key.is_empty() {
         return stub.missing("");
     }
-    for old in [key, proof].into_iter().filter(|it| !stub.is_empty() && !it.is_empty()) {
+    if let Some(old) = [key, proof].into_iter().find(|it| !stub.is_empty() && !it.is_empty()) {
         return old.forbidden("may not be set together with stubPKCS10Request");
     }
     let told = if stub.is_empty() { key } else { stub };
     if stub.is_empty() && !proof.required() {
         return;
     }
-    for long in [told, proof].into_iter().filter(|it| bytes(it.value()).len() > BYTES_MAX) {
+    if let Some(long) = [told, proof].into_iter().find(|it| bytes(it.value()).len() > BYTES_MAX) {
         return long.report(Violation::too_long(long.path(), BYTES_MAX));
     }
     if let Err(reason) = read(told) {

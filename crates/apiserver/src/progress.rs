@@ -9,11 +9,7 @@
 //!
 //! It ends after a minute, so that the right to it is asked for again.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use async_stream::stream;
 use bytes::Bytes;
@@ -77,8 +73,8 @@ fn lines(state: State, place: Option<Held>) -> impl Stream<Item = Result<Frame<B
 #[derive(Default)]
 struct Reported {
     revision: Revision,
-    /// By the resource's prefix in the store.
-    changed: BTreeMap<String, Revision>,
+    /// Prefixes of resources in the store, in the order of the caches: custom ones come and go behind the built-in ones.
+    changed: Vec<(String, Revision)>,
 }
 
 impl Reported {
@@ -86,16 +82,24 @@ impl Reported {
         // Read before the caches: they then hold all of it, and perhaps more.
         self.revision = caches.applied();
         let mut changed = serde_json::Map::new();
-        for cache in caches.iter() {
-            let revision = cache.snapshot().revision;
-            if self.changed.get(cache.prefix()) == Some(&revision) {
-                continue;
+        let mut n_caches = 0;
+        for (at, cache) in caches.iter().enumerate() {
+            n_caches = at + 1;
+            let revision = cache.snapshot_revision();
+            match self.changed.get_mut(at).filter(|it| it.0 == cache.prefix()) {
+                Some(told) if told.1 == revision => continue,
+                Some(told) => told.1 = revision,
+                None => {
+                    // What stood here is told again where it stands now: it does no harm.
+                    self.changed.truncate(at);
+                    self.changed.push((cache.prefix().to_owned(), revision));
+                }
             }
-            self.changed.insert(cache.prefix().to_owned(), revision);
             let resource = &cache.kind().resource;
             let names = NAMES.get(resource).cloned().unwrap_or_else(|| vec![resource.qualified()]);
             changed.extend(names.into_iter().map(|it| (it, revision.to_string().into())));
         }
+        self.changed.truncate(n_caches);
         let object = json!({ "revision": self.revision.to_string(), "changed": changed });
         format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").into()
     }

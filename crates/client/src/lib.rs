@@ -21,6 +21,6 @@ pub use client::{Client, List, decode, version_number};
 pub use error::Error;
 pub use informer::{Identity, Informer, InformerEvent, InformerParams, Listed};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
-pub use progress::{Place as ProgressPlace, Progress};
+pub use progress::{Progress, ResourceIndex};
 pub use transport::{Body, BoxFuture, Transport, TransportError};
 pub use watch::{Watch, WatchEvent};

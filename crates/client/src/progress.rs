@@ -36,7 +36,7 @@ pub struct Progress {
 
 /// A resource as [`Progress`] knows it: what is asked often is not looked up by name each time.
 #[derive(Clone, Copy, Debug)]
-pub struct Place(usize);
+pub struct ResourceIndex(usize);
 
 enum State {
     Connecting(BoxFuture<'static, Result<Watch, Error>>),
@@ -58,8 +58,8 @@ impl Progress {
         Self { client, state, backoff, revision: 0, places: BTreeMap::new(), changed: Vec::new() }
     }
 
-    pub fn place(&mut self, resource: &Resource) -> Place {
-        Place(self.place_of(resource.qualified()))
+    pub fn place(&mut self, resource: &Resource) -> ResourceIndex {
+        ResourceIndex(self.place_of(resource.qualified()))
     }
 
     fn place_of(&mut self, name: String) -> usize {
@@ -72,7 +72,7 @@ impl Progress {
     }
 
     /// Up to which revision a stream of all objects of a resource is whole that has delivered everything up to `version`.
-    pub fn of(&self, resource: Place, version: u64) -> u64 {
+    pub fn of(&self, resource: ResourceIndex, version: u64) -> u64 {
         match self.changed[resource.0] {
             Some(changed) if version >= changed => version.max(self.revision),
             _ => version,

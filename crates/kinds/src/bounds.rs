@@ -10,12 +10,12 @@ use crate::Kind;
 /// Far more than any Pod has.
 const MOST: usize = 1_000;
 const LISTS: &[&str] = &[
-    "containers",
-    "initContainers",
-    "ephemeralContainers",
-    "volumes",
-    "affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution",
-    "affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution",
+    "/containers",
+    "/initContainers",
+    "/ephemeralContainers",
+    "/volumes",
+    "/affinity/podAffinity/requiredDuringSchedulingIgnoredDuringExecution",
+    "/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution",
 ];
 
 /// Where objects of a kind have the spec of a Pod.
@@ -32,12 +32,14 @@ fn spec_of_pods(kind: &Kind) -> Option<&'static str> {
 
 /// The lists that are too long, and longer than they were: what is stored can be updated, and go.
 pub fn violations(kind: &Kind, new: &Value, old: Option<&Value>) -> Vec<Violation> {
-    let Some(spec) = spec_of_pods(kind) else { return Vec::new() };
+    let Some(place) = spec_of_pods(kind) else { return Vec::new() };
+    let Some(spec) = new.pointer(place) else { return Vec::new() };
+    let before = old.and_then(|it| it.pointer(place));
     let too_long = LISTS.iter().filter_map(|list| {
-        let pointer = format!("{spec}/{list}");
-        let (n, n_before) = (items(new, &pointer).len(), old.map_or(0, |it| items(it, &pointer).len()));
-        let path = pointer.trim_start_matches('/').replace('/', ".");
-        (n > MOST && n > n_before).then(|| Violation::too_many(path, n, MOST))
+        let n = items(spec, list).len();
+        let is_too_long = n > MOST && n > before.map_or(0, |it| items(it, list).len());
+        let path = || format!("{place}{list}").trim_start_matches('/').replace('/', ".");
+        is_too_long.then(|| Violation::too_many(path(), n, MOST))
     });
     too_long.collect()
 }

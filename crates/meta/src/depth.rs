@@ -33,21 +33,61 @@ pub fn fits(value: &Value, levels: usize) -> bool {
 
 /// How many lists and maps within each other a JSON text opens, however many that are.
 pub fn of_text(json: &[u8]) -> usize {
-    let (mut open, mut deepest, mut in_text) = (0_usize, 0, false);
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => in_text = !in_text,
-            b'\\' if in_text => drop(bytes.next()),
-            b'[' | b'{' if !in_text => {
-                open += 1;
-                deepest = deepest.max(open);
+    let mut scan = Scan::default();
+    while scan.step(json).is_some() {}
+    scan.deepest
+}
+
+/// Where the list or map ends with which a JSON text begins, and how many lists and maps within each other it opens. `None`: it
+/// does not end, or the text begins otherwise.
+pub fn of_first(json: &[u8]) -> Option<(usize, usize)> {
+    let mut scan = Scan::default();
+    if !matches!(json.first(), Some(b'[' | b'{')) {
+        return None;
+    }
+    while scan.step(json)? > 0 {}
+    Some((scan.at, scan.deepest))
+}
+
+/// Goes from one bracket of a JSON text to the next.
+#[derive(Default)]
+struct Scan {
+    /// Behind the last bracket.
+    at: usize,
+    open: usize,
+    deepest: usize,
+}
+
+impl Scan {
+    /// How many are open behind the next bracket; `None` at the end.
+    fn step(&mut self, json: &[u8]) -> Option<usize> {
+        loop {
+            let byte = *json.get(self.at)?;
+            self.at += 1;
+            match byte {
+                b'"' => self.skip_string(json),
+                b'[' | b'{' => {
+                    self.open += 1;
+                    self.deepest = self.deepest.max(self.open);
+                    return Some(self.open);
+                }
+                b']' | b'}' => {
+                    self.open = self.open.saturating_sub(1);
+                    return Some(self.open);
+                }
+                _ => {}
             }
-            b']' | b'}' if !in_text => open = open.saturating_sub(1),
-            _ => {}
         }
     }
-    deepest
+
+    fn skip_string(&mut self, json: &[u8]) {
+        while let Some(byte) = json.get(self.at) {
+            self.at += if *byte == b'\\' { 2 } else { 1 };
+            if *byte == b'"' {
+                return;
+            }
+        }
+    }
 }
 
 /// Why a text could not be read, for whoever sent it.

@@ -12,13 +12,13 @@ use corten_cacher::{
     body::{BoxError, Response},
     codec::{Form, partial, protobuf, table},
     watch_cache::{
-        Event, EventType, FellBehind, Few, Matcher, ResourceCache, Snapshot, Start, Stored, Watcher, protobuf_frame,
-        versions,
+        Caches, Event, EventType, FellBehind, Few, Matcher, ResourceCache, Snapshot, Start, Stored, Watcher,
+        protobuf_frame, versions,
     },
 };
 use corten_conversion::Wanted;
 use corten_kinds::KindRef;
-use corten_meta::{Status, Violation};
+use corten_meta::{Resource, Status, Violation};
 use corten_metrics::WatchGuard;
 use corten_store::Revision;
 use futures_util::Stream;
@@ -120,7 +120,7 @@ struct WatchOptions {
     revision: Option<Revision>,
     start: Start,
     bookmarks: bool,
-    /// Say with a bookmark, soon after each change of any resource, that everything up to it has been sent.
+    /// Say with a bookmark, soon after each change of the resource, selected or not, that everything up to it has been sent.
     progress: bool,
     /// Say with a bookmark where the initial events end.
     mark_initial: bool,
@@ -169,13 +169,23 @@ struct Initial {
 struct Progress {
     told: Revision,
     rests_until: Instant,
+    /// In whose form the objects are stored.
+    stored: Resource,
 }
 
 impl Progress {
-    /// Until there is a later revision that may be told.
+    /// Until there is a change to tell of, and it may be told.
     async fn is_due(&self, state: &State) {
-        state.caches().until(|| (state.caches().applied() > self.told).then_some(())).await;
+        let caches = state.caches();
+        caches.until(|| self.is_behind(caches, caches.applied()).then_some(())).await;
         tokio::time::sleep_until(self.rests_until).await;
+    }
+
+    /// Has the resource changed since, and everything up to that change come to `revision`? What definitions describe counts as
+    /// changed with the cluster.
+    fn is_behind(&self, caches: &Caches, revision: Revision) -> bool {
+        let newest = caches.get(&self.stored).map_or_else(|| caches.applied(), ResourceCache::snapshot_revision);
+        self.told < newest && newest <= revision
     }
 }
 
@@ -219,6 +229,7 @@ impl Frames {
         let now = Instant::now();
         let end = now + options.lifetime;
         let rights = ctx.state.rights_changed().count();
+        let stored = kind.stored_row().resource.clone();
         Self {
             recheck: ctx.recheck(),
             rights,
@@ -235,7 +246,7 @@ impl Frames {
             bookmarks: options.bookmarks,
             queue: VecDeque::new(),
             revision,
-            progress: options.progress.then_some(Progress { told: revision, rests_until: now }),
+            progress: options.progress.then_some(Progress { told: revision, rests_until: now, stored }),
             timer: Box::pin(sleep_until(end.min(now + LOOK_EVERY))),
             end,
             with_columns: true,
@@ -353,10 +364,9 @@ impl Frames {
     /// Says up to where everything has been sent, to who wants to know and has not been told just now.
     fn tell_progress(&mut self) -> bool {
         let (revision, now) = (self.revision, Instant::now());
-        let Some(progress) = self.progress.as_mut().filter(|it| it.told < revision && it.rests_until <= now) else {
-            return false;
-        };
-        *progress = Progress { told: revision, rests_until: now + PROGRESS_REST };
+        let is_due = |it: &&mut Progress| it.rests_until <= now && it.is_behind(self.state.caches(), revision);
+        let Some(progress) = self.progress.as_mut().filter(is_due) else { return false };
+        (progress.told, progress.rests_until) = (revision, now + PROGRESS_REST);
         let frame = self.bookmark(false);
         self.queue.push_back(frame);
         true

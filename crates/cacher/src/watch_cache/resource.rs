@@ -266,6 +266,11 @@ impl ResourceCache {
     }
 
     /// The newest state. One atomic load.
+    /// Of the newest change that the snapshot holds.
+    pub fn snapshot_revision(&self) -> Revision {
+        self.current.load().revision
+    }
+
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }

@@ -111,13 +111,12 @@ impl Stored {
     pub fn draft_as_far_as_it_goes(&self) -> Read {
         let (head, rest) = self.value.split_at(self.splice);
         let Some(list) = rest.strip_prefix(OWNERS) else { return self.read(&self.value) };
-        let mut first = serde_json::Deserializer::from_slice(list).into_iter::<serde::de::IgnoredAny>();
-        let end = first.next().map_or(0, |_| first.byte_offset());
+        let Some((end, depth)) = depth::of_first(list) else { return self.read(&self.value) };
         let (list, after) = list.split_at(end);
         let Ok(list) = std::str::from_utf8(list) else { return self.read(&self.value) };
         let mut draft = self.read(&[head, after.strip_prefix(b",").unwrap_or(after)].concat());
         // Owners that no write would be allowed to keep are nobody's loss.
-        if owners_fit(list) {
+        if depth + AROUND_OWNERS <= LEVELS_MAX {
             draft.value["metadata"]["managedFields"] = list.into();
         }
         draft
@@ -146,9 +145,11 @@ impl Stored {
 
 /// Is the text of `managedFields` within the bound where it stands, in the metadata of an object?
 pub fn owners_fit(list: &str) -> bool {
-    const AROUND: usize = 2;
-    depth::of_text(list.as_bytes()) + AROUND <= LEVELS_MAX
+    depth::of_text(list.as_bytes()) + AROUND_OWNERS <= LEVELS_MAX
 }
+
+/// The object, and its metadata.
+const AROUND_OWNERS: usize = 2;
 
 /// How the metadata of an object with owners begins.
 pub const OWNERS: &[u8] = br#""managedFields":"#;

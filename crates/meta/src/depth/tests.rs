@@ -76,3 +76,18 @@ fn beside_what_is_too_deep_nothing_is_lost() {
     value["a"] = Value::Null;
     assert_eq!(value.to_string(), r#"{"a":null,"b":[1,-2,3.5,18446744073709551615,true,null,"x"],"c":{}}"#);
 }
+
+#[test]
+fn a_text_is_measured_without_being_read() {
+    for (text, whole, first) in [
+        (r#"[{"a":[1]},{}],"b":[[[[1]]]]"#, 4, Some((14, 3))),
+        (r#"{"a":"]}\"[\\","b":{}}"#, 2, Some((22, 2))),
+        (r#"{"a":["#, 2, None),
+        (r#"{"a":"["#, 1, None),
+        (r#""[" [1]"#, 1, None),
+        ("", 0, None),
+        ("]]", 0, None),
+    ] {
+        assert_eq!((of_text(text.as_bytes()), of_first(text.as_bytes())), (whole, first), "{text}");
+    }
+}

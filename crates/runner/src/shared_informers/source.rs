@@ -1,0 +1,280 @@
+//! One informer, what has come of it, what of that is shown, and who looks at it.
+
+use std::{
+    collections::VecDeque,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Wake},
+    time::Duration,
+};
+
+use corten_client::{
+    Client, Error, Identity, Informer, InformerEvent, InformerParams, Listed, Progress, ResourceIndex, version_number,
+};
+use corten_meta::Key;
+use corten_reconcile::{Object, Origin, Subject, Table, Watch};
+use futures_util::task::AtomicWaker;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::inbox::{Change, Inbox, State};
+
+/// Events of one source that are taken in before another one's turn.
+const BATCH: usize = 256;
+/// How long all others wait for a stream that has not come as far as they have.
+pub(super) const HOLD: Duration = Duration::from_secs(2);
+/// How often what cannot be watched is listed.
+const POLL: Duration = Duration::from_secs(10);
+/// Of one resource of another server so many objects are kept, and one of its answers is so long: others do not use up what
+/// this process has. Where it holds more, that is logged, and it is as if it could not be listed.
+const ELSEWHERE_OBJECTS_MAX: usize = 100_000;
+const ELSEWHERE_BYTES_MAX: usize = 64 << 20;
+/// A stream that has not come along for this long is suspected, and listed again; then after twice as long, and so on.
+const SUSPECTED_AFTER: Duration = Duration::from_secs(10);
+const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
+
+/// One informer and all who look at its table.
+pub(super) struct Source {
+    pub(super) subject: Subject,
+    pub(super) held: Mutex<HeldInformer>,
+    pub(super) bell: Arc<Bell>,
+}
+
+/// Rings when its source may have something to say. There is a source for each kind, and most have nothing to say most of
+/// the time: they are not asked.
+pub(super) struct Bell {
+    pub(super) is_ringing: AtomicBool,
+    pub(super) informers: Arc<AtomicWaker>,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        if !self.is_ringing.swap(true, Ordering::AcqRel) {
+            self.informers.wake();
+        }
+    }
+}
+
+pub(super) struct HeldInformer {
+    pub(super) informer: Informer<Object>,
+    /// Of its resource.
+    place: ResourceIndex,
+    /// Up to where everything has come; nothing before the first list.
+    version: Option<u64>,
+    /// What everybody sees.
+    pub(super) state: State,
+    /// What has come and is not shown yet, in the order of versions.
+    coming: VecDeque<Coming>,
+    /// Events without a version of their own: they count once the one after them has come.
+    open: Vec<InformerEvent<Object>>,
+    /// Since when others have come further, where they have.
+    pub(super) lag: Option<Lag>,
+    /// It is not waited for.
+    pub(super) is_late: bool,
+    /// Everybody was told that it cannot be listed.
+    pub(super) cannot_be_listed: bool,
+    /// Its revisions are another server's: what comes is shown at once, and nobody waits for it.
+    is_elsewhere: bool,
+    /// It is here for what a definition describes: when nobody looks at it any more, it goes.
+    pub(super) is_led_to: bool,
+    pub(super) inboxes: Vec<Weak<Mutex<Inbox>>>,
+    /// It is not asked before.
+    pub(super) rests_until: Option<Instant>,
+}
+
+/// What one look at an informer brought.
+pub(super) struct Polled {
+    pub(super) has_news: bool,
+    /// It has nothing more.
+    pub(super) is_drained: bool,
+    /// It has come further than it had, by news or a bookmark.
+    pub(super) has_moved: bool,
+}
+
+/// An event, up to which version it brings its table, and how many lists were whole with it.
+struct Coming {
+    event: InformerEvent<Object>,
+    version: u64,
+    n_lists: u64,
+}
+
+/// A stream behind the others.
+pub(super) struct Lag {
+    /// How far the foremost had come then.
+    target: u64,
+    pub(super) since: Instant,
+    suspected_after: Duration,
+}
+
+impl Lag {
+    /// When it is next to be looked at, though nothing happens.
+    pub(super) fn look_at(&self, now: Instant) -> Instant {
+        let late = self.since + HOLD;
+        if now < late { late } else { self.since + self.suspected_after }
+    }
+}
+
+pub(super) fn informer(client: Client, watch: Watch) -> Informer<Object> {
+    let is_elsewhere = watch.origin != Origin::Here;
+    let params = InformerParams {
+        field_selector: watch.field_selector.clone(),
+        progress: !watch.field_selector.is_empty(),
+        metadata_only: watch.metadata_only,
+        listed: if watch.origin == Origin::Discovery { Listed::Groups } else { Listed::Objects },
+        polled: matches!(watch.origin, Origin::Discovery | Origin::Elsewhere { is_watched: false }).then_some(POLL),
+        lists_after_failure: is_elsewhere,
+        objects_max: if is_elsewhere { ELSEWHERE_OBJECTS_MAX } else { usize::MAX },
+        ..InformerParams::all(watch.resource.clone())
+    };
+    let client = if is_elsewhere { client.with_answers_up_to(ELSEWHERE_BYTES_MAX) } else { client };
+    Informer::decoding(client, params.seeded_by("informers"), move |bytes| {
+        let object = watch.decode(&bytes).map_err(|error| Error::Decode(error.to_string()))?;
+        let mut identity = Identity::of(object.meta());
+        if watch.origin == Origin::Discovery {
+            identity.version = version_of(&bytes);
+        }
+        Ok((identity, object))
+    })
+}
+
+/// What discovery says has no version of its own.
+fn version_of(bytes: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+impl HeldInformer {
+    pub(super) fn new(informer: Informer<Object>, place: ResourceIndex, watch: &Watch) -> Self {
+        let is_elsewhere = watch.origin != Origin::Here;
+        let (state, coming) = (State::default(), VecDeque::new());
+        Self {
+            informer,
+            place,
+            version: None,
+            state,
+            coming,
+            open: Vec::new(),
+            lag: None,
+            is_late: false,
+            cannot_be_listed: false,
+            is_elsewhere,
+            is_led_to: false,
+            inboxes: Vec::new(),
+            rests_until: None,
+        }
+    }
+
+    /// What every controller watches that begins stays, though one that crashed has not begun again.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.is_led_to || self.inboxes.is_empty() || self.inboxes.iter().any(|it| it.strong_count() > 0)
+    }
+
+    /// Takes in what the informer has.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Polled {
+        let before = (self.version, self.informer.n_lists(), self.cannot_be_listed);
+        let (has_news, is_drained) = self.poll_events(context);
+        // Bookmarks move it on, too.
+        self.version = (self.informer.n_lists() > 0).then(|| version_number(self.informer.version()).unwrap_or(0));
+        let after = (self.version, self.informer.n_lists(), self.cannot_be_listed);
+        Polled { has_news, is_drained, has_moved: has_news || before != after }
+    }
+
+    /// Was there anything, and is there nothing more?
+    fn poll_events(&mut self, context: &mut Context<'_>) -> (bool, bool) {
+        for n in 0..BATCH {
+            let polled = self.informer.poll_event(context);
+            self.tell_whether_listed();
+            let Poll::Ready(event) = polled else { return (n > 0, true) };
+            self.open.push(event);
+            if self.informer.is_amid_list() {
+                continue;
+            }
+            let version = version_number(self.informer.version()).unwrap_or(0);
+            let n_lists = self.informer.n_lists();
+            self.coming.extend(self.open.drain(..).map(|event| Coming { event, version, n_lists }));
+        }
+        (true, false)
+    }
+
+    /// Who can go on without is told, though there is no news to see.
+    fn tell_whether_listed(&mut self) {
+        if self.cannot_be_listed != self.informer.cannot_list() {
+            self.cannot_be_listed = self.informer.cannot_list();
+            self.inboxes.iter().filter_map(Weak::upgrade).for_each(|it| it.lock().put(&[], &self.state));
+        }
+    }
+
+    /// Up to which revision everything has come; nothing before the first list, or where the revisions are others.
+    pub(super) fn reached(&self, progress: &Progress) -> Option<u64> {
+        if self.is_elsewhere {
+            return None;
+        }
+        // Of changes to what it is not about a stream of some objects tells nothing: it gets a bookmark after each.
+        self.version.map(|version| progress.of(self.place, version))
+    }
+
+    /// Measures how long it has been behind the foremost. Is that so long that it is to be listed again?
+    pub(super) fn is_suspected(&mut self, reached: u64, foremost: u64, now: Instant) -> bool {
+        let has_caught_up = |it: &Lag| reached >= if now < it.since + HOLD { it.target } else { foremost };
+        if self.lag.as_ref().is_some_and(has_caught_up) {
+            self.lag = None;
+        }
+        if reached >= foremost {
+            return false;
+        }
+        let lag = self.lag.get_or_insert(Lag { target: foremost, since: now, suspected_after: SUSPECTED_AFTER });
+        let is_suspected = now >= lag.since + lag.suspected_after;
+        while now >= lag.since + lag.suspected_after {
+            lag.suspected_after = lag.suspected_after.saturating_mul(2).min(lag.suspected_after + SUSPECTED_STEP_MAX);
+        }
+        is_suspected
+    }
+
+    /// Was it listed again at a later version? What the list brings may have come before `revision` or after it: between the
+    /// last version of the table and that of the list nobody knows its state.
+    pub(super) fn jumps_over(&self, revision: u64) -> bool {
+        let next = self.coming.front().filter(|_| !self.is_elsewhere);
+        next.is_some_and(|it| it.n_lists > self.state.n_lists && it.version > revision && self.state.n_lists > 0)
+    }
+
+    pub(super) fn has_come(&self, revision: u64) -> bool {
+        self.coming.front().is_some_and(|it| self.is_elsewhere || it.version <= revision)
+    }
+
+    /// Moves the table on to `revision` and tells all who look at it.
+    pub(super) fn show(&mut self, revision: u64) {
+        if !self.has_come(revision) && self.is_late == self.state.is_behind {
+            return;
+        }
+        self.state.is_behind = self.is_late;
+        let mut changes = Vec::new();
+        while self.has_come(revision)
+            && let Some(Coming { event, n_lists, .. }) = self.coming.pop_front()
+        {
+            changes.extend(self.state.table.take(event));
+            self.state.n_lists = n_lists;
+        }
+        self.inboxes.retain(|it| it.upgrade().map(|it| it.lock().put(&changes, &self.state)).is_some());
+    }
+}
+
+/// What an informer's event does to a table.
+trait Take {
+    fn take(&mut self, event: InformerEvent<Object>) -> Option<Change>;
+}
+
+impl Take for Table {
+    fn take(&mut self, event: InformerEvent<Object>) -> Option<Change> {
+        match event {
+            InformerEvent::Applied(object, _) => Some(Change { old: self.insert(object.clone()), new: Some(object) }),
+            InformerEvent::Deleted(meta) => {
+                self.remove(&Key::new(&*meta.namespace, &*meta.name)).map(|it| Change { old: Some(it), new: None })
+            }
+            InformerEvent::Synced(_) => None,
+        }
+    }
+}

@@ -131,19 +131,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     tasks.spawn(run_device_plugins(hands.clone(), control_plane.stopping()));
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
-    let mut config = Config::new(&settings.node_name, &address.to_string());
-    config.port = settings.kubelet_port;
-    config.pod_cidrs = Options::default().pod_cidrs;
-    // One of each family at most: the first is what it listens at.
-    config
-        .node_ips
-        .extend(gather(&layout).addresses.iter().filter(|it| it.is_ipv6() != address.is_ipv6()).map(IpAddr::to_string));
-    config.has_manifests = true;
-    (config.stopped_with_machine, config.terminations) = (stopped_with_machine(&layout), begun_terminations(&layout));
-    settings.options.apply(&mut config);
-    config.managers.machine = machine_topology();
-    config.manager_states = written_manager_states(&layout).context("reading what the managers have written")?;
-    check_managers(&config).map_err(anyhow::Error::msg)?;
+    let mut config = kubelet_config(settings, &layout, address)?;
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
@@ -198,6 +186,23 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         Some(reason) => Err(corten_cli::BeginsAnew(reason.to_owned()).into()),
         None => Ok(()),
     }
+}
+
+/// What the kubelet is set to, with what the machine is and what earlier runs have written down.
+fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Result<Config> {
+    let mut config = Config::new(&settings.node_name, &address.to_string());
+    config.port = settings.kubelet_port;
+    config.pod_cidrs = Options::default().pod_cidrs;
+    // One of each family at most: the first is what it listens at.
+    let others = gather(layout).addresses.into_iter().filter(|it| it.is_ipv6() != address.is_ipv6());
+    config.node_ips.extend(others.map(|it| it.to_string()));
+    config.has_manifests = true;
+    (config.stopped_with_machine, config.terminations) = (stopped_with_machine(layout), begun_terminations(layout));
+    settings.options.apply(&mut config);
+    config.managers.machine = machine_topology();
+    config.manager_states = written_manager_states(layout).context("reading what the managers have written")?;
+    check_managers(&config).map_err(anyhow::Error::msg)?;
+    Ok(config)
 }
 
 /// Device plugins come and go, and whoever asks is told what Pods have of them, until the control plane stops.

@@ -157,18 +157,7 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
         }
         // The API has no PATCH for this one subresource: what a patch would do is done by a conditional PUT.
         Effect::Patch { resource, key, subresource: Some("finalize"), patch } => {
-            let mut object: Value = match client.get_as(resource, key).await {
-                // The last finalizer was taken away already, and with it the object.
-                Err(error) if error.is_not_found() => return Ok(()),
-                held => held?,
-            };
-            let uid = &patch["metadata"]["uid"];
-            if !uid.is_null() && *uid != object["metadata"]["uid"] {
-                return Err(Status::conflict(resource, &key.name, "another object has this name now").into());
-            }
-            merge(&mut object, patch);
-            let replaced = client.replace(resource, key, "finalize", &object).await?;
-            outcome.needs.push(written(resource, &replaced)?);
+            outcome.needs.extend(finalize(client, resource, key, patch).await?);
         }
         Effect::Patch { resource, key, subresource, patch } => {
             let subresource = subresource.unwrap_or_default();
@@ -187,19 +176,11 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
                 uid: Some(uid.clone()),
                 resource_version: None,
             };
-            match client.delete(resource, key, &params).await {
-                // A conflict says that another object has this name now: the one meant is gone.
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
-                _ => {}
-            }
+            delete(client, resource, key, &params).await?;
             outcome.needs.push(Need::Going { resource: resource.clone(), key: key.clone(), uid: uid.clone() });
         }
         Effect::Ask { resource, key } => {
-            let answer = match client.get_as::<Written>(resource, key).await {
-                Ok(found) => Answer::Found { uid: found.metadata.uid },
-                Err(error) if error.is_not_found() => Answer::Missing,
-                Err(error) => return Err(error),
-            };
+            let answer = ask(client, resource, key).await?;
             outcome.answers.push((resource.clone(), key.clone(), answer));
         }
         Effect::AskAccess { about, spec } => {
@@ -211,6 +192,37 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
         Effect::Event { .. } => {}
     }
     Ok(())
+}
+
+/// `None`: the last finalizer was taken away already, and with it the object.
+async fn finalize(client: &Client, resource: &Resource, key: &Key, patch: &Value) -> Result<Option<Need>, Error> {
+    let mut object: Value = match client.get_as(resource, key).await {
+        Err(error) if error.is_not_found() => return Ok(None),
+        held => held?,
+    };
+    let uid = &patch["metadata"]["uid"];
+    if !uid.is_null() && *uid != object["metadata"]["uid"] {
+        return Err(Status::conflict(resource, &key.name, "another object has this name now").into());
+    }
+    merge(&mut object, patch);
+    let replaced = client.replace(resource, key, "finalize", &object).await?;
+    Ok(Some(written(resource, &replaced)?))
+}
+
+async fn delete(client: &Client, resource: &Resource, key: &Key, params: &DeleteParams) -> Result<(), Error> {
+    match client.delete(resource, key, params).await {
+        // A conflict says that another object has this name now: the one meant is gone.
+        Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+async fn ask(client: &Client, resource: &Resource, key: &Key) -> Result<Answer, Error> {
+    match client.get_as::<Written>(resource, key).await {
+        Ok(found) => Ok(Answer::Found { uid: found.metadata.uid }),
+        Err(error) if error.is_not_found() => Ok(Answer::Missing),
+        Err(error) => Err(error),
+    }
 }
 
 /// RFC 7386.

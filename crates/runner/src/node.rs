@@ -452,29 +452,15 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
     let written = async move {
         match effect {
             ApiEffect::PatchPodStatus { pod, patch } => {
-                let patched = client.patch(&PODS, &pod.key, "status", &PatchType::Merge, &patch).await;
-                let result = patched.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
-                if let Err(ApiFailure::Other(error)) = &result {
-                    tracing::warn!(pod = %pod.key, error, "cannot write a pod's status");
-                }
+                let result = patch_status(&client, &pod, &patch).await;
                 vec![Event::StatusPatched { pod, result }]
             }
             ApiEffect::DeletePod { pod } => {
-                let params =
-                    DeleteParams { grace_seconds: Some(0), uid: Some(pod.uid.clone()), ..DeleteParams::default() };
-                let result = match client.delete(&PODS, &pod.key, &params).await {
-                    Ok(_) => Ok(()),
-                    Err(error) if error.is_not_found() => Ok(()),
-                    Err(error) => Err(failure(error)),
-                };
+                let result = delete_pod(&client, &pod).await;
                 vec![Event::PodDeleted { pod, result }]
             }
             ApiEffect::CreateMirror { key, pod } => {
-                let created = client.create(&PODS, &key.namespace, &pod).await;
-                let result = created.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
-                if let Err(ApiFailure::Other(error)) = &result {
-                    tracing::warn!(pod = %key, error, "cannot create a mirror pod");
-                }
+                let result = create_mirror(&client, &key, &pod).await;
                 vec![Event::MirrorCreated { key, result }]
             }
             ApiEffect::RequestToken { pod, account, wish } => {
@@ -515,6 +501,32 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
         }
     };
     Box::pin(written.instrument(span))
+}
+
+async fn patch_status(client: &Client, pod: &PodRef, patch: &Value) -> Result<Box<Pod>, ApiFailure> {
+    let patched = client.patch(&PODS, &pod.key, "status", &PatchType::Merge, patch).await;
+    let result = patched.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
+    if let Err(ApiFailure::Other(error)) = &result {
+        tracing::warn!(pod = %pod.key, error, "cannot write a pod's status");
+    }
+    result
+}
+
+async fn delete_pod(client: &Client, pod: &PodRef) -> Result<(), ApiFailure> {
+    let params = DeleteParams { grace_seconds: Some(0), uid: Some(pod.uid.clone()), ..DeleteParams::default() };
+    match client.delete(&PODS, &pod.key, &params).await {
+        Err(error) if !error.is_not_found() => Err(failure(error)),
+        _ => Ok(()),
+    }
+}
+
+async fn create_mirror(client: &Client, key: &Key, pod: &Pod) -> Result<Box<Pod>, ApiFailure> {
+    let created = client.create(&PODS, &key.namespace, pod).await;
+    let result = created.and_then(|it| decode::<Box<Pod>>(&it)).map_err(failure);
+    if let Err(ApiFailure::Other(error)) = &result {
+        tracing::warn!(pod = %key, error, "cannot create a mirror pod");
+    }
+    result
 }
 
 async fn request_token(client: &Client, pod: &PodRef, account: &str, wish: &TokenWish) -> Result<Token, Error> {

@@ -3,7 +3,7 @@
 //! A binding whose answer was lost is asked for again until it is known what became of it. To call it failed would free
 //! room on a node that may be taken.
 //!
-//! What comes right after news waits a moment for more, as with [`crate::Sight`]: who creates one Pod after the other would
+//! What comes right after news waits a moment for more, as with [`crate::SharedInformers`]: who creates one Pod after the other would
 //! wake the scheduler for each.
 
 mod devices;

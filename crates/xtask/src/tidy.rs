@@ -2,6 +2,7 @@
 //!
 //! Old sins are listed by name in `tidy.allow`; a line there that no longer sins must go, so the list only shrinks.
 
+mod doc_links;
 mod imports;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use doc_links::DocLinks;
 use imports::Imports;
 
 /// The floor of each crate. A crate may use lower floors, and of its own floor only what `SAME_FLOOR` lists.
@@ -163,18 +165,19 @@ const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "t
 /// Of a crate without its tests: those at a boundary (HTTP scripts, whole servers) try all crates beneath it.
 const CRATE_LINES_MAX: usize = 18_000;
 const FILE_LINES_MAX: usize = 600;
-const FUNCTION_LINES_MAX: usize = 90;
+const FUNCTION_LINES_MAX: usize = 85;
 
 /// Prints every broken rule and fails if there is one.
 pub(crate) fn run() -> Result<()> {
     let root = root()?;
     let mut sins = floors(&root)?;
     let files = source_files(&root.join("crates"))?;
-    let mut crate_lines = BTreeMap::<String, usize>::new();
+    let (mut crate_lines, mut doc_links) = (BTreeMap::<String, usize>::new(), DocLinks::default());
     for file in &files {
         let text = fs::read_to_string(file).with_context(|| format!("reading {}", file.display()))?;
         let name = file.strip_prefix(&root).unwrap_or(file).display().to_string();
         sins.extend(file_sins(&name, &text));
+        doc_links.read(&name, &text);
         if !is_generated(&name) && !is_test(&name) {
             let crate_dir = name.split('/').take(2).collect::<Vec<_>>().join("/");
             *crate_lines.entry(crate_dir).or_default() += text.lines().count();
@@ -182,6 +185,7 @@ pub(crate) fn run() -> Result<()> {
     }
     let too_long = crate_lines.into_iter().filter(|it| it.1 > CRATE_LINES_MAX);
     sins.extend(too_long.map(|(name, _)| format!("{name}: is longer than {CRATE_LINES_MAX} lines without its tests")));
+    sins.extend(doc_links.sins());
     sins.extend(crate::faults::sins(&root)?);
     sins.extend(circles(&root, &files)?);
     let listed: BTreeSet<String> = fs::read_to_string(root.join("crates/xtask/tidy.allow"))

@@ -36,16 +36,6 @@ pub fn flow_schemas() -> Vec<Value> {
     let all_paths = || vec![paths(&["*"], &["*"])];
     let system_accounts = || account("*");
     let managers = || users(&["system:kube-controller-manager", "system:kube-scheduler"]);
-    let endpoints = || resources(&["get", "create", "update"], &[""], &["endpoints"], false);
-    let endpoint_writers = [
-        users(&["system:kube-controller-manager"]),
-        account("endpoint-controller"),
-        account("endpointslicemirroring-controller"),
-    ];
-    let heartbeats = vec![
-        resources(&["*"], &[""], &["nodes", "nodes/status"], true),
-        resources(&["*"], &["coordination.k8s.io"], &["leases"], false),
-    ];
     vec![
         schema("exempt", "exempt", 1, "", groups(&["system:masters"]), everything(), all_paths()),
         schema(
@@ -71,12 +61,12 @@ pub fn flow_schemas() -> Vec<Value> {
             "workload-high",
             150,
             "ByUser",
-            endpoint_writers.concat(),
-            vec![endpoints()],
+            endpoint_writers(),
+            vec![resources(&["get", "create", "update"], &[""], &["endpoints"], false)],
             Vec::new(),
         ),
         schema("workload-leader-election", "leader-election", 200, "ByUser", system_accounts(), leases(), Vec::new()),
-        schema("system-node-high", "node-high", 400, "ByUser", groups(&["system:nodes"]), heartbeats, Vec::new()),
+        schema("system-node-high", "node-high", 400, "ByUser", groups(&["system:nodes"]), heartbeats(), Vec::new()),
         schema("system-nodes", "system", 500, "ByUser", groups(&["system:nodes"]), everything(), all_paths()),
         schema(
             "kube-controller-manager",
@@ -116,6 +106,22 @@ pub fn flow_schemas() -> Vec<Value> {
         ),
         schema("global-default", "global-default", 9900, "ByUser", everybody(), everything(), all_paths()),
         schema("catch-all", "catch-all", 10000, "ByUser", everybody(), everything(), all_paths()),
+    ]
+}
+
+fn endpoint_writers() -> Vec<Value> {
+    [
+        users(&["system:kube-controller-manager"]),
+        account("endpoint-controller"),
+        account("endpointslicemirroring-controller"),
+    ]
+    .concat()
+}
+
+fn heartbeats() -> Vec<Value> {
+    vec![
+        resources(&["*"], &[""], &["nodes", "nodes/status"], true),
+        resources(&["*"], &["coordination.k8s.io"], &["leases"], false),
     ]
 }
 

@@ -57,7 +57,31 @@ pub(super) fn without_wait(account: &Account) -> Advice {
 }
 
 async fn advise(case: &Case<'_>) -> Option<Advice> {
-    match &*case.wait.reason {
+    if let Some(advice) = of_containers(case).await {
+        return advice;
+    }
+    if let Some(advice) = of_nodes(case).await {
+        return advice;
+    }
+    if let Some(advice) = of_volumes(case).await {
+        return advice;
+    }
+    if let Some(advice) = of_refusals(case).await {
+        return advice;
+    }
+    if let Some(advice) = of_workloads(case).await {
+        return advice;
+    }
+    match of_cluster(case) {
+        Some(advice) => advice,
+        None if case.wait.reason == "ConversionWebhookFailing" => Some(extensions::conversion(case).await),
+        None => extensions::condition(case).await,
+    }
+}
+
+/// What a Pod waits for once it has a node; `None`: the reason is of something else.
+async fn of_containers(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
         "ErrImagePull" | "ImagePullBackOff" => Some(images::pull(case).await),
         "ErrImageNeverPull" => Some(images::never(case).await),
         "InvalidImageName" => Some(images::invalid(case)),
@@ -69,6 +93,15 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "Evicted" if case.wait.actor == Actor::Author => Some(containers::evicted(case)),
         "FailedMount" if attaching::is_about(case) => Some(attaching::of(case).await),
         "CreateContainerConfigError" | "FailedMount" => sources::missing(case).await,
+        "ReadinessGate" => Some(containers::gate(case)),
+        "CPUThrottled" => Some(containers::throttled(case)),
+        _ => return None,
+    })
+}
+
+/// What has to do with nodes, and with which of them a Pod gets.
+async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
         "InsufficientResources" => scheduling::resources(case).await,
         "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),
         "UntoleratedTaint" => scheduling::taint(case).await,
@@ -79,10 +112,14 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "NoNodes" => Some(scheduling::no_nodes(case).await),
         "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
         "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
+        _ => return None,
+    })
+}
+
+/// What has to do with claims and volumes.
+async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
         "ClaimInUse" => Some(leaving::in_use(case)),
-        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
-        "PolicyRefused" | "PolicyFailed" | "PolicyFailing" => Some(refusals::policy(case).await),
-        "ReadinessGate" => Some(containers::gate(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
         "NoStorageClass"
         | "StorageClassNotFound"
@@ -97,6 +134,15 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         | "VolumeReleased"
         | "VolumeFailed"
         | "ClaimOfAnother" => volumes::of(case).await,
+        _ => return None,
+    })
+}
+
+/// What the API server refused to a loop.
+async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
+        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
+        "PolicyRefused" | "PolicyFailed" | "PolicyFailing" => Some(refusals::policy(case).await),
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
         "PodSecurityViolated" => Some(refusals::pod_security(case)),
@@ -109,6 +155,13 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
             Some(Advice::run(case.edit()).hints(case.edit_hints()))
         }
         "NeverDue" | "UnparseableSchedule" | "InvalidSchedule" | "UnknownTimeZone" => Some(Advice::run(case.edit())),
+        _ => return None,
+    })
+}
+
+/// What workloads, and the Services before them, wait for.
+async fn of_workloads(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
         "DeploymentPaused" => Some(workloads::paused(case)),
         "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
         "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),
@@ -123,7 +176,13 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "ScaledToZero" => Some(services::scaled(case)),
         "PodsEnded" => Some(services::ended(case)),
         "TargetPortClosed" => Some(services::closed(case)),
-        "CPUThrottled" => Some(containers::throttled(case)),
+        _ => return None,
+    })
+}
+
+/// What has to do with the cluster itself, its machines and the ends of objects.
+fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
+    Some(match &*case.wait.reason {
         "NameServerSilent" => Some(Advice::run(case.edit()).hints(case.edit_hints())),
         "HostPortTaken" | "NodePortTaken" => Some(taken(case)),
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
@@ -139,9 +198,8 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
         "PodTrafficFiltered" => {
             told(case).map(|it| it.hint("keep a rule for it where that filter is kept: it is loaded anew from there"))
         }
-        "ConversionWebhookFailing" => Some(extensions::conversion(case).await),
-        _ => extensions::condition(case).await,
-    }
+        _ => return None,
+    })
 }
 
 /// The program itself fails at this object.
